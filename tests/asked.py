@@ -4,7 +4,7 @@ import asyncio
 
 from pegboard import App
 from pegboard.schema.part import Completed, ToolPart
-from pegboard.schema.permission import PermissionRequest
+from pegboard.schema.session import PermissionRequest
 
 
 async def asked(app: App, count: int = 1) -> list[PermissionRequest]:

@@ -6,8 +6,7 @@ from pegboard import Compaction, CompactionRequest, hookimpl, tool
 from pegboard.contract.providers import ModelRequest, StreamEvent, StreamFinish, Text, Usage
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.model import Model, ModelApi, ModelLimit
-from pegboard.schema.part import TextPart
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import TextInput, TextPart
 from played import call
 
 HI = (TextInput(text="hi"),)

@@ -5,10 +5,8 @@ import re
 from pegboard import App
 from pegboard.contract.changes import PutTodos
 from pegboard.schema.message import Turn
-from pegboard.schema.part import TextPart
-from pegboard.schema.permission import Rule
-from pegboard.schema.prompt import SubtaskInput, TextInput
-from pegboard.schema.session import Session, Todo
+from pegboard.schema.part import SubtaskInput, TextInput, TextPart
+from pegboard.schema.session import Rule, Session, Todo
 from pegboard.schema.wire import encode
 from played import Played, text
 

@@ -7,7 +7,7 @@ from typing import Any
 from pegboard.hooks.dispatch import Dispatch
 from pegboard.hooks.isolation import Implementation
 from pegboard.schema.event import PluginFailed
-from pegboard.schema.permission import Action, Verdict
+from pegboard.schema.session import Action, Verdict
 
 HOOK = "hook"
 

@@ -10,8 +10,7 @@ from typing import Any
 import model_server as ms
 from pegboard import App, tool
 from pegboard.schema.message import APIFailure, AssistantMessage, Failure, Turn
-from pegboard.schema.part import TextPart, ToolPart
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import TextInput, TextPart, ToolPart
 from played import ToolsPlugin, opened
 from provider_run import provider_at
 

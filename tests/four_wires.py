@@ -16,8 +16,8 @@ import gemini_frames as gemini
 import model_server as ms
 import response_frames as responses
 from pegboard import App, AppOptions, Attachment, ToolResult, hookimpl, tool
-from pegboard.schema.agent import Agent
-from pegboard.schema.permission import Rule
+from pegboard.schema.config import Agent
+from pegboard.schema.session import Rule
 from pegboard_plugins import anthropic, catalogue, openai_compatible
 from pegboard_plugins import gemini as gemini_plugin
 from played import AllowAll, ToolsPlugin

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from pegboard.contract.context import Ruleset
-from pegboard.schema.permission import PermissionRequest, Rule, Verdict
+from pegboard.schema.session import PermissionRequest, Rule, Verdict
 from pegboard_plugins.bash.scan import Place, scan
 from pegboard_plugins.guard import permission_ask
 

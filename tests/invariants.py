@@ -12,8 +12,7 @@ from pegboard import App
 from pegboard.schema.event import Event, Properties, SessionDeleted, SessionStatusChanged
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import Completed, Failed, Part, TextPart, ToolPart
-from pegboard.schema.permission import Approval, PermissionRequest
-from pegboard.schema.session import Idle, Session, Todo
+from pegboard.schema.session import Approval, Idle, PermissionRequest, Session, Todo
 from played import as_told
 from random_model import PRICE, named, said
 from random_operations import Deed, Ledger

@@ -9,7 +9,7 @@ from typing import Any
 import model_server as ms
 from model_server import ModelServer
 from pegboard import App, AppOptions
-from pegboard.schema.prompt import FileInput, TextInput
+from pegboard.schema.part import FileInput, TextInput
 from worktrees import git
 
 STEPS = 12

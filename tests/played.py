@@ -20,13 +20,12 @@ from pegboard.contract.providers import (
     ToolInputStart,
     Usage,
 )
-from pegboard.schema.agent import Agent
+from pegboard.schema.config import Agent
 from pegboard.schema.event import Event
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.model import Model, ModelApi
-from pegboard.schema.part import Part, StepFinishPart, StepStartPart, TextPart, ToolPart
-from pegboard.schema.permission import Rule
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import Part, StepFinishPart, StepStartPart, TextInput, TextPart, ToolPart
+from pegboard.schema.session import Rule
 from pegboard_plugins import snapshots
 from slow_storage import SlowStoragePlugin, slow_seed, slow_url
 
@@ -160,7 +159,7 @@ class AllowAll:
 
     @hookimpl
     async def permission_ask(self) -> object:
-        from pegboard.schema.permission import Verdict
+        from pegboard.schema.session import Verdict
 
         return Verdict(action="allow")
 

@@ -13,9 +13,9 @@ from pegboard.contract.providers import (
     TextDelta,
     ToolDefinition,
 )
-from pegboard.contract.wireformat import Endpoint
 from pegboard.engine.modelentry import overridden
 from pegboard.providers.httpprovider import HttpProvider
+from pegboard.providers.wireformat import Endpoint
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import Model
 from pegboard_plugins.openai_compatible import Quirks

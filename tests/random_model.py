@@ -14,7 +14,7 @@ from itertools import count
 from typing import Any
 
 from pegboard import ToolContext, hookimpl, tool
-from pegboard.contract.compactors import Compaction, CompactionRequest
+from pegboard.contract.backends import Compaction, CompactionRequest
 from pegboard.contract.providers import (
     Content,
     FinishReason,
@@ -34,8 +34,7 @@ from pegboard.contract.providers import (
 from pegboard.contract.tools import Tool
 from pegboard.errors import ProviderError
 from pegboard.schema.model import CacheCost, Model, ModelApi, ModelCost
-from pegboard.schema.permission import PermissionRequest, Verdict
-from pegboard.schema.session import Todo
+from pegboard.schema.session import PermissionRequest, Todo, Verdict
 
 TOOLS = ("look", "put", "doze", "guarded", "note", "broken", "unknown")
 """What a plan can call: the last two are no call that can run."""

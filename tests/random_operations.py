@@ -16,9 +16,8 @@ from pegboard import App
 from pegboard.embedding import ShellOrder
 from pegboard.errors import PegboardError, StorageError
 from pegboard.schema.message import Turn, UserMessage
-from pegboard.schema.permission import Scope
-from pegboard.schema.prompt import TextInput
-from pegboard.schema.session import Session
+from pegboard.schema.part import TextInput
+from pegboard.schema.session import Scope, Session
 from random_model import ENDS, TOOLS, Payment, Plan
 
 Kind = Literal[

@@ -36,8 +36,7 @@ from pegboard.contract.providers import (
 )
 from pegboard.contract.tools import Tool
 from pegboard.schema.event import Event, MessageUpdated, PartUpdated
-from pegboard.schema.part import Completed, Failed, Part, Running, ToolPart
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import Completed, Failed, Part, Running, TextInput, ToolPart
 from played import USAGE, Played, ToolsPlugin, opened
 
 SESSIONS = 3

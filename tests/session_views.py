@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from pegboard.contract.context import Ruleset, SessionView
-from pegboard.schema.agent import Agent
-from pegboard.schema.config import Config
+from pegboard.schema.config import Agent, Config
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.session import Session, SessionTime

@@ -19,7 +19,7 @@ from pegboard.contract.changes import (
     PutPermissionRequest,
 )
 from pegboard.ids import IdSource
-from pegboard.schema.permission import PermissionRequest
+from pegboard.schema.session import PermissionRequest
 from pegboard.storage.sqlite import SqliteStorage
 
 

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from pegboard.schema.permission import PermissionRequest
+from pegboard.schema.session import PermissionRequest
 from pegboard.storage import pieces, records
 
 _T = TypeVar("_T")

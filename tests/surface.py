@@ -82,8 +82,6 @@ def hooks() -> Iterator[tuple[ast.FunctionDef, ast.Call]]:
     for module in (
         tree("contract.hookspecs"),
         tree("contract.modelhooks"),
-        tree("contract.providerhooks"),
-        tree("contract.rendering"),
         *map(_parsed, sorted(PLUGINS.glob("*/hookspecs.py"))),
     ):
         for node in module.body:

@@ -32,10 +32,10 @@ BANNED_ENDINGS = {"common", "base", "handler", "handlers"}
 BROAD = {"Exception", "BaseException"}
 MAY_CATCH_ALL = {
     "pegboard/hooks/isolation.py",  # where a plugin's hook is called
-    "pegboard/hooks/blame.py",  # where other code of a plugin is called
+    "pegboard/hooks/health.py",  # where other code of a plugin is called
     "pegboard/loading/discovery.py",  # where a plugin is imported
     "pegboard/cli/root.py",  # where another distribution's command is called
-    "pegboard/credentials/systemring.py",  # where the package of the keyring is called
+    "pegboard/credentials/keptkeys.py",  # where the package of the keyring is called
     "pegboard/cli/main.py",  # the outermost frame of the command line
     "pegboard/storage/writerthread.py",  # the outermost frame of the thread that writes
     "pegboard/testing/finding.py",  # where a suite checks what an author has written

@@ -22,7 +22,7 @@ def script(body):
 async def main(folder):
     from pegboard import App, AppOptions
     from pegboard.engine.calls import preloading
-    from pegboard.schema.prompt import TextInput
+    from pegboard.schema.part import TextInput
 
     preloading.HEAD_START_S = 600  # on a slow machine the request takes longer than that
     async with ModelServer(script) as server:
@@ -73,7 +73,7 @@ from pegboard.cli.main import main
 
 main()
 """
-MOST_FILES = {"pegboard": 200, "pegboard_plugins": 107}
+MOST_FILES = {"pegboard": 172, "pegboard_plugins": 106}
 """What a run with a plain answer may load of the core, and of the plugins."""
 
 

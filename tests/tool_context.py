@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from pegboard.contract.context import ChildResult, Ruleset
-from pegboard.contract.stash import Stash
+from pegboard.contract.plugin import Stash
 from pegboard.engine.tracking.fileledger import FileLedger
 from pegboard.errors import PermissionDeniedError
 from pegboard.kit.programs import ProgramSearch

@@ -9,8 +9,7 @@ from typing import Any
 from pegboard import App, ToolContext, tool
 from pegboard.contract.providers import StreamEvent
 from pegboard.schema.message import UserMessage
-from pegboard.schema.part import PatchPart
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import PatchPart, TextInput
 from played import Answer, Played, ToolsPlugin, call, calls, opened, text
 from worktrees import git
 

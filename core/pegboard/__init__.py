@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pegboard.app import App as App
-    from pegboard.contract.compactors import Compaction as Compaction
-    from pegboard.contract.compactors import CompactionRequest as CompactionRequest
-    from pegboard.contract.compactors import Compactor as Compactor
+    from pegboard.contract.backends import Compaction as Compaction
+    from pegboard.contract.backends import CompactionRequest as CompactionRequest
+    from pegboard.contract.backends import Compactor as Compactor
+    from pegboard.contract.backends import Sandbox as Sandbox
+    from pegboard.contract.backends import SandboxPolicy as SandboxPolicy
     from pegboard.contract.context import ChildResult as ChildResult
     from pegboard.contract.context import Ruleset as Ruleset
     from pegboard.contract.context import SessionView as SessionView
@@ -26,14 +28,12 @@ if TYPE_CHECKING:
     from pegboard.contract.marks import hookimpl as hookimpl
     from pegboard.contract.marks import hookspec as hookspec
     from pegboard.contract.plugin import Plugin as Plugin
+    from pegboard.contract.plugin import evolve as evolve
     from pegboard.contract.results import Attachment as Attachment
     from pegboard.contract.results import PendingCall as PendingCall
     from pegboard.contract.results import ToolResult as ToolResult
-    from pegboard.contract.sandbox import Sandbox as Sandbox
-    from pegboard.contract.sandbox import SandboxPolicy as SandboxPolicy
     from pegboard.contract.tools import Tool as Tool
     from pegboard.contract.tools import tool as tool
-    from pegboard.contract.values import evolve as evolve
     from pegboard.errors import InvalidInputError as InvalidInputError
     from pegboard.errors import PegboardError as PegboardError
     from pegboard.errors import PermissionDeniedError as PermissionDeniedError

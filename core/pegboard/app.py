@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from pegboard.config.configuration import LoadedConfig
 from pegboard.contract import hookspecs
+from pegboard.contract.backends import Snapshots
 from pegboard.contract.changes import ChangeSession, DropMessage, DropPart, PutPart
 from pegboard.contract.host import SideQuestion
+from pegboard.contract.plugin import Stash
 from pegboard.contract.providers import Keys, Provider
-from pegboard.contract.snapshots import Snapshots
-from pegboard.contract.stash import Stash
 from pegboard.contract.storage import Hit, Storage
 from pegboard.contract.tools import Tool
 from pegboard.engine.asking.approvals import Policy
@@ -25,16 +25,13 @@ from pegboard.loading.register import Register
 from pegboard.loading.reload import Reload
 from pegboard.opening import AppOptions, assemble, close
 from pegboard.policy.agents import default_agent
-from pegboard.policy.pending import PendingRequests
-from pegboard.policy.questions import Questions
-from pegboard.schema.agent import Agent, Command
-from pegboard.schema.config import Config
+from pegboard.policy.pending import PendingRequests, Questions
+from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.event import PluginFailed
 from pegboard.schema.message import Conversation, Turn
 from pegboard.schema.model import Model
-from pegboard.schema.permission import Reply, Rule
-from pegboard.schema.prompt import PartInput
-from pegboard.schema.session import FileDiff, Session, SessionStatus
+from pegboard.schema.part import PartInput
+from pegboard.schema.session import FileDiff, Reply, Rule, Session, SessionStatus
 from pegboard.trust.decisions import Decision
 from pegboard.workspace import Workspace
 

@@ -15,13 +15,13 @@ from msgspec.structs import replace
 
 from pegboard.config.configuration import LoadedConfig, load_config
 from pegboard.contract import hookspecs
+from pegboard.contract.backends import Snapshots
+from pegboard.contract.plugin import Stash
 from pegboard.contract.providers import Provider
-from pegboard.contract.snapshots import Snapshots
-from pegboard.contract.stash import Stash
 from pegboard.contract.storage import Storage
 from pegboard.contract.tools import Tool
+from pegboard.credentials.keyfile import PluginSecrets
 from pegboard.credentials.keylookup import KeyLookup
-from pegboard.credentials.pluginsecrets import PluginSecrets
 from pegboard.engine.bus import Bus
 from pegboard.engine.content.truncate import sweep
 from pegboard.engine.engine import Engine
@@ -35,18 +35,16 @@ from pegboard.loading.register import Register, load_plugins
 from pegboard.loading.reload import Reload
 from pegboard.paths import Places
 from pegboard.policy.agents import agents_from
-from pegboard.policy.pending import PendingRequests
-from pegboard.policy.questions import Questions
+from pegboard.policy.pending import PendingRequests, Questions
 from pegboard.processes.limits import Bounds
-from pegboard.schema.agent import Agent, Command
-from pegboard.schema.config import Config, SandboxLevel
+from pegboard.schema.config import Agent, Command, Config, SandboxLevel
 from pegboard.schema.event import Event, PluginFailed
 from pegboard.storage.opener import open_database
 from pegboard.trust.decisions import Decision, TrustStore
 from pegboard.workspace import Workspace, open_workspace
 
 if TYPE_CHECKING:
-    from pegboard.contract.sandbox import Enclosure
+    from pegboard.contract.backends import Enclosure
 
 _FAILURES_KEPT = 100
 _PRIVATE_FILES = ("PEGBOARD_CONFIG", "PEGBOARD_DATABASE", "PEGBOARD_TRUST_LOCK")
@@ -227,7 +225,7 @@ class _Assembly:
         if config.sandbox == "off":
             return None
         assert self._hooks is not None
-        from pegboard.contract.sandbox import Site  # nobody else pays for it
+        from pegboard.contract.backends import Site  # nobody else pays for it
 
         encloser = await self._hooks.first(hookspecs.register_encloser, hooks=self._hooks)
         if encloser is None:
@@ -299,7 +297,7 @@ class _Assembly:
             decision = replace(decision, named=loaded.plugin_paths)  # of the files as trusted
         if decision.trusted:
             return loaded, decision
-        from pegboard.trust.gitconfig import running_settings  # only a project without trust pays
+        from pegboard.trust.projectcode import running_settings  # only a project without trust pays
 
         if runs := running_settings(workspace.git_dirs):
             text = f"git runs programs of this repository, in a shell too: {', '.join(runs)}"

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from pegboard import InvalidInputError, SessionView, hookimpl
 from pegboard.schema.config import PluginConfig
-from pegboard.schema.permission import PermissionRequest, Verdict
+from pegboard.schema.session import PermissionRequest, Verdict
 
 NAME = "permission_policy"
 """The plugin's name: that of its file, or of its entry point."""

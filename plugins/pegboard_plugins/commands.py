@@ -1,7 +1,7 @@
 """The slash commands that come with Pegboard: `/init` and `/review`."""
 
 from pegboard import hookimpl
-from pegboard.schema.agent import Command
+from pegboard.schema.config import Command
 
 INIT = """\
 Write an AGENTS.md at the root of this repository: what a coding agent has to know to work here \

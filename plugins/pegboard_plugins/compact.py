@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pegboard import Compaction, CompactionRequest, Compactor, hookimpl
 from pegboard.errors import ContextOverflowError
 from pegboard.kit import rules_from_config
-from pegboard.schema.agent import Agent
+from pegboard.schema.config import Agent
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import (
     CompactionPart,

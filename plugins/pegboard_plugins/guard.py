@@ -19,7 +19,7 @@ from pathlib import Path
 
 from pegboard import Ruleset, SessionView, hookimpl
 from pegboard.kit import judge, protected_folder, protected_path
-from pegboard.schema.permission import PermissionRequest, Rule, Verdict
+from pegboard.schema.session import PermissionRequest, Rule, Verdict
 
 DESTROY = "destroy"
 PROTECTED = "protected"

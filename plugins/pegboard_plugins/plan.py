@@ -8,7 +8,7 @@ from pegboard import SessionView, Tool, ToolContext, ToolResult, hookimpl, tool
 from pegboard.errors import QuestionRejectedError
 from pegboard.providers import ModelRequest
 from pegboard.schema.config import Config
-from pegboard.schema.question import Question, QuestionOption
+from pegboard.schema.session import Question, QuestionOption
 
 PLAN, BUILD = "plan", "build"
 YES, NO = "Yes", "No"

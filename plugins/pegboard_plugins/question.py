@@ -5,7 +5,7 @@ from typing import Any
 
 from pegboard import SessionView, Tool, ToolContext, ToolResult, hookimpl
 from pegboard.providers import ModelRequest
-from pegboard.schema.question import Question, QuestionOption
+from pegboard.schema.session import Question, QuestionOption
 
 _OPTION = {
     "type": "object",

@@ -10,7 +10,7 @@ import msgspec
 from pegboard import Ruleset, SessionView, hookimpl
 from pegboard.kit import UNCLEAR, judge, rules_from_config
 from pegboard.schema.config import Config
-from pegboard.schema.permission import PermissionRequest, Verdict
+from pegboard.schema.session import PermissionRequest, Verdict
 
 _WORD = re.compile(r"[\w.+-]+")
 DEFAULTS = rules_from_config(

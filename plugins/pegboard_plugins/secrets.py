@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pegboard import Ruleset, SessionView, hookimpl
 from pegboard.kit import judge, secret_path
-from pegboard.schema.permission import PermissionRequest, Rule, Verdict
+from pegboard.schema.session import PermissionRequest, Rule, Verdict
 
 _CHANGING = frozenset({"edit", "external_directory"})
 

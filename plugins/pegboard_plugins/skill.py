@@ -27,7 +27,7 @@ from pegboard import (
 )
 from pegboard.kit import judge
 from pegboard.providers import ModelRequest, ToolDefinition
-from pegboard.schema.agent import Command
+from pegboard.schema.config import Command
 
 FILE = "SKILL.md"
 IN_PROJECT = (

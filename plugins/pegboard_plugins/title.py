@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from pegboard import Host, PegboardError, SideQuestion, hookimpl
 from pegboard.kit import StashKey, rules_from_config, shielded
 from pegboard.providers import StreamEvent, StreamFinish, TextDelta
-from pegboard.schema.agent import Agent, AgentWork
-from pegboard.schema.config import Config
+from pegboard.schema.config import Agent, AgentWork, Config
 from pegboard.schema.event import Event, MessageUpdated
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import CompactionPart, ModelChoice, SubtaskPart, TextPart

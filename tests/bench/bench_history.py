@@ -28,7 +28,7 @@ from pegboard.contract.providers import (
     TextStart,
     ToolCall,
 )
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import TextInput
 from played import USAGE, Played, PlayedPlugin
 
 MESSAGES = 2_000

@@ -16,8 +16,7 @@ import pytest
 import model_server as ms
 from four_wires import WIRES, serving, strings, talking
 from pegboard.schema.message import AssistantMessage, Turn
-from pegboard.schema.part import Completed
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import Completed, TextInput
 from played import HI, texts, tools_of
 
 VENDORS = {"anthropic", "google", "openai", "litellm"}

@@ -29,7 +29,7 @@ HOMONYMS = {
     },
     "edit": {
         "testing/policychecks.py": "a permission of the requests that a policy is tried with",
-        "schema/permission.py": "a permission of the protocol's config files, for all that edits",
+        "schema/session.py": "a permission of the protocol's config files, for all that edits",
     },
     "invalid": {
         "testing/provider_faults.py": "how a server refuses a request that is not valid",
@@ -40,19 +40,19 @@ HOMONYMS = {
         "config/project.py": "the plugin of that table",
     },
     "multiedit": {
-        "schema/permission.py": "a word of the `tools` tables of OpenCode's files",
+        "schema/session.py": "a word of the `tools` tables of OpenCode's files",
     },
     "question": {
         "ids.py": "a kind of id, in the protocol",
-        "policy/questions.py": "a kind of request, in an error",
+        "policy/pending.py": "a kind of request, in an error",
         "engine/asking/toolquestion.py": "a kind of id, in the protocol",
     },
     "read": {
         "testing/policychecks.py": "a permission of the requests that a policy is tried with",
-        "schema/permission.py": "a permission of the protocol's config files, for all that reads",
+        "schema/session.py": "a permission of the protocol's config files, for all that reads",
     },
     "skill": {
-        "schema/agent.py": "where a slash command comes from, in the protocol",
+        "schema/config.py": "where a slash command comes from, in the protocol",
     },
     "title": {
         "engine/session/copies.py": "the name of a group in an expression",
@@ -65,7 +65,7 @@ HOMONYMS = {
         "testing/policychecks.py": "a permission of the requests that a policy is tried with",
     },
     "write": {
-        "schema/permission.py": "a word of the `tools` tables of OpenCode's files",
+        "schema/session.py": "a word of the `tools` tables of OpenCode's files",
     },
 }
 """Strings that are spelt as the id of a tool or an agent is, file by file, and what they mean."""

@@ -10,7 +10,7 @@ from contract.fired import FIRED_BY
 from pegboard import App, AppOptions, ToolContext, hookimpl, tool
 from pegboard.errors import ConfigError
 from pegboard.schema.model import Model
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import TextInput
 from played import Played, ToolsPlugin, call, calls, opened, text
 
 

@@ -34,7 +34,7 @@ MODULE = '''
 from collections.abc import Sequence
 
 from pegboard import Tool, hookimpl, tool
-from pegboard.schema.permission import PermissionRequest, Verdict
+from pegboard.schema.session import PermissionRequest, Verdict
 
 
 @tool

@@ -9,7 +9,7 @@ from typing import Any
 from docs.pages import EXAMPLES
 from pegboard import App
 from pegboard.schema.message import Turn
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import TextInput
 from played import Played, opened
 
 

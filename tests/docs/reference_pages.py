@@ -41,7 +41,7 @@ HANDED = {
     "Effect": "contract.tools",
     "FileAccess": "contract.context",
     "FinishReason": "contract.providers",
-    "Meaning": "contract.wireformat",
+    "Meaning": "providers.wireformat",
     "Service": "contract.tools",
 }
 """Types of fields and arguments that nobody has to import, with the modules that define them."""

@@ -13,9 +13,8 @@ from docs.pages import EXAMPLES, PAGES, blocks, links
 from pegboard import ToolContext, hookimpl, tool
 from pegboard.contract.providers import ModelRequest, Text
 from pegboard.errors import ConfigError
-from pegboard.schema.part import Completed, Failed, ToolPart
-from pegboard.schema.permission import Verdict
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import Completed, Failed, TextInput, ToolPart
+from pegboard.schema.session import Verdict
 from pegboard.testing import check_tools
 from pegboard_plugins import read, websearch
 from played import HI, Played, ToolsPlugin, call, calls, text, texts, tools_of

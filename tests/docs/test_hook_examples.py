@@ -11,8 +11,7 @@ import pytest
 from docs.pages import ROOT, Block, blocks
 from docs.test_pages import _load, _options
 from pegboard import App
-from pegboard.schema.part import TextPart
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import TextInput, TextPart
 from pegboard.testing import CANCEL, TurnRecord, check_hooks, play_turn
 from surface import hooks
 

@@ -20,8 +20,7 @@ from pegboard import App, AppOptions, Tool
 from pegboard.cli.root import root
 from pegboard.hooks.isolation import CALL
 from pegboard.loading.registration import PLUGIN
-from pegboard.schema.part import TextPart
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import TextInput, TextPart
 from surface import hooks
 from tool_context import Context
 

@@ -10,8 +10,7 @@ import pytest
 from evals.case import Case, Step, Tree, forbidden, judge, plant, search_path, step
 from evals.suite.every import CASES
 from pegboard import App, AppOptions
-from pegboard.schema.part import Failed, TextPart, ToolPart
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import Failed, TextInput, TextPart, ToolPart
 
 UNUSED = "litellm,lsp"
 """Plugins that cost seconds, and that no reference needs."""

@@ -12,7 +12,7 @@ from evals.choose import Choice, is_right, scores
 from evals.everyday import FILES, TASKS, Task
 from pegboard import App, AppOptions, hookimpl
 from pegboard.contract.providers import ToolDefinition
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import TextInput
 from played import Played, text
 
 CALLING = {task.name: task for task in TASKS if task.tool}

@@ -10,8 +10,7 @@ import pytest
 
 from pegboard import SandboxPolicy, ToolContext, hookimpl, tool
 from pegboard.contract import hookspecs
-from pegboard.schema.part import Failed, ToolPart
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import Failed, TextInput, ToolPart
 from pegboard_plugins import sandbox, server
 from pegboard_plugins.server.hookspecs import services
 from played import Played, ToolsPlugin, call, calls, opened, text

@@ -16,7 +16,7 @@ import pytest
 
 from model_server import ModelServer, by_step, call, say
 from pegboard import App, AppOptions
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import TextInput
 from played import tools_of
 from plugins.cli.commands import CommandLine
 from served import Served, model, served

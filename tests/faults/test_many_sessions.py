@@ -37,8 +37,7 @@ from pegboard.engine.run import Run
 from pegboard.engine.step import Step
 from pegboard.schema.event import MessageUpdated, PartUpdated
 from pegboard.schema.message import AssistantMessage, Turn
-from pegboard.schema.part import Completed, Part, ToolPart
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import Completed, Part, TextInput, ToolPart
 from pegboard.schema.wire import encode
 from played import USAGE, Played, ToolsPlugin, as_told, opened
 from worktrees import git

@@ -33,8 +33,7 @@ from pegboard.schema.message import (
     Failure,
     ProviderAuthFailure,
 )
-from pegboard.schema.part import RetryPart, TextPart
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import RetryPart, TextInput, TextPart
 from pegboard.schema.session import Idle
 
 

@@ -20,8 +20,7 @@ from pegboard import App
 from pegboard.contract.providers import Result
 from pegboard.schema.event import MessageUpdated, PartUpdated
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
-from pegboard.schema.part import Completed, Failed, PatchPart, ToolPart
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import Completed, Failed, PatchPart, TextInput, ToolPart
 from pegboard.storage.recovery import INTERRUPTED_CALL, NEVER_RAN
 from played import Played, ToolsPlugin, as_told, opened, text
 from session_child import SESSIONS, rank, tools, unpaired

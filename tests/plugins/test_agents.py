@@ -7,10 +7,9 @@ from pegboard.contract.context import Ruleset
 from pegboard.contract.providers import ModelRequest, ToolDefinition
 from pegboard.policy.agents import agents_from, default_agent, rulesets_for
 from pegboard.policy.permissions import hidden, judge
-from pegboard.schema.agent import Agent
-from pegboard.schema.config import AgentConfig, Config
+from pegboard.schema.config import Agent, AgentConfig, Config
 from pegboard.schema.model import Model, ModelApi
-from pegboard.schema.permission import Action, Rule
+from pegboard.schema.session import Action, Rule
 from pegboard_plugins.agents import (
     chat_params,
     chat_system_transform,

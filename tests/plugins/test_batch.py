@@ -4,9 +4,8 @@ import json
 from pegboard import ToolContext, hookimpl, tool
 from pegboard.errors import ToolError
 from pegboard.schema.config import Config, PluginConfig
-from pegboard.schema.part import Completed, Failed, ToolPart
-from pegboard.schema.permission import Verdict
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import Completed, Failed, TextInput, ToolPart
+from pegboard.schema.session import Verdict
 from pegboard_plugins import batch, invalid
 from pegboard_plugins.batch import batch as batch_tool
 from played import Played, ToolsPlugin, call, calls, opened, text

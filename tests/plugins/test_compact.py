@@ -16,7 +16,7 @@ from pegboard.engine.history import SUMMARISE
 from pegboard.errors import ContextOverflowError
 from pegboard.schema.message import ContextOverflowFailure
 from pegboard.schema.model import ModelLimit
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import TextInput
 from pegboard.schema.session import Todo
 from pegboard_plugins import compact
 from pegboard_plugins.compact import Summary, chunks, register_agents, shortened

@@ -10,8 +10,7 @@ import pytest
 from pegboard.contract.results import ToolResult
 from pegboard.kit import ProgramSearch
 from pegboard.schema.config import Config, FormatterConfig
-from pegboard.schema.part import Completed
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import Completed, TextInput
 from pegboard_plugins import format as plugin
 from pegboard_plugins import write as write_plugin
 from pegboard_plugins.edit import edit

@@ -4,7 +4,7 @@ import pytest
 
 from pegboard import App, AppOptions, hookimpl
 from pegboard.schema.config import Config, PluginConfig
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import TextInput
 from pegboard_plugins.invalid import invalid, switched_off
 from played import Played, calls, text
 from played import call as called

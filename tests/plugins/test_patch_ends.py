@@ -8,8 +8,7 @@ import pytest
 
 from pegboard.errors import ToolError
 from pegboard.kit.openat import temporary_beside
-from pegboard.schema.part import Failed
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import Failed, TextInput
 from pegboard_plugins.apply_patch import apply_patch
 from pegboard_plugins.apply_patch.parser import PatchError
 from played import Played, ToolsPlugin, calls, opened, text, tools_of

@@ -1,11 +1,10 @@
 import asyncio
 
-from pegboard.schema.agent import Agent
+from pegboard.schema.config import Agent
 from pegboard.schema.event import QuestionAsked
 from pegboard.schema.message import UserMessage
-from pegboard.schema.part import ToolPart
-from pegboard.schema.permission import Rule
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import TextInput, ToolPart
+from pegboard.schema.session import Rule
 from pegboard_plugins import plan
 from played import Played, PlayedPlugin, call, calls, heard, opened, text
 

@@ -7,9 +7,8 @@ from pegboard import tool
 from pegboard.contract.context import ToolContext
 from pegboard.errors import InvalidInputError, NotFoundError
 from pegboard.schema.event import QuestionAsked, QuestionRejected, QuestionReplied
-from pegboard.schema.part import Completed, Failed, ToolPart
-from pegboard.schema.prompt import TextInput
-from pegboard.schema.question import Question
+from pegboard.schema.part import Completed, Failed, TextInput, ToolPart
+from pegboard.schema.session import Question
 from pegboard_plugins import question
 from played import Played, ToolsPlugin, call, calls, heard, opened, text
 

@@ -4,7 +4,7 @@ import pytest
 
 from pegboard.contract.context import Ruleset
 from pegboard.schema.config import Config
-from pegboard.schema.permission import Action, PermissionRequest, Rule, Verdict
+from pegboard.schema.session import Action, PermissionRequest, Rule, Verdict
 from pegboard_plugins.rules import DEFAULTS, config_load, permission_ask
 from session_views import view
 

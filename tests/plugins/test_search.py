@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pegboard.errors import ToolError
-from pegboard.schema.permission import Rule
+from pegboard.schema.session import Rule
 from pegboard_plugins.glob import NOTHING as GLOB_NOTHING
 from pegboard_plugins.glob import glob
 from pegboard_plugins.grep import grep

@@ -1,8 +1,7 @@
 import pytest
 
 from pegboard.embedding import CommandOrder
-from pegboard.schema.part import Completed, Failed, TextPart, ToolPart
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import Completed, Failed, TextInput, TextPart, ToolPart
 from pegboard_plugins import commands, rules, skill
 from played import Played, call, calls, opened, text
 

@@ -5,11 +5,9 @@ import pytest
 from pegboard.contract.context import ChildResult, Ruleset, SessionView
 from pegboard.contract.providers import ToolDefinition
 from pegboard.errors import PermissionDeniedError, ToolError
-from pegboard.schema.agent import Agent
-from pegboard.schema.config import Config
+from pegboard.schema.config import Agent, Config
 from pegboard.schema.model import Model, ModelApi
-from pegboard.schema.permission import Rule
-from pegboard.schema.session import Session, SessionTime
+from pegboard.schema.session import Rule, Session, SessionTime
 from pegboard_plugins.task import task, tool_definition
 from tool_context import Context, call
 

@@ -13,7 +13,7 @@ from pegboard.contract.providers import ModelRequest, StreamEvent
 from pegboard.errors import ProviderError
 from pegboard.schema.event import PartUpdated
 from pegboard.schema.part import Completed, Failed, ToolPart
-from pegboard.schema.permission import Rule
+from pegboard.schema.session import Rule
 from pegboard_plugins import rules as rules_plugin
 from pegboard_plugins import task as task_plugin
 from pegboard_plugins import write as write_plugin

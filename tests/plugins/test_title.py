@@ -11,7 +11,7 @@ from pegboard import App, hookimpl
 from pegboard.errors import ProviderError
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta, Usage
 from pegboard.schema.model import CacheCost, Model, ModelApi, ModelCost, ModelFacts
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import TextInput
 from pegboard_plugins import title
 from pegboard_plugins.title import cleaned
 from played import Played, opened, text

@@ -6,7 +6,7 @@ import pytest
 
 from pegboard import App, AppOptions, hookimpl
 from pegboard.schema.model import Model, ModelApi
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import TextInput
 from pegboard_plugins import bash, edit, glob, grep, invalid, read, task, todo, write
 from pegboard_plugins.apply_patch import apply_patch
 from pegboard_plugins.batch import batch

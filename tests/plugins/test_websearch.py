@@ -9,7 +9,7 @@ from hook_samples import Functions, Registered
 from pegboard import hookimpl
 from pegboard.errors import InvalidInputError, PermissionDeniedError, ToolError
 from pegboard.schema.config import Config, PluginConfig
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import TextInput
 from pegboard_plugins import websearch
 from pegboard_plugins.websearch import (
     SearchHit,

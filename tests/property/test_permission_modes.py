@@ -16,7 +16,7 @@ from pegboard.engine.asking.decision import judged, make_request, unattended
 from pegboard.engine.session.views import unstored_view
 from pegboard.policy.agents import default_agent
 from pegboard.policy.permissions import UNCLEAR, judge
-from pegboard.schema.permission import Action, Rule
+from pegboard.schema.session import Action, Rule
 from pegboard_plugins import rules as rules_plugin
 from played import Played, opened, text
 

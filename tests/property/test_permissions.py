@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dispatching import HOOK, VALUE, Plugins, implementation, opinion
 from pegboard.contract.context import Ruleset
 from pegboard.policy.permissions import UNCLEAR, hidden, judge, rules_from_config
-from pegboard.schema.permission import Action, Rule, Verdict
+from pegboard.schema.session import Action, Rule, Verdict
 
 STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
 ACTIONS: tuple[Action, ...] = ("allow", "ask", "deny")

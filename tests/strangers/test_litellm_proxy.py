@@ -19,8 +19,7 @@ import pytest
 from model_server import Answer, Body, ModelServer, by_step, call, failure, in_order, say
 from pegboard import App, AppOptions
 from pegboard.schema.message import AssistantMessage, Turn
-from pegboard.schema.part import TextPart, ToolPart
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import TextInput, TextPart, ToolPart
 
 PROGRAM = os.environ.get("PEGBOARD_LITELLM_PROXY", "")
 KEY = "sk-of-the-proxy"

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from pegboard.errors import NotFoundError, ServerError
-from pegboard.schema.permission import Reply, Scope
-from pegboard.schema.session import Session
+from pegboard.schema.session import Reply, Scope, Session
 from pegboard_client.aio.client import AsyncClient
 
 _NOT_FOUND = "NotFoundError"

@@ -14,9 +14,7 @@ from pegboard.schema.event import (
     Properties,
     QuestionAsked,
 )
-from pegboard.schema.permission import PermissionRequest
-from pegboard.schema.question import QuestionRequest
-from pegboard.schema.session import Project
+from pegboard.schema.session import PermissionRequest, Project, QuestionRequest
 
 LONGEST_FRAME_BYTES = 128 << 20
 """More than any message has; a stream without an end of its first line is none."""

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from pegboard import InvalidInputError
-from pegboard.schema.part import ModelChoice
-from pegboard.schema.prompt import PartInput, TextInput
+from pegboard.schema.part import ModelChoice, PartInput, TextInput
 
 
 def model_choice(name: str) -> ModelChoice:

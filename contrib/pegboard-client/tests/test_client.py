@@ -29,8 +29,7 @@ from pegboard.schema.event import (
     SessionIdle,
 )
 from pegboard.schema.message import AssistantMessage, Turn
-from pegboard.schema.part import TextPart
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import TextInput, TextPart
 from pegboard.schema.session import Session
 from served import Served, model, served
 

@@ -20,7 +20,7 @@ from pegboard import App, AppOptions
 from pegboard.errors import ContextOverflowError, ProviderError
 from pegboard.providers import ModelMessage, ModelRequest, StreamEvent, StreamFinish, Text, Usage
 from pegboard.schema.message import AssistantMessage
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import TextInput
 from pegboard.testing import check_provider
 from processes import alive
 

@@ -12,8 +12,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from pegboard.arguments import foreign_schema
-from pegboard.arguments.plain_schema import NotPlainError, Schema, plain_schema
-from pegboard.arguments.signature import Documentation, Signature, read_docstring, read_signature
+from pegboard.arguments.signature import (
+    Documentation,
+    NotPlainError,
+    Schema,
+    Signature,
+    plain_schema,
+    read_docstring,
+    read_signature,
+)
 from pegboard.errors import SignatureError, ToolError
 
 if TYPE_CHECKING:

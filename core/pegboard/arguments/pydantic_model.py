@@ -19,8 +19,7 @@ from pydantic import (
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
-from pegboard.arguments.plain_schema import Schema
-from pegboard.arguments.signature import REQUIRED, Parameter
+from pegboard.arguments.signature import REQUIRED, Parameter, Schema
 
 Refuse = Callable[[str, str], Exception]
 """Makes the error from a parameter's name, "" for the tool itself, and a reason."""

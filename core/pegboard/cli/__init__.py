@@ -30,6 +30,6 @@ if TYPE_CHECKING:
     from pegboard.cli.visibletext import exposed as exposed
     from pegboard.cli.visibletext import visible as visible
     from pegboard.cli.visibletext import without_passwords as without_passwords
-    from pegboard.hooks.printing import named_output as named_output
+    from pegboard.hooks.stalls import named_output as named_output
 else:
     __getattr__, __dir__ = late_names(__name__, __file__)

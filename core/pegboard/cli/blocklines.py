@@ -7,8 +7,7 @@ import msgspec
 
 from pegboard.cli.difflines import diff_rows
 from pegboard.cli.visibletext import visible
-from pegboard.contract.blocks import Block, Span, SpanLine
-from pegboard.contract.callblocks import lines_of
+from pegboard.contract.results import Block, Span, SpanLine, lines_of
 
 LINE_LETTERS = 2000
 """What is shown of a line: programs write lines of megabytes."""

@@ -76,7 +76,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
 def complain(text: str) -> None:
     """Say what failed, on one line of stderr, in letters that no terminal obeys, without a key."""
     from pegboard.cli.visibletext import visible  # only what fails needs it
-    from pegboard.hooks.printing import PRINTING
+    from pegboard.hooks.stalls import PRINTING
     from pegboard.kit.redact import secret_values, without_values
 
     PRINTING.set("")  # a signal may find a plugin at work, which does not say this

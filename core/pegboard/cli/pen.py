@@ -9,7 +9,7 @@ from rich.color import ColorSystem
 from rich.style import Style
 
 from pegboard.cli.palette import PALETTE
-from pegboard.contract.blocks import Span, SpanLine
+from pegboard.contract.results import Span, SpanLine
 
 Colours = Literal["none", "standard", "many", "full"]
 """None, the sixteen of the terminal's own palette, 256, or all."""

@@ -15,11 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pegboard.config.keys import FOREIGN_PROGRAMS, normalised, unknown_keys
-from pegboard.config.layer import Layer, line_of, profile_layers
-from pegboard.config.markdown import markdown_files, read_markdown
-from pegboard.config.merge import Merged
-from pegboard.config.parse import from_content, read_layer
+from pegboard.config.keys import FOREIGN_PROGRAMS, Merged, normalised, unknown_keys
+from pegboard.config.layer import (
+    Layer,
+    from_content,
+    line_of,
+    markdown_files,
+    profile_layers,
+    read_layer,
+    read_markdown,
+    referenced,
+    substituted,
+)
 from pegboard.config.project import (
     as_project,
     redirections,
@@ -27,7 +34,6 @@ from pegboard.config.project import (
     tightening,
     without_loosening,
 )
-from pegboard.config.substitute import referenced, substituted
 from pegboard.errors import ConfigError
 from pegboard.schema.config import Config
 from pegboard.trust.projectcode import read_bounded

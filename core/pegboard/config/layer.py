@@ -1,7 +1,17 @@
-"""One source of the configuration, as it was written: whose it is, its text and its value."""
+"""One source of the configuration, as it was written: whose it is, its text and its value.
 
+What `{env:NAME}` and `{file:path}` stand for in the texts of a configuration.
+
+From the bytes of a config file to its value.
+
+Agents and slash commands that are Markdown files: settings in front, the prompt as text.
+"""
+
+import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -9,6 +19,7 @@ import msgspec
 
 from pegboard.errors import ConfigError
 from pegboard.kit.suggestions import nearest_names
+from pegboard.trust.projectcode import read_bounded
 
 Syntax = Literal["pegboard", "opencode"]
 
@@ -71,3 +82,280 @@ def profile_layers(layers: Sequence[Layer], name: str) -> Iterator[Layer]:
         rest = "".join(layer.text.splitlines(keepends=True)[above:])
         text = "\n" * above + rest  # keys of the profile are below its name
         yield msgspec.structs.replace(layer, value=table, text=text)
+
+
+_REFERENCE = re.compile(r"\{(env|file):([^{}]+)\}")
+
+
+def substituted(
+    layer: Layer,
+    *,
+    env: Mapping[str, str],
+    home: Path,
+    folder: Path,
+    contents: Mapping[Path, bytes] | None = None,
+) -> dict[str, Any]:
+    """The layer's value with all references in its texts replaced; keys stay as they are.
+
+    A variable that is not set is empty. A file's text is stripped; its path starts at
+    `folder`, or at `home` behind `~/`. Those of `contents` were read before.
+
+    :raises ConfigError: when a file cannot be read; its text names the path, no content.
+    """
+
+    def replaced(match: re.Match[str], key: str) -> str:
+        kind, name = match[1], match[2].strip()
+        if kind == "env":
+            return env.get(name, "")
+        path = _place(name, home, folder)
+        try:
+            raw = (contents or {}).get(path)
+            # One that the user names may be a pipe, as programs that keep passwords have them.
+            return (path.read_bytes() if raw is None else raw).decode("utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "not UTF-8 text"
+            raise layer.error(f"the file {name} cannot be read: {reason}", key) from error
+
+    def walked(value: object, key: str) -> object:
+        if isinstance(value, str):
+            return _REFERENCE.sub(lambda match: replaced(match, key), value)
+        if isinstance(value, Mapping):
+            return {name: walked(entry, f"{key}.{name}") for name, entry in value.items()}
+        if isinstance(value, list | tuple):
+            return [walked(entry, key) for entry in value]
+        return value
+
+    return {name: walked(entry, str(name)) for name, entry in layer.value.items()}
+
+
+def referenced(text: str, *, home: Path, folder: Path) -> Iterator[Path]:
+    """The files whose content may come to stand in the text."""
+    for kind, name in _REFERENCE.findall(text):
+        if kind == "file":
+            yield _place(name.strip(), home, folder)
+
+
+def references(value: object) -> Iterator[str]:
+    """What the texts of a value take in, in words: each variable and each file once."""
+    found = dict.fromkeys(match for text in texts(value) for match in _REFERENCE.findall(text))
+    for kind, name in found:
+        yield f"the {'variable' if kind == 'env' else 'file'} {name.strip()}"
+
+
+def texts(value: object) -> Iterator[str]:
+    """All texts in a value, without the keys of its tables."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for entry in value.values():
+            yield from texts(entry)
+    elif isinstance(value, list | tuple):
+        for entry in value:
+            yield from texts(entry)
+
+
+def _place(name: str, home: Path, folder: Path) -> Path:
+    return Path(os.path.normpath(folder / expanded(name, home)))
+
+
+def expanded(path: str, home: Path) -> str:
+    """The path with a leading `~` written out."""
+    return f"{home}{path[1:]}" if path == "~" or path.startswith("~/") else path
+
+
+_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
+_MOST_DEPTH = 50
+"""Tables and lists within one another; what goes through them takes a call for each."""
+_TOO_DEEP = "has tables and lists too deep within one another"
+_LINE = re.compile(r"line (\d+)|<string>:(\d+)")
+
+
+def read_layer(file: Path, *, project: bool = False, content: bytes | None = None) -> Layer:
+    """The layer of a config file; `.toml` is TOML, all else JSON with comments.
+
+    `content` are its bytes, where somebody has read them before.
+
+    :raises ConfigError: when it cannot be read or is not valid.
+    """
+    text = read_text(file, content)
+    syntax: Syntax = "opencode" if file.stem == "opencode" else "pegboard"
+    value = from_toml(text, file) if file.suffix == ".toml" else from_json(text, file)
+    check_value(value, file)
+    return Layer(name=str(file), value=value, syntax=syntax, file=file, text=text, project=project)
+
+
+def read_text(file: Path, content: bytes | None = None) -> str:
+    """The text of a file that must be readable UTF-8; of `content` if it was read before.
+
+    :raises ConfigError: when it is not.
+    """
+    raw, why = read_bounded(file) if content is None else (content, "")
+    if why:
+        raise ConfigError(why, file=file)
+    try:
+        return raw.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        raise ConfigError("is not UTF-8 text; save it as UTF-8", file=file) from error
+
+
+def from_content(text: str, name: str) -> Layer:
+    """The layer of a text that is a JSON object or TOML.
+
+    :raises ConfigError: when it is neither.
+    """
+    parse = from_json if text.lstrip().startswith("{") else from_toml
+    try:
+        value = parse(text, None)
+    except ConfigError as error:
+        raise ConfigError(f"{name}: {error}") from error.__cause__
+    return Layer(name=name, value=value, syntax="pegboard", text=text)
+
+
+def from_toml(text: str, file: Path | None) -> Mapping[str, Any]:
+    """The value of TOML text.
+
+    :raises ConfigError: when it is not valid.
+    """
+    import tomllib  # 5 ms that only a TOML file costs
+
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _invalid("TOML", str(error).partition(" (at ")[0], error, text, file) from error
+    except RecursionError as error:
+        raise ConfigError(_TOO_DEEP, file=file) from error
+
+
+def from_json(text: str, file: Path | None) -> Mapping[str, Any]:
+    """The value of JSON text, with comments and trailing commas; of JSON5 if need be.
+
+    :raises ConfigError: when it is not valid, or not an object.
+    """
+    # Most files need only this, at a thousandth of the time that the JSON5 library takes.
+    plain = _TRAILING_COMMA.sub(r"\1", _COMMENT.sub(_blanked, text))
+    try:
+        value = json.loads(plain) if plain.strip() else {}
+    except json.JSONDecodeError as error:
+        value = _from_json5(text, file, error)
+    except RecursionError as error:
+        raise ConfigError(_TOO_DEEP, file=file) from error
+    if not isinstance(value, dict):
+        raise ConfigError("must be an object of keys and values", file=file)
+    return value
+
+
+def _from_json5(text: str, file: Path | None, cause: json.JSONDecodeError) -> object:
+    import json5  # 16 ms that only a file with JSON5's liberties costs
+
+    try:
+        return json5.loads(text)
+    except ValueError as error:
+        raise _invalid("JSON", cause.msg, cause, text, file) from error
+    except RecursionError as error:
+        raise ConfigError(_TOO_DEEP, file=file) from error
+
+
+def check_value(value: object, file: Path, *, room: int = _MOST_DEPTH) -> None:
+    """Nothing for what can be worked with and written.
+
+    :raises ConfigError: when it is deeper than `room`, or has a half of a letter (a surrogate).
+    """
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise ConfigError(f"{value!r} has a half of a letter", file=file) from error
+    elif isinstance(value, Iterable):
+        if not room:
+            raise ConfigError(_TOO_DEEP, file=file)
+        inner = chain(value, value.values()) if isinstance(value, Mapping) else value
+        for each in inner:
+            check_value(each, file, room=room - 1)
+
+
+def _blanked(match: re.Match[str]) -> str:
+    """A comment as the line breaks in it, so that lines keep their numbers."""
+    return match[1] or "\n" * match[0].count("\n")
+
+
+def _invalid(
+    kind: str, reason: str, error: ValueError, text: str, file: Path | None
+) -> ConfigError:
+    match = _LINE.search(str(error))
+    line = int(match[1] or match[2]) if match else text.count("\n") + 1
+    return ConfigError(f"not valid {kind}: {reason}", file=file, line=line)
+
+
+_FOLDERS = {
+    "agent": ("agent", "agents"),
+    "command": ("command", "commands"),
+}
+_BODY = {"agent": "prompt", "command": "template"}
+_FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_UNQUOTED = re.compile(r"^(\w+):[ \t]+([^\s\"'\[{|>&*!#].*:.*)$", re.MULTILINE)
+# A file's name says the table and the entry; its text only has the keys below them.
+_IMPLIED = 2
+# The settings start below the opening dashes, and YAML counts lines from 0.
+_LINE_OF_THE_FIRST = 2
+
+
+def markdown_files(folder: Path) -> Iterator[tuple[str, str, Path]]:
+    """Table, name and file of each agent and command of a config folder, sorted by path.
+
+    The name is the path below the folder of its kind, without the extension.
+    """
+    for table, names in _FOLDERS.items():
+        for name in names:
+            root = folder / name
+            if root.is_dir():
+                for file in sorted(root.rglob("*.md")):
+                    yield table, file.relative_to(root).with_suffix("").as_posix(), file
+
+
+def read_markdown(
+    table: str, name: str, file: Path, *, project: bool = False, content: bytes | None = None
+) -> Layer:
+    """The layer of one such file; `content` are its bytes, where they were read before.
+
+    :raises ConfigError: when it cannot be read, or its settings are not YAML.
+    """
+    text = read_text(file, content)
+    front = _FRONT.match(text)
+    entry = _settings(front[1], file) if front else {}
+    check_value(entry, file)
+    body = text[front.end() :].strip() if front else text.strip()
+    if body or table == "command":
+        entry[_BODY[table]] = body
+    syntax: Syntax = "opencode" if ".opencode" in file.parts else "pegboard"
+    return Layer(
+        name=str(file),
+        value={table: {str(entry.pop("name", name)): entry}},
+        syntax=syntax,
+        file=file,
+        text=text,
+        project=project,
+        implied=_IMPLIED,
+    )
+
+
+def _settings(front: str, file: Path) -> dict[str, Any]:
+    import yaml  # 20 ms that only a Markdown file with settings costs
+
+    # What looks like a date or a number and is none fails with any of these.
+    failures = (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError)
+    try:
+        value = yaml.safe_load(front)
+    except failures as error:
+        # An unquoted text with a colon is no YAML, and it is how people write descriptions.
+        quoted = _UNQUOTED.sub(lambda match: f"{match[1]}: {json.dumps(match[2])}", front)
+        try:
+            value = yaml.safe_load(quoted)
+        except failures:
+            mark = getattr(error, "problem_mark", None)
+            problem = getattr(error, "problem", None) or "cannot be parsed"
+            line = mark.line + _LINE_OF_THE_FIRST if mark else None
+            raise ConfigError(f"not valid YAML: {problem}", file=file, line=line) from error
+    if not isinstance(value, dict | None):
+        raise ConfigError("the settings must be keys and values", file=file, line=1)
+    return {str(key): entry for key, entry in (value or {}).items()}

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Any, get_args
 
-from pegboard.config.substitute import references, texts
+from pegboard.config.layer import references, texts
 from pegboard.kit.hosts import KEY as NETWORK
 from pegboard.kit.hosts import tightened
 from pegboard.schema.config import ProcessLimits, RunLimits, SandboxLevel

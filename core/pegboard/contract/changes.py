@@ -13,10 +13,12 @@ from msgspec.structs import replace
 from pegboard.schema.event import Properties
 from pegboard.schema.message import Message
 from pegboard.schema.part import Part
-from pegboard.schema.permission import PermissionRequest, Reply, Rule
 from pegboard.schema.session import (
+    PermissionRequest,
     Project,
+    Reply,
     Revert,
+    Rule,
     Session,
     SessionModel,
     SessionSummary,

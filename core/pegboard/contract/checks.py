@@ -161,14 +161,14 @@ _HEADERS = _check_for(Mapping[str, str])
 
 def encloser(answer: object, _: object) -> object:
     """The encloser, whose protocol is loaded only where the configuration wants one."""
-    from pegboard.contract.sandbox import Encloser
+    from pegboard.contract.backends import Encloser
 
     return _instance(answer, Encloser)
 
 
 def block(answer: object, _: object) -> object:
     """A block, down to the last span."""
-    from pegboard.contract.blocks import Block
+    from pegboard.contract.results import Block
 
     return _sound(answer, Block)
 

@@ -7,17 +7,13 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from pegboard.contract.plugin import Plugin
+from pegboard.contract.plugin import Plugin, Stash
 from pegboard.contract.results import ToolResult
-from pegboard.contract.stash import Stash
 from pegboard.kit.programs import ProgramSearch
-from pegboard.schema.agent import Agent
-from pegboard.schema.config import Config
+from pegboard.schema.config import Agent, Config
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
-from pegboard.schema.permission import Rule
-from pegboard.schema.question import Answers, Question
-from pegboard.schema.session import Session, Todo
+from pegboard.schema.session import Answers, Question, Rule, Session, Todo
 
 
 class Ruleset(msgspec.Struct, frozen=True, kw_only=True):

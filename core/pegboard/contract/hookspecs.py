@@ -21,35 +21,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pegboard.contract import checks as _answers
-from pegboard.contract.compactors import Compactor
+from pegboard.contract.backends import Compactor, Snapshots
 from pegboard.contract.context import SessionView, ToolContext
 from pegboard.contract.host import HookCalls, Host
 from pegboard.contract.marks import hookspec as _hookspec
 from pegboard.contract.modelhooks import model_facts as model_facts  # noqa: PLC0414 - a hook too
 from pegboard.contract.modelhooks import model_names as model_names  # noqa: PLC0414 - likewise
 from pegboard.contract.modelhooks import model_resolve as model_resolve  # noqa: PLC0414 - likewise
-from pegboard.contract.providerhooks import register_providers as register_providers  # noqa: PLC0414 - a hook too
-from pegboard.contract.providerhooks import wrap_providers as wrap_providers  # noqa: PLC0414 - a hook too
+from pegboard.contract.modelhooks import register_providers as register_providers  # noqa: PLC0414 - a hook too
+from pegboard.contract.modelhooks import render_tool as render_tool  # noqa: PLC0414 - likewise
+from pegboard.contract.modelhooks import wrap_providers as wrap_providers  # noqa: PLC0414 - a hook too
+from pegboard.contract.plugin import Stash
 from pegboard.contract.providers import ModelRequest, ToolDefinition
-from pegboard.contract.rendering import render_tool as render_tool  # noqa: PLC0414 - likewise
 from pegboard.contract.results import PendingCall, ToolResult
-from pegboard.contract.snapshots import Snapshots
-from pegboard.contract.stash import Stash
 from pegboard.contract.storage import OpenStorage
 from pegboard.contract.tools import Tool
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.paths import Places
-from pegboard.schema.agent import Agent, Command
-from pegboard.schema.config import Config
+from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
 from pegboard.schema.part import Part, TextPart
-from pegboard.schema.permission import Decided, PermissionRequest, Rule, Verdict
+from pegboard.schema.session import Decided, PermissionRequest, Rule, Verdict
 from pegboard.workspace import Workspace
 
 if TYPE_CHECKING:
-    from pegboard.contract.sandbox import Encloser
+    from pegboard.contract.backends import Encloser
 
 
 @_hookspec("collect")

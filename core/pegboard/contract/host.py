@@ -8,17 +8,15 @@ from typing import ParamSpec, Protocol, TypeVar
 import msgspec
 
 from pegboard.contract.marks import Answer
+from pegboard.contract.plugin import Stash
 from pegboard.contract.providers import Keys, Provider, StreamEvent
-from pegboard.contract.stash import Stash
 from pegboard.contract.tools import Tool
-from pegboard.schema.agent import Agent, Command
-from pegboard.schema.config import Config
+from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
-from pegboard.schema.permission import Rule
-from pegboard.schema.prompt import PartInput
-from pegboard.schema.session import Session
+from pegboard.schema.part import PartInput
+from pegboard.schema.session import Rule, Session
 from pegboard.workspace import Workspace
 
 _P = ParamSpec("_P")

@@ -1,10 +1,20 @@
-"""The hooks for models, beside what their providers say; `hookspecs` has them."""
+"""The hooks for models, providers and drawn calls; `hookspecs` lists them with the others."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
+from pegboard.contract import checks as _answers
 from pegboard.contract.marks import hookspec as _hookspec
+from pegboard.contract.providers import Keys, Provider
+from pegboard.errors import InvalidInputError
 from pegboard.paths import Places
+from pegboard.schema.config import Config
 from pegboard.schema.model import Model, ModelFacts
+from pegboard.schema.part import ToolPart
+from pegboard.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pegboard.contract.results import Block
 
 
 @_hookspec("first")
@@ -40,6 +50,61 @@ def model_resolve(name: str) -> Model | None:
     Called when no provider has the id before the slash, or there is no slash: for aliases and
     for providers that serve models of any name. The model's `provider_id` must be that of a
     registered provider. First: a plugin that raises is reported and the next is asked.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("fold", subject="providers", raises=(InvalidInputError,))
+def wrap_providers(
+    providers: Mapping[str, Provider], config: Config, keys: Keys, workspace: Workspace
+) -> Mapping[str, Provider] | None:
+    """The providers by id, each as it shall be asked: to record, replay or watch their answers.
+
+    Called once when the App opens, after `register_providers` and without the providers that the
+    user has switched off. `InvalidInputError` ends the opening with its text. Fold: a plugin that
+    raises another error is reported and skipped.
+
+    - keys: what of a request or an answer must not be stored is in `keys.values()`.
+    - workspace: the directory that the App is of.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("collect")
+def register_providers(
+    config: Config, env: Mapping[str, str], keys: Keys
+) -> Sequence[Provider] | None:
+    """The plugin's providers of models.
+
+    Called once when the App opens, before any model is named. `provider/model` then asks the
+    provider with that id. Collect: a plugin that raises is reported and left out; of two
+    providers with one id the later replaces the earlier.
+
+    - config: the merged configuration, with the user's `provider` table.
+    - env: the App's environment, with proxies and addresses; it may not be the process's own.
+    - keys: where a provider gets its key, when it is asked and not before.
+
+    Since 0.1.
+    """
+
+
+RENDERED_WITHIN_S = 0.5
+"""Ten times what a function may take: a busy machine is no reason to lose a plugin's block."""
+
+
+@_hookspec("first", check=_answers.block, limit_s=RENDERED_WITHIN_S)
+def render_tool(part: ToolPart, width: int) -> "Block | None":
+    """What people see of a tool call: on a terminal, on a page, in an export.
+
+    Called once for each state of a call that is shown and each width, by a program that shows
+    it. The function is a plain one that reads nothing but its arguments and takes 50 ms at most;
+    one that takes half a second is given up. First: a plugin that raises is reported and the
+    next is asked. A call that no plugin draws is shown by `ToolResult.display`, or else by its
+    title and output.
+
+    - width: the columns that there are; longer lines are wrapped.
 
     Since 0.1.
     """

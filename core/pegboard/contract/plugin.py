@@ -1,9 +1,13 @@
-"""What a plugin has of its own: its options, its places, its log, its secrets."""
+"""What a plugin has of its own: options, places, log, secrets, memory; and `evolve` for values."""
 
+import dataclasses
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Protocol, TypeVar
 
 import msgspec
+
+from pegboard.kit.suggestions import nearest_names
 
 if TYPE_CHECKING:
     from logging import Logger, LoggerAdapter
@@ -61,3 +65,76 @@ class Plugin(Protocol):
         data folder.
         """
         ...
+
+
+T = TypeVar("T")
+
+
+class StashKey(Generic[T]):
+    """A key that is its own name: only who has the object gets at the value.
+
+    Made once, at a module's top: `_CACHE = StashKey[dict[str, int]]()`.
+    """
+
+    __slots__ = ()
+
+
+class Stash:
+    """Values of plugins, gone with the App; what must be closed is closed in `shutdown`."""
+
+    def __init__(self) -> None:
+        self._values: dict[StashKey[Any], Any] = {}
+
+    def get(self, key: StashKey[T]) -> T | None:
+        """The value, None if there is none."""
+        found: T | None = self._values.get(key)
+        return found
+
+    def setdefault(self, key: StashKey[T], make: Callable[[], T]) -> T:
+        """The value; what `make` gives, where there is none yet."""
+        if key not in self._values:
+            self._values[key] = make()
+        found: T = self._values[key]
+        return found
+
+
+_T = TypeVar("_T")
+
+
+def evolve(value: _T, /, **changes: Any) -> _T:  # noqa: ANN401 - as typed as the fields
+    """The value with these fields changed; the value itself stays as it is.
+
+    It may be a turn, a part, a request, a configuration or any other value that hooks are handed,
+    and a frozen dataclass of your own.
+
+    :raises TypeError: for a field that it does not have, with the nearest name, and for what has no
+        fields.
+    """
+    for name in changes:
+        if name not in (fields := field_names(value)):
+            raise TypeError(f"{type(value).__name__} has no field {name}{_hint(name, fields)}")
+    if isinstance(value, msgspec.Struct):
+        return msgspec.structs.replace(value, **changes)
+    return dataclasses.replace(value, **changes)  # type: ignore[type-var]  # `field_names` has looked
+
+
+def field_names(value: object) -> tuple[str, ...]:
+    """The names of the fields of a struct or dataclass, or of a class of them.
+
+    :raises TypeError: when it is neither.
+    """
+    if isinstance(value, msgspec.Struct) or _is_struct_class(value):
+        return tuple(value.__struct_fields__)  # type: ignore[attr-defined]  # of a struct
+    if dataclasses.is_dataclass(value):
+        return tuple(field.name for field in dataclasses.fields(value))
+    raise TypeError(f"{type(value).__name__} is no struct and no dataclass: it has no fields")
+
+
+def _is_struct_class(value: object) -> bool:
+    return isinstance(value, type) and issubclass(value, msgspec.Struct)
+
+
+def _hint(name: str, fields: Iterable[str]) -> str:
+    known = tuple(fields)
+    nearest = nearest_names(name, known, limit=1)
+    return f"; did you mean {nearest[0]}?" if nearest else f" (it has {', '.join(known)})"

@@ -10,8 +10,7 @@ from pegboard.contract.changes import Change
 from pegboard.ids import IdSource
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
-from pegboard.schema.permission import Approval
-from pegboard.schema.session import Project, Session, Todo
+from pegboard.schema.session import Approval, Project, Session, Todo
 
 
 class Fence(msgspec.Struct, frozen=True):

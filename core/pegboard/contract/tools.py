@@ -13,7 +13,7 @@ from pegboard.arguments.binding import Arguments, FunctionArguments, RawArgument
 from pegboard.contract.results import ToolResult
 from pegboard.errors import InvalidInputError, SignatureError, ToolError
 from pegboard.kit.threads import Threads
-from pegboard.schema.agent import Agent, AgentWork
+from pegboard.schema.config import Agent, AgentWork
 
 if TYPE_CHECKING:
     from pegboard.contract.context import ToolContext

@@ -8,15 +8,15 @@ if TYPE_CHECKING:
     from pegboard.config.configuration import load_config as load_config
     from pegboard.config.edit import update_user_config as update_user_config
     from pegboard.config.edit import write_config as write_config
-    from pegboard.config.parse import read_layer as read_layer
+    from pegboard.config.layer import read_layer as read_layer
     from pegboard.config.project import redirections as redirections
     from pegboard.config.project import shown_before as shown_before
     from pegboard.contract.tools import serving as serving
     from pegboard.credentials.keptkeys import KeptKey as KeptKey
     from pegboard.credentials.keptkeys import KeptKeys as KeptKeys
     from pegboard.credentials.keyfile import KeyFile as KeyFile
-    from pegboard.credentials.pluginsecrets import kept_names as kept_names
-    from pegboard.credentials.pluginsecrets import store_secret as store_secret
+    from pegboard.credentials.keyfile import kept_names as kept_names
+    from pegboard.credentials.keyfile import store_secret as store_secret
     from pegboard.engine.asking.explained import Explanation as Explanation
     from pegboard.engine.bus import Bus as Bus
     from pegboard.engine.bus import Subscription as Subscription
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pegboard.engine.session.revert import Reverted as Reverted
     from pegboard.engine.tracking.leavings import reason_of as reason_of
     from pegboard.engine.tracking.leavings import shown_path as shown_path
-    from pegboard.hooks.callviews import CallBlocks as CallBlocks
+    from pegboard.hooks.callers import CallBlocks as CallBlocks
     from pegboard.ids import IdSource as IdSource
     from pegboard.ids import check_id as check_id
     from pegboard.kit.redact import secret_values as secret_values

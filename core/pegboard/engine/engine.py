@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pegboard.contract import hookspecs
+from pegboard.contract.backends import Snapshots
 from pegboard.contract.context import Ruleset
+from pegboard.contract.plugin import Stash
 from pegboard.contract.providers import Keys, Provider
-from pegboard.contract.snapshots import Snapshots
-from pegboard.contract.stash import Stash
 from pegboard.contract.storage import Storage
 from pegboard.contract.tools import Service, Tool, serving
 from pegboard.engine.bus import Bus
@@ -22,13 +22,11 @@ from pegboard.errors import PegboardError, ToolError
 from pegboard.hooks.callers import Hooks
 from pegboard.ids import IdSource
 from pegboard.paths import Places
-from pegboard.policy.pending import PendingRequests
-from pegboard.policy.questions import Questions
+from pegboard.policy.pending import PendingRequests, Questions
 from pegboard.processes.background import Background
 from pegboard.processes.lifeline import Lifeline
 from pegboard.processes.limits import Bounds
-from pegboard.schema.agent import Agent, Command
-from pegboard.schema.config import Config
+from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.event import (
     Event,
     PluginFailed,
@@ -36,13 +34,12 @@ from pegboard.schema.event import (
     SessionIdle,
     SessionStatusChanged,
 )
-from pegboard.schema.permission import Decided, DecisionKind
-from pegboard.schema.session import Idle, Session, SessionStatus, Tokens
+from pegboard.schema.session import Decided, DecisionKind, Idle, Session, SessionStatus, Tokens
 from pegboard.trust.decisions import Decision
 from pegboard.workspace import Workspace
 
 if TYPE_CHECKING:
-    from pegboard.contract.sandbox import Enclosure
+    from pegboard.contract.backends import Enclosure
 
 
 class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):

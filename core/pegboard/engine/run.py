@@ -20,7 +20,7 @@ from pegboard.engine.tracking.stepsnapshots import StepSnapshots
 from pegboard.engine.writer import Writer
 from pegboard.errors import ToolError
 from pegboard.policy.clock import Slots
-from pegboard.schema.agent import Agent
+from pegboard.schema.config import Agent
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.model import Model
 from pegboard.schema.part import Completed, ToolPart

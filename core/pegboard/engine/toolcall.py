@@ -31,7 +31,7 @@ from pegboard.errors import (
     ToolError,
 )
 from pegboard.schema.part import Completed, Failed, ToolState
-from pegboard.schema.permission import ToolReference
+from pegboard.schema.session import ToolReference
 
 if TYPE_CHECKING:
     from pegboard.engine.toolcontext import CallContext, CallTool

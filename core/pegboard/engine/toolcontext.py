@@ -18,9 +18,8 @@ from pegboard.contract.context import (
     ProcessResult,
     SessionView,
 )
-from pegboard.contract.plugin import Plugin
+from pegboard.contract.plugin import Plugin, Stash
 from pegboard.contract.results import ToolResult
-from pegboard.contract.stash import Stash
 from pegboard.engine.asking.decision import make_request, settle
 from pegboard.engine.asking.external_directory import asked_path
 from pegboard.engine.asking.toolquestion import ask_user
@@ -43,10 +42,8 @@ from pegboard.processes.process import (
     without_secrets,
 )
 from pegboard.schema.event import FileEdited
-from pegboard.schema.permission import ToolReference
-from pegboard.schema.prompt import TextInput
-from pegboard.schema.question import Answers, Question
-from pegboard.schema.session import Todo
+from pegboard.schema.part import TextInput
+from pegboard.schema.session import Answers, Question, Todo, ToolReference
 from pegboard.storage.records import to_row
 
 CallTool = Callable[[str, Mapping[str, Any]], Awaitable[ToolResult]]

@@ -14,14 +14,11 @@ import msgspec
 
 from pegboard.contract.marks import Answer
 from pegboard.errors import RequiredHookError
-from pegboard.hooks.health import Timing
-from pegboard.hooks.isolation import CALL, Check, Implementation, Isolation
-from pegboard.hooks.listeners import Listener
-from pegboard.hooks.order import ordered
-from pegboard.hooks.trace import Trace, TraceStep
+from pegboard.hooks.health import Listener, Timing, Trace, TraceStep
+from pegboard.hooks.isolation import CALL, Check, Implementation, Isolation, ordered
 from pegboard.policy.permissions import strictest
 from pegboard.schema.event import PluginFailed
-from pegboard.schema.permission import Verdict
+from pegboard.schema.session import Verdict
 
 _T = TypeVar("_T")
 QUARANTINED = "is quarantined after failures in a row"

@@ -1,8 +1,22 @@
-"""How plugins do: timings of each implementation, failures in a row, quarantine."""
+"""How plugins do: timings of each implementation, failures in a row, quarantine.
 
+Code of plugins that is no hook: what it raises is told with the plugin's name.
+
+Who changed what: the steps of the folds, for as long as tracing is on.
+
+One plugin's queue of things to hear, so that a slow plugin delays nobody else.
+"""
+
+import asyncio
+import hashlib
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import msgspec
+
+from pegboard.errors import PegboardError, PluginError
 
 FAILURES = 3
 """Failures in a row after which a hook of a plugin is not called until the App is opened again."""
@@ -72,3 +86,190 @@ class PluginHealth:
             )
             for (key, hook), count in self._counts.items()
         )
+
+
+@contextmanager
+def blaming(plugin: str, what: str, *, passing: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+    """A block of the plugin's code; `what` of it is named, as "the provider house".
+
+    Errors of Pegboard's own, and those of the types `passing`, are the code's answer.
+
+    :raises PluginError: for all else that the block raises.
+    """
+    try:
+        yield
+    except Exception as error:  # it is foreign code
+        if isinstance(error, (PegboardError, *passing)):
+            raise
+        raise PluginError(plugin, f"{what} raised {line_of(error)}") from error
+
+
+def line_of(error: BaseException) -> str:
+    """The error's type and the first line of its text, which may fail to be made."""
+    try:
+        text = str(error).strip()
+    except Exception:  # noqa: BLE001 - an error of a plugin may fail to say what it is
+        text = ""
+    first = text.splitlines()[0] if text else ""
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__
+
+
+KEPT = 2000
+"""Steps that are kept; older ones are forgotten, so that a long session cannot fill memory."""
+_DIGEST = 16
+"""Hexadecimal digits of a digest: enough to tell the values of one session apart."""
+
+
+class TraceStep(msgspec.Struct, frozen=True, kw_only=True):
+    """What one plugin did to the subject of a fold.
+
+    `before` and `after` are digests; `diff` is a unified diff for texts, tuples of texts and
+    tables of texts, "" for all else. `session_id` is "" for a hook without a session.
+    """
+
+    session_id: str
+    hook: str
+    plugin: str
+    before: str
+    after: str
+    diff: str
+    elapsed_ms: float
+
+
+class Trace:
+    """The newest steps; it keeps nothing unless it is on."""
+
+    def __init__(self, *, on: bool) -> None:
+        self.on = on
+        self._steps: deque[TraceStep] = deque(maxlen=KEPT)
+
+    def steps(self, session_id: str | None = None) -> tuple[TraceStep, ...]:
+        """The steps, oldest first; with an id those of one session."""
+        return tuple(
+            step for step in self._steps if session_id is None or step.session_id == session_id
+        )
+
+    def note(  # noqa: PLR0913 - the facts of a step, all keyword-only
+        self,
+        *,
+        session_id: str,
+        hook: str,
+        plugin: str,
+        before: object,
+        after: object,
+        elapsed_ms: float,
+    ) -> None:
+        """Keep a step."""
+        self._steps.append(
+            TraceStep(
+                session_id=session_id,
+                hook=hook,
+                plugin=plugin,
+                before=digest(before),
+                after=digest(after),
+                diff=difference(before, after),
+                elapsed_ms=elapsed_ms,
+            )
+        )
+
+
+def digest(value: object) -> str:
+    """Sixteen hexadecimal digits that tell values apart."""
+    lines = _lines(value)
+    content = "\n".join(lines).encode() if lines is not None else _content(value)
+    return hashlib.sha256(content).hexdigest()[:_DIGEST]
+
+
+def difference(before: object, after: object) -> str:
+    """The unified diff of two texts, tuples or tables of texts; "" for equal or other values."""
+    old, new = _lines(before), _lines(after)
+    if old is None or new is None:
+        return ""
+    import difflib  # 1 ms that only tracing pays
+
+    return "\n".join(difflib.unified_diff(old, new, "before", "after", lineterm=""))
+
+
+def _content(value: object) -> bytes:
+    try:
+        return msgspec.json.encode(value)
+    except TypeError:  # an object of a plugin that has no JSON form
+        return repr(value).encode()
+
+
+def _lines(value: object) -> list[str] | None:
+    """The lines of a text, of a tuple of texts, or of a table of texts; None for all else."""
+    match value:
+        case str():
+            return value.splitlines()
+        case tuple() if all(isinstance(item, str) for item in value):
+            return [line for item in value for line in item.splitlines()]
+        case Mapping() if all(isinstance(item, str) for item in value.values()):
+            return [f"{key}: {value[key]}" for key in sorted(value)]
+        case _:
+            return None
+
+
+LIMIT = 1000
+"""Things that may wait for one plugin; the oldest are lost beyond it."""
+
+MARGIN_S = 0.25
+"""So much later than a call's own limit the end gives up: the call is told of first."""
+
+Deliver = Callable[[str, Mapping[str, object]], Awaitable[None]]
+
+
+class Listener:
+    """The bounded queue of one plugin, and the task that empties it while there is something.
+
+    `limit_s` is how long the end waits for what is still queued. What is lost is told to `on_loss`,
+    which may be heard as an event, and so come back here.
+    """
+
+    def __init__(self, deliver: Deliver, on_loss: Callable[[str], None], *, limit_s: float) -> None:
+        self._limit_s = limit_s
+        self._deliver = deliver
+        self._on_loss = on_loss
+        self._waiting: deque[tuple[str, Mapping[str, object]]] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._behind = False
+
+    def post(self, hook: str, arguments: Mapping[str, object]) -> None:
+        """Queue a call; it never blocks. The first loss of a burst is reported."""
+        self._waiting.append((hook, arguments))
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+        if len(self._waiting) > LIMIT:
+            self._waiting.popleft()
+            self._fall_behind()
+
+    def _fall_behind(self) -> None:
+        if self._behind:
+            return
+        self._behind = True  # set first: the report is an event too, and comes back here
+        self._on_loss(f"is more than {LIMIT:,} events behind, so the oldest are lost")
+
+    async def _run(self) -> None:
+        while self._waiting:
+            hook, arguments = self._waiting.popleft()
+            await self._deliver(hook, arguments)
+        self._behind = False
+        self._task = None
+
+    async def drain(self) -> None:
+        """Wait until the queue is empty, within the limit; what is left is lost."""
+        if self._task is not None:
+            await asyncio.wait({self._task}, timeout=self._limit_s + MARGIN_S)
+        if self._task is not None:
+            lost = len(self._waiting)
+            text = f"was not ready {self._limit_s:g} s after the end"
+            self._on_loss(f"{text}, so {lost:,} more events are lost" if lost else text)
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End the task; what waits is lost."""
+        self._waiting.clear()
+        if (task := self._task) is not None:
+            self._task = None
+            task.cancel()
+            await asyncio.wait({task})  # it ends at once: each call gives up when cancelled

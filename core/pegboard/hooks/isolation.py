@@ -1,11 +1,13 @@
 """One call of a plugin's function: within its limit, on values that it cannot change, watched.
 
 A call that fails is reported with the plugin's name; after three in a row the hook is left alone.
+
+The order in which the implementations of a hook are asked.
 """
 
 import asyncio
 import inspect
-from collections.abc import Callable, Collection, Coroutine, Generator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Generator, Mapping, Sequence
 from contextvars import Context
 from functools import cached_property, partial
 from pathlib import Path
@@ -16,11 +18,9 @@ import msgspec
 
 from pegboard.contract.marks import Origin
 from pegboard.errors import PluginError
-from pegboard.hooks.blame import line_of
-from pegboard.hooks.health import FAILURES, PluginHealth
-from pegboard.hooks.printing import PRINTING
+from pegboard.hooks.health import FAILURES, PluginHealth, line_of
 from pegboard.hooks.readonly import ReadOnlyViews
-from pegboard.hooks.stalls import Holder, Stalls
+from pegboard.hooks.stalls import PRINTING, Holder, Stalls
 from pegboard.kit.threads import Threads
 from pegboard.policy.clock import Clock
 from pegboard.schema.event import PluginFailed
@@ -319,3 +319,38 @@ def _told(error: BaseException, function: Callable[..., object]) -> str:
         step = step.tb_next
     place = f" ({Path(own).name}:{line})" if line else ""
     return f"raised {line_of(error)}{place}"
+
+
+def ordered(found: Sequence[Implementation]) -> tuple[Implementation, ...]:
+    """The implementations by what they say of their place, else as they are given."""
+    return _resolved(found)[0]
+
+
+def circle(found: Sequence[Implementation]) -> tuple[str, ...]:
+    """The plugins that each want to be before one another; none where the order can be kept."""
+    return _resolved(found)[1]
+
+
+def _resolved(
+    found: Sequence[Implementation],
+) -> tuple[tuple[Implementation, ...], tuple[str, ...]]:
+    left = sorted(found, key=lambda each: each.position)
+    if not any(each.before or each.after for each in left):
+        return tuple(left), ()
+    done: list[Implementation] = []
+    stuck: tuple[str, ...] = ()
+    while left:
+        free = next((each for each in left if not any(_precedes(one, each) for one in left)), None)
+        if free is None:
+            stuck = stuck or tuple(each.plugin for each in left if _is_bound(each, left))
+        left.remove(free := free or left[0])
+        done.append(free)
+    return tuple(done), stuck
+
+
+def _precedes(one: Implementation, other: Implementation) -> bool:
+    return one is not other and (other.plugin in one.before or one.plugin in other.after)
+
+
+def _is_bound(each: Implementation, left: Sequence[Implementation]) -> bool:
+    return any(_precedes(each, one) for one in left) and any(_precedes(one, each) for one in left)

@@ -15,8 +15,7 @@ import msgspec
 
 from pegboard.contract.context import SessionView
 from pegboard.contract.providers import ModelMessage, ToolDefinition
-from pegboard.schema.agent import Agent
-from pegboard.schema.config import Config
+from pegboard.schema.config import Agent, Config
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
 

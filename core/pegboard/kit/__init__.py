@@ -5,26 +5,26 @@ from typing import TYPE_CHECKING
 from pegboard import late_names
 
 if TYPE_CHECKING:
-    from pegboard.contract.blocks import Block as Block
-    from pegboard.contract.blocks import Span as Span
-    from pegboard.contract.callblocks import block_of_text as block_of_text
-    from pegboard.contract.callblocks import counted as counted
-    from pegboard.contract.callblocks import default_block as default_block
-    from pegboard.contract.callblocks import given_block as given_block
-    from pegboard.contract.callblocks import lines_of as lines_of
-    from pegboard.contract.callblocks import one_line as one_line
-    from pegboard.contract.callblocks import subject_of as subject_of
-    from pegboard.contract.callblocks import todo_lines as todo_lines
+    from pegboard.contract.backends import Encloser as Encloser
+    from pegboard.contract.backends import Enclosing as Enclosing
+    from pegboard.contract.backends import Enclosure as Enclosure
+    from pegboard.contract.backends import Site as Site
     from pegboard.contract.context import BackgroundProcess as BackgroundProcess
     from pegboard.contract.context import ProcessResult as ProcessResult
     from pegboard.contract.context import named_path as named_path
     from pegboard.contract.plugin import Secret as Secret
-    from pegboard.contract.sandbox import Encloser as Encloser
-    from pegboard.contract.sandbox import Enclosing as Enclosing
-    from pegboard.contract.sandbox import Enclosure as Enclosure
-    from pegboard.contract.sandbox import Site as Site
-    from pegboard.contract.stash import Stash as Stash
-    from pegboard.contract.stash import StashKey as StashKey
+    from pegboard.contract.plugin import Stash as Stash
+    from pegboard.contract.plugin import StashKey as StashKey
+    from pegboard.contract.results import Block as Block
+    from pegboard.contract.results import Span as Span
+    from pegboard.contract.results import block_of_text as block_of_text
+    from pegboard.contract.results import counted as counted
+    from pegboard.contract.results import default_block as default_block
+    from pegboard.contract.results import given_block as given_block
+    from pegboard.contract.results import lines_of as lines_of
+    from pegboard.contract.results import one_line as one_line
+    from pegboard.contract.results import subject_of as subject_of
+    from pegboard.contract.results import todo_lines as todo_lines
     from pegboard.kit.addresses import ip_address_of as ip_address_of
     from pegboard.kit.addresses import is_loopback as is_loopback
     from pegboard.kit.addresses import is_public_address as is_public_address
@@ -64,13 +64,13 @@ if TYPE_CHECKING:
     from pegboard.kit.walk import ripgrep as ripgrep
     from pegboard.kit.walk import ripgrep_names as ripgrep_names
     from pegboard.kit.walk import walk_files as walk_files
-    from pegboard.policy.autorun import autorun_files as autorun_files
     from pegboard.policy.permissions import UNCLEAR as UNCLEAR
     from pegboard.policy.permissions import deciding as deciding
     from pegboard.policy.permissions import judge as judge
     from pegboard.policy.permissions import may_name as may_name
     from pegboard.policy.permissions import may_read as may_read
     from pegboard.policy.permissions import rules_from_config as rules_from_config
+    from pegboard.policy.sensitive import autorun_files as autorun_files
     from pegboard.policy.sensitive import home_secrets as home_secrets
     from pegboard.policy.sensitive import protected_folder as protected_folder
     from pegboard.policy.sensitive import protected_path as protected_path
@@ -80,8 +80,8 @@ if TYPE_CHECKING:
     from pegboard.processes.process import ProgramResult as ProgramResult
     from pegboard.processes.process import run_program as run_program
     from pegboard.processes.run_until import run_until as run_until
-    from pegboard.trust.gitconfig import running_settings as running_settings
     from pegboard.trust.projectcode import read_bounded as read_bounded
+    from pegboard.trust.projectcode import running_settings as running_settings
     from pegboard.trust.projectcode import way_down as way_down
     from pegboard.workspace import branch as branch
     from pegboard.workspace import open_workspace as open_workspace

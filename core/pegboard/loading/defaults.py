@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from pegboard.contract.marks import Answer
 from pegboard.loading.registration import Problem
 from pegboard.schema.config import Config
-from pegboard.schema.permission import EDIT, READ, Rule
+from pegboard.schema.session import EDIT, READ, Rule
 
 RESERVED = frozenset({EDIT, READ, "external_directory", "doom_loop"})
 """The permissions that no plugin may have rules of its own for."""

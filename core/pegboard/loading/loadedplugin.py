@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from pegboard.hooks.printing import PRINTING
+from pegboard.hooks.stalls import PRINTING
 from pegboard.loading.candidates import Candidate, full_name
 from pegboard.loading.discovery import LoadFailure
 from pegboard.loading.handle import Handle

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, get_args, get_type_hints
 
 import msgspec
 
-from pegboard.contract.values import field_names
+from pegboard.contract.plugin import field_names
 from pegboard.kit.suggestions import nearest_names
 from pegboard.loading.discovery import LoadFailure, attempt
 

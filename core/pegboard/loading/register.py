@@ -31,7 +31,7 @@ from pegboard.loading.toolset import Offer, Tools, tools_of_file, toolset
 from pegboard.paths import Places
 from pegboard.schema.config import Config
 from pegboard.schema.event import PluginFailed
-from pegboard.schema.permission import Rule
+from pegboard.schema.session import Rule
 from pegboard.trust.decisions import Decision
 from pegboard.trust.projectcode import CodeFile
 

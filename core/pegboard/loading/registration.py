@@ -21,8 +21,7 @@ from pegboard.contract.checks import check_of
 from pegboard.contract.marks import PROJECT, Kind, Origin, Place, mark_of
 from pegboard.contract.plugin import Plugin
 from pegboard.errors import RequiredHookError
-from pegboard.hooks.isolation import CALL, Implementation
-from pegboard.hooks.order import circle
+from pegboard.hooks.isolation import CALL, Implementation, circle
 from pegboard.kit.suggestions import nearest_names
 from pegboard.loading.discovery import LoadFailure, attempt
 from pegboard.schema.config import Config

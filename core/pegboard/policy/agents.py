@@ -9,10 +9,9 @@ from pegboard.contract.tools import Tool
 from pegboard.errors import ConfigError, NotFoundError
 from pegboard.kit.suggestions import nearest_names
 from pegboard.policy.permissions import matches
-from pegboard.schema.agent import Agent
-from pegboard.schema.config import AgentConfig, Config
+from pegboard.schema.config import Agent, AgentConfig, Config
 from pegboard.schema.part import ModelChoice
-from pegboard.schema.permission import Rule
+from pegboard.schema.session import Rule
 
 _TAKEN_AS_IT_IS = (
     "variant",

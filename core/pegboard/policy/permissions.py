@@ -13,7 +13,7 @@ from typing import get_args
 from pegboard.contract.context import Ruleset
 from pegboard.errors import ConfigError
 from pegboard.policy.sensitive import secret_path
-from pegboard.schema.permission import READ, Action, Rule, Verdict
+from pegboard.schema.session import READ, Action, Rule, Verdict
 
 _STRICTNESS: Mapping[Action, int] = {"allow": 0, "ask": 1, "deny": 2}
 _ANYTHING = ("*",)

@@ -32,12 +32,6 @@ if TYPE_CHECKING:
     from pegboard.contract.providers import Usage as Usage
     from pegboard.contract.providers import key_advice as key_advice
     from pegboard.contract.providers import required_key as required_key
-    from pegboard.contract.wireformat import AnswerReader as AnswerReader
-    from pegboard.contract.wireformat import Endpoint as Endpoint
-    from pegboard.contract.wireformat import ErrorFrameError as ErrorFrameError
-    from pegboard.contract.wireformat import Fetch as Fetch
-    from pegboard.contract.wireformat import Post as Post
-    from pegboard.contract.wireformat import WireFormat as WireFormat
     from pegboard.providers.answerblocks import AnswerBlock as AnswerBlock
     from pegboard.providers.answerblocks import AnswerBlocks as AnswerBlocks
     from pegboard.providers.answerblocks import AnswerKind as AnswerKind
@@ -54,5 +48,11 @@ if TYPE_CHECKING:
     from pegboard.providers.encoding import valid_id as valid_id
     from pegboard.providers.httpprovider import HttpProvider as HttpProvider
     from pegboard.providers.httpprovider import endpoints as endpoints
+    from pegboard.providers.wireformat import AnswerReader as AnswerReader
+    from pegboard.providers.wireformat import Endpoint as Endpoint
+    from pegboard.providers.wireformat import ErrorFrameError as ErrorFrameError
+    from pegboard.providers.wireformat import Fetch as Fetch
+    from pegboard.providers.wireformat import Post as Post
+    from pegboard.providers.wireformat import WireFormat as WireFormat
 else:
     __getattr__, __dir__ = late_names(__name__, __file__)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from pegboard.contract.providers import Keys, ModelRequest, StreamEvent
-from pegboard.contract.wireformat import Endpoint, WireFormat
+from pegboard.providers.wireformat import Endpoint, WireFormat
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import Model, ModelApi
 

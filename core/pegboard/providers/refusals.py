@@ -13,10 +13,10 @@ from typing import Any
 from urllib.parse import SplitResult
 
 from pegboard.contract.providers import key_advice
-from pegboard.contract.wireformat import Endpoint, Meaning
 from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
 from pegboard.kit.addresses import is_loopback
 from pegboard.kit.redact import without_values
+from pegboard.providers.wireformat import Endpoint, Meaning
 
 EXCERPT_CHARS = 500
 _RETRYABLE = {408, 409, 425, 429}

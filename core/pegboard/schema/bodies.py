@@ -1,15 +1,13 @@
-"""What clients send to a server: the bodies of requests, in the protocol's names."""
+"""The bodies of requests to a server, and what it tells beside the domain's values."""
 
 from typing import Any, Literal
 
 import msgspec
 
-from pegboard.schema.part import ModelChoice
-from pegboard.schema.permission import Reply, Rule, Scope
-from pegboard.schema.prompt import FileInput, PartInput
-from pegboard.schema.question import Answers
-from pegboard.schema.session import SessionModel
-from pegboard.schema.wire import Wire
+from pegboard.schema.model import ProviderListing
+from pegboard.schema.part import FileInput, ModelChoice, PartInput
+from pegboard.schema.session import Answers, Reply, Rule, Scope, SessionModel
+from pegboard.schema.wire import Rest, Wire
 
 
 class SessionBody(Wire, frozen=True):
@@ -175,3 +173,69 @@ class WellKnownAuth(Wire, frozen=True, tag_field="type", tag="wellknown"):
 
 
 Auth = ApiAuth | OtherAuth | WellKnownAuth
+
+
+class Health(Rest, frozen=True):
+    """That the server answers, and what it is."""
+
+    healthy: bool
+    version: str
+
+
+class ConfiguredProviders(Rest, frozen=True):
+    """The providers that can be used, and the model of each that is taken unasked."""
+
+    providers: tuple[ProviderListing, ...]
+    default: dict[str, str]
+
+
+class FileNode(Rest, frozen=True):
+    """One entry of a folder; `ignored` is what git would not look at."""
+
+    name: str
+    path: str
+    absolute: str
+    type: Literal["file", "directory"]
+    ignored: bool
+
+
+class FileContent(Wire, frozen=True):
+    """What is in a file; binary content is base64, or left out when nobody can show it."""
+
+    type: Literal["text", "binary"]
+    content: str
+    encoding: str | None = None
+    mime_type: str | None = None
+
+
+class FileChange(Rest, frozen=True):
+    """One file that differs from the last commit, with the lines added and removed."""
+
+    path: str
+    added: int
+    removed: int
+    status: Literal["added", "deleted", "modified"]
+
+
+class Shown(Rest, frozen=True):
+    """A text as ripgrep tells it."""
+
+    text: str
+
+
+class Submatch(Rest, frozen=True):
+    """Where in the line the pattern is, in bytes."""
+
+    match: Shown
+    start: int
+    end: int
+
+
+class Match(Rest, frozen=True):
+    """One line that matches, in the shape of ripgrep's JSON."""
+
+    path: Shown
+    lines: Shown
+    line_number: int = msgspec.field(name="line_number")
+    absolute_offset: int = msgspec.field(name="absolute_offset")
+    submatches: tuple[Submatch, ...] = ()

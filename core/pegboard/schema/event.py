@@ -7,9 +7,17 @@ from typing import Any
 
 from pegboard.schema.message import Failure, Message
 from pegboard.schema.part import Part
-from pegboard.schema.permission import PermissionRequest, Reply
-from pegboard.schema.question import Answers, QuestionRequest
-from pegboard.schema.session import FileDiff, Project, Session, SessionStatus, Todo
+from pegboard.schema.session import (
+    Answers,
+    FileDiff,
+    PermissionRequest,
+    Project,
+    QuestionRequest,
+    Reply,
+    Session,
+    SessionStatus,
+    Todo,
+)
 from pegboard.schema.wire import Wire
 
 

@@ -1,5 +1,11 @@
 """Storage: sessions, messages, parts, events, approvals and tool state, in a database."""
 
+from pegboard.contract.backends import Left as Left
+from pegboard.contract.backends import Restored as Restored
+from pegboard.contract.backends import Snapshots as Snapshots
+from pegboard.contract.backends import StagedWay as StagedWay
+from pegboard.contract.backends import Way as Way
+from pegboard.contract.backends import Writing as Writing
 from pegboard.contract.changes import AddText as AddText
 from pegboard.contract.changes import Change as Change
 from pegboard.contract.changes import ChangeSession as ChangeSession
@@ -19,12 +25,6 @@ from pegboard.contract.changes import PutTodos as PutTodos
 from pegboard.contract.changes import SettlePermissionRequest as SettlePermissionRequest
 from pegboard.contract.changes import Tell as Tell
 from pegboard.contract.changes import changed as changed
-from pegboard.contract.snapshots import Left as Left
-from pegboard.contract.snapshots import Restored as Restored
-from pegboard.contract.snapshots import Snapshots as Snapshots
-from pegboard.contract.snapshots import StagedWay as StagedWay
-from pegboard.contract.snapshots import Way as Way
-from pegboard.contract.snapshots import Writing as Writing
 from pegboard.contract.storage import Fence as Fence
 from pegboard.contract.storage import Hit as Hit
 from pegboard.contract.storage import LastIds as LastIds

@@ -11,8 +11,7 @@ from pegboard.contract.storage import LastIds
 from pegboard.errors import NotFoundError
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
-from pegboard.schema.permission import Approval, Rule
-from pegboard.schema.session import Project, Session, Todo
+from pegboard.schema.session import Approval, Project, Rule, Session, Todo
 from pegboard.schema.wire import encode
 from pegboard.storage import pieces, records
 

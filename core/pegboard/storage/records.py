@@ -16,8 +16,7 @@ from pegboard.schema.message import (
     UserMessage,
 )
 from pegboard.schema.part import ModelChoice, Part, Pending, Running, TextPart, ToolPart
-from pegboard.schema.permission import PermissionRequest
-from pegboard.schema.session import Project, Session, SessionTime, Todo, Tokens
+from pegboard.schema.session import PermissionRequest, Project, Session, SessionTime, Todo, Tokens
 from pegboard.schema.wire import encode
 
 DAMAGE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)

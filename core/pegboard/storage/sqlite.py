@@ -20,8 +20,7 @@ from pegboard.errors import StorageError
 from pegboard.ids import IdSource
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
-from pegboard.schema.permission import Approval
-from pegboard.schema.session import Project, Session, Todo
+from pegboard.schema.session import Approval, Project, Session, Todo
 from pegboard.storage import reads, recovery, writes
 from pegboard.storage.databasefile import Opened, connect_reader, note_damage, open_database
 from pegboard.storage.writerthread import WriterThread

@@ -8,17 +8,15 @@ from typing import Any
 from pegboard.contract import hookspecs
 from pegboard.contract.context import SessionView
 from pegboard.contract.host import HookCalls
+from pegboard.contract.plugin import Stash
 from pegboard.contract.providers import ModelMessage, ModelRequest, Text, ToolDefinition
 from pegboard.contract.results import PendingCall, ToolResult
-from pegboard.contract.stash import Stash
 from pegboard.paths import Places
-from pegboard.schema.agent import Agent, Command
-from pegboard.schema.config import Config
+from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.event import TYPES, Custom, Event
 from pegboard.schema.message import MessageTime, Turn, UserMessage
 from pegboard.schema.part import Completed, CompletedSpan, ModelChoice, TextPart, ToolPart
-from pegboard.schema.permission import Decided, PermissionRequest
-from pegboard.schema.session import Session, SessionTime
+from pegboard.schema.session import Decided, PermissionRequest, Session, SessionTime
 from pegboard.testing.samples import minimal
 from pegboard.testing.scriptedmodel import MODEL
 from pegboard.workspace import Workspace

@@ -11,7 +11,7 @@ from pegboard.contract import hookspecs
 from pegboard.contract.context import SessionView
 from pegboard.schema.config import Config
 from pegboard.schema.event import PluginFailed
-from pegboard.schema.permission import PermissionRequest, Verdict
+from pegboard.schema.session import PermissionRequest, Verdict
 from pegboard.testing.finding import BrokenRuleError, Finding, Rule, broken, must
 from pegboard.testing.hookcalls import session_view
 from pegboard.testing.loneplugin import LonePlugin, lone_plugin

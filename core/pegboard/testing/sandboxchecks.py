@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pegboard.contract.sandbox import Enclosing, Sandbox, SandboxPolicy
+from pegboard.contract.backends import Enclosing, Sandbox, SandboxPolicy
 from pegboard.testing.finding import Finding, Rule, broken, must
 
 _SECRET = "a secret of somebody's"  # noqa: S105 - one that is made to be looked for

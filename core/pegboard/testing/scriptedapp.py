@@ -27,9 +27,16 @@ from pegboard.schema.message import (
     Turn,
     UnknownFailure,
 )
-from pegboard.schema.part import Completed, Failed, FilePart, TextPart, ToolPart
-from pegboard.schema.permission import PermissionRequest, Reply
-from pegboard.schema.prompt import PartInput, TextInput
+from pegboard.schema.part import (
+    Completed,
+    Failed,
+    FilePart,
+    PartInput,
+    TextInput,
+    TextPart,
+    ToolPart,
+)
+from pegboard.schema.session import PermissionRequest, Reply
 from pegboard.testing.recorder import EventRecorder
 from pegboard.testing.scriptedmodel import MODEL, PROVIDER, Script, ScriptedModel
 

@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from functools import partial
 from pathlib import Path
 
-from pegboard.contract.snapshots import Restored, Snapshots, Way
+from pegboard.contract.backends import Restored, Snapshots, Way
 from pegboard.testing.finding import Finding, Rule, broken, must
 
 _SESSION = "ses_test"

@@ -28,8 +28,7 @@ from pegboard.ids import IdSource
 from pegboard.schema.event import Event, PartUpdated, SessionCreated, SessionDeleted, SessionUpdated
 from pegboard.schema.message import MessageTime, Turn, UserMessage
 from pegboard.schema.part import ModelChoice, Part, TextPart
-from pegboard.schema.permission import Rule
-from pegboard.schema.session import Project, ProjectTime, Session, SessionTime, Todo, Tokens
+from pegboard.schema.session import Project, ProjectTime, Rule, Session, SessionTime, Todo, Tokens
 from pegboard.testing.finding import Finding, broken, must
 from pegboard.testing.finding import Rule as Check
 

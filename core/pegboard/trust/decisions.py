@@ -210,7 +210,7 @@ def _code(directory: Path, root: Path, plugin_paths: Iterable[Path]) -> tuple[Co
         found.setdefault(file.path, file)
     if not found:
         return ()
-    from pegboard.trust.neighbours import with_neighbours  # most projects bring no code
+    from pegboard.trust.scan import with_neighbours  # most projects bring no code
 
     return with_neighbours(found.values())
 

@@ -28,8 +28,7 @@ from pegboard.schema import event as events
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
 from pegboard.schema.part import Failed, Pending, Running, TextPart, TimeSpan, ToolPart
-from pegboard.schema.permission import Approval
-from pegboard.schema.session import Project, Session, Todo
+from pegboard.schema.session import Approval, Project, Session, Todo
 from pegboard.storage import (
     Change,
     Emit,

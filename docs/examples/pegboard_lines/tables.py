@@ -13,8 +13,7 @@ from pegboard.schema import event as events
 from pegboard.schema.event import Event, Properties
 from pegboard.schema.message import Turn
 from pegboard.schema.part import Part, ReasoningPart, TextPart
-from pegboard.schema.permission import Approval, PermissionRequest
-from pegboard.schema.session import Project, Session, Todo
+from pegboard.schema.session import Approval, PermissionRequest, Project, Session, Todo
 from pegboard.storage import (
     AddText,
     Change,

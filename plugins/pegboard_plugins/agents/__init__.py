@@ -5,8 +5,7 @@ from importlib import import_module
 from pegboard import SessionView, hookimpl
 from pegboard.kit import rules_from_config
 from pegboard.providers import ModelRequest
-from pegboard.schema.agent import Agent
-from pegboard.schema.config import Config
+from pegboard.schema.config import Agent, Config
 from pegboard.schema.model import Model
 from pegboard.schema.part import ModelChoice
 from pegboard_plugins.agents.families import Family, family

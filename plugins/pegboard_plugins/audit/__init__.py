@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from pegboard import Host, ToolError, hookimpl
 from pegboard.kit import Stash, StashKey
-from pegboard.schema.permission import Decided, Verdict
+from pegboard.schema.session import Decided, Verdict
 from pegboard_plugins.audit.trail import Audit
 
 if TYPE_CHECKING:

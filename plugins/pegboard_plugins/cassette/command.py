@@ -9,8 +9,7 @@ import click
 from pegboard import InvalidInputError
 from pegboard.embedding import run_async
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
-from pegboard.schema.part import FilePart, TextPart
-from pegboard.schema.prompt import FileInput, PartInput, TextInput
+from pegboard.schema.part import FileInput, FilePart, PartInput, TextInput, TextPart
 
 if TYPE_CHECKING:
     from pegboard import App

@@ -14,15 +14,19 @@ from pegboard import HookCalls, PegboardError
 from pegboard.embedding import Bus, CallBlocks, Subscription
 from pegboard.errors import AbortedError
 from pegboard.kit import Block, default_block, given_block
-from pegboard.schema.agent import Agent, Command
+from pegboard.schema.config import Agent, Command
 from pegboard.schema.event import Custom, Event
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
-from pegboard.schema.part import ToolPart
-from pegboard.schema.permission import PermissionRequest
-from pegboard.schema.prompt import TextInput
-from pegboard.schema.question import QuestionRequest
-from pegboard.schema.session import FileDiff, Session, SessionStatus, Todo
+from pegboard.schema.part import TextInput, ToolPart
+from pegboard.schema.session import (
+    FileDiff,
+    PermissionRequest,
+    QuestionRequest,
+    Session,
+    SessionStatus,
+    Todo,
+)
 from pegboard_plugins.chat.feed import QUEUED_EVENTS, RESYNC, Facts, Order
 from pegboard_plugins.chat.local import chat_options, plugins_here
 

@@ -39,9 +39,16 @@ from pegboard.schema.part import (
     TextPart,
     ToolPart,
 )
-from pegboard.schema.permission import PermissionRequest
-from pegboard.schema.question import QuestionRequest
-from pegboard.schema.session import Idle, Retry, Session, SessionStatus, Todo, Tokens
+from pegboard.schema.session import (
+    Idle,
+    PermissionRequest,
+    QuestionRequest,
+    Retry,
+    Session,
+    SessionStatus,
+    Todo,
+    Tokens,
+)
 from pegboard_plugins.chat.finished import Answered, Asked, Called, Finished, Noted, Thought
 
 MS = 1000

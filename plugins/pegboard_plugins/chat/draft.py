@@ -10,7 +10,7 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 from pegboard.embedding import mime_of
-from pegboard.schema.prompt import FileInput
+from pegboard.schema.part import FileInput
 
 LONG_LINES, LONG_LETTERS = 10, 2000
 """A paste that is longer becomes a chip."""

@@ -9,14 +9,20 @@ import msgspec
 from pegboard import HookCalls
 from pegboard.embedding import Subscription
 from pegboard.kit import Block
-from pegboard.schema.agent import Agent, Command
+from pegboard.schema.config import Agent, Command
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
-from pegboard.schema.part import ToolPart
-from pegboard.schema.permission import PermissionRequest, Reply, Scope
-from pegboard.schema.prompt import FileInput
-from pegboard.schema.question import QuestionRequest
-from pegboard.schema.session import FileDiff, Session, SessionStatus, Todo
+from pegboard.schema.part import FileInput, ToolPart
+from pegboard.schema.session import (
+    FileDiff,
+    PermissionRequest,
+    QuestionRequest,
+    Reply,
+    Scope,
+    Session,
+    SessionStatus,
+    Todo,
+)
 
 QUEUED_EVENTS = 20_000
 RESYNC = "chat.resync"

@@ -13,14 +13,21 @@ from typing import TYPE_CHECKING, Any
 from pegboard import HookCalls
 from pegboard.embedding import CallBlocks, Subscription
 from pegboard.kit import Block, branch
-from pegboard.schema.agent import Agent, Command
+from pegboard.schema.config import Agent, Command
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
-from pegboard.schema.part import ToolPart
-from pegboard.schema.permission import PermissionRequest, Reply, Scope
-from pegboard.schema.prompt import TextInput
-from pegboard.schema.question import QuestionRequest
-from pegboard.schema.session import FileDiff, Idle, Session, SessionStatus, Todo
+from pegboard.schema.part import TextInput, ToolPart
+from pegboard.schema.session import (
+    FileDiff,
+    Idle,
+    PermissionRequest,
+    QuestionRequest,
+    Reply,
+    Scope,
+    Session,
+    SessionStatus,
+    Todo,
+)
 from pegboard_plugins.chat.feed import QUEUED_EVENTS, Facts, Order
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ import msgspec
 
 from pegboard.cli import block_lines, exposed, shown_line, wrapped
 from pegboard.kit import Block, Span
-from pegboard.schema.permission import PermissionRequest, Reply, Scope
-from pegboard.schema.question import Question, QuestionRequest
+from pegboard.schema.session import PermissionRequest, Question, QuestionRequest, Reply, Scope
 from pegboard_plugins.chat.modes import SpanLine
 
 IGNORED_S = 0.3

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pegboard.kit import nearest_names
-from pegboard.schema.agent import Command
+from pegboard.schema.config import Command
 from pegboard_plugins.chat import choosing, looking, sessioning
 from pegboard_plugins.chat.additions import SlashCommand
 from pegboard_plugins.chat.guestcontext import GuestContext

@@ -11,9 +11,7 @@ from pegboard import PegboardError
 from pegboard.cli import Pen
 from pegboard.errors import AbortedError, NotFoundError
 from pegboard.schema.event import Custom
-from pegboard.schema.permission import PermissionRequest
-from pegboard.schema.question import QuestionRequest
-from pegboard.schema.session import Session
+from pegboard.schema.session import PermissionRequest, QuestionRequest, Session
 from pegboard_plugins.chat.course import Course
 from pegboard_plugins.chat.feed import RESYNC, Feed, Order
 from pegboard_plugins.chat.finished import Called, Finished, Noted, NoteStyle, rows_of

@@ -12,7 +12,7 @@ from pegboard_client.attachment import Attachment
 from pegboard.embedding import Bus, Subscription
 from pegboard.errors import AbortedError, ModelNotFoundError, NotFoundError, TimeLimitError
 from pegboard.kit import Block, default_block, given_block, nearest_names
-from pegboard.schema.agent import Command
+from pegboard.schema.config import Command
 from pegboard.schema.event import (
     Event,
     MessageUpdated,
@@ -25,8 +25,7 @@ from pegboard.schema.event import (
 )
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.model import Model
-from pegboard.schema.part import Part, Pending, ToolPart
-from pegboard.schema.prompt import FileInput
+from pegboard.schema.part import FileInput, Part, Pending, ToolPart
 from pegboard.schema.session import Session
 from pegboard_plugins.cli.backend import QUEUED_EVENTS, PromptRequest, model_name
 

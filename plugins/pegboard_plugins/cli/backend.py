@@ -7,14 +7,12 @@ import msgspec
 
 from pegboard.embedding import Subscription
 from pegboard.kit import Block
-from pegboard.schema.agent import Agent, Command
+from pegboard.schema.config import Agent, Command
 from pegboard.schema.event import PluginFailed
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
-from pegboard.schema.part import ToolPart
-from pegboard.schema.permission import Reply, Scope
-from pegboard.schema.prompt import PartInput
-from pegboard.schema.session import Session
+from pegboard.schema.part import PartInput, ToolPart
+from pegboard.schema.session import Reply, Scope, Session
 
 QUEUED_EVENTS = 10_000
 """Events that may wait while the person at the terminal thinks about a question."""

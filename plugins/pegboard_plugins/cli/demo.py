@@ -60,7 +60,7 @@ def _folder(*, keep: bool) -> Iterator[Path]:
 async def _demonstrate(folder: Path, model: str | None, out: TextIO) -> int:
     from pegboard import App
     from pegboard.cli import Exit, complain
-    from pegboard.schema.prompt import TextInput
+    from pegboard.schema.part import TextInput
     from pegboard_plugins.cli.backend import PromptRequest
     from pegboard_plugins.cli.local import LocalBackend
     from pegboard_plugins.cli.render import Line

@@ -10,8 +10,7 @@ from typing import TextIO, TypeVar
 import msgspec
 
 from pegboard.errors import NotFoundError
-from pegboard.schema.permission import PermissionRequest, Reply, Scope
-from pegboard.schema.question import Question, QuestionRequest
+from pegboard.schema.session import PermissionRequest, Question, QuestionRequest, Reply, Scope
 from pegboard_plugins.cli.backend import Backend
 from pegboard_plugins.cli.render import always_lines, question_lines, request_lines
 from pegboard_plugins.cli.screen import Screen

@@ -14,7 +14,7 @@ from pegboard_plugins.cli.jsontext import as_json
 if TYPE_CHECKING:
     from pegboard import App
     from pegboard.embedding import Explanation
-    from pegboard.schema.permission import PermissionRequest, Rule
+    from pegboard.schema.session import PermissionRequest, Rule
     from pegboard_plugins.cli.render import Line
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from pegboard import SessionView
 from pegboard.kit import UNCLEAR, deciding
-from pegboard.schema.permission import PermissionRequest, Rule
+from pegboard.schema.session import PermissionRequest, Rule
 
 USERS, BUILT_IN = "config", "built-in"
 """The source of the user's rules, and of what no file sets."""

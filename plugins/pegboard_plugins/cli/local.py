@@ -5,14 +5,12 @@ from typing import TYPE_CHECKING
 
 from pegboard.embedding import CallBlocks, Subscription
 from pegboard.kit import Block
-from pegboard.schema.agent import Command
+from pegboard.schema.config import Command
 from pegboard.schema.event import PluginFailed
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
-from pegboard.schema.part import ToolPart
-from pegboard.schema.permission import Reply, Scope
-from pegboard.schema.prompt import FileInput
-from pegboard.schema.session import Session
+from pegboard.schema.part import FileInput, ToolPart
+from pegboard.schema.session import Reply, Scope, Session
 from pegboard_plugins.cli.backend import QUEUED_EVENTS, PromptRequest, model_name
 from pegboard_plugins.cli.opening import find_session, warnings_of
 

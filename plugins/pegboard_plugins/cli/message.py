@@ -15,7 +15,7 @@ from pegboard import InvalidInputError
 from pegboard.embedding import DIRECTORY_MIME, mime_of
 from pegboard.errors import NotFoundError
 from pegboard.kit import nearest_names
-from pegboard.schema.prompt import FileInput, PartInput, TextInput
+from pegboard.schema.part import FileInput, PartInput, TextInput
 
 STDIN = "-"
 TELL_S = 2.0

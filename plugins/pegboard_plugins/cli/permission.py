@@ -10,7 +10,7 @@ from pegboard.embedding import run_async
 from pegboard_plugins.cli.jsontext import as_json
 
 if TYPE_CHECKING:
-    from pegboard.schema.permission import Approval
+    from pegboard.schema.session import Approval
 
 _MS = 1000
 _WHOLE = 1_000_000

@@ -55,7 +55,7 @@ def _shown(value: object) -> str:
 
 async def _traced(directory: Path, prompt: str, agent: str | None) -> dict[str, Any]:
     from pegboard import App, AppOptions
-    from pegboard.schema.prompt import TextInput
+    from pegboard.schema.part import TextInput
     from pegboard.testing import ScriptedModel
     from pegboard_plugins.cli.tool import Scripted
 

@@ -9,9 +9,7 @@ from pegboard.kit import Block, Span, counted, default_block, subject_of
 from pegboard.kit import one_line as first_line
 from pegboard.schema.message import Failure
 from pegboard.schema.part import Completed, Failed, ToolPart
-from pegboard.schema.permission import PermissionRequest
-from pegboard.schema.question import Question
-from pegboard.schema.session import Retry, Tokens
+from pegboard.schema.session import PermissionRequest, Question, Retry, Tokens
 
 Style = Literal[
     "plain", "tool", "dim", "error", "warning", "added", "removed", "hunk", "done", "active"

@@ -16,9 +16,9 @@ from pegboard.cli import Exit, complain, exit_of, fault_of, named_output
 from pegboard.embedding import Places, run_async
 from pegboard.errors import ModelNotFoundError, NotFoundError, ServerError, ServerUnreachableError
 from pegboard.kit import nearest_names, shielded
-from pegboard.schema.agent import Command
+from pegboard.schema.config import Command
 from pegboard.schema.event import Event, PluginFailed
-from pegboard.schema.prompt import PartInput
+from pegboard.schema.part import PartInput
 from pegboard.schema.session import Session
 from pegboard_plugins.cli.backend import Backend, PromptRequest, SlashCommand
 from pegboard_plugins.cli.dialogs import Asker, Refuser

@@ -205,8 +205,7 @@ class _Call:
         return own
 
     async def _part(self, app: "App", session_id: str) -> "ToolPart":
-        from pegboard.schema.part import ToolPart
-        from pegboard.schema.prompt import TextInput
+        from pegboard.schema.part import TextInput, ToolPart
         from pegboard.testing import ScriptedModel
 
         model = ScriptedModel([]).models()[0]

@@ -15,8 +15,7 @@ from pegboard.errors import AbortedError
 from pegboard.schema.event import Event, PartUpdated, PermissionAsked, QuestionAsked
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.part import Completed, Failed, TextPart, ToolPart
-from pegboard.schema.permission import PermissionRequest
-from pegboard.schema.question import QuestionRequest
+from pegboard.schema.session import PermissionRequest, QuestionRequest
 from pegboard_plugins.cli.backend import Backend, PromptRequest
 from pegboard_plugins.cli.render import failure_text
 from pegboard_plugins.cli.replies import Replies

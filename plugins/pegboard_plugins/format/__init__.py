@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from pegboard import Host, ToolContext, ToolError, ToolResult, hookimpl
 from pegboard.kit import ProcessResult, ProgramSearch, StashKey, diff_texts, remove_resolved
-from pegboard.schema.service import Service
+from pegboard.schema.config import Service
 from pegboard_plugins.format import known
 from pegboard_plugins.format.known import Formatter, formatters
 from pegboard_plugins.format.written import Written, lost, set_mode, written

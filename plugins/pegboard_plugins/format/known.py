@@ -7,8 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard.kit import FoundProgram, ProgramSearch
-from pegboard.schema.config import FormatterConfig
-from pegboard.schema.service import Service
+from pegboard.schema.config import FormatterConfig, Service
 
 FILE = "$FILE"
 _PROBE_BYTES = 1 << 20

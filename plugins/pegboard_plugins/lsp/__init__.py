@@ -15,8 +15,7 @@ from msgspec.structs import replace
 from pegboard import Host, SessionView, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
 from pegboard.kit import ProgramSearch, StashKey, may_read, named_path
 from pegboard.providers import ModelRequest
-from pegboard.schema.config import Config
-from pegboard.schema.service import Service
+from pegboard.schema.config import Config, Service
 from pegboard_plugins.lsp.known import Launch, RefusedProgramError, can_answer, configured, launch
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from pegboard import App
-from pegboard.schema.agent import Agent, Command
-from pegboard.schema.service import Service
+from pegboard.schema.config import Agent, Command, Service
 from pegboard.schema.wire import Rest
 from pegboard_plugins.server import hookspecs
 from pegboard_plugins.server.configuration import masked

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from pegboard import App, PegboardError
 from pegboard.embedding import update_user_config
 from pegboard.schema.config import AgentConfig, Config, ProviderConfig
-from pegboard.schema.permission import Rule
+from pegboard.schema.session import Rule
 from pegboard.schema.wire import to_json
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.keybinds import KEYBINDS

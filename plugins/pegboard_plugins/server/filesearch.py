@@ -13,7 +13,7 @@ import msgspec
 
 from pegboard import InvalidInputError, PermissionDeniedError, ToolError
 from pegboard.kit import ripgrep, run_program, walk_files
-from pegboard.schema.served import Match, Shown, Submatch
+from pegboard.schema.bodies import Match, Shown, Submatch
 
 TIME_LIMIT_S = 20.0
 MOST_MATCHES = 500

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from pegboard import Host, hookspec
-from pegboard.schema.service import Service
+from pegboard.schema.config import Service
 
 
 @hookspec("collect")

@@ -12,7 +12,7 @@ from pegboard import App, InvalidInputError
 from pegboard.embedding import Places
 from pegboard.errors import NotFoundError
 from pegboard.kit import branch
-from pegboard.schema.served import FileChange
+from pegboard.schema.bodies import FileChange
 from pegboard.schema.session import Project, ProjectTime
 from pegboard.schema.wire import Rest, Wire
 from pegboard_plugins.server.documents import operation

@@ -12,9 +12,8 @@ from starlette.responses import Response
 from pegboard import App, InvalidInputError
 from pegboard.errors import ModelNotFoundError
 from pegboard.providers import Provider
-from pegboard.schema.bodies import Auth
+from pegboard.schema.bodies import Auth, ConfiguredProviders
 from pegboard.schema.model import Model, ProviderListing
-from pegboard.schema.served import ConfiguredProviders
 from pegboard.schema.wire import Rest, to_json
 from pegboard_plugins.server.configuration import masked, masked_address
 from pegboard_plugins.server.documents import operation

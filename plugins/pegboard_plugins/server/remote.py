@@ -8,8 +8,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from pegboard import InvalidInputError, __version__
-from pegboard.schema.bodies import LogBody
-from pegboard.schema.served import Health
+from pegboard.schema.bodies import Health, LogBody
 from pegboard.schema.wire import Rest
 from pegboard_plugins.server.documents import document, operation, with_plugins
 from pegboard_plugins.server.responses import answer, body_of

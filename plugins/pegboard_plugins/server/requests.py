@@ -6,8 +6,7 @@ from starlette.responses import Response
 from pegboard import App
 from pegboard.errors import NotFoundError
 from pegboard.schema.bodies import AnswersBody, ReplyBody, ResponseBody
-from pegboard.schema.permission import PermissionRequest
-from pegboard.schema.question import QuestionRequest
+from pegboard.schema.session import PermissionRequest, QuestionRequest
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.responses import answer, body_of
 from pegboard_plugins.server.serverstate import (

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from pegboard import App, PegboardError
 from pegboard.kit import printable_name
-from pegboard.schema.question import Question, QuestionOption, QuestionRequest
+from pegboard.schema.session import Question, QuestionOption, QuestionRequest
 from pegboard.schema.wire import to_json
 from pegboard_plugins.server.serverstate import OpenSession, ServerState
 

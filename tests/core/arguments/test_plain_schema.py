@@ -15,9 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pegboard.arguments.plain_schema import NotPlainError, plain_schema
 from pegboard.arguments.pydantic_model import model_schema
-from pegboard.arguments.signature import REQUIRED, Parameter
+from pegboard.arguments.signature import REQUIRED, NotPlainError, Parameter, plain_schema
 
 
 @dataclass

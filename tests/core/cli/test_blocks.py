@@ -9,11 +9,10 @@ from pegboard import ToolResult, hookimpl, tool
 from pegboard.cli import block_lines, plain_line, with_note
 from pegboard.cli.difflines import diff_rows
 from pegboard.contract import hookspecs
-from pegboard.contract.callblocks import given_block
+from pegboard.contract.results import given_block
 from pegboard.embedding import CallBlocks
 from pegboard.kit import Block, Span, default_block
-from pegboard.schema.part import Completed, CompletedSpan, ToolPart
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import Completed, CompletedSpan, TextInput, ToolPart
 from played import Played, ToolsPlugin, call, calls, opened, text
 
 DIFF = """--- calc.py

@@ -9,7 +9,7 @@ import pytest
 from config_place import Place
 from pegboard.config.configuration import LoadedConfig
 from pegboard.schema.config import AgentConfig, CommandConfig, Config, PluginConfig, ProviderConfig
-from pegboard.schema.permission import Rule
+from pegboard.schema.session import Rule
 
 
 @pytest.fixture

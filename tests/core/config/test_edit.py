@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pegboard.config.edit import update_user_config
-from pegboard.config.jsonc import patched
-from pegboard.config.parse import from_json
+from pegboard.config.edit import patched, update_user_config
+from pegboard.config.layer import from_json
 from pegboard.errors import InvalidInputError
 
 COMMENTED = """\

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from hook_samples import CALL, DEFINITION, PART, REQUEST, TURN, Functions, Registered, subject
 from pegboard.contract.checks import same_request
 from pegboard.schema.model import Model
-from pegboard.schema.permission import Verdict
+from pegboard.schema.session import Verdict
 
 structs = msgspec.structs
 MEGABYTE = 1 << 20

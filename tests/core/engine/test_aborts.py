@@ -11,7 +11,7 @@ from pegboard.contract.providers import ModelRequest, StreamEvent, StreamFinish,
 from pegboard.errors import AbortedError
 from pegboard.schema.event import SessionIdle
 from pegboard.schema.message import AbortedFailure
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import TextInput
 from pegboard.schema.session import Busy, Idle
 from played import HI, Played, ToolsPlugin, assistant, call, calls, heard, opened, text, texts
 

@@ -11,10 +11,8 @@ from pegboard import App, PendingCall, ToolContext, ToolResult, hookimpl, tool
 from pegboard.contract.providers import ModelRequest, StreamEvent
 from pegboard.engine.run import MAX_WIDTH
 from pegboard.schema.message import AssistantMessage
-from pegboard.schema.part import Completed, Failed
-from pegboard.schema.permission import PermissionRequest, Verdict
-from pegboard.schema.prompt import TextInput
-from pegboard.schema.question import Question
+from pegboard.schema.part import Completed, Failed, TextInput
+from pegboard.schema.session import PermissionRequest, Question, Verdict
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 
 LIMIT_S = 1.5

@@ -3,7 +3,7 @@ import json
 
 from pegboard.engine.bus import Bus, encode_event
 from pegboard.schema.event import Custom, Event, PermissionAsked, SessionIdle
-from pegboard.schema.permission import PermissionRequest
+from pegboard.schema.session import PermissionRequest
 
 
 def idle(number: int) -> Event:

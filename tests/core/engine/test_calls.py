@@ -18,7 +18,7 @@ from pegboard.contract.providers import (
 )
 from pegboard.schema.event import PermissionAsked
 from pegboard.schema.part import Completed, Failed
-from pegboard.schema.permission import PermissionRequest, Verdict
+from pegboard.schema.session import PermissionRequest, Verdict
 from played import (
     HI,
     Played,
@@ -187,7 +187,7 @@ class Asks:
 
     @hookimpl
     async def permission_ask(self) -> object:
-        from pegboard.schema.permission import Verdict
+        from pegboard.schema.session import Verdict
 
         return Verdict(action="ask", reason="please")
 

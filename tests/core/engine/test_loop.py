@@ -18,7 +18,7 @@ from pegboard.contract.providers import (
     Usage,
 )
 from pegboard.errors import ModelNotFoundError, NotFoundError, PluginError, ProviderError
-from pegboard.schema.agent import Agent
+from pegboard.schema.config import Agent
 from pegboard.schema.event import SessionFailed, SessionIdle
 from pegboard.schema.message import (
     AbortedFailure,
@@ -28,10 +28,8 @@ from pegboard.schema.message import (
     UserMessage,
 )
 from pegboard.schema.model import CacheCost, Model, ModelApi, ModelCost
-from pegboard.schema.part import Failed, FilePart, TextPart
-from pegboard.schema.permission import Rule
-from pegboard.schema.prompt import FileInput, TextInput
-from pegboard.schema.session import Tokens
+from pegboard.schema.part import Failed, FileInput, FilePart, TextInput, TextPart
+from pegboard.schema.session import Rule, Tokens
 from played import (
     HI,
     Played,

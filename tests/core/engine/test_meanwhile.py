@@ -11,7 +11,7 @@ import pytest
 from pegboard import App
 from pegboard.contract.providers import ModelRequest, StreamEvent, StreamFinish, Text, TextDelta
 from pegboard.schema.message import AssistantMessage, UserMessage
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import TextInput
 from played import Played, assistant, opened
 
 pytestmark = pytest.mark.usefixtures("each_store")

@@ -17,8 +17,7 @@ from pegboard.engine.input.orders import ShellOrder
 from pegboard.errors import AbortedError, ModelNotFoundError, PluginError, ProviderError
 from pegboard.schema.event import SessionFailed, SessionIdle
 from pegboard.schema.message import AssistantMessage, PluginFailure, Turn, UnknownFailure
-from pegboard.schema.part import Completed, Failed, TextPart, ToolPart
-from pegboard.schema.prompt import SubtaskInput
+from pegboard.schema.part import Completed, Failed, SubtaskInput, TextPart, ToolPart
 from pegboard.schema.session import Idle
 from played import HI, Played, ToolsPlugin, assistant, call, heard, opened, text, texts
 

@@ -11,7 +11,7 @@ from pegboard import App, hookimpl
 from pegboard.contract.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta
 from pegboard.engine.input.orders import ShellOrder
 from pegboard.errors import SessionBusyError
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import TextInput
 from played import HI, Played, opened, text, texts
 
 LIMIT_S = 30

@@ -10,7 +10,7 @@ from long_session import STEPS, asked, encoded, kept_bytes, options, project_in
 from long_session import requests_of_thirty_steps as thirty_steps
 from model_server import ModelServer
 from pegboard import App
-from pegboard.schema.prompt import FileInput, TextInput
+from pegboard.schema.part import FileInput, TextInput
 
 
 async def test_every_request_of_a_session_begins_with_the_bytes_of_the_one_before(

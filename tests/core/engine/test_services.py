@@ -9,9 +9,8 @@ from pegboard import InvalidInputError, Tool, hookimpl, tool
 from pegboard.contract.providers import ModelRequest, Text
 from pegboard.contract.tools import serving
 from pegboard.embedding import CommandOrder, ShellOrder
-from pegboard.schema.agent import Command
-from pegboard.schema.part import Completed, Failed
-from pegboard.schema.prompt import AgentInput, TextInput
+from pegboard.schema.config import Command
+from pegboard.schema.part import AgentInput, Completed, Failed, TextInput
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 
 

@@ -14,7 +14,7 @@ from pegboard.engine.toolcall import DOOM_LOOP_CALLS
 from pegboard.errors import ToolError
 from pegboard.schema.event import PermissionAsked, SessionIdle, SessionWarned
 from pegboard.schema.message import CallsFailure
-from pegboard.schema.permission import PermissionRequest, Verdict
+from pegboard.schema.session import PermissionRequest, Verdict
 from played import (
     HI,
     Answer,

@@ -16,8 +16,7 @@ from pegboard.contract.providers import (
 from pegboard.engine.writer import STORE_S
 from pegboard.errors import ProviderError
 from pegboard.schema.event import Event, PartDelta, PartUpdated, SessionIdle
-from pegboard.schema.part import TextPart
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import TextInput, TextPart
 from played import Played, heard, opened
 
 HI = (TextInput(text="hi"),)

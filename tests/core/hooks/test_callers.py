@@ -11,7 +11,7 @@ from hook_samples import SAMPLES, SPECS, TURN, VIEW, Functions, Registered, kind
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.schema.config import Config
 from pegboard.schema.message import Turn
-from pegboard.schema.permission import Verdict
+from pegboard.schema.session import Verdict
 from session_views import MODEL
 
 HOOKS = tuple(SPECS)

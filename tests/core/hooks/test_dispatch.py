@@ -27,11 +27,11 @@ from pegboard.contract.context import Ruleset
 from pegboard.contract.marks import Answer
 from pegboard.errors import RequiredHookError, ToolError
 from pegboard.hooks.dispatch import Dispatch
+from pegboard.hooks.health import LIMIT
 from pegboard.hooks.isolation import Implementation
-from pegboard.hooks.listeners import LIMIT
 from pegboard.policy.clock import Clock
 from pegboard.schema.event import PluginFailed
-from pegboard.schema.permission import Rule, Verdict
+from pegboard.schema.session import Rule, Verdict
 
 MOST_CALLS_OF_A_HOOK = 80
 """Of functions of Python, the event loop's own included."""

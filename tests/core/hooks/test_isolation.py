@@ -19,7 +19,7 @@ from dispatching import (
     text,
 )
 from pegboard.errors import ToolError
-from pegboard.schema.permission import Verdict
+from pegboard.schema.session import Verdict
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), StopIteration("x")])

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from hook_samples import BRINGING, SPECS, Functions, Registered, kind
-from pegboard.hooks.printing import LIMIT_CHARS, named_output
+from pegboard.hooks.stalls import LIMIT_CHARS, named_output
 from pegboard.loading.registration import specifications
 from pegboard.schema.config import Config, PluginConfig
-from pegboard.schema.permission import Verdict
+from pegboard.schema.session import Verdict
 
 LIMIT_S = 0.1
 TASKS = 200

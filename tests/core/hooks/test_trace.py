@@ -2,7 +2,7 @@
 
 import pytest
 
-from pegboard.hooks.trace import difference, digest
+from pegboard.hooks.health import difference, digest
 
 
 def test_equal_values_have_one_digest() -> None:

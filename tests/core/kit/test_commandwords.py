@@ -6,7 +6,7 @@ import pytest
 
 from pegboard import hookimpl
 from pegboard.kit import may_run
-from pegboard.schema.permission import PermissionRequest, Verdict
+from pegboard.schema.session import PermissionRequest, Verdict
 from pegboard_plugins import bash, rules
 from played import Played, opened
 

@@ -9,7 +9,7 @@ import pytest
 from pegboard import App, ToolContext, hookimpl, tool
 from pegboard.kit import rules_from_config
 from pegboard.schema.part import Completed, Failed
-from pegboard.schema.permission import Rule
+from pegboard.schema.session import Rule
 from pegboard_plugins import rules
 from played import HI, Played, call, calls, opened, shout, text, tools_of
 
@@ -111,7 +111,7 @@ class Policy:
     @hookimpl
     async def permission_ask(self, request: object) -> object:
         """Ask about tickets."""
-        from pegboard.schema.permission import Verdict
+        from pegboard.schema.session import Verdict
 
         return Verdict(action="ask", reason="Tickets are dear.")
 

@@ -22,7 +22,7 @@ async def look(context: ToolContext) -> str:
 """
 POLICY = """
 from pegboard import hookimpl
-from pegboard.schema.permission import Verdict
+from pegboard.schema.session import Verdict
 
 @hookimpl
 def permission_ask(request):

@@ -7,10 +7,9 @@ from pegboard.contract.tools import Tool, serving
 from pegboard.errors import ConfigError, NotFoundError
 from pegboard.policy.agents import agents_from, default_agent, find_agent, rulesets_for
 from pegboard.policy.permissions import judge
-from pegboard.schema.agent import Agent
-from pegboard.schema.config import AgentConfig, Config
+from pegboard.schema.config import Agent, AgentConfig, Config
 from pegboard.schema.part import ModelChoice
-from pegboard.schema.permission import Action, Rule
+from pegboard.schema.session import Action, Rule
 
 
 def _agent(name: str, **facts: Any) -> Agent:

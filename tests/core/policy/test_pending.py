@@ -9,7 +9,7 @@ import pytest
 
 from pegboard.errors import NotFoundError, PermissionDeniedError, StorageError
 from pegboard.policy.pending import PendingRequests, PermissionAnswer, advice, nobody
-from pegboard.schema.permission import PermissionRequest, Verdict
+from pegboard.schema.session import PermissionRequest, Verdict
 
 
 def _request(

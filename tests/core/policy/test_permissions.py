@@ -23,7 +23,7 @@ from pegboard.policy.permissions import (
     strictest,
     unapproved,
 )
-from pegboard.schema.permission import Action, Rule, Verdict
+from pegboard.schema.session import Action, Rule, Verdict
 
 Case = dict[str, Any]
 CASES: list[Case] = [

@@ -21,8 +21,7 @@ from pegboard.contract.storage import LastIds
 from pegboard.errors import NotFoundError
 from pegboard.ids import IdSource
 from pegboard.schema.message import Turn
-from pegboard.schema.permission import Approval, Rule
-from pegboard.schema.session import Project, ProjectTime, Todo
+from pegboard.schema.session import Approval, Project, ProjectTime, Rule, Todo
 from pegboard.schema.wire import encode
 from pegboard.storage.sqlite import SqliteStorage
 

@@ -26,8 +26,7 @@ from pegboard.errors import StorageError
 from pegboard.ids import IdSource
 from pegboard.schema.message import Turn
 from pegboard.schema.part import Failed, ToolPart
-from pegboard.schema.permission import Rule
-from pegboard.schema.session import Project, ProjectTime, Todo
+from pegboard.schema.session import Project, ProjectTime, Rule, Todo
 from pegboard.storage.salvage import Salvaged
 from pegboard.storage.sqlite import SqliteStorage
 

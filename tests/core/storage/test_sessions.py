@@ -25,10 +25,11 @@ from pegboard.errors import InvalidInputError, NotFoundError
 from pegboard.ids import IdSource
 from pegboard.schema.event import SessionCreated, SessionFailed, SessionUpdated
 from pegboard.schema.message import TextData, UnknownFailure
-from pegboard.schema.permission import PermissionRequest, Rule
 from pegboard.schema.session import (
     CacheTokens,
+    PermissionRequest,
     Revert,
+    Rule,
     Session,
     SessionModel,
     SessionSummary,

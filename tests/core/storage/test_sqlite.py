@@ -39,8 +39,7 @@ from pegboard.schema.event import (
     TodoUpdated,
 )
 from pegboard.schema.message import Turn
-from pegboard.schema.permission import PermissionRequest
-from pegboard.schema.session import Project, ProjectTime, Todo
+from pegboard.schema.session import PermissionRequest, Project, ProjectTime, Todo
 from pegboard.schema.wire import encode
 from pegboard.storage.sqlite import SqliteStorage
 from pegboard.storage.writes import _WRITERS

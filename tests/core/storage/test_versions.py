@@ -13,8 +13,7 @@ from cases import DATA
 from pegboard.contract.changes import ChangeSession, PutApproval
 from pegboard.ids import IdSource
 from pegboard.schema.part import Completed, TextPart, ToolPart
-from pegboard.schema.permission import Rule
-from pegboard.schema.session import Todo
+from pegboard.schema.session import Rule, Todo
 from pegboard.storage.migrations import MIGRATIONS
 from pegboard.storage.sqlite import SqliteStorage
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from pegboard.contract.sandbox import Enclosing, Sandbox, SandboxPolicy
+from pegboard.contract.backends import Enclosing, Sandbox, SandboxPolicy
 from pegboard.testing import check_sandbox
 from pegboard_plugins.sandbox.bubblewrap import Bubblewrap
 from pegboard_plugins.sandbox.landlock import Landlock

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pegboard.contract.snapshots import Snapshots
+from pegboard.contract.backends import Snapshots
 from pegboard.storage import Restored, Way
 from pegboard.testing import check_snapshots
 from pegboard.workspace import open_workspace

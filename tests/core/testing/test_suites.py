@@ -32,7 +32,7 @@ from pegboard.paths import Places
 from pegboard.schema.config import Config
 from pegboard.schema.event import Event
 from pegboard.schema.model import Model, ModelApi
-from pegboard.schema.permission import PermissionRequest, Verdict
+from pegboard.schema.session import PermissionRequest, Verdict
 from pegboard.testing import check_answer, check_hooks, check_policy, check_provider
 from pegboard.testing.hookcalls import calls, specifications
 

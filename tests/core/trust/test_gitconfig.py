@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.trust.gitconfig import running_settings
+from pegboard.trust.projectcode import running_settings
 from pegboard.workspace import open_workspace
 
 

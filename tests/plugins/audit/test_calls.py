@@ -4,7 +4,7 @@ from pathlib import Path
 
 from asked import outcomes
 from pegboard import tool
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import TextInput
 from pegboard_plugins import audit
 from pegboard_plugins.audit.check import verify_audit
 from played import Played, ToolsPlugin, call, calls, opened, text

@@ -91,7 +91,7 @@ FIXTURE_TEST = """
 import os
 from pathlib import Path
 from pegboard import App, AppOptions
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import TextInput
 from pegboard_plugins.cassettefixture import cassette
 
 async def test_it_answers(tmp_path, cassette):

@@ -11,8 +11,7 @@ from pegboard.schema.event import (
     Properties,
 )
 from pegboard.schema.part import Completed, CompletedSpan, Running, TimeSpan, ToolPart
-from pegboard.schema.permission import PermissionRequest, ToolReference
-from pegboard.schema.session import Session, SessionTime
+from pegboard.schema.session import PermissionRequest, Session, SessionTime, ToolReference
 from pegboard_plugins.chat.course import Course
 from pegboard_plugins.chat.finished import Called, Finished, call_head
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pegboard.schema.question import Question, QuestionOption
+from pegboard.schema.session import Question, QuestionOption
 from pegboard_plugins.cli.dialogs import Typed, read_answer, read_reply
 from pegboard_plugins.cli.render import question_lines
 

@@ -8,8 +8,7 @@ import pytest
 
 from pegboard.contract.changes import CreateSession, PutApproval
 from pegboard.ids import IdSource
-from pegboard.schema.permission import Rule
-from pegboard.schema.session import Session, SessionTime
+from pegboard.schema.session import Rule, Session, SessionTime
 from pegboard.storage.opener import open_storage
 from pegboard.workspace import open_workspace
 from pegboard_plugins.audit.trail import Audit

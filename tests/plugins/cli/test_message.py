@@ -11,7 +11,7 @@ import click
 import pytest
 
 from pegboard.errors import InvalidInputError
-from pegboard.schema.prompt import FileInput, TextInput
+from pegboard.schema.part import FileInput, TextInput
 from pegboard_plugins.cli.message import Message, MessageCommand, file_part, parts_of, read_stdin
 
 

@@ -18,8 +18,8 @@ from pegboard import App, AppOptions, hookimpl
 from pegboard.contract.providers import ModelRequest, Provider, StreamEvent
 from pegboard.embedding import CommandOrder
 from pegboard.errors import PermissionDeniedError
-from pegboard.schema.permission import Rule
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import TextInput
+from pegboard.schema.session import Rule
 from played import Played, calls, text
 from played import call as played_call
 from plugins.cli.commands import CommandLine

@@ -15,8 +15,7 @@ from pegboard.schema.part import (
     ToolPart,
     ToolState,
 )
-from pegboard.schema.permission import PermissionRequest
-from pegboard.schema.session import CacheTokens, Retry, Tokens
+from pegboard.schema.session import CacheTokens, PermissionRequest, Retry, Tokens
 from pegboard_plugins.cli.render import (
     Line,
     always_lines,

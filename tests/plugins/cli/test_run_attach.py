@@ -16,7 +16,7 @@ from cable import cable
 from pegboard.cli import Exit
 from pegboard.cli.main import main
 from pegboard.schema.message import AbortedFailure, AssistantMessage
-from pegboard.schema.permission import PermissionRequest
+from pegboard.schema.session import PermissionRequest
 from plugins.cli.commands import CommandLine, Done, finished
 from served import Served, model, served
 

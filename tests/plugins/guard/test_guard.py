@@ -1,7 +1,7 @@
 import pytest
 
 from guarding import all_of_command, of_command, said
-from pegboard.schema.permission import Rule
+from pegboard.schema.session import Rule
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from guarding import of_command
-from pegboard.schema.permission import Rule
+from pegboard.schema.session import Rule
 
 
 @pytest.fixture

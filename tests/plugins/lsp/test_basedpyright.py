@@ -13,8 +13,7 @@ import pytest
 from lsp_project import asked, edited
 from pegboard.contract.providers import StreamEvent
 from pegboard.schema.config import Config
-from pegboard.schema.part import Completed
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import Completed, TextInput
 from pegboard_plugins import bash as bash_plugin
 from pegboard_plugins import lsp as plugin
 from pegboard_plugins import write as write_plugin

@@ -8,8 +8,7 @@ import pytest
 
 from pegboard.errors import ToolError
 from pegboard.schema.config import Config, LspConfig
-from pegboard.schema.part import Completed
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import Completed, TextInput
 from pegboard_plugins import format as format_plugin
 from pegboard_plugins import lsp as plugin
 from pegboard_plugins import write as write_plugin

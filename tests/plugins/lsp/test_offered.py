@@ -15,7 +15,7 @@ from pegboard import ToolContext, hookimpl, tool
 from pegboard.contract.providers import ModelRequest, ToolDefinition
 from pegboard.kit import ProgramSearch
 from pegboard.schema.config import Config, LspConfig
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import TextInput
 from pegboard_plugins import lsp as plugin
 from pegboard_plugins.lsp import known, lsp
 from pegboard_plugins.lsp.sourcetree import source_files

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.schema.config import Config, LspConfig
-from pegboard.schema.service import Service
+from pegboard.schema.config import Config, LspConfig, Service
 from pegboard_plugins import lsp as plugin
 from pegboard_plugins.lsp import lsp
 from tool_context import Context, call

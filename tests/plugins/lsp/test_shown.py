@@ -8,7 +8,7 @@ import pytest
 from lsp_project import PROGRAM, asked, config
 from pegboard.errors import PermissionDeniedError
 from pegboard.schema.config import Config, LspConfig
-from pegboard.schema.permission import Rule
+from pegboard.schema.session import Rule
 from pegboard_plugins import lsp as plugin
 from pegboard_plugins.lsp import lsp
 from tool_context import Context, call

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 import pytest
 
 from keyed import keys_of
-from pegboard.contract.wireformat import Endpoint
 from pegboard.engine.modelentry import overridden
 from pegboard.providers.httpprovider import HttpProvider
+from pegboard.providers.wireformat import Endpoint
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import (
     CacheCost,

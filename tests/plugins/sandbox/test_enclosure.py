@@ -17,8 +17,7 @@ from pegboard.embedding import CommandOrder, ShellOrder
 from pegboard.errors import ConfigError
 from pegboard.kit import Site
 from pegboard.paths import Places
-from pegboard.schema.agent import Command
-from pegboard.schema.config import Config
+from pegboard.schema.config import Command, Config
 from pegboard.schema.part import Completed
 from pegboard.workspace import open_workspace
 from pegboard_plugins import bash as bash_plugin
@@ -31,7 +30,7 @@ from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 
 LANGUAGE_SERVER = Path(__file__).parents[2] / "language_server.py"
 SMALL = (
-    "pegboard.contract.sandbox",
+    "pegboard.contract.backends",
     "pegboard_plugins.sandbox",
     "pegboard_plugins.sandbox.boxes",
     "pegboard_plugins.sandbox.hookspecs",

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from pegboard.schema.permission import Rule
+from pegboard.schema.session import Rule
 from pegboard_plugins.server.configuration import masked, permission_table
 from pegboard_plugins.server.filesearch import best_names
 from pegboard_plugins.server.keymask import MASK

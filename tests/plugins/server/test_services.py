@@ -7,7 +7,7 @@ from served import served
 
 PLUGIN = """
 from pegboard import hookimpl
-from pegboard.schema.service import Service
+from pegboard.schema.config import Service
 
 @hookimpl
 async def services(app):

@@ -5,12 +5,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from pegboard.schema.agent import Agent, Command
-from pegboard.schema.bodies import CommandBody, PromptBody, ShellBody
+from pegboard.schema.bodies import CommandBody, ConfiguredProviders, Health, PromptBody, ShellBody
+from pegboard.schema.config import Agent, Command
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
-from pegboard.schema.prompt import FileInput, PartInput
-from pegboard.schema.served import ConfiguredProviders, Health
+from pegboard.schema.part import FileInput, PartInput
 from pegboard.schema.session import FileDiff, Todo
 from pegboard_client.address import Address, Token, route
 from pegboard_client.aio.files import AsyncFiles

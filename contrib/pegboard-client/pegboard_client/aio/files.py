@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pegboard.schema.served import FileChange, FileContent, FileNode, Match
+from pegboard.schema.bodies import FileChange, FileContent, FileNode, Match
 from pegboard_client.address import route
 from pegboard_client.aio.link import AsyncLink
 

@@ -13,8 +13,7 @@ from pegboard.schema.bodies import (
     SessionChange,
     SummarizeBody,
 )
-from pegboard.schema.permission import Rule
-from pegboard.schema.session import Session, SessionStatus
+from pegboard.schema.session import Rule, Session, SessionStatus
 from pegboard_client.address import route
 from pegboard_client.aio.link import AsyncLink
 from pegboard_client.wording import model_choice

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from pegboard.schema.bodies import AnswersBody, ReplyBody
-from pegboard.schema.permission import PermissionRequest, Reply, Scope
-from pegboard.schema.question import QuestionRequest
+from pegboard.schema.session import PermissionRequest, QuestionRequest, Reply, Scope
 from pegboard_client.address import route
 from pegboard_client.aio.link import AsyncLink
 

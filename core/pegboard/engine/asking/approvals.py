@@ -7,7 +7,7 @@ from pegboard.contract.changes import DropApproval
 from pegboard.engine.engine import Engine
 from pegboard.errors import NotFoundError
 from pegboard.policy.permissions import matches
-from pegboard.schema.permission import USER_KEY, Approval, Scope
+from pegboard.schema.session import USER_KEY, Approval, Scope
 
 if TYPE_CHECKING:
     from pegboard.engine.asking.explained import Explanation

@@ -17,7 +17,7 @@ from pegboard.ids import IdSource
 from pegboard.policy.pending import PermissionAnswer, advice, advised_rules, no_rule, nobody
 from pegboard.policy.permissions import is_unclear, literally, unapproved
 from pegboard.schema.event import PermissionAsked, PermissionReplied
-from pegboard.schema.permission import (
+from pegboard.schema.session import (
     USER_KEY,
     Approval,
     PermissionRequest,

@@ -11,7 +11,7 @@ from pegboard.contract import hookspecs
 from pegboard.contract.context import SessionView
 from pegboard.engine.engine import Engine
 from pegboard.policy.permissions import deciding
-from pegboard.schema.permission import PermissionRequest, Verdict
+from pegboard.schema.session import PermissionRequest, Verdict
 
 SANDBOX = "sandbox"
 """The source of a verdict that the sandbox has changed."""

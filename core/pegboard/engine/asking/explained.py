@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from pegboard.contract import hookspecs
+from pegboard.contract.backends import Enclosure
 from pegboard.contract.context import SessionView
-from pegboard.contract.sandbox import Enclosure
 from pegboard.engine.asking.decision import as_asked, as_if, judged, make_request, unattended
 from pegboard.engine.asking.enclosed import SANDBOX
 from pegboard.engine.asking.external_directory import asked_path
@@ -20,7 +20,7 @@ from pegboard.errors import ToolError
 from pegboard.hooks.callers import Hooks
 from pegboard.policy.agents import default_agent, find_agent
 from pegboard.policy.permissions import strictest
-from pegboard.schema.permission import PermissionRequest, Rule, Verdict
+from pegboard.schema.session import PermissionRequest, Rule, Verdict
 
 
 class Opinion(msgspec.Struct, frozen=True, kw_only=True):

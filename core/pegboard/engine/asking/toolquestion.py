@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from pegboard.engine.run import Run
 from pegboard.errors import ToolError
 from pegboard.schema.event import QuestionAsked, QuestionRejected, QuestionReplied
-from pegboard.schema.permission import ToolReference
-from pegboard.schema.question import Answers, Question, QuestionRequest
+from pegboard.schema.session import Answers, Question, QuestionRequest, ToolReference
 
 
 async def ask_user(run: Run, questions: Sequence[Question], tool: ToolReference) -> Answers:

@@ -15,8 +15,7 @@ from pegboard.engine.session.views import MAX_DEPTH
 from pegboard.errors import AbortedError, NotFoundError, ToolError
 from pegboard.policy.clock import Clock
 from pegboard.schema.message import AbortedFailure, AssistantMessage, Turn
-from pegboard.schema.part import TextPart
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import TextInput, TextPart
 from pegboard.schema.session import Session, Tokens, subtracted
 
 MAX_FAMILY = 10_000

@@ -9,8 +9,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from pegboard.contract import hookspecs
+from pegboard.contract.backends import Compaction, CompactionRequest
 from pegboard.contract.changes import Emit, PutMessage, PutPart
-from pegboard.contract.compactors import Compaction, CompactionRequest
 from pegboard.contract.context import SessionView
 from pegboard.contract.tools import serving
 from pegboard.engine.compaction.window import estimate, fixed_tokens, next_request, usable
@@ -20,7 +20,7 @@ from pegboard.engine.request import plain_request
 from pegboard.engine.run import Run
 from pegboard.engine.step import Step
 from pegboard.errors import ContextOverflowError, ProviderError
-from pegboard.schema.agent import Agent
+from pegboard.schema.config import Agent
 from pegboard.schema.event import SessionCompacted, SessionFailed
 from pegboard.schema.message import (
     AssistantMessage,
@@ -35,8 +35,7 @@ from pegboard.schema.message import (
     UserMessage,
 )
 from pegboard.schema.part import Part, TextPart
-from pegboard.schema.permission import Rule
-from pegboard.schema.session import Tokens
+from pegboard.schema.session import Rule, Tokens
 
 LIMIT_S = 600.0
 """How long a compactor may take, its requests to the model included."""

@@ -6,8 +6,7 @@ from typing import Any
 
 import msgspec
 
-from pegboard.contract.blocks import DISPLAY, Block
-from pegboard.contract.results import Attachment, ToolResult
+from pegboard.contract.results import DISPLAY, Attachment, Block, ToolResult
 from pegboard.engine.content.attachments import MEDIA_LIMIT_BYTES
 from pegboard.engine.content.truncate import limit_output
 from pegboard.errors import ToolError

@@ -19,11 +19,10 @@ from pegboard.engine.engine import Engine
 from pegboard.engine.input.usermessage import model_for
 from pegboard.engine.session.views import ancestor_rulesets, make_view
 from pegboard.policy.agents import default_agent
-from pegboard.schema.agent import Agent
+from pegboard.schema.config import Agent
 from pegboard.schema.model import Model, ModelApi
-from pegboard.schema.permission import READ
-from pegboard.schema.prompt import AgentInput, FileInput, TextInput
-from pegboard.schema.session import Session
+from pegboard.schema.part import AgentInput, FileInput, TextInput
+from pegboard.schema.session import READ, Session
 from pegboard.workspace import Workspace
 
 MENTIONS_LIMIT = 50

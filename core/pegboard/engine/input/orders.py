@@ -2,7 +2,7 @@
 
 import msgspec
 
-from pegboard.schema.prompt import FileInput
+from pegboard.schema.part import FileInput
 
 
 class CommandOrder(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from pegboard.contract.changes import PutPart
 from pegboard.engine.ending.finish import goes_on
 from pegboard.engine.history import is_compaction
 from pegboard.engine.run import Run
-from pegboard.schema.agent import Agent
+from pegboard.schema.config import Agent
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import TextPart
 

@@ -36,9 +36,16 @@ from pegboard.errors import (
 )
 from pegboard.kit.suggestions import nearest_names
 from pegboard.policy.agents import default_agent, find_agent
-from pegboard.schema.agent import Agent, Command
-from pegboard.schema.part import Completed, Failed, ModelChoice, Part
-from pegboard.schema.prompt import PartInput, SubtaskInput, TextInput
+from pegboard.schema.config import Agent, Command
+from pegboard.schema.part import (
+    Completed,
+    Failed,
+    ModelChoice,
+    Part,
+    PartInput,
+    SubtaskInput,
+    TextInput,
+)
 from pegboard.schema.session import Session
 
 _SNIPPET = re.compile(r"!`([^`\n]+)`")

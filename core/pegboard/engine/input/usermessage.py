@@ -17,10 +17,21 @@ from pegboard.engine.session.views import make_view
 from pegboard.errors import InvalidInputError, ModelNotFoundError, NotFoundError
 from pegboard.ids import check_id
 from pegboard.policy.agents import default_agent
-from pegboard.schema.agent import Command
+from pegboard.schema.config import Command
 from pegboard.schema.message import MessageTime, Turn, UserMessage
-from pegboard.schema.part import AgentPart, FilePart, ModelChoice, Part, SubtaskPart, TextPart
-from pegboard.schema.prompt import AgentInput, FileInput, PartInput, SubtaskInput, TextInput
+from pegboard.schema.part import (
+    AgentInput,
+    AgentPart,
+    FileInput,
+    FilePart,
+    ModelChoice,
+    Part,
+    PartInput,
+    SubtaskInput,
+    SubtaskPart,
+    TextInput,
+    TextPart,
+)
 from pegboard.schema.session import Session, is_untitled, title_from
 
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
+from pegboard.contract.backends import Restored, Snapshots
 from pegboard.contract.changes import ChangeSession, Emit
-from pegboard.contract.snapshots import Restored, Snapshots
 from pegboard.contract.storage import Fence, Storage
 from pegboard.engine.engine import Engine
 from pegboard.engine.session.sessions import change_session, held

@@ -23,8 +23,7 @@ from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.ids import IdSource
 from pegboard.schema.event import SessionUpdated
 from pegboard.schema.message import Turn
-from pegboard.schema.permission import Rule
-from pegboard.schema.session import NEW_TITLE, Revert, Session, SessionTime
+from pegboard.schema.session import NEW_TITLE, Revert, Rule, Session, SessionTime
 from pegboard.workspace import Workspace
 
 _VERSION = "0.1.0"

@@ -3,7 +3,7 @@
 from pegboard.contract.context import Ruleset, SessionView
 from pegboard.engine.engine import Engine
 from pegboard.policy.agents import find_agent, rulesets_for
-from pegboard.schema.agent import Agent
+from pegboard.schema.config import Agent
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.session import Session, SessionTime

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from pegboard.contract.snapshots import Left, Restored
+from pegboard.contract.backends import Left, Restored
 from pegboard.contract.tools import Tool
 from pegboard.engine.engine import Engine
 from pegboard.engine.tracking.patches import behind

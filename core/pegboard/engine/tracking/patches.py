@@ -5,7 +5,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from pegboard.contract.snapshots import StagedWay, Way
+from pegboard.contract.backends import StagedWay, Way
 from pegboard.schema.message import Turn
 from pegboard.schema.part import Part, PatchPart, Staged
 from pegboard.schema.session import FileDiff, Revert, SessionSummary

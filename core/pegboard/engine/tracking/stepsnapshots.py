@@ -13,8 +13,8 @@ from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
 
+from pegboard.contract.backends import Snapshots, Way, Writing
 from pegboard.contract.changes import Emit, PutPart
-from pegboard.contract.snapshots import Snapshots, Way, Writing
 from pegboard.contract.tools import Tool
 from pegboard.engine.calls.repeats import Repeats
 from pegboard.engine.engine import Engine

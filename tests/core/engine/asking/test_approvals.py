@@ -15,10 +15,10 @@ from pegboard.contract.changes import PutApproval
 from pegboard.contract.providers import ModelRequest, StreamEvent
 from pegboard.embedding import ShellOrder
 from pegboard.policy.permissions import UNCLEAR, unapproved
-from pegboard.schema.agent import Agent
+from pegboard.schema.config import Agent
 from pegboard.schema.event import PermissionReplied
-from pegboard.schema.permission import PermissionRequest, Rule, Scope, Verdict
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import TextInput
+from pegboard.schema.session import PermissionRequest, Rule, Scope, Verdict
 from pegboard_plugins import audit
 from played import Played, PlayedPlugin, ToolsPlugin, call, calls, heard, opened, text, texts
 from slow_storage import VARIABLE

@@ -11,10 +11,10 @@ from asked import asked, outcomes
 from pegboard import ToolContext, hookimpl, tool
 from pegboard.contract.changes import PutApproval
 from pegboard.contract.providers import ModelRequest, StreamEvent
-from pegboard.schema.agent import Agent
+from pegboard.schema.config import Agent
 from pegboard.schema.event import PermissionReplied
-from pegboard.schema.permission import PermissionRequest, Rule, Verdict
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import TextInput
+from pegboard.schema.session import PermissionRequest, Rule, Verdict
 from played import Played, PlayedPlugin, ToolsPlugin, call, calls, opened, text
 
 HI = (TextInput(text="hi"),)

@@ -7,8 +7,8 @@ import pytest
 from asked import outcomes
 from pegboard import ToolContext, hookimpl, tool
 from pegboard.embedding import ShellOrder
-from pegboard.schema.permission import Decided, Verdict
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import TextInput
+from pegboard.schema.session import Decided, Verdict
 from played import Played, ToolsPlugin, call, calls, opened, text
 
 HI = (TextInput(text="hi"),)

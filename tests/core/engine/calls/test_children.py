@@ -10,9 +10,8 @@ from pegboard import App, ToolContext, tool
 from pegboard.contract.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta, Usage
 from pegboard.engine.run import MAX_WIDTH
 from pegboard.schema.model import CacheCost, Model, ModelApi, ModelCost
-from pegboard.schema.part import Completed, Failed, ToolPart
-from pegboard.schema.permission import Rule
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import Completed, Failed, TextInput, ToolPart
+from pegboard.schema.session import Rule
 from played import Played, ToolsPlugin, call, calls, opened, text
 
 HI = (TextInput(text="hi"),)

@@ -8,7 +8,7 @@ import pytest
 from pegboard import App, ToolContext, hookimpl, tool
 from pegboard.contract.providers import ModelRequest, StreamEvent
 from pegboard.schema.part import Completed
-from pegboard.schema.permission import PermissionRequest, Verdict
+from pegboard.schema.session import PermissionRequest, Verdict
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 
 

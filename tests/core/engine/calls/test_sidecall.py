@@ -9,7 +9,7 @@ import pytest
 from pegboard import App, SideQuestion
 from pegboard.errors import BudgetError
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta, Usage
-from pegboard.schema.agent import Agent
+from pegboard.schema.config import Agent
 from pegboard.schema.model import CacheCost, Model, ModelApi, ModelCost
 from played import Played, opened, text
 

@@ -23,8 +23,7 @@ from pegboard.engine.history import SUMMARISE
 from pegboard.errors import ContextOverflowError
 from pegboard.schema.message import AssistantMessage, ContextOverflowFailure
 from pegboard.schema.model import Model, ModelApi, ModelLimit
-from pegboard.schema.part import CompactionPart
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import CompactionPart, TextInput
 from played import Played, ToolsPlugin, opened, text
 
 

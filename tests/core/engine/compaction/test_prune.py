@@ -7,8 +7,7 @@ import pytest
 from pegboard import tool
 from pegboard.contract.providers import Result
 from pegboard.engine.history import CLEARED
-from pegboard.schema.part import Completed, ToolPart
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import Completed, TextInput, ToolPart
 from played import Played, ToolsPlugin, call, calls, opened, text
 
 TOKENS_10K = "word" * 10_000

@@ -15,8 +15,7 @@ from pegboard.embedding import IdSource
 from pegboard.engine.history import SUMMARISE
 from pegboard.errors import SessionBusyError
 from pegboard.schema.event import Event, PartUpdated, SessionCompacted, SessionIdle
-from pegboard.schema.part import CompactionPart, StepFinishPart
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import CompactionPart, StepFinishPart, TextInput
 from played import Played, ToolsPlugin, call, calls, heard, opened, text
 
 

@@ -36,8 +36,7 @@ from pegboard.schema.message import (
     OutputLengthFailure,
     Turn,
 )
-from pegboard.schema.part import Failed, RetryPart, StepStartPart, TextPart, ToolPart
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import Failed, RetryPart, StepStartPart, TextInput, TextPart, ToolPart
 from pegboard.schema.session import Busy, Idle, Retry
 from played import Played, ToolsPlugin, call, heard, opened, text
 

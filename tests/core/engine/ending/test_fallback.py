@@ -11,11 +11,11 @@ from pegboard import hookimpl
 from pegboard.contract.providers import ModelRequest, Provider, StreamEvent, TextDelta, TextStart
 from pegboard.engine.ending.fallback import is_local
 from pegboard.errors import ProviderAuthError, ProviderError
-from pegboard.schema.agent import Agent
+from pegboard.schema.config import Agent
 from pegboard.schema.event import SessionIdle, SessionWarned
 from pegboard.schema.message import APIFailure
 from pegboard.schema.model import Capabilities, Modalities, Model, ModelApi, ModelCost
-from pegboard.schema.prompt import FileInput, TextInput
+from pegboard.schema.part import FileInput, TextInput
 from played import HI, Played, assistant, call, calls, opened, text, texts
 
 DOLLAR = ModelCost(input=100_000, output=100_000)

@@ -7,8 +7,8 @@ import pytest
 
 from pegboard import hookimpl
 from pegboard.engine.input.mentions import Mention, find_files, mentions
-from pegboard.schema.permission import PermissionRequest, Verdict
-from pegboard.schema.prompt import AgentInput, FileInput, TextInput
+from pegboard.schema.part import AgentInput, FileInput, TextInput
+from pegboard.schema.session import PermissionRequest, Verdict
 from pegboard.workspace import open_workspace
 from played import Played, opened, text
 

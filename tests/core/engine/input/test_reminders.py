@@ -8,12 +8,10 @@ from pathlib import Path
 from pegboard import tool
 from pegboard.contract.providers import ModelRequest, StreamEvent, StreamFinish, Text
 from pegboard.engine.input.reminders import MARK
-from pegboard.schema.agent import Agent
-from pegboard.schema.config import Config
+from pegboard.schema.config import Agent, Config
 from pegboard.schema.message import Turn
-from pegboard.schema.part import TextPart
-from pegboard.schema.permission import Rule
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import TextInput, TextPart
+from pegboard.schema.session import Rule
 from pegboard_plugins.agents import register_agents
 from played import Played, PlayedPlugin, ToolsPlugin, call, opened, text
 

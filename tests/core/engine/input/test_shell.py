@@ -9,8 +9,7 @@ from pegboard.contract.providers import Result
 from pegboard.embedding import ShellOrder
 from pegboard.errors import InvalidInputError, ModelNotFoundError, NotFoundError, SessionBusyError
 from pegboard.schema.message import AbortedFailure, AssistantMessage, UserMessage
-from pegboard.schema.part import Completed, Failed, TextPart, ToolPart
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import Completed, Failed, TextInput, TextPart, ToolPart
 from pegboard.schema.session import Busy, Idle
 from played import Played, opened, text
 

@@ -15,13 +15,21 @@ from pegboard.errors import (
     NotFoundError,
     PermissionDeniedError,
 )
-from pegboard.schema.agent import Agent, Command
+from pegboard.schema.config import Agent, Command
 from pegboard.schema.event import CommandExecuted, PermissionAsked
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.model import CacheCost, Model, ModelApi, ModelCost
-from pegboard.schema.part import FilePart, ModelChoice, Part, SubtaskPart, TextPart, ToolPart
-from pegboard.schema.permission import PermissionRequest, Rule, Verdict
-from pegboard.schema.prompt import FileInput, TextInput
+from pegboard.schema.part import (
+    FileInput,
+    FilePart,
+    ModelChoice,
+    Part,
+    SubtaskPart,
+    TextInput,
+    TextPart,
+    ToolPart,
+)
+from pegboard.schema.session import PermissionRequest, Rule, Verdict
 from pegboard_plugins import bash as bash_plugin
 from played import Played, PlayedPlugin, heard, opened, text
 
@@ -344,7 +352,7 @@ async def test_a_queued_command_is_answered_by_the_same_run(tmp_path: Path) -> N
         await go.wait()
         return "waited"
 
-    from pegboard.schema.prompt import TextInput
+    from pegboard.schema.part import TextInput
     from played import ToolsPlugin, call, calls
 
     provider = Played(calls(call("wait", "{}")), text("first"), text("second"))

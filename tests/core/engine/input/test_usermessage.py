@@ -21,12 +21,11 @@ from pegboard.contract.providers import (
     TextStart,
 )
 from pegboard.errors import InvalidInputError, NotFoundError
-from pegboard.schema.agent import Agent
+from pegboard.schema.config import Agent
 from pegboard.schema.message import Turn, UserMessage
 from pegboard.schema.model import Model, ModelApi
-from pegboard.schema.part import AgentPart, TextPart
-from pegboard.schema.permission import Rule
-from pegboard.schema.prompt import AgentInput, FileInput, TextInput
+from pegboard.schema.part import AgentInput, AgentPart, FileInput, TextInput, TextPart
+from pegboard.schema.session import Rule
 from played import HI, Played, PlayedPlugin, ToolsPlugin, assistant, opened, shout, text, texts
 
 FREE = (Rule("*", "*", "allow"),)

@@ -14,8 +14,7 @@ from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.ids import IdSource
 from pegboard.schema.event import SessionDeleted
 from pegboard.schema.message import AssistantMessage, Turn
-from pegboard.schema.part import Failed, SubtaskPart, ToolPart
-from pegboard.schema.prompt import SubtaskInput
+from pegboard.schema.part import Failed, SubtaskInput, SubtaskPart, ToolPart
 from pegboard.storage.opener import open_storage
 from played import Played, ToolsPlugin, call, calls, heard, opened, text
 

@@ -8,8 +8,7 @@ import pytest
 from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.schema.event import MessageRemoved, SessionIdle
 from pegboard.schema.message import UserMessage
-from pegboard.schema.part import StepStartPart, TextPart, ToolPart
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import StepStartPart, TextInput, TextPart, ToolPart
 from pegboard.schema.session import Revert
 from played import heard, text
 from written import ask, full_repository, patches, played, shell, state, until, written

@@ -12,8 +12,7 @@ from pegboard.contract.changes import ChangeSession, DropMessage, PutPart
 from pegboard.contract.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta
 from pegboard.errors import AbortedError, NotFoundError, PegboardError, SessionBusyError
 from pegboard.schema.part import TextPart
-from pegboard.schema.permission import Rule
-from pegboard.schema.session import Session
+from pegboard.schema.session import Rule, Session
 from pegboard_plugins import task
 from played import HI, USAGE, Played, ToolsPlugin, call, calls, opened, shout, text
 

@@ -23,8 +23,7 @@ from pegboard.schema.config import Limits
 from pegboard.schema.event import SessionFailed, SessionIdle
 from pegboard.schema.message import AssistantMessage, BudgetFailure, Turn
 from pegboard.schema.model import CacheCost, Model, ModelApi, ModelCost, ModelLimit
-from pegboard.schema.part import Completed, Failed, TextPart, ToolPart
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import Completed, Failed, TextInput, TextPart, ToolPart
 from played import Played, ToolsPlugin, call, calls, heard, opened, text
 
 HI = (TextInput(text="hi"),)

@@ -8,8 +8,7 @@ import pytest
 
 from pegboard import ToolContext, tool
 from pegboard.contract.tools import Effect
-from pegboard.schema.part import Completed, ToolPart
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import Completed, TextInput, ToolPart
 from played import Played, ToolsPlugin, call, calls, opened, text
 from written import ask, full_repository, patches
 

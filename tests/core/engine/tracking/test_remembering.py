@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from pegboard import ToolContext, tool
-from pegboard.schema.part import Completed
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import Completed, TextInput
 from played import Played, ToolsPlugin, call, calls, opened, text, tools_of
 
 

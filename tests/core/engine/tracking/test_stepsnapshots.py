@@ -11,8 +11,7 @@ import pytest
 from pegboard import ToolContext, tool
 from pegboard.contract.providers import ModelRequest, StreamEvent
 from pegboard.schema.event import PartUpdated, SessionDiffed, SessionIdle
-from pegboard.schema.part import StepFinishPart, StepStartPart
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import StepFinishPart, StepStartPart, TextInput
 from pegboard.schema.session import SessionSummary
 from played import Played, ToolsPlugin, call, calls, heard, opened, text
 from written import ask, full_repository, patches, played, put, shell, written
