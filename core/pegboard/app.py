@@ -243,6 +243,10 @@ class App:
         await self._reload.look()
         return await self._runs.prompt(session_id, prompt)
 
+    async def withdraw(self, session_id: str, message_id: str) -> bool:
+        """Whether a prompt is gone for good, since no model has read it; else it stays."""
+        return await self._runs.withdraw(session_id, message_id)
+
     async def command(self, session_id: str, order: CommandOrder) -> Turn:
         """The answer to a slash command; it raises what `prompt` does.
 
@@ -252,11 +256,7 @@ class App:
         return await self._runs.command(session_id, order)
 
     async def shell(self, session_id: str, order: ShellOrder) -> Turn:
-        """The message with the output of a command that the user runs; nobody is asked.
-
-        :raises NotFoundError: for an unknown session or agent.
-        :raises SessionBusyError: while the session runs.
-        """
+        """The message with the output of a command that the user runs, while the session rests."""
         return await self._runs.shell(session_id, order)
 
     async def user_env(self) -> Mapping[str, str]:

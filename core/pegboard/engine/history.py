@@ -106,6 +106,10 @@ class History:
         places = enumerate(self.turns)
         self._users = [place for place, turn in places if isinstance(turn.info, UserMessage)]
 
+    def has(self, message_id: str) -> bool:
+        """Whether it has a turn of this id."""
+        return message_id in self._places
+
     def get(self, message_id: str) -> Turn:
         """The turn of this id, which the session has."""
         return self.turns[self._places[message_id]]

@@ -1,5 +1,6 @@
 """The agent on one screen: decide, ask the model, run the tools, repeat."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pegboard.contract.context import SessionView
@@ -22,7 +23,7 @@ from pegboard.engine.step import Step
 from pegboard.policy.agents import find_agent
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.model import Model
-from pegboard.schema.part import FilePart
+from pegboard.schema.part import FilePart, Part
 
 
 async def answer(run: Run) -> None:
@@ -112,8 +113,9 @@ class _Turn:
 async def _begin(run: Run, user: UserMessage) -> _Turn:
     engine = run.engine
     agent = find_agent(engine.agents, user.agent)
+    parts = run.history.get(user.id).parts  # before it can be withdrawn
     run.chosen = await engine.models.find(f"{user.model.provider_id}/{user.model.model_id}")
-    model = await _seeing(run, user, run.chosen)
+    model = await _seeing(run, parts, run.chosen)
     remind(run)
     run.blocked = False
     run.calls.clear()
@@ -124,12 +126,11 @@ async def _begin(run: Run, user: UserMessage) -> _Turn:
     )
 
 
-async def _seeing(run: Run, user: UserMessage, model: Model) -> Model:
+async def _seeing(run: Run, parts: Sequence[Part], model: Model) -> Model:
     """The model, or the user's one for pictures, if the prompt has some and the model no eyes."""
     name = run.engine.config.models.vision
     if name is None or model.capabilities.input.image:
         return model
-    parts = run.history.get(user.id).parts
     shown = any(isinstance(part, FilePart) and part.mime.startswith("image/") for part in parts)
     return await run.engine.models.find(name) if shown else model
 

@@ -74,6 +74,8 @@ class Run:
     snapshots: StepSnapshots = field(init=False)
 
     def __post_init__(self) -> None:
+        for gone in self.ids.withdrawn:
+            self.history.drop(gone)
         self.snapshots = StepSnapshots(self)
         parts = (part for turn in self.history.turns for part in turn.parts)
         states = (part.state for part in parts if isinstance(part, ToolPart))
@@ -99,7 +101,8 @@ class Run:
 
     def put(self, turn: Turn) -> None:
         """Add a turn to the history, from which the next request is made, or replace it there."""
-        self.history.put(turn)
+        if turn.info.id not in self.ids.withdrawn:
+            self.history.put(turn)
 
     def say(self, status: SessionStatus) -> None:
         """Publish the status of the session."""

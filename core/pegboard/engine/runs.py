@@ -157,6 +157,14 @@ class Runs:
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         return await self._outcome(ended if ended.done() else task, session_id)
 
+    async def withdraw(self, session_id: str, message_id: str) -> bool:
+        """Whether a prompt is gone for good, because no model has read it."""
+        from pegboard.engine.input.withdrawal import Withdrawal
+
+        ids, copy = await self._session_ids(session_id), partial(self._copy, session_id)
+        prompts = Withdrawal(self._storage, ids, copy, lambda: session_id in self._preparations)
+        return await prompts.of(session_id, message_id)
+
     @asynccontextmanager
     async def at_rest(self, session_id: str) -> AsyncIterator[SessionIds]:
         """The session's ids, while it does not run; prompts wait until the context is left.

@@ -196,7 +196,8 @@ class Step:
             f"{model.provider_id}/{model.id} is asked instead"
         )
         await self._take_back()
-        self._view = run.view(self._view.agent, model)
+        taken = self._view.turns  # what came since is for the next step
+        self._view = replace(run.view(self._view.agent, model), turns=taken)
         self._message = replace(self._message, model_id=model.id, provider_id=model.provider_id)
         run.writer.change(PutMessage(self._message))
         return True

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 from pegboard_client import AsyncClient, Resync, ServerError, ServerUnreachableError
-from pegboard_client.attachment import Attachment
+from pegboard_client.attachment import Attachment, gone
 
 from pegboard import HookCalls, PegboardError
 from pegboard.embedding import Bus, CallBlocks, Subscription
@@ -212,6 +212,11 @@ class AttachedFeed(Attachment):
             if error.name == _ABORTED:
                 raise AbortedError(error.message) from error
             raise
+
+    async def withdraw(self, session_id: str, message_id: str) -> bool:
+        """Take it back."""
+        with gone("message", message_id):
+            return await self._client.withdraw(session_id, message_id)
 
     async def shell(self, session_id: str, command: str, order: Order) -> None:
         """Run the command."""

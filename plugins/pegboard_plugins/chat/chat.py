@@ -345,7 +345,7 @@ class Chat:
             return
         else:
             words, files = self.draft.expanded(text)
-            order = talk.order(words, files=files)
+            order = talk.order(words, files=files, typed=text)
             (talk.later if later else talk.send)(order)
 
     async def slash(self, name: str) -> None:

@@ -9,6 +9,7 @@ from pegboard.cli import MarkdownBlocks
 from pegboard.kit import one_line
 from pegboard.schema.event import (
     Event,
+    MessageRemoved,
     MessageUpdated,
     PartDelta,
     PartRemoved,
@@ -63,6 +64,23 @@ class Child(msgspec.Struct):
     running: bool = True
 
 
+class Steer(msgspec.Struct):
+    """A prompt that the model has not read yet."""
+
+    pieces: list[Asked | Noted] = msgspec.field(default_factory=list)
+    leaving: bool = False
+
+    @property
+    def text(self) -> str:
+        """The words of it."""
+        return "\n".join(piece.text for piece in self.pieces if isinstance(piece, Asked))
+
+    @property
+    def is_text(self) -> bool:
+        """Whether there is nothing else in it."""
+        return all(isinstance(piece, Asked) for piece in self.pieces)
+
+
 class Course:
     """One session as it goes; `take` gives what each event has finished, once."""
 
@@ -72,7 +90,7 @@ class Course:
         self.calls: dict[str, ToolPart] = {}
         self.children: dict[str, Child] = {}
         self.todos: tuple[Todo, ...] = ()
-        self.steers: dict[str, str] = {}
+        self.steers: dict[str, Steer] = {}
         self.requests: dict[str, PermissionRequest | QuestionRequest] = {}
         self.tokens: Tokens | None = None
         self.cost: float | None = 0.0
@@ -171,6 +189,8 @@ class Course:
                 yield from self._part(part)
             case PartRemoved(part_id=gone):
                 yield from self._removed(gone)
+            case MessageRemoved(message_id=gone):
+                self.steers.pop(gone, None)
             case MessageUpdated(info=info):
                 yield from self._message(info)
             case SessionStatusChanged(status=status):
@@ -247,22 +267,17 @@ class Course:
     def _taken(self) -> Iterator[Finished]:
         """The words of the person that the model gets with its next step."""
         steers, self.steers = self.steers, {}
-        for text in steers.values():
-            yield Asked(text)
+        for steer in steers.values():
+            yield from steer.pieces
 
     def _part(self, part: Part) -> Iterator[Finished]:
         if part.id in self._done:
             return
         match part:
             case TextPart(synthetic=False, ignored=False) if part.message_id in self._users:
-                self._done.add(part.id)
-                if self.busy and self._answers and part.message_id > max(self._answers):
-                    self.steers[part.id] = part.text
-                else:
-                    yield Asked(part.text)
+                yield from self._said(part, Asked(part.text))
             case FilePart(filename=str(name)) if part.message_id in self._users:
-                self._done.add(part.id)
-                yield Noted(f"+ {name}", "dim")
+                yield from self._said(part, Noted(f"+ {name}", "dim"))
             case TextPart(synthetic=False) if self._is_answer(part.message_id):
                 yield from self._text(part)
             case ReasoningPart():
@@ -275,6 +290,14 @@ class Course:
                 self.cost = None if None in (self.cost, cost) else (self.cost or 0) + (cost or 0)
             case _:
                 pass
+
+    def _said(self, part: Part, piece: Asked | Noted) -> Iterator[Finished]:
+        """A piece of a prompt, which waits as long as the model has not read it."""
+        self._done.add(part.id)
+        if self.busy and self._answers and part.message_id > max(self._answers):
+            self.steers.setdefault(part.message_id, Steer()).pieces.append(piece)
+        else:
+            yield piece
 
     def _is_answer(self, message_id: str) -> bool:
         answer = self._answers.get(message_id)

@@ -99,6 +99,14 @@ class Draft:
         self.buffer.reset()
         self.buffer.insert_text(text)
 
+    def put_before(self, text: str) -> None:
+        """Put a text before the one in the editor, or before the one that was put aside."""
+        if self._put_aside:
+            rest, place = self._put_aside[0]
+            self._put_aside[0] = (_joined(text, rest), place + len(_joined(text, rest)) - len(rest))
+        else:
+            self.set(_joined(text, self.buffer.text))
+
     def earlier(self) -> Sequence[str]:
         """What was sent before, the newest first, each once."""
         return tuple(dict.fromkeys(reversed(self.history.get_strings())))
@@ -109,6 +117,10 @@ def word_before(text: str, signs: Iterable[str]) -> tuple[str, str] | None:
     word = re.split(r"\s", text)[-1]
     sign = word[:1]
     return (sign, word[1:]) if sign in tuple(signs) and sign else None
+
+
+def _joined(*texts: str) -> str:
+    return "\n\n".join(filter(None, texts))
 
 
 def _picture(text: str) -> Path | None:

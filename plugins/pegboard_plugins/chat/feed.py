@@ -30,9 +30,13 @@ RESYNC = "chat.resync"
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """A prompt as the person has written it; `command` makes it a slash command's arguments."""
+    """A prompt as the person has written it; `command` makes it a slash command's arguments.
+
+    `typed` is what stood in the editor, with chips for long texts and files.
+    """
 
     text: str
+    typed: str = ""
     files: tuple[FileInput, ...] = ()
     command: str | None = None
     agent: str | None = None
@@ -136,6 +140,10 @@ class Feed(Protocol):
 
     async def prompt(self, session_id: str, order: Order) -> None:
         """Return when the prompt is answered; the answer itself comes as events."""
+        ...
+
+    async def withdraw(self, session_id: str, message_id: str) -> bool:
+        """Whether a prompt is gone, because no model has read it."""
         ...
 
     async def shell(self, session_id: str, command: str, order: Order) -> None:

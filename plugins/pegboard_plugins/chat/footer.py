@@ -95,7 +95,9 @@ def _offered(offered: Sequence[Span], chosen: int) -> Sequence[SpanLine]:
 
 def _queue(footing: Footing) -> Sequence[SpanLine]:
     steers = footing.course.steers.values() if footing.course else ()
-    said = [("↳ steers: ", text) for text in steers] + [("⏳ queued: ", t) for t in footing.queue]
+    said = [("↳ steers: ", each.text) for each in steers] + [
+        ("⏳ queued: ", t) for t in footing.queue
+    ]
     rows = [shown_line((Span(kind, "active"), Span(one_line(text)))) for kind, text in said]
     more = len(rows) - QUEUED
     return [*rows[:QUEUED], (Span(f"  … {more} more", "dim"),)] if more > 0 else rows

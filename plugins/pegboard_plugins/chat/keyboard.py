@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from pegboard_plugins.chat.modes import Item
 from pegboard_plugins.chat.outside import clipboard_picture
 from pegboard_plugins.chat.requests import Permission
+from pegboard_plugins.chat.takingback import take_back
 
 if TYPE_CHECKING:
     from pegboard_plugins.chat.chat import Chat
@@ -114,9 +115,8 @@ class Keyboard:
         """Stop the turn; what was queued comes back to the editor."""
         chat = self._chat
         assert chat.talk is not None
-        queued = [order.text for order in chat.talk.stop()]
-        if queued:
-            chat.draft.set("\n\n".join([*queued, *filter(None, [chat.draft.text])]))
+        for order in reversed(chat.talk.stop()):
+            chat.draft.put_before(order.typed)
 
     def interrupt(self) -> None:
         """Ctrl-C."""
@@ -194,15 +194,13 @@ class Keyboard:
             chat.draft.set(found[int(chosen)])
 
     def up(self) -> None:
-        """Up: what is queued, then what was sent before."""
+        """Up: what is queued, what the model has not read, then what was sent before."""
         chat = self._chat
         if self._taken("up"):
             return
         if chat.offers.items:
             chat.offers.move(-1)
-        elif chat.talk is not None and chat.talk.queue and not chat.draft.text:
-            chat.draft.set(chat.talk.queue.pop().text)
-        else:
+        elif not take_back(chat):
             chat.draft.buffer.auto_up()
         chat.touch()
 

@@ -33,7 +33,7 @@ KEYS = (
     KeyAction(name="transcript", key="c-t", help="the whole session on a page"),
     KeyAction(name="editor", key="c-g", help="write in $VISUAL or $EDITOR"),
     KeyAction(name="history", key="c-r", help="search what was sent before"),
-    KeyAction(name="up", key="up", help="a line up, what is queued, what was sent before"),
+    KeyAction(name="up", key="up", help="a line up; what waits, to edit it; what was sent before"),
     KeyAction(name="down", key="down", help="a line down, what was sent after"),
     KeyAction(name="page_up", key="pageup", help="scroll a dialog up"),
     KeyAction(name="page_down", key="pagedown", help="scroll a dialog down"),

@@ -211,6 +211,10 @@ class LocalFeed:
             session_id, parts, agent=order.agent, model=order.model, variant=order.variant
         )
 
+    async def withdraw(self, session_id: str, message_id: str) -> bool:
+        """Take it back."""
+        return await self._app.withdraw(session_id, message_id)
+
     async def shell(self, session_id: str, command: str, order: Order) -> None:
         """Run the command."""
         from pegboard.embedding import ShellOrder

@@ -116,7 +116,7 @@ async def run(chat: "Chat", text: str) -> bool:
         await known.act(chat, argument.strip())
     else:
         words, files = chat.draft.expanded(argument)
-        talk.send(talk.order(words, files=files, command=known.name))
+        talk.send(talk.order(words, files=files, command=known.name, typed=text))
     return True
 
 

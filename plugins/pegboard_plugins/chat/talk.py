@@ -20,6 +20,8 @@ from pegboard_plugins.chat.requests import Permission, Questions, Settled
 REPLAYED = 20
 """Prompts of a session that are shown when it is resumed."""
 CALLS_KEPT = 20
+SENT_KEPT = 50
+"""Prompts of this chat that may not have been read yet."""
 
 
 class Choices(msgspec.Struct, kw_only=True):
@@ -44,6 +46,7 @@ class Talk:
         self.feed = feed
         self.course: Course | None = None
         self.queue: list[Order] = []
+        self.sent: list[Order] = []
         self.choices = Choices()
         self.dialog: Permission | Questions | None = None
         self.called: list[Called] = []
@@ -133,6 +136,7 @@ class Talk:
         """Go on with a session; its last prompts and their answers are shown."""
         turns = await self.feed.turns(session.id)
         self.course = course = Course(session)
+        course.status = await self.feed.status(session.id) or course.status
         prompts = [n for n, turn in enumerate(turns) if turn.info.id == turn.prompt_id]
         first = (
             prompts[-replayed] if 0 < replayed <= len(prompts) else 0 if replayed else len(turns)
@@ -177,7 +181,13 @@ class Talk:
 
     async def _send(self, order: Order) -> None:
         session = await self.session()
+        self.sent = [*self.sent, order][-SENT_KEPT:]
         await self.feed.prompt(session.id, order)
+
+    def typed_as(self, text: str) -> str | None:
+        """What stood in the editor when a prompt of this text was sent from here."""
+        found = (order.typed for order in reversed(self.sent) if order.text == text)
+        return next(found, None)
 
     def shell(self, command: str) -> None:
         """Run a command of the person's own, which the model gets to see."""

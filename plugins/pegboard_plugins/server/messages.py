@@ -51,6 +51,13 @@ async def delete_message(opened: AtSession, messageID: str) -> Response:
     return answer(value=True)
 
 
+@routes.post(f"{_MESSAGE}/withdraw", **operation("session.withdraw", gives=bool))
+async def withdraw(opened: AtSession, messageID: str) -> Response:
+    """Whether a prompt is gone, because no model has read it yet; else it stays as it is."""
+    message_id = checked("message", messageID)
+    return answer(await opened.app.withdraw(opened.session.id, message_id))
+
+
 @routes.patch(_PART, **operation("part.update", gives=Part, takes=Part))
 async def update_part(request: Request, opened: AtSession, messageID: str, partID: str) -> Response:
     """The part as it is from now on."""

@@ -149,6 +149,32 @@ async def test_what_is_queued_can_be_edited(pegboard: CommandLine) -> None:
         await terminal.see_now("queued: later on")
 
 
+async def test_what_the_model_has_not_read_can_be_edited(
+    pegboard: CommandLine, place: Place
+) -> None:
+    scripts(pegboard, begin={"text": "Begun.", "calls": [SLOW]}, delay_s=0.002)
+
+    async with chat(pegboard, *await place.arguments()) as terminal:
+        await terminal.say("begin")
+        await terminal.see("● bash")
+        terminal.paste("\n".join(f"pasted {number}" for number in range(20)))
+        await terminal.say("first words")
+        await terminal.see_now("↳ steers: ")
+        terminal.press("up")
+        await terminal.gone("↳ steers")
+        await terminal.see_now("[Pasted text #1: 20 lines] first words")
+        terminal.press("c-c")
+        await terminal.say("other words")
+        await terminal.see_now("↳ steers: other words")
+        await terminal.see("You said: other words")
+        terminal.press("up")
+        await terminal.see_now("other words")
+
+    assert terminal.above.count("❯ other words") == 1
+    assert "first words" not in terminal.above
+    assert "pasted 1" not in terminal.above
+
+
 async def test_escape_stops_the_turn_and_the_editor_is_ready(
     pegboard: CommandLine, place: Place
 ) -> None:

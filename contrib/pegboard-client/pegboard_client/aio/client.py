@@ -173,6 +173,11 @@ class AsyncClient:
         )
         await self._link.post(type(None), route("session", session_id, "prompt_async"), body)
 
+    async def withdraw(self, session_id: str, message_id: str) -> bool:
+        """Whether a prompt is gone, because no model has read it yet; else it stays as it is."""
+        place = route("session", session_id, "message", message_id, "withdraw")
+        return await self._link.post(bool, place)
+
     async def command(  # noqa: PLR0913 - the protocol's fields, all keyword-only
         self,
         session_id: str,

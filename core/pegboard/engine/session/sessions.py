@@ -33,13 +33,15 @@ _VERSION = "0.1.0"
 class SessionIds:
     """Ids of one session: each is greater than every id in it, also than those of clients.
 
-    `changing` is the lock of whoever reads the session, changes it and stores it.
+    `changing` is the lock of whoever reads the session, changes it and stores it. `withdrawn` are
+    messages that no run may take up any more.
     """
 
     source: IdSource
     last_message: str | None
     last_part: str | None
     changing: Lock = field(default_factory=Lock)
+    withdrawn: set[str] = field(default_factory=set)
 
     def message(self) -> str:
         """An id for a new message."""

@@ -1,0 +1,87 @@
+"""The withdrawal of a prompt that no model has read yet."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pegboard.contract.changes import DropMessage
+from pegboard.contract.storage import Storage
+from pegboard.engine.history import as_seen, is_compaction
+from pegboard.engine.run import Early, Run
+from pegboard.engine.session.sessions import SessionIds, edit, refuse_claimed
+from pegboard.errors import NotFoundError, SessionBusyError
+from pegboard.schema.message import AssistantMessage, Turn, UserMessage
+
+LOOK_EVERY_S, LOOKS = 0.02, 500
+"""While a run is opened, or the files of a prompt are read: ten seconds at the most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """A session whose prompts can be withdrawn.
+
+    `copy` gives what its run has of it in memory, `prepares` says whether a prompt's files are
+    being read.
+    """
+
+    storage: Storage
+    ids: SessionIds
+    copy: Callable[[], Run | Early | None]
+    prepares: Callable[[], bool]
+
+    async def of(self, session_id: str, message_id: str) -> bool:
+        """Whether the prompt is gone for good: no model has read it, and none will.
+
+        :raises NotFoundError: when the session has no such message.
+        :raises SessionBusyError: while another process runs the session, or when its prompts are
+            being prepared for long.
+        """
+        for _ in range(LOOKS):
+            decided = await self._decided(session_id, message_id)
+            if decided is not None:
+                return decided
+            await asyncio.sleep(LOOK_EVERY_S)
+        raise SessionBusyError(session_id)
+
+    async def _decided(self, session_id: str, message_id: str) -> bool | None:
+        async with self.ids.changing:  # nothing is stored meanwhile, and no run begins at rest
+            await refuse_claimed(self.storage, session_id)
+            run = self.copy()
+            if isinstance(run, Run) and run.history.has(message_id):
+                unread = is_unread(run.history.turns, message_id)
+            else:
+                unread = is_unread(as_seen(await self.storage.turns(session_id)), message_id)
+                if run is not None or self.copy() is not None or self.prepares():
+                    return None
+            if unread:  # there was no await since the look
+                self.ids.withdrawn.add(message_id)
+                await self._drop(run, DropMessage(session_id, message_id))
+            return unread
+
+    async def _drop(self, run: Run | Early | None, drop: DropMessage) -> None:
+        try:
+            if not isinstance(run, Run):
+                await edit(self.storage, drop.session_id, drop)
+                return
+            run.history.drop(drop.message_id)
+            run.writer.change(drop)  # so it is told before the next answer
+            if not await run.writer.store():
+                await self.storage.commit(drop)
+        except BaseException:
+            self.ids.withdrawn.discard(drop.message_id)
+            raise
+
+
+def is_unread(turns: Sequence[Turn], message_id: str) -> bool:
+    """Whether this is a prompt with nothing of a model's behind it, in the order of the model.
+
+    A step puts its message there when it takes the history, and a compaction its request.
+
+    :raises NotFoundError: when no turn has this id.
+    """
+    place = next((n for n, turn in enumerate(turns) if turn.info.id == message_id), None)
+    if place is None:
+        raise NotFoundError("message", message_id)
+    later = turns[place:]
+    answered = any(isinstance(each.info, AssistantMessage) or is_compaction(each) for each in later)
+    return isinstance(turns[place].info, UserMessage) and not answered
