@@ -13,7 +13,7 @@ from pegboard.contract.providers import ModelRequest, StreamEvent, StreamFinish,
 from pegboard.errors import AbortedError, NotFoundError
 from pegboard.schema.event import MessageRemoved, MessageUpdated
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
-from pegboard.schema.prompt import TextInput
+from pegboard.schema.part import TextInput
 from played import Played, ToolsPlugin, call, calls, opened, shout, text, texts
 
 pytestmark = pytest.mark.usefixtures("each_store")
