@@ -41,10 +41,18 @@ class Pen:
         self._system = _SYSTEMS.get(colours)
         self._styles = {role: Style.parse(style) for role, style in palette.items()}
 
-    def lines(self, lines: Iterable[SpanLine], width: int, *, mark: SpanLine = ()) -> list[str]:
+    def lines(
+        self,
+        lines: Iterable[SpanLine],
+        width: int,
+        *,
+        mark: SpanLine = (),
+        at_words: bool = False,
+    ) -> list[str]:
         """The lines, each behind `mark`, wrapped at `width` columns."""
         room = max(_NARROWEST, width - sum(cell_len(span.text) for span in mark))
-        return [self.text((*mark, *row)) for line in lines for row in wrapped(line, room)]
+        rows = (row for line in lines for row in wrapped(line, room, at_words=at_words))
+        return [self.text((*mark, *row)) for row in rows]
 
     def text(self, line: SpanLine) -> str:
         """One line, as it is, without blanks at its end."""

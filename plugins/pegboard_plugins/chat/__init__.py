@@ -20,15 +20,17 @@ from pegboard_plugins.chat.additions import FooterWidget as FooterWidget
 from pegboard_plugins.chat.additions import SlashCommand as SlashCommand
 from pegboard_plugins.chat.additions import StatusItem as StatusItem
 from pegboard_plugins.chat.additions import Theme as Theme
+from pegboard_plugins.chat.additions import short_count
 
 COMPLETIONS = 20
 FILES_LOOKED_AT = 50_000
 
 
 class Options(msgspec.Struct, frozen=True):
-    """`keys` gives what a key does, by its name, another key."""
+    """`keys` gives what a key does, by its name, another key; `theme` is a theme's name."""
 
     keys: dict[str, str] = {}
+    theme: str = "auto"
 
 
 options = Options
@@ -66,8 +68,10 @@ async def _facts(context: ChatContext) -> None:
 
 @hookimpl
 def status_items(state: ChatState) -> tuple[StatusItem, ...]:
-    """How full the window is, and the cost."""
-    window = f" of {state.window // 1000}k" if state.window else ""
+    """How full the window is, and the cost, once something was asked."""
+    if not state.tokens:
+        return ()
+    window = f" of {short_count(state.window)}" if state.window else ""
     full = f"{state.tokens / state.window:.0%}{window}" if state.window else f"{state.tokens:,} tok"
     price = "price unknown" if state.cost is None else f"${state.cost:.2f}"
     return (

@@ -10,6 +10,14 @@ import msgspec
 from pegboard.kit import Span
 
 
+def short_count(tokens: int) -> str:
+    """Tokens in a few letters: 980, 128k, 1.05M."""
+    for size, letter in ((10**6, "M"), (10**3, "k")):
+        if tokens >= size:
+            return f"{tokens / size:.3g}{letter}"
+    return str(tokens)
+
+
 class ChatState(msgspec.Struct, frozen=True, kw_only=True):
     """How things stand, for what is shown of them.
 

@@ -13,7 +13,7 @@ from pegboard.cli import PALETTE
 from pegboard.kit import Span
 from pegboard.schema.model import Model
 from pegboard.schema.session import Session
-from pegboard_plugins.chat import slash
+from pegboard_plugins.chat import choosing, slash
 from pegboard_plugins.chat.additions import ChatKey, ChatState, Theme
 from pegboard_plugins.chat.draft import Draft
 from pegboard_plugins.chat.feed import Feed
@@ -26,6 +26,7 @@ from pegboard_plugins.chat.offers import Offers
 from pegboard_plugins.chat.outside import Outside
 from pegboard_plugins.chat.statusline import status_line
 from pegboard_plugins.chat.talk import Talk
+from pegboard_plugins.chat.themes import ThemeChoice
 from pegboard_plugins.chat.window import Window
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class Chat:
         self.models: Sequence[Model] = ()
         self.draft = Draft(_history(env), self._changed)
         self.offers = Offers(self.draft, self._slash_items, self._look_up, self.touch)
+        self.theme = ThemeChoice(self._draw_in)
         self.window = Window(self)
         self.outside = Outside(self.window.screen, self.window.frames)
         self.notices = Notices(self.window.painter)
@@ -123,6 +125,8 @@ class Chat:
         talk.choices.model = self.options.model or ""
         self.guests = Guests(feed.hooks, self.warn)
         await self.guests.register()
+        if name := self.option("theme"):
+            await choosing.choose_theme(self, str(name))
         self.models = await feed.models()
         self.slashes = slash.table(await feed.commands(), self.guests.slash)
         self.window.add_keys(self.guests.keys)
@@ -133,6 +137,7 @@ class Chat:
         if session is not None:
             await talk.resume(session, replayed=self.options.replayed)
         await slash.first_run(self)
+        self._changed(self.draft.text)
         self._ready.set()
 
     async def _session(
@@ -262,14 +267,7 @@ class Chat:
         queued = len(self.talk.queue)
         return status_line(self.talk.feed.facts, self.state, queued, self.guests.status, width)
 
-    def use_theme(self, name: str) -> bool:
-        """Draw in this theme from here on."""
-        theme = self.guests.themes.get(name)
-        if theme is not None:
-            self.draw_in(theme)
-        return theme is not None
-
-    def draw_in(self, theme: Theme) -> None:
+    def _draw_in(self, theme: Theme) -> None:
         """Draw in its colours from here on."""
         self.palette = palette_of(theme, PALETTE)
         self._pen = None

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pegboard.schema.model import Model
+from pegboard_plugins.chat.additions import short_count
 from pegboard_plugins.chat.modes import Item
+from pegboard_plugins.chat.themes import AUTO
 
 if TYPE_CHECKING:
     from pegboard_plugins.chat.chat import Chat
     from pegboard_plugins.chat.talk import Talk
-
-_THOUSAND = 1000
 
 
 def _talk(chat: "Chat") -> "Talk":
@@ -41,7 +41,7 @@ async def choose_model(chat: "Chat", argument: str) -> None:
 def _item(model: Model) -> Item:
     facts = [model.name] if model.name != model.id else []
     if model.limit.context:
-        facts.append(f"{model.limit.context // _THOUSAND}k")
+        facts.append(short_count(model.limit.context))
     if model.cost is None:
         facts.append("price unknown")
     elif model.cost.input or model.cost.output:
@@ -123,7 +123,8 @@ def _levels(chat: "Chat") -> Sequence[str]:
 
 async def choose_theme(chat: "Chat", argument: str) -> None:
     """Choose the colours."""
-    items = [Item(value=name) for name in chat.guests.themes]
-    chosen = argument or await chat.choose("Theme", items)
-    if chosen is not None and not chat.use_theme(chosen):
-        chat.warn(f"there is no theme {chosen}: {', '.join(chat.guests.themes)}")
+    names = [AUTO, *chat.guests.themes]
+    items = [Item(value=name) for name in names]
+    chosen = argument or await chat.choose("Theme", items, current=chat.theme.name)
+    if chosen is not None and not chat.theme.choose(chosen, chat.guests.themes):
+        chat.warn(f"there is no theme {chosen}: {', '.join(names)}")

@@ -91,7 +91,7 @@ class Feed(Protocol):
         ...
 
     async def models(self) -> Sequence[Model]:
-        """The models that are known."""
+        """The models that can be asked, with all that is known of them."""
         ...
 
     async def tools(self) -> Sequence[tuple[str, str]]:

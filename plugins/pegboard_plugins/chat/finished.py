@@ -68,20 +68,17 @@ def rows_of(piece: Finished, pen: Pen, width: int, block: Block | None = None) -
             return ["", *pen.markdown(text, width)]
         case Thought(text=text, seconds=seconds):
             note = f"· thought for {seconds:.0f} s: {_first(text)}"
-            return ["", *pen.lines([shown_line((Span(note, "dim"),))], width)]
+            return ["", *pen.lines([shown_line((Span(note, "dim"),))], width, at_words=True)]
         case Noted(text=text, style=style):
             mark = {"warning": "! ", "error": "✗ "}.get(style, "· ")
             lines = [shown_line((Span(mark + line, style),)) for line in text.split("\n")]
-            return pen.lines(lines, width)
+            return pen.lines(lines, width, at_words=True)
         case Drawn(head=head, block=drawn):
             return ["", *pen.lines([(Span(head, "bold"),)], width), *_body(drawn, pen, width)]
         case Called(part=part, waited_s=waited_s):
             drawn = block or Block()
-            return [
-                "",
-                *pen.lines([call_head(part, drawn.title, waited_s=waited_s)], width),
-                *_body(drawn, pen, width),
-            ]
+            line = call_head(part, drawn.title, waited_s=waited_s)
+            return ["", *pen.lines([line], width, at_words=True), *_body(drawn, pen, width)]
 
 
 def call_head(
@@ -110,7 +107,7 @@ def _seconds(part: ToolPart, now_ms: int | None) -> float | None:
 def _asked(text: str, pen: Pen, width: int) -> list[str]:
     block = Block(lines=lines_of(text, "bold"), fold=ASKED_LINES)
     lines = with_note(block_lines(block))
-    first, *others = pen.lines(lines or ((),), width - 2)
+    first, *others = pen.lines(lines or ((),), width - 2, at_words=True)
     return [pen.text((Span("❯", "active"),)) + " " + first, *(f"  {row}" for row in others)]
 
 

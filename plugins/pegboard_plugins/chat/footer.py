@@ -9,12 +9,14 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples
 from pegboard.cli import shown_line, wrapped
 from pegboard.kit import Span, counted, one_line
 from pegboard.schema.part import Completed, Failed, Running, ToolPart
-from pegboard_plugins.chat.course import Course
+from pegboard_plugins.chat.course import Child, Course
 from pegboard_plugins.chat.finished import call_head
 from pegboard_plugins.chat.modes import Mode, SpanLine
 
 TAIL_LINES, TAIL_LETTERS = 6, 2000
 CALLS, CHILDREN, TODOS, QUEUED, OFFERED = 4, 4, 5, 3, 6
+NARROW_ROOM = 6
+"""So few lines are worth more than a blank one above them."""
 REASON_LETTERS = 400
 LIVE_LINES = 8
 """Of a command's output while it runs."""
@@ -34,7 +36,12 @@ class Footing(msgspec.Struct, kw_only=True):
 
 
 def footer_lines(footing: Footing, width: int, room: int) -> list[SpanLine]:
-    """At most `room` lines, those that matter most first to get one; nothing is wider."""
+    """At most `room` lines, those that matter most first to get one; nothing is wider.
+
+    They begin below a blank one, as all that is finished does, where there is room for it.
+    """
+    gap = room > NARROW_ROOM
+    room -= gap
     groups = (
         ("mode", footing.mode.lines(width, room) if footing.mode else ()),
         ("notice", _notice(footing.notice)),
@@ -52,7 +59,12 @@ def footer_lines(footing: Footing, width: int, room: int) -> list[SpanLine]:
         kept[name] = shown if room > 0 else ()
         room -= len(kept[name])
     order = ("tail", "calls", "children", "todo", "widgets", "queue", "notice", "mode", "offered")
-    return [cut(line, width) for name in order for line in kept[name]]
+    lines = [cut(line, width) for name in order for line in kept[name]]
+    return [(), *lines] if gap and lines and _text(lines[0]).strip() else lines
+
+
+def _text(line: SpanLine) -> str:
+    return "".join(span.text for span in line)
 
 
 def cut(line: SpanLine, width: int) -> SpanLine:
@@ -108,7 +120,8 @@ def _calls(course: Course | None) -> Sequence[SpanLine]:
         return ()
     now_ms = int(time() * MS_PER_S)
     rows: list[SpanLine] = []
-    every = list(course.calls.values())
+    working = {child.session.id for child in _working(course)}
+    every = [each for each in course.calls.values() if _child_of(each) not in working]
     for part in every[-CALLS:]:
         rows.append(_call(part, now_ms, course.waited_s(part)))
         if len(every) == 1:
@@ -139,12 +152,29 @@ def _live(part: ToolPart) -> list[SpanLine]:
 
 def _children(course: Course | None) -> Sequence[SpanLine]:
     rows = []
-    for child in tuple(course.children.values())[:CHILDREN] if course else ():
+    for child in _working(course)[:CHILDREN] if course else ():
         who = child.session.agent or "subagent"
+        title = child.session.title.removesuffix(f" (@{who} subagent)")
         tokens = f" · {child.tokens:,} tokens" if child.tokens else ""
-        text = f" {child.session.title} · {child.last or 'begins'}{tokens}"
+        text = f" {title} · {child.last or 'begins'}{tokens}"
         rows.append(shown_line((Span("◆ ", "accent"), Span(who, "bold"), Span(text, "dim"))))
     return rows
+
+
+def _working(course: Course) -> Sequence[Child]:
+    """The subagents that run, in the order of the calls that wait for them."""
+    order = [_child_of(part) for part in course.calls.values()]
+    found = [child for child in course.children.values() if child.running]
+    return sorted(found, key=lambda child: [*order, child.session.id].index(child.session.id))
+
+
+def _child_of(part: ToolPart) -> object:
+    """The session of the subagent that a running call waits for."""
+    match part.state:
+        case Running(metadata={"sessionId": session_id}):
+            return session_id
+        case _:
+            return None
 
 
 def _todo(course: Course | None) -> Sequence[SpanLine]:

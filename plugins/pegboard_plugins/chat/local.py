@@ -125,9 +125,8 @@ class LocalFeed:
         return sorted(self._app.agents.values(), key=lambda agent: agent.name != first)
 
     async def models(self) -> Sequence[Model]:
-        """The models of all providers."""
-        found = [model for each in self._app.providers.values() for model in each.models()]
-        return sorted(found, key=lambda model: (model.provider_id, model.id))
+        """The models that can be asked."""
+        return sorted(await self._app.models(), key=lambda model: (model.provider_id, model.id))
 
     async def tools(self) -> Sequence[tuple[str, str]]:
         """The tools, with the plugin that brings each."""

@@ -4,9 +4,10 @@ import time
 from collections.abc import Callable, Sequence
 
 import msgspec
+from rich.cells import cell_len
 
 from pegboard.cli import block_lines, exposed, shown_line, wrapped
-from pegboard.kit import Block, Span
+from pegboard.kit import Block, Span, one_line
 from pegboard.schema.session import PermissionRequest, Question, QuestionRequest, Reply, Scope
 from pegboard_plugins.chat.modes import SpanLine
 
@@ -60,9 +61,9 @@ class Permission:
     def _title(self, hidden: int) -> SpanLine:
         agent = self.request.metadata.get("agent")
         who = f" · agent {agent}" if agent else ""
-        more = f" · {hidden} more lines: up, down, v shows all" if hidden else ""
+        more = f" · {hidden} more lines: ↑ ↓ v" if hidden else ""
         title = Span(f"Permission{self.place}: {self.request.permission}", "warning")
-        return shown_line((title, Span(f"{who}{more}", "dim")))
+        return shown_line((title, Span(f"{more}{who}", "dim")))
 
     def _whole(self) -> Sequence[SpanLine]:
         facts = self.request.metadata
@@ -85,17 +86,20 @@ class Permission:
 
     def whole_text(self) -> Sequence[SpanLine]:
         """All of it, for a page of its own."""
-        return self._whole()
+        always = () if self._once else (self._always(),)
+        return [*self._whole(), (Span(""),), *((Span(exposed(each)),) for each in always)]
 
     def _choices(self, width: int) -> Sequence[SpanLine]:
         if self._asks_why:
             return [(Span("What to do instead, enter sends it, esc goes back", "bold"),)]
-        always = _ALWAYS_ONCE
-        if not self._once:
-            patterns = ", ".join(exposed(each) for each in self.request.always)
-            always = f"2 s this session · 3 a always here: {patterns or 'the same again'}"
-        text = f"1 y once · {always} · 4 n no · 5 w no, and why · esc no and stop"
-        return list(wrapped((Span(text, "bold"),), width))[:3]
+        always = one_line(exposed(self._always()), 2 * width)
+        more = (_ALWAYS_ONCE,) if self._once else ("2 s this session", f"3 a {always}")
+        choices = ("1 y once", *more, "4 n no", "5 w no, and why", "esc no and stop")
+        lines = [(Span(line, "bold"),) for line in _flowing(choices, width)]
+        return [row for line in lines for row in wrapped(line, width)]
+
+    def _always(self) -> str:
+        return f"always here: {', '.join(self.request.always) or 'the same again'}"
 
     def press(self, key: str) -> bool:
         """Answer, scroll, or be patient: nothing is taken in the first moments."""
@@ -137,6 +141,18 @@ class Permission:
 
     def close(self) -> None:
         """Nothing: it was answered elsewhere."""
+
+
+def _flowing(words: Sequence[str], width: int) -> list[str]:
+    """The words in rows, none of them cut unless it is wider than a row."""
+    rows = [words[0]]
+    for word in words[1:]:
+        longer = f"{rows[-1]} · {word}"
+        if cell_len(longer) <= width:
+            rows[-1] = longer
+        else:
+            rows.append(word)
+    return rows
 
 
 class Questions:

@@ -211,7 +211,7 @@ async def first_run(chat: "Chat") -> None:
         Item(value="login", text="give a provider its key"),
         Item(value="model", text="choose a model"),
         Item(value="demo", text="watch a demonstration, without network or key"),
-        Item(value="", text="go on without a model"),
+        Item(value="none", text="go on without a model"),
     ]
     chat.spawn(_first(chat, items))
 

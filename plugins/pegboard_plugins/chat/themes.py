@@ -1,4 +1,6 @@
-"""The built-in themes."""
+"""The built-in themes, and which theme is drawn in."""
+
+from collections.abc import Callable, Mapping
 
 from pegboard.cli import PALETTE
 from pegboard_plugins.chat.additions import Theme
@@ -30,17 +32,37 @@ _LIGHT = {
     "hunk": "#106080",
 }
 _PLAIN = {role: "reverse" if role in ("added_word", "removed_word") else "" for role in PALETTE}
-TERMINAL = "terminal"
+AUTO = "auto"
+"""The theme for the terminal's background, where the terminal says what that is like."""
 DARK = Theme(name="dark", palette={**PALETTE, **_DARK})
 LIGHT = Theme(name="light", palette={**PALETTE, **_LIGHT})
+TERMINAL = Theme(name="terminal", palette=PALETTE)
 THEMES = (
-    Theme(name=TERMINAL, palette=PALETTE),
+    TERMINAL,
     DARK,
     LIGHT,
     Theme(name="plain", palette=_PLAIN),
 )
 
 
-def for_background(*, light: bool) -> Theme:
-    """The theme to begin with where the terminal says what its background is like."""
-    return LIGHT if light else DARK
+class ThemeChoice:
+    """The theme that the person has chosen, or the one for the terminal's background."""
+
+    def __init__(self, draw_in: Callable[[Theme], None]) -> None:
+        self.name = AUTO
+        self._fitting = TERMINAL
+        self._draw_in = draw_in
+
+    def background(self, light: bool) -> None:  # noqa: FBT001 - a callback's
+        """The terminal says whether its background is light."""
+        self._fitting = LIGHT if light else DARK
+        if self.name == AUTO:
+            self._draw_in(self._fitting)
+
+    def choose(self, name: str, themes: Mapping[str, Theme]) -> bool:
+        """Draw in the theme of this name from here on; False if there is none."""
+        theme = self._fitting if name == AUTO else themes.get(name)
+        if theme is not None:
+            self.name = name
+            self._draw_in(theme)
+        return theme is not None

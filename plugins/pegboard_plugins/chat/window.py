@@ -55,7 +55,7 @@ class Window:
         self._added: set[str] = set()
         self.keys = bindings(Keyboard(chat), {})
         self.painter = Painter(sys.stdout, _size, chat.env.get("TERM", ""))
-        self._input = TerminalInput(sys.stdin, self._found_background)
+        self._input = TerminalInput(sys.stdin, chat.theme.background)
         self.screen = Screen(
             layout=self._layout(),
             style=Style.from_dict(style_rules(chat.palette)),
@@ -145,11 +145,6 @@ class Window:
     def anew(self) -> None:
         """Draw the footer again from nothing."""
         self.screen.anew()
-
-    def _found_background(self, light: bool) -> None:  # noqa: FBT001 - a callback's
-        from pegboard_plugins.chat.themes import for_background  # a terminal that reports none
-
-        self._chat.draw_in(for_background(light=light))
 
     def restyle(self, palette: Mapping[str, str]) -> None:
         """Draw in other colours."""
