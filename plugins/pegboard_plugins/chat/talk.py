@@ -10,7 +10,8 @@ import msgspec
 from pegboard import PegboardError
 from pegboard.cli import Pen
 from pegboard.errors import AbortedError, NotFoundError
-from pegboard.schema.event import Custom
+from pegboard.schema.event import Custom, Event, MessageUpdated
+from pegboard.schema.message import UserMessage
 from pegboard.schema.session import PermissionRequest, QuestionRequest, Session
 from pegboard_plugins.chat.course import Course
 from pegboard_plugins.chat.feed import RESYNC, Feed, Order
@@ -58,18 +59,22 @@ class Talk:
         self._pen = pen
         self._tasks: set[asyncio.Task[None]] = set()
         self._subscription = feed.subscribe()
-        self._stopping = False
+        self._underway: set[asyncio.Task[None]] = set()
+        self._in_order = asyncio.Lock()
+        self._taken = asyncio.Event()
+        self._taken.set()
 
     @property
     def busy(self) -> bool:
         """Whether the session works."""
         return self.course is not None and self.course.busy
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Do it beside the rest; what goes wrong is shown."""
         task = asyncio.create_task(self._guarded(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
         try:
@@ -104,6 +109,7 @@ class Talk:
                         await self._read_anew()
                     case _ if self.course is not None:
                         was = self.course.busy
+                        self._look(event)
                         for piece in self.course.take(event):
                             await self._show(piece)
                         if was and not self.course.busy:
@@ -112,6 +118,13 @@ class Talk:
                         pass
             self._dialogs()
             self._touch()
+
+    def _look(self, event: Event) -> None:
+        match event.properties:
+            case MessageUpdated(info=UserMessage()):
+                self._taken.set()
+            case _:
+                pass
 
     async def _read_anew(self) -> None:
         if self.course is None:
@@ -156,12 +169,14 @@ class Talk:
         """Go on with a session that is not there yet."""
         self.course, self.dialog = None, None
         self.queue.clear()
+        self._underway.clear()
 
     async def session(self) -> Session:
         """The session, made when it is first needed."""
-        if self.course is None:
-            self.course = Course(await self.feed.create())
-        return self.course.session
+        async with self._in_order:
+            if self.course is None:
+                self.course = Course(await self.feed.create())
+            return self.course.session
 
     def order(self, text: str, **facts: Any) -> Order:  # noqa: ANN401 - an order's own fields
         """A prompt with what the person has chosen."""
@@ -176,13 +191,33 @@ class Talk:
 
     def send(self, order: Order) -> None:
         """Send it at once: while the session works the model gets it with its next step."""
-        self._stopping = False
-        self.spawn(self._send(order))
+        self._work(self._send(order))
+
+    def _work(self, work: Coroutine[Any, Any, None]) -> None:
+        """Let the session work, which it does not say at once."""
+        task = self.spawn(work)
+        self._underway.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._underway.discard(task)
+        self._next()
+
+    def _next(self) -> None:
+        """Send the first that waits, if nothing goes on."""
+        if self.queue and not (self.busy or self._underway):
+            self.send(self.queue.pop(0))
 
     async def _send(self, order: Order) -> None:
         session = await self.session()
         self.sent = [*self.sent, order][-SENT_KEPT:]
-        await self.feed.prompt(session.id, order)
+        async with self._in_order:
+            await self._taken.wait()
+            self._taken.clear()
+        try:
+            await self.feed.prompt(session.id, order)
+        finally:
+            self._taken.set()
 
     def typed_as(self, text: str) -> str | None:
         """What stood in the editor when a prompt of this text was sent from here."""
@@ -191,7 +226,7 @@ class Talk:
 
     def shell(self, command: str) -> None:
         """Run a command of the person's own, which the model gets to see."""
-        self.spawn(self._shell(command))
+        self._work(self._shell(command))
 
     async def _shell(self, command: str) -> None:
         session = await self.session()
@@ -199,24 +234,20 @@ class Talk:
 
     def later(self, order: Order) -> None:
         """Send it when the session rests."""
-        if self.busy:
-            self.queue.append(order)
-            self._touch()
-        else:
-            self.send(order)
+        self.queue.append(order)
+        self._next()
+        self._touch()
 
     def stop(self) -> list[Order]:
         """Stop what runs; what was queued is given back."""
         queued, self.queue = self.queue, []
         if self.course is not None:
-            self._stopping = True
             self.spawn(self.feed.abort(self.course.session.id))
         return queued
 
     def _rested(self) -> None:
         self.on_rest()
-        if self.queue and not self._stopping:
-            self.send(self.queue.pop(0))
+        self._next()
 
     def _dialogs(self) -> None:
         """Open the dialog of the first request; one that is answered elsewhere goes."""
@@ -272,6 +303,7 @@ class Talk:
 
     async def aclose(self) -> None:
         """End all of it."""
+        self.queue.clear()
         self._subscription.close()
         await self.feed.aclose()
         for task in tuple(self._tasks):

@@ -1,13 +1,18 @@
-"""The `pegboard` command in a project of its own, and the two things that a chat talks with."""
+"""The `pegboard` command in a project of its own, and where a chat is and what it talks with."""
 
 import asyncio
 import os
+import shutil
 import signal
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
 
+from plugins.chat.relays import SlowTerminal, Tmux
+from plugins.chat.screen import ChatTerminal, chat
+from plugins.chat.terminals import AnyTerminal
 from plugins.cli.commands import CommandLine, Process
 
 
@@ -27,6 +32,44 @@ async def place(request: pytest.FixtureRequest, pegboard: CommandLine) -> "Async
     await found.close()
 
 
+WAYS = ("pyte", "pyte-attached", "tmux", "tmux-attached")
+
+
+@pytest.fixture(params=["pyte", *(pytest.param(name, marks=pytest.mark.long) for name in WAYS[1:])])
+async def way(request: pytest.FixtureRequest, pegboard: CommandLine) -> "AsyncIterator[Way]":
+    """Each terminal, with the session in the chat's process and on a server."""
+    if request.param.startswith("tmux") and shutil.which("tmux") is None:
+        pytest.skip("tmux is not installed")
+    found = Way(pegboard, request.param)
+    yield found
+    await found.place.close()
+
+
+class Way:
+    """A terminal of one kind, and the place of its session."""
+
+    def __init__(self, pegboard: CommandLine, name: str) -> None:
+        self._pegboard = pegboard
+        self.in_tmux = name.startswith("tmux")
+        self._slow = name == "slow"
+        self.place = Place(pegboard, attached=name.endswith("attached"))
+
+    async def arguments(self) -> tuple[str, ...]:
+        """What a chat is started with; a server is begun with the first one."""
+        return await self.place.arguments()
+
+    def opened(
+        self, *arguments: str, columns: int = 80, rows: int = 24, **env: str
+    ) -> AbstractAsyncContextManager[AnyTerminal]:
+        """A chat that is ready."""
+        if self.in_tmux:
+            return Tmux.opened(self._pegboard, *arguments, columns=columns, rows=rows, **env)
+        terminal = SlowTerminal if self._slow else ChatTerminal
+        return chat(
+            self._pegboard, *arguments, columns=columns, rows=rows, terminal=terminal, **env
+        )
+
+
 class Place:
     """An App in the chat's process, or a server beside it."""
 
@@ -34,11 +77,14 @@ class Place:
         self._pegboard = pegboard
         self._attached = attached
         self._server: Process | None = None
+        self._url = ""
 
     async def arguments(self) -> tuple[str, ...]:
         """What the chat is started with."""
         if not self._attached:
             return ()
+        if self._url:
+            return ("--attach", self._url)
         process = await self._pegboard.start("serve", "--port", "0")
         self._server = process
         assert process.stdout is not None
@@ -47,6 +93,7 @@ class Place:
                 words = line.decode().split()
                 url = next((word for word in words if word.startswith("http://")), None)
                 if url:
+                    self._url = url
                     return ("--attach", url)
         raise AssertionError("the server did not say where it is")
 

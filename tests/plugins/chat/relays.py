@@ -4,11 +4,13 @@ import asyncio
 import os
 import shlex
 import subprocess
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from uuid import uuid4
 
-from plugins.chat.screen import KEYS, LIMIT_S, ChatTerminal
+from plugins.chat.screen import ChatTerminal
+from plugins.chat.terminals import LIMIT_S, AnyTerminal
 from plugins.cli.commands import COMMAND, CommandLine
 
 DELAY_S = 0.05
@@ -37,99 +39,91 @@ class SlowTerminal(ChatTerminal):
             os.fstat(self.ours)
             self._loop.add_reader(self.ours, self._read)
 
-    def press(self, *keys: str) -> None:
-        """Keys arrive late."""
-        text = "".join(KEYS.get(key, key) for key in keys).encode()
-        self._loop.call_later(DELAY_S, os.write, self.ours, text)
+    def write(self, content: bytes) -> None:
+        self._loop.call_later(DELAY_S, os.write, self.ours, content)
 
 
-class Tmux:
+class Tmux(AnyTerminal):
     """A chat in tmux."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, noted: Path) -> None:
         self._name = name
-        self.raw = b""
+        self.noted = noted
+        self._last = ""
 
-    def _run(self, *words: str) -> str:
+    def _run(self, *words: str, given: str | None = None) -> str:
         command = ["tmux", "-L", self._name, "-f", "/dev/null", *words]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT_S)
+        done = subprocess.run(
+            command, input=given, capture_output=True, text=True, check=False, timeout=LIMIT_S
+        )
         return done.stdout
 
     @classmethod
     @asynccontextmanager
     async def opened(
-        cls, pegboard: CommandLine, *arguments: str, columns: int, rows: int
+        cls,
+        pegboard: CommandLine,
+        *arguments: str,
+        columns: int = 80,
+        rows: int = 24,
+        ready: str = "script.json",
+        **env: str,
     ) -> "AsyncIterator[Tmux]":
-        """A chat that is ready."""
-        tmux = cls(f"pegboard-{uuid4().hex[:8]}")
-        env = pegboard.environment() | {"TERM": "tmux-256color"}
-        names = [f"{name}={value}" for name, value in env.items()]
-        words = ["env", "-u", "XTERM_VERSION", *names, COMMAND, "chat", *arguments]
-        script = (
-            f"cd {shlex.quote(str(pegboard.project))}; {shlex.join(words)}; echo ENDED $?; sleep 60"
-        )
+        """A chat that is ready: this is in its footer."""
+        all_env = {**pegboard.environment(), "TERM": "tmux-256color", **env}
+        names = [f"{name}={value}" for name, value in all_env.items()]
+        chat = shlex.join(["env", "-u", "XTERM_VERSION", *names, COMMAND, "chat", *arguments])
+        script = f"cd {shlex.quote(str(pegboard.project))}; {chat}; echo ENDED $?; sleep 60"
+        async with cls.begun(pegboard.home, "sh", "-c", script, columns=columns, rows=rows) as tmux:
+            await tmux.see_now(ready)
+            yield tmux
+
+    @classmethod
+    @asynccontextmanager
+    async def begun(
+        cls, folder: Path, *command: str, columns: int, rows: int
+    ) -> "AsyncIterator[Tmux]":
+        """A command in a tmux of its own; what it writes is noted in the folder."""
+        name = f"pegboard-{uuid4().hex[:8]}"
+        tmux = cls(name, folder / name)
+        keep = ("start-server", ";", "set-option", "-g", "history-limit", "50000", ";")
         size = ("-x", str(columns), "-y", str(rows))
+        note = (";", "pipe-pane", f"cat >> {shlex.quote(str(tmux.noted))}")
         try:
-            tmux._run("new-session", "-d", *size, "sh", "-c", script)
-            tmux._run("set-option", "-g", "history-limit", "50000")
-            await tmux.see_now("script.json")
+            tmux._run(*keep, "new-session", "-d", *size, *command, *note)
             yield tmux
         finally:
+            tmux._last = tmux.everything
             tmux._run("kill-server")
 
     @property
+    def raw(self) -> bytes:
+        return self.noted.read_bytes()
+
+    @property
     def everything(self) -> str:
-        """Scrollback and screen."""
+        if self._last:
+            return self._last
         rows = self._run("capture-pane", "-p", "-J", "-S", "-").split("\n")
         return "\n".join(row.rstrip() for row in rows)
 
     @property
     def shown(self) -> list[str]:
-        """The rows of the screen."""
         return self._run("capture-pane", "-p").split("\n")
 
-    def press(self, *keys: str) -> None:
-        """Press keys by name; any other text is typed."""
-        for key in keys:
-            content = KEYS.get(key, key).encode()
-            self._run("send-keys", "-H", *(f"{byte:02x}" for byte in content))
+    def write(self, content: bytes) -> None:
+        self._run("send-keys", "-H", *(f"{byte:02x}" for byte in content))
 
     def paste(self, text: str) -> None:
-        """Paste as terminals do."""
-        self._run("set-buffer", text)
+        self._run("load-buffer", "-", given=text)
         self._run("paste-buffer", "-p")
 
     def resize(self, columns: int, rows: int) -> None:
-        """Another size."""
         self._run("resize-window", "-x", str(columns), "-y", str(rows))
 
-    async def until(self, holds: Callable[[], bool]) -> None:
-        try:
-            async with asyncio.timeout(LIMIT_S):
-                while not holds():  # noqa: ASYNC110 - tmux tells nobody
-                    await asyncio.sleep(0.05)
-        except TimeoutError:
-            raise AssertionError(f"it never came:\n{self.everything}") from None
-
-    async def see(self, text: str) -> None:
-        """Wait until this is on the screen or above it."""
-        await self.until(lambda: text in self.everything)
-
-    async def see_now(self, text: str) -> None:
-        """Wait until this is on the screen."""
-        await self.until(lambda: text in "\n".join(self.shown))
-
-    async def gone(self, text: str) -> None:
-        """Wait until this is no longer on the screen."""
-        await self.until(lambda: text not in "\n".join(self.shown))
-
-    async def say(self, text: str) -> None:
-        """Write a prompt and send it."""
-        self.press(text)
-        await self.see_now(text[-20:])
-        self.press("enter")
+    async def changed(self) -> None:
+        await asyncio.sleep(0.05)
 
     async def end(self) -> int:
-        """Wait until the chat has ended."""
         await self.see("ENDED")
-        return 0
+        return int(self.everything.rpartition("ENDED ")[2].split()[0])

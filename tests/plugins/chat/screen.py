@@ -1,4 +1,4 @@
-"""A terminal with history for the chat: keys go in, screen and scrollback come out."""
+"""A terminal with history for the chat, in the tests' own process."""
 
 import asyncio
 import fcntl
@@ -9,46 +9,33 @@ import re
 import signal
 import struct
 import termios
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from itertools import islice
 from typing import Any
 
 import pyte
 
+from plugins.chat.terminals import AnyTerminal
 from plugins.cli.commands import CommandLine, Process
 
-LIMIT_S = 40.0
-RULE = "──────────"
-KEYS = {
-    "enter": "\r",
-    "escape": "\x1b",
-    "alt-enter": "\x1b\r",
-    "tab": "\t",
-    "s-tab": "\x1b[Z",
-    "up": "\x1b[A",
-    "down": "\x1b[B",
-    "pageup": "\x1b[5~",
-    "pagedown": "\x1b[6~",
-    "f2": "\x1bOQ",
-    **{f"c-{letter}": chr(ord(letter) - 96) for letter in "abcdefghijklmnopqrstuvwxyz"},
-}
 FORBIDDEN = re.compile(rb"\x1b\[(\?1049h|\?100[0236]h|\?1015h|[23]J|\d+;\d+r)")
 """Alternate screen, mouse, clearing, scroll regions."""
 
 
-class ChatTerminal:
-    """One chat on a terminal."""
+class ChatTerminal(AnyTerminal):
+    """A terminal of our own, which keeps all rows that leave its screen."""
 
     portion = 65_536
     """Bytes that are read at once."""
-    limit_s = LIMIT_S
+    raw = b""
 
     def __init__(self, columns: int, rows: int) -> None:
-        self.raw = b""
         self.process: Process | None = None
         self._screen = pyte.HistoryScreen(columns, rows, history=100_000, ratio=0.5)
         self._stream = pyte.ByteStream(self._screen)
         self.ours, self.theirs = pty.openpty()
+        self._scrollback: list[str] = []
         self._more = asyncio.Event()
         self._size(columns, rows)
         asyncio.get_running_loop().add_reader(self.ours, self._read)
@@ -57,7 +44,7 @@ class ChatTerminal:
         fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def resize(self, columns: int, rows: int) -> None:
-        """Another size; this terminal cuts lines, and wraps none anew; no row is lost."""
+        """This terminal cuts lines, and wraps none anew; no row is lost."""
         screen = self._screen
         filled = max((n for n, row in enumerate(screen.display) if row.strip()), default=0)
         place = screen.cursor.y
@@ -86,64 +73,35 @@ class ChatTerminal:
 
     @property
     def shown(self) -> list[str]:
-        """The rows of the screen."""
         return [row.rstrip() for row in self._screen.display]
 
     @property
     def scrollback(self) -> list[str]:
         """The rows that have left the screen."""
-        wide = self._screen.columns
-        return [
-            "".join(row[n].data for n in range(wide)).rstrip() for row in self._screen.history.top
-        ]
+        left = self._screen.history.top
+        for row in islice(left, len(self._scrollback), None):
+            cells = range(max(row, default=-1) + 1)
+            self._scrollback.append("".join(row[n].data for n in cells).rstrip())
+        return self._scrollback
 
     @property
     def everything(self) -> str:
-        """Scrollback and screen."""
         return "\n".join([*self.scrollback, *self.shown])
 
-    @property
-    def above(self) -> str:
-        """All that stands above the footer's rule and lines for good, and what is live."""
-        rows = [*self.scrollback, *self.shown]
-        rules = [n for n, row in enumerate(rows) if row.startswith(RULE)]
-        return "\n".join(rows[: rules[-1]]) if rules else "\n".join(rows)
-
-    def press(self, *keys: str) -> None:
-        """Press keys by name; any other text is typed."""
-        for key in keys:
-            os.write(self.ours, KEYS.get(key, key).encode())
+    def write(self, content: bytes) -> None:
+        os.write(self.ours, content)
 
     def paste(self, text: str) -> None:
-        """Paste as terminals do (bracketed)."""
         content = f"\x1b[200~{text}\x1b[201~".encode()
         while content:
             written = os.write(self.ours, content[:1000])
             content = content[written:]
 
-    async def until(self, holds: Callable[[], bool]) -> None:
-        """Wait for something to be so."""
-        try:
-            async with asyncio.timeout(self.limit_s):
-                while not holds():
-                    self._more.clear()
-                    with suppress(TimeoutError):
-                        async with asyncio.timeout(0.5):
-                            await self._more.wait()
-        except TimeoutError:
-            raise AssertionError(f"it never came:\n{self.everything}") from None
-
-    async def see(self, text: str) -> None:
-        """Wait until this is on the screen or above it."""
-        await self.until(lambda: text in self.everything)
-
-    async def see_now(self, text: str) -> None:
-        """Wait until this is on the screen."""
-        await self.until(lambda: text in "\n".join(self.shown))
-
-    async def gone(self, text: str) -> None:
-        """Wait until this is no longer on the screen."""
-        await self.until(lambda: text not in "\n".join(self.shown))
+    async def changed(self) -> None:
+        self._more.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await self._more.wait()
 
     def _cooked(self) -> bool:
         """Whether another program has the terminal: the chat takes each key as it is."""
@@ -162,14 +120,7 @@ class ChatTerminal:
             while self._cooked() is not wanted:  # noqa: ASYNC110 - a terminal tells nobody
                 await asyncio.sleep(0.01)
 
-    async def say(self, text: str) -> None:
-        """Write a prompt and send it."""
-        self.press(text)
-        await self.see_now(text[-20:])
-        self.press("enter")
-
     async def end(self) -> int:
-        """Wait until the chat has ended."""
         assert self.process is not None
         async with asyncio.timeout(self.limit_s):
             return await self.process.wait()

@@ -3,20 +3,16 @@
 import asyncio
 import os
 import re
-import shutil
 import subprocess
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
 
-from plugins.chat.conftest import Place
-from plugins.chat.relays import SlowTerminal, Tmux
-from plugins.chat.screen import FORBIDDEN, RULE, ChatTerminal, chat, scripts
+from plugins.chat.conftest import Way
+from plugins.chat.screen import FORBIDDEN, scripts
+from plugins.chat.terminals import RULE, AnyTerminal
 from plugins.cli.commands import CommandLine
 
-Terminal = ChatTerminal | Tmux
 READ = {"tool": "read", "input": {"filePath": "shop.py"}}
 TASK = {"content": "a task", "status": "pending", "priority": "high", "id": "1"}
 TODO = {"tool": "todowrite", "input": {"todos": [TASK]}}
@@ -75,8 +71,9 @@ def _said(word: str) -> dict[str, str]:
 class Day:
     """What is done, counted."""
 
-    def __init__(self, terminal: Terminal) -> None:
+    def __init__(self, terminal: AnyTerminal, *, sizes: bool) -> None:
         self.terminal = terminal
+        self.sizes = sizes
         self.actions = 0
         self.lines = 0
 
@@ -85,7 +82,7 @@ class Day:
         self.actions += 1
         await self.terminal.say(text)
         await self.terminal.see(seen)
-        await self.terminal.until(lambda: text not in _editor(self.terminal.shown))
+        await self.terminal.until(lambda: text not in self.terminal.editor)
 
     async def press(self, *keys: str, seen: str = "", gone: str = "") -> None:
         """Press keys, and see what comes of it."""
@@ -100,7 +97,7 @@ class Day:
         """Empty the editor."""
         self.actions += 1
         self.terminal.press("c-c")
-        await self.terminal.until(lambda: _editor(self.terminal.shown) == "❯")
+        await self.terminal.until(lambda: self.terminal.editor == "❯")
 
     async def talk(self, times: int) -> None:
         """Say so many lines, each with its answer."""
@@ -119,12 +116,6 @@ class Day:
         await self.press(*keys)
         if seen:
             await self.terminal.see(seen)
-
-
-def _editor(rows: Sequence[str]) -> str:
-    """The first row of the editor."""
-    rules = [number for number, row in enumerate(rows) if row.startswith(RULE)]
-    return rows[rules[-1] + 1].strip() if rules and rules[-1] + 1 < len(rows) else ""
 
 
 async def morning(day: Day) -> None:
@@ -205,7 +196,7 @@ async def evening(day: Day) -> None:
     await day.press(seen="[Pasted text #1: 30 lines]")
     await day.clear()
     for columns, rows in ((70, 24), (120, 30), (90, 20), (100, 30)):
-        if not isinstance(day.terminal, Tmux):  # which has a size before it tells of it
+        if day.sizes:  # tmux has a size before it tells of it
             day.actions += 1
             day.terminal.resize(columns, rows)
         await day.talk(1)
@@ -221,36 +212,17 @@ async def evening(day: Day) -> None:
     await day.talk(1)
 
 
-@pytest.fixture(params=["in-process", "attached", "tmux", pytest.param("slow", marks=LONG_ONE)])
-async def way(
-    request: pytest.FixtureRequest, pegboard: CommandLine
-) -> AsyncIterator[tuple[Place, str]]:
-    place = Place(pegboard, attached=request.param == "attached")
-    yield place, request.param
-    await place.close()
-
-
-def opened(
-    pegboard: CommandLine, kind: str, arguments: tuple[str, ...]
-) -> AbstractAsyncContextManager[Terminal]:
-    if kind == "tmux":
-        return Tmux.opened(pegboard, *arguments, columns=100, rows=30)
-    terminal = SlowTerminal if kind == "slow" else ChatTerminal
-    return chat(pegboard, *arguments, columns=100, rows=30, terminal=terminal)
-
-
 @pytest.mark.timeout(400)
+@pytest.mark.parametrize(
+    "way", ["pyte", "pyte-attached", "tmux", pytest.param("slow", marks=LONG_ONE)], indirect=True
+)
 async def test_a_days_work_loses_nothing_and_draws_nothing_twice(
-    pegboard: CommandLine, way: tuple[Place, str]
+    pegboard: CommandLine, way: Way
 ) -> None:
-    place, kind = way
-    if kind == "tmux" and shutil.which("tmux") is None:
-        pytest.skip("tmux is not installed")
     prepare(pegboard)
-    arguments = await place.arguments()
 
-    async with opened(pegboard, kind, arguments) as terminal:
-        day = Day(terminal)
+    async with way.opened(*await way.arguments(), columns=100, rows=30) as terminal:
+        day = Day(terminal, sizes=not way.in_tmux)
         await morning(day)
         await noon(day)
         await afternoon(day)
@@ -259,7 +231,7 @@ async def test_a_days_work_loses_nothing_and_draws_nothing_twice(
         everything = terminal.everything
         rules = sum(row.startswith(RULE) for row in everything.split("\n"))
         terminal.press("c-d")
-        await terminal.end()
+        assert await terminal.end() == 0
 
     answers = re.findall(r"^Answer to line (\d\d) of many, end\.$", everything, re.MULTILINE)
     said = re.findall(r"^❯ line (\d\d) of many$", everything, re.MULTILINE)

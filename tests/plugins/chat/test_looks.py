@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from plugins.chat.screen import RULE, chat, scripts
+from plugins.chat.screen import chat, scripts
+from plugins.chat.terminals import RULE
 from plugins.cli.commands import CommandLine
 
 COLOURS = {"COLORTERM": "truecolor"}

@@ -6,7 +6,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from plugins.chat.screen import RULE, ChatTerminal, chat, scripts
+from plugins.chat.screen import ChatTerminal, chat, scripts
+from plugins.chat.terminals import RULE
 from plugins.cli.commands import CommandLine
 
 HEAVY = {"prompt_toolkit", "rich", "pygments", "markdown_it", "apsw"}

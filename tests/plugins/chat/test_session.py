@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from plugins.chat.conftest import Place
-from plugins.chat.screen import FORBIDDEN, RULE, chat, scripts
+from plugins.chat.screen import FORBIDDEN, chat, scripts
+from plugins.chat.terminals import RULE
 from plugins.cli.commands import CommandLine
 
 EDIT = {
@@ -113,28 +114,6 @@ async def test_a_question_of_the_model_is_answered_by_number(
     assert "Which?  Blue" in terminal.above or "Blue" in terminal.above
 
 
-async def test_enter_steers_and_alt_enter_queues_while_the_agent_works(
-    pegboard: CommandLine, place: Place
-) -> None:
-    steps = [{"text": "Begun.", "calls": [SLOW]}, {"text": "First answer."}]
-    scripts(pegboard, begin=steps, delay_s=0.002)
-
-    async with chat(pegboard, *await place.arguments()) as terminal:
-        await terminal.say("begin")
-        await terminal.see("● bash")
-        await terminal.say("steering words")
-        await terminal.see_now("↳ steers: steering words")
-        terminal.press("queued words")
-        await terminal.see_now("queued words")
-        terminal.press("alt-enter")
-        await terminal.see_now("queued: queued words")
-        await terminal.see("You said: queued words")
-
-    above = terminal.above
-    assert above.index("slept") < above.index("❯ steering words") < above.index("❯ queued words")
-    assert above.count("❯ steering words") == above.count("❯ queued words") == 1
-
-
 async def test_what_is_queued_can_be_edited(pegboard: CommandLine) -> None:
     scripts(pegboard, begin=[{"text": "Begun.", "calls": [SLOW]}, {"text": "End."}])
 
@@ -232,19 +211,6 @@ async def test_hostile_text_neither_moves_the_cursor_nor_leaves_its_block(
     assert b"\x1b]52" not in terminal.raw
     assert b"\x1b]0;" not in terminal.raw
     assert FORBIDDEN.findall(terminal.raw) == []
-
-
-async def test_a_long_paste_is_a_chip_and_nothing_is_sent(pegboard: CommandLine) -> None:
-    scripts(pegboard)
-
-    async with chat(pegboard) as terminal:
-        terminal.paste("\n".join(f"pasted {number}" for number in range(5000)))
-        await terminal.see_now("[Pasted text #1: 5,000 lines]")
-        assert "You said" not in terminal.everything
-        terminal.press("enter")
-        await terminal.see("You said")
-
-    assert "pasted 1" in terminal.everything
 
 
 async def test_a_picture_whose_path_is_pasted_is_a_chip(pegboard: CommandLine) -> None:
