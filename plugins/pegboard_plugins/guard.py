@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 
 from pegboard import Ruleset, SessionView, hookimpl
-from pegboard.kit import judge, protected_folder, protected_path
+from pegboard.kit import judge, protected_folder, protected_path, resolved_path
 from pegboard.schema.session import PermissionRequest, Rule, Verdict
 
 DESTROY = "destroy"
@@ -110,7 +110,7 @@ def _protected(session: SessionView, request: PermissionRequest) -> Iterator[tup
     changes = ((text, protected_path) for text in _written(session, request))
     landing = ((text, protected_folder) for text in _texts(request, "lands"))
     for text, reason_of in (*changes, *landing):
-        path = Path(os.path.realpath(text))
+        path = Path(resolved_path(text))
         why = reason_of(
             path, worktree=session.worktree, home=_home(session), private=session.private
         )
@@ -202,12 +202,12 @@ def _vital(target: str, session: SessionView) -> str:
 
 def _written_over(target: str, session: SessionView) -> str:
     """What the folder is if it is a root or a home, which nothing is written over as a whole."""
-    path = Path(os.path.realpath(target))
+    path = Path(resolved_path(target))
     if path == session.directory:
         return ""
     if path == Path("/"):
         return "the root"
-    is_home = path == Path(os.path.realpath(_home(session))) or path.parent in _HOMES
+    is_home = path == Path(resolved_path(_home(session))) or path.parent in _HOMES
     return "a home folder" if is_home else ""
 
 
@@ -220,7 +220,7 @@ def _swept(
         if not _named(session, request, DESTROY, target):
             parent, _, name = target.rstrip("/").rpartition("/")
             for folder in islice(iglob(parent or "/"), _MOST_FOLDERS):  # noqa: PTH207 - absolute
-                folders.setdefault(os.path.realpath(folder), []).append(name)
+                folders.setdefault(resolved_path(folder), []).append(name)
     for folder, names in folders.items():
         whose = _kept(folder, session)
         if whose and _is_emptied(folder, names):
@@ -263,7 +263,7 @@ def _vitals(session: SessionView) -> Iterator[tuple[Path, str]]:
     yield session.worktree, "the project itself"
     yield session.directory, "the session's folder"
     yield home, "the home folder"
-    yield Path(os.path.realpath(home)), "the home folder"
+    yield Path(resolved_path(home)), "the home folder"
     for folder in session.private:
         yield folder, "what Pegboard keeps"
     for folder in _SYSTEM:
@@ -276,14 +276,14 @@ def _meant(target: str) -> Iterable[str]:
     if any(sign in folder for sign in "*?["):
         real = target
     elif name in _EVERYTHING or target.endswith("/"):
-        real = os.path.realpath(folder or "/") + f"/{name}"
+        real = resolved_path(folder or "/") + f"/{name}"
     else:
-        real = os.path.join(os.path.realpath(folder or "/"), name)  # noqa: PTH118 - a glob
+        real = os.path.join(resolved_path(folder or "/"), name)  # noqa: PTH118 - a glob
     found = dict.fromkeys((os.path.normpath(target), os.path.normpath(real)))
     if name in _EVERYTHING:
-        found |= dict.fromkeys((os.path.normpath(folder or "/"), os.path.realpath(folder or "/")))
+        found |= dict.fromkeys((os.path.normpath(folder or "/"), resolved_path(folder or "/")))
     if target.endswith("/"):
-        found[os.path.realpath(target)] = None
+        found[resolved_path(target)] = None
     return found
 
 

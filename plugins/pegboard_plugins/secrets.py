@@ -5,12 +5,11 @@ absolute; what `writes` has as well is not read, unless it gets another name (`d
 `linked`). A rule about `read` that is narrower than `*` decides for all tools alike.
 """
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from pegboard import Ruleset, SessionView, hookimpl
-from pegboard.kit import judge, secret_path
+from pegboard.kit import judge, resolved_path, secret_path
 from pegboard.schema.session import PermissionRequest, Rule, Verdict
 
 _CHANGING = frozenset({"edit", "external_directory"})
@@ -22,7 +21,7 @@ async def permission_ask(session: SessionView, request: PermissionRequest) -> Ve
     if request.permission in _CHANGING:
         return None
     for text in _read(request):
-        names = tuple(dict.fromkeys((text, os.path.realpath(text))))  # noqa: ASYNC240 - one file
+        names = tuple(dict.fromkeys((text, resolved_path(text))))
         if any(secret_path(Path(name)) for name in names):
             verdict = _said(session, names)
             if verdict is None or verdict.action == "ask":

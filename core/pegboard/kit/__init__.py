@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from pegboard.kit.openat import move_resolved as move_resolved
     from pegboard.kit.openat import open_resolved as open_resolved
     from pegboard.kit.openat import remove_resolved as remove_resolved
+    from pegboard.kit.openat import resolved_path as resolved_path
     from pegboard.kit.openat import temporary_beside as temporary_beside
     from pegboard.kit.programs import FoundProgram as FoundProgram
     from pegboard.kit.programs import ProgramSearch as ProgramSearch

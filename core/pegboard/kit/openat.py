@@ -42,6 +42,20 @@ def open_resolved(path: Path, flags: int, mode: int = 0o666) -> int:
         return os.open(path.name or ".", flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=folder)
 
 
+def resolved_path(path: str | Path) -> str:
+    """The absolute path with links resolved, as far as they can be read; never fails.
+
+    What a link leads to that may not be read, as of another user's process in /proc, is not
+    known: the path ends with that link. A text that is no path is taken as it stands.
+    """
+    try:
+        return os.path.realpath(path)
+    except OSError as error:
+        return str(error.filename or path)
+    except ValueError:  # with a zero byte, or letters that no name of a file has
+        return os.path.abspath(path)  # noqa: PTH100 - it may be no path
+
+
 def is_resolved(path: Path) -> bool:
     """Whether there is something at an absolute path, no part of which is a link by now."""
     try:

@@ -5,11 +5,14 @@ import os
 import shlex
 import stat
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
 import msgspec
+
+from pegboard.kit.openat import resolved_path
 
 _OWN_PROGRAMS = ("node_modules/.bin", ".venv/bin")
 """Where a project installs programs for itself."""
@@ -18,6 +21,8 @@ _MOST_LINKS = 40
 _MOST_INTERPRETERS = 4
 """As many scripts in a row as Linux takes for the interpreter of another (`binfmt_script`)."""
 _FIRST_LINE_BYTES = 256
+_MOST_WORKTREES = 100
+_LONGEST_PATH_BYTES = 4096
 
 
 class FoundProgram(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,7 +36,10 @@ class FoundProgram(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def search_path(env: Mapping[str, str], *, root: Path) -> str:
-    """The PATH without entries that are relative, empty ones too, or lie in the project `root`."""
+    """The PATH without entries that are relative, empty ones too, or lie in the project `root`.
+
+    The other worktrees of its repository count as the project, here and below.
+    """
     kept = (entry for entry in _absolute_entries(env) if not _inside(entry, root))
     return os.pathsep.join(kept) or os.defpath
 
@@ -169,11 +177,12 @@ def _inside(path: str, root: Path) -> bool:
     """
     if root == Path("/"):
         return False
+    roots = worktrees(root)
     for _ in range(_MOST_LINKS):
         written = os.path.normpath(path)
         folder, name = os.path.split(written)
-        path = os.path.join(os.path.realpath(folder), name)  # noqa: PTH118 - may be no path
-        if _is_below(written, root) or _is_below(path, root):
+        path = os.path.join(resolved_path(folder), name)  # noqa: PTH118 - may be no path
+        if any(_is_below(each, top) for top in roots for each in (written, path)):
             return True
         if not os.path.islink(path):  # noqa: PTH114 - likewise
             return False
@@ -181,7 +190,32 @@ def _inside(path: str, root: Path) -> bool:
     return True
 
 
-def _is_below(path: str, root: Path) -> bool:
+def worktrees(root: Path) -> tuple[str, ...]:
+    """The folder, and all others that are worktrees of the same repository, as git's files say."""
+    shared = own = f"{root}/.git"
+    if pointed := _pointed_to(own, "gitdir:"):
+        own = pointed
+        shared = _pointed_to(f"{own}/commondir") or own
+    found = [os.path.dirname(shared)]  # noqa: PTH120 - texts
+    with suppress(OSError), os.scandir(f"{shared}/worktrees") as entries:
+        named = (_pointed_to(f"{entry.path}/gitdir") for entry in islice(entries, _MOST_WORKTREES))
+        found += [os.path.dirname(each) for each in named if each]  # noqa: PTH120 - likewise
+    there = (each for each in found if os.path.lexists(f"{each}/.git"))
+    return tuple(dict.fromkeys((str(root), *there)))
+
+
+def _pointed_to(file: str, mark: str = "") -> str:
+    """The path that one of git's files holds behind `mark`; empty where it holds none."""
+    try:
+        with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as opened:
+            text = os.fsdecode(opened.read(_LONGEST_PATH_BYTES)).strip()
+    except OSError:
+        return ""
+    path = text.removeprefix(mark).strip() if text.startswith(mark) else ""
+    return resolved_path(os.path.join(os.path.dirname(file), path)) if path else ""  # noqa: PTH118, PTH120
+
+
+def _is_below(path: str, root: str) -> bool:
     """As `Path.is_relative_to`, which takes twenty times as long."""
     return f"{path}/".startswith(f"{root}/")
 

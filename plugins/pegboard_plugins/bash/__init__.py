@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pegboard import SessionView, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
-from pegboard.kit import UNCLEAR, ProcessResult, named_path, secret_path
+from pegboard.kit import UNCLEAR, ProcessResult, named_path, resolved_path, secret_path
 from pegboard.providers import ModelRequest
 from pegboard_plugins.bash.display import plain
 from pegboard_plugins.bash.leaving import left_running, listed, stopped
@@ -129,15 +129,16 @@ def _outside(paths: Iterable[Path], context: ToolContext) -> list[Path]:
     roots = (context.directory, context.worktree)
     folders: dict[Path, Path] = {}
     for path in paths:
-        real = Path(os.path.realpath(path))
+        real = Path(resolved_path(path))
         if not any(real.is_relative_to(root) for root in roots):
-            folders.setdefault(real if real.is_dir() else real.parent, path)
+            is_folder = os.path.isdir(real)  # noqa: PTH112 - no error for what cannot be looked at
+            folders.setdefault(real if is_folder else real.parent, path)
     return list(folders.values())
 
 
 def _inside(paths: Iterable[Path], context: ToolContext) -> list[str]:
     """The paths in the project, as rules about edits name them."""
-    real = (Path(os.path.realpath(path)) for path in paths)
+    real = (Path(resolved_path(path)) for path in paths)
     root = context.worktree
     inside = (str(path.relative_to(root)) for path in real if path.is_relative_to(root))
     return list(dict.fromkeys(inside))

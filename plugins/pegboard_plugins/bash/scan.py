@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pegboard.kit import resolved_path
 from pegboard_plugins.bash.carrying import BASH_ONLY
 from pegboard_plugins.bash.findings import PROCESS, Findings
 from pegboard_plugins.bash.judging import judge_line
@@ -123,8 +124,8 @@ def _note_running(findings: Findings) -> None:
     for path in findings.handed:
         folder, _, name = path.rpartition("/")
         if folder not in folders:
-            folders[folder] = os.path.realpath(folder or "/")
+            folders[folder] = resolved_path(folder or "/")
         is_plain = name not in ("", ".", "..") and not os.path.islink(path)  # noqa: PTH114 - text
-        real = f"{folders[folder]}/{name}" if is_plain else os.path.realpath(path)
+        real = f"{folders[folder]}/{name}" if is_plain else resolved_path(path)
         if not _RUNNING.isdisjoint(real.lower().split("/")):
             findings.writes[path] = None

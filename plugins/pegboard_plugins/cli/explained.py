@@ -1,13 +1,12 @@
 """Details of an explanation: the rules that speak, and what a shell line runs and touches."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from pegboard import SessionView
-from pegboard.kit import UNCLEAR, deciding
+from pegboard.kit import UNCLEAR, deciding, resolved_path
 from pegboard.schema.session import PermissionRequest, Rule
 
 USERS, BUILT_IN = "config", "built-in"
@@ -81,7 +80,7 @@ def paths_outside(view: SessionView, requests: Sequence[PermissionRequest]) -> t
         if request.permission == "external_directory":
             named = [*(named or ()), request.metadata.get("filepath")]
         for path in named if isinstance(named, list) else ():
-            real = str(path) if str(path).startswith("/proc/") else os.path.realpath(str(path))
+            real = str(path) if str(path).startswith("/proc/") else resolved_path(str(path))
             if not Path(real).is_relative_to(view.worktree):
                 paths[real] = None
     return tuple(paths)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec.structs import replace
 
 from pegboard import Host, SessionView, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
-from pegboard.kit import ProgramSearch, StashKey, may_read, named_path
+from pegboard.kit import ProgramSearch, StashKey, may_read, named_path, resolved_path
 from pegboard.providers import ModelRequest
 from pegboard.schema.config import Config, Service
 from pegboard_plugins.lsp.known import Launch, RefusedProgramError, can_answer, configured, launch
@@ -69,7 +69,7 @@ async def _requests(context: ToolContext, operation: Operation, filePath: str) -
 
 def _may_show(context: ToolContext, path: str) -> bool:
     """Whether `read` would show this file without a question."""
-    real = os.path.realpath(path)
+    real = resolved_path(path)
     session = context.session
     return Path(real).is_relative_to(context.worktree) and all(
         may_read(session.rulesets, each, home=session.home) for each in dict.fromkeys((path, real))

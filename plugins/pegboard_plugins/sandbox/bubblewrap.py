@@ -29,7 +29,19 @@ _NEEDED_OF_RUN = (
 _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - replaced by a private one
 _USERS = ("/home", "/root")
 _FILTER_NUMBER = "9"
-_WITH_FILTER = f'exec "$@" {_FILTER_NUMBER}<"$0"'
+_WITH_FILTER = f"""
+mark=$1
+shift
+for word do
+  shift
+  case $word in
+    "$mark"*) [ ! -S "${{word#"$mark"}}" ] || set -- "$@" --ro-bind /dev/null "${{word#"$mark"}}" ;;
+    *) set -- "$@" "$word" ;;
+  esac
+done
+exec "$@" {_FILTER_NUMBER}<"$0"
+"""
+"""A socket that is gone by now needs nothing in its place, and nothing can be put there."""
 _PROXY, _RELAY = "/run/pegboard-proxy", "/run/pegboard-relay.py"
 """Where the way to the proxy is found inside."""
 PORT = 61743
@@ -83,21 +95,23 @@ class Bubblewrap:
                     f"{path} is a link, which no sandbox can guard: put the real thing there"
                 )
         with placeholders(policy):
-            options = (*_options(policy), "--chdir", str(cwd), "--")
-            yield (*_filtered(policy, program), *options, *_relayed(policy), *argv)
+            mark = f"socket-{os.urandom(8).hex()}:"  # in no word of the command
+            options = (*_options(policy, mark), "--chdir", str(cwd), "--")
+            yield (*_filtered(policy, program, mark), *options, *_relayed(policy), *argv)
 
 
-def _filtered(policy: SandboxPolicy, program: str) -> Sequence[str]:
+def _filtered(policy: SandboxPolicy, program: str, mark: str) -> Sequence[str]:
     """`bwrap` with a filter for system calls, which it reads from a file that a shell opens."""
+    started = ("/bin/sh", "-c", _WITH_FILTER)
     content = confine.keyring_filter()
     if not content:
-        return (program,)
+        return (*started, os.devnull, mark, program)
     file = policy.keep / "keyrings.bpf"
     if not file.exists() or file.read_bytes() != content:
         draft = file.with_name(f"{file.name}.{os.urandom(6).hex()}")
         draft.write_bytes(content)
         draft.replace(file)
-    return ("/bin/sh", "-c", _WITH_FILTER, str(file), program, "--seccomp", _FILTER_NUMBER)
+    return (*started, str(file), mark, program, "--seccomp", _FILTER_NUMBER)
 
 
 def _relayed(policy: SandboxPolicy) -> Sequence[str]:
@@ -107,7 +121,7 @@ def _relayed(policy: SandboxPolicy) -> Sequence[str]:
     return (sys.executable, "-I", "-S", _RELAY, _PROXY, str(PORT))
 
 
-def _options(policy: SandboxPolicy) -> Iterator[str]:
+def _options(policy: SandboxPolicy, mark: str) -> Iterator[str]:
     yield from ("--die-with-parent", "--new-session", *_NAMESPACES)
     if not policy.network:
         yield "--unshare-net"
@@ -122,7 +136,7 @@ def _options(policy: SandboxPolicy) -> Iterator[str]:
     yield from _environment()
     if policy.proxy is not None:
         yield from _way_out(policy)
-    yield from _mounts(policy)
+    yield from _mounts(policy, mark)
 
 
 def _environment() -> Iterator[str]:
@@ -152,7 +166,7 @@ def _is_listed(host: str, hosts: Iterable[str]) -> bool:
     return any(each == written or each.startswith(f"{written}:") for each in hosts)
 
 
-def _mounts(policy: SandboxPolicy) -> Iterator[str]:
+def _mounts(policy: SandboxPolicy, mark: str) -> Iterator[str]:
     """From the outside to the inside: a later mount lies over an earlier one."""
     temporary = [path for path in map(Path, _TEMPORARY) if _is_folder(path)]
     users = _users(policy) if policy.level == "strict" else []
@@ -175,7 +189,14 @@ def _mounts(policy: SandboxPolicy) -> Iterator[str]:
     for path in hidden:
         if path.is_relative_to(policy.worktree):
             yield from (*_empty(path), *_sealed(path))
-    yield from _sockets(policy, [*replaced, *hidden])
+    yield from (f"{mark}{path}" for path in _sockets(policy, [*replaced, *hidden]))
+
+
+def _sockets(policy: SandboxPolicy, gone: list[Path]) -> Iterator[Path]:
+    """Those that can still be seen, in the place of which there shall be nothing."""
+    for path in path_sockets():
+        if path.is_relative_to(policy.worktree) or not _within(path, gone):
+            yield path
 
 
 def _run(policy: SandboxPolicy) -> Iterator[str]:
@@ -191,13 +212,6 @@ def _run(policy: SandboxPolicy) -> Iterator[str]:
 def _users(policy: SandboxPolicy) -> list[Path]:
     """The folders of users."""
     return [path for path in _outermost([policy.home, *map(Path, _USERS)]) if _is_folder(path)]
-
-
-def _sockets(policy: SandboxPolicy, gone: list[Path]) -> Iterator[str]:
-    """Nothing in the place of each socket that can still be seen."""
-    for path in path_sockets():
-        if path.is_relative_to(policy.worktree) or not _within(path, gone):
-            yield from ("--ro-bind", "/dev/null", str(path))
 
 
 def _project(policy: SandboxPolicy) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -67,6 +68,26 @@ def test_entries_without_the_program_are_not_followed(project: Path, tmp_path: P
 
     assert many_looks["stat"] == few_looks["stat"] + 40
     assert many_looks["lstat"] == few_looks["lstat"] > 0
+
+
+@pytest.mark.parametrize("here", ["first", "second"])
+def test_programs_of_another_worktree_of_the_repository_are_the_projects(
+    tmp_path: Path, here: str
+) -> None:
+    git = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(tmp_path / "project"))
+    subprocess.run(("git", "init", "-q", str(tmp_path / "project")), check=True)
+    subprocess.run((*git, "commit", "-qm", "a", "--allow-empty"), check=True)
+    for name in ("first", "second"):
+        subprocess.run((*git, "worktree", "add", "-q", str(tmp_path / name)), check=True)
+    others = [tmp_path / name for name in ("project", "first", "second", "other")]
+    for folder in others:
+        program(folder / "bin" / "git")
+    env = {"PATH": os.pathsep.join(f"{folder}/bin" for folder in others)}
+
+    assert find_program("git", env, root=tmp_path / here) == f"{tmp_path}/other/bin/git"
+    assert search_path(env, root=tmp_path / here) == f"{tmp_path}/other/bin"
+    assert search_path(env, root=tmp_path / "project") == f"{tmp_path}/other/bin"
+    assert search_path(env, root=tmp_path / "other").startswith(f"{tmp_path}/project/bin:")
 
 
 def test_a_project_that_is_the_whole_machine_has_its_programs() -> None:

@@ -1,6 +1,8 @@
 """Who encloses processes, which ones, and who may say how tightly; the walls are a plugin's."""
 
 import os
+import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +27,7 @@ from pegboard_plugins import format as format_plugin
 from pegboard_plugins import lsp as lsp_plugin
 from pegboard_plugins import sandbox
 from pegboard_plugins import write as write_plugin
+from pegboard_plugins.sandbox.bubblewrap import Bubblewrap
 from pegboard_plugins.sandbox.enclosure import policy_of
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 
@@ -338,3 +341,30 @@ print(*(name for name in sys.modules if "sandbox" in name or "enclosure" in name
 
     off, loaded = done.stdout.splitlines()
     assert (off, sorted(loaded.split())) == ("off", sorted(SMALL))
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bwrap is not installed")
+def test_a_socket_that_is_gone_before_the_start_neither_stops_it_nor_leaves_a_file(
+    tmp_path: Path,
+) -> None:
+    place = Place(tmp_path)
+    found = policy(place)
+    found.temp.mkdir()
+    if why := Bubblewrap().why_not(found):
+        pytest.skip(why)
+    gone, there = place.project / "gone socket", place.project / "there"
+    with socket.socket(socket.AF_UNIX) as one, socket.socket(socket.AF_UNIX) as other:
+        for each, path in ((one, gone), (other, there)):
+            each.bind(str(path))
+            each.listen()
+        line = "ls -A; test -S 'gone socket' || test -S there || echo hidden"
+        with Bubblewrap().enclose(("/bin/sh", "-c", line), place.project, found) as command:
+            gone.unlink()
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+    shutil.rmtree(found.temp)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "there" in done.stdout.split()
+    assert "gone" not in done.stdout
+    assert "hidden" in done.stdout.split()
+    assert not gone.exists()

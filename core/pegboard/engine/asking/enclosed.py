@@ -1,7 +1,6 @@
 """Commands that run unasked because they are enclosed, where the user wants it so."""
 
 import asyncio
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from msgspec.structs import replace
 from pegboard.contract import hookspecs
 from pegboard.contract.context import SessionView
 from pegboard.engine.engine import Engine
+from pegboard.kit.openat import resolved_path
 from pegboard.policy.permissions import deciding
 from pegboard.schema.session import PermissionRequest, Verdict
 
@@ -68,4 +68,4 @@ def _paths(view: SessionView, request: PermissionRequest, folder: str) -> Iterat
 
 
 def _are_inside(paths: tuple[str, ...], worktree: Path) -> bool:
-    return all(path and Path(os.path.realpath(path)).is_relative_to(worktree) for path in paths)
+    return all(path and Path(resolved_path(path)).is_relative_to(worktree) for path in paths)

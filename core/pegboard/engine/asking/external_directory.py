@@ -3,10 +3,12 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
 from pegboard.engine.content.truncate import is_output
 from pegboard.errors import ToolError
+from pegboard.kit.openat import resolved_path
 from pegboard.paths import Places
 from pegboard.workspace import Workspace
 
@@ -40,9 +42,11 @@ def _placed(workspace: Workspace, places: Places, path: Path) -> tuple[Path, Pat
     :raises ToolError: for what is no path.
     """
     try:
-        real = (workspace.directory / path).resolve()
-    except (OSError, RuntimeError, ValueError) as error:
+        with suppress(OSError):
+            (workspace.directory / path).lstat()
+    except ValueError as error:
         raise ToolError(f"{str(path)!r} is no path: {error}") from error
+    real = Path(resolved_path(workspace.directory / path))
     if real.is_relative_to(workspace.directory) or real.is_relative_to(workspace.worktree):
         return real, None
     # An output is for who was told its name: the folders have those of all projects.

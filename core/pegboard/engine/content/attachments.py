@@ -19,7 +19,7 @@ from urllib.parse import SplitResult, parse_qs, unquote, unquote_to_bytes, urlsp
 import msgspec
 
 from pegboard.engine.content.truncate import MAX_BYTES, MAX_LINES
-from pegboard.kit.openat import open_resolved
+from pegboard.kit.openat import open_resolved, resolved_path
 from pegboard.policy.sensitive import secret_path
 from pegboard.schema.part import FilePart
 
@@ -148,7 +148,7 @@ def _followed(path: Path, worktree: Path) -> Path:
 
     :raises ValueError: when it leads where no prompt may, such as to our own keys.
     """
-    given, real = Path(os.path.normpath(path)), Path(os.path.realpath(path))
+    given, real = Path(os.path.normpath(path)), Path(resolved_path(path))
     if given.is_relative_to(worktree) and not real.is_relative_to(worktree.resolve()):
         raise ValueError("it is a link that leads out of the project")
     if secret_path(real) and not secret_path(given):

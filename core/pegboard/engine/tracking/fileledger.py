@@ -15,7 +15,7 @@ import msgspec
 
 from pegboard.errors import ToolError
 from pegboard.kit.cancellation import shielded
-from pegboard.kit.openat import drop_stale, folder_of, temporary_beside
+from pegboard.kit.openat import drop_stale, folder_of, resolved_path, temporary_beside
 from pegboard.policy.clock import Slots
 
 DIGEST_LIMIT_BYTES = 1 << 20
@@ -113,7 +113,7 @@ class FileLedger:
         A tool must not enter it twice for one file. There is no time limit of its own: the
         limit of the tool call ends the wait.
         """
-        key = os.path.realpath(path)  # noqa: ASYNC240 - microseconds, and the order must hold
+        key = resolved_path(path)  # microseconds, and the order must hold
         gate = self._gates.setdefault(key, _Gate())
         gate.users += 1
         try:
@@ -145,7 +145,7 @@ class SessionFiles:
 
         Note first and read then: a change between the two is noticed, not overlooked.
         """
-        target = os.path.realpath(path)
+        target = resolved_path(path)
         stamp = _stamp(target)
         if stamp is None:
             self._stamps.pop(target, None)
@@ -161,7 +161,7 @@ class SessionFiles:
 
         :raises ToolError: when it has not, with the request to read the file (again).
         """
-        target = os.path.realpath(path)
+        target = resolved_path(path)
         seen = self._stamps.get(target)
         if seen is None:
             raise ToolError(f"{path} has not been read in this session: read it first")
