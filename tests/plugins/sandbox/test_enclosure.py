@@ -33,7 +33,6 @@ from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 
 LANGUAGE_SERVER = Path(__file__).parents[2] / "language_server.py"
 SMALL = (
-    "pegboard.contract.backends",
     "pegboard_plugins.sandbox",
     "pegboard_plugins.sandbox.boxes",
     "pegboard_plugins.sandbox.hookspecs",
