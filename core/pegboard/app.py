@@ -31,7 +31,7 @@ from pegboard.schema.event import PluginFailed
 from pegboard.schema.message import Conversation, Turn
 from pegboard.schema.model import Model
 from pegboard.schema.part import PartInput
-from pegboard.schema.session import FileDiff, Reply, Rule, Session, SessionStatus
+from pegboard.schema.session import Answers, FileDiff, Question, Reply, Rule, Session, SessionStatus
 from pegboard.trust.decisions import Decision
 from pegboard.workspace import Workspace
 
@@ -363,16 +363,18 @@ class App:
         """Stop the session's run and wait until it has ended; False when none ran."""
         return await self._runs.abort(session_id)
 
+    async def ask_user(self, session_id: str, questions: Sequence[Question]) -> Answers | None:
+        """The answers of a person to a program, None where there are none."""
+        from pegboard.engine.asking.toolquestion import ask_person
+
+        return await ask_person(self._engine, self._runs.beside, session_id, questions)
+
     async def reply(self, request_id: str, reply: Reply, message: str | None = None) -> None:
         """Answer a permission request, or `NotFoundError`; a `message` says what to do instead."""
         await self.permissions.reply(request_id, reply, message)
 
     async def answer(self, request_id: str, answers: Sequence[Sequence[str]]) -> None:
-        """Answer questions: for each one the labels that are chosen, or a text of one's own.
-
-        :raises NotFoundError: when no request of this id waits.
-        :raises InvalidInputError: when there is not one answer for each question.
-        """
+        """Answer questions: for each one the labels that are chosen, or a text of one's own."""
         self.questions.answer(request_id, tuple(tuple(labels) for labels in answers))
 
     async def reject_question(self, request_id: str) -> None:

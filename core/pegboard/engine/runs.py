@@ -58,12 +58,12 @@ class Runs:
         self._closed = False
         self._ids: dict[str, SessionIds] = {}
         self._callers: dict[str, tuple[Ruleset, ...]] = {}
-        self._preparations = Preparations()
+        self.beside = Preparations()
         engine.bus.attach(self.note)
 
     def status(self, session_id: str) -> SessionStatus:
         """Whether the session runs, or waits for the next attempt at a request."""
-        if session_id not in self._tasks and session_id not in self._preparations:
+        if session_id not in self._tasks and session_id not in self.beside:
             return Idle()
         run = self._runs.get(session_id)
         return run.status if run is not None else Busy()
@@ -91,7 +91,7 @@ class Runs:
             puts = (PutPart(part) for part in turn.parts)
             session = await change_session(self._storage, PutMessage(turn.info), *puts, change)
         expanding = expanded(self._engine, session, turn, ids, command=prompt.command)
-        turn = await self._preparations.run(session_id, expanding)
+        turn = await self.beside.run(session_id, expanding)
         await self._ended_if_stopping(session.id)
         if (copy := self._copy(session.id)) is not None:
             copy.put(turn)
@@ -125,7 +125,7 @@ class Runs:
         async with ids.changing:
             session = await settled(self._storage, session_id)
         preparing = prepared(self._engine, session, command, order, ids)
-        prompt = await self._preparations.run(session.id, preparing)
+        prompt = await self.beside.run(session.id, preparing)
         turn = await self.prompt(session.id, prompt)
         done = CommandExecuted(
             name=command.name,
@@ -162,7 +162,7 @@ class Runs:
         from pegboard.engine.input.withdrawal import Withdrawal
 
         ids, copy = await self._session_ids(session_id), partial(self._copy, session_id)
-        prompts = Withdrawal(self._storage, ids, copy, lambda: session_id in self._preparations)
+        prompts = Withdrawal(self._storage, ids, copy, lambda: session_id in self.beside)
         return await prompts.of(session_id, message_id)
 
     @asynccontextmanager
@@ -174,7 +174,7 @@ class Runs:
         """
         ids = await self._session_ids(session_id)
         async with ids.changing:
-            if session_id in self._tasks or session_id in self._preparations:
+            if session_id in self._tasks or session_id in self.beside:
                 raise SessionBusyError(session_id)
             await refuse_claimed(self._storage, session_id)
             yield ids
@@ -298,7 +298,7 @@ class Runs:
         run = self._tasks.get(session_id)
         if run is not None:
             self._stopping.add(session_id)
-        tasks = [*self._preparations.of(session_id), *([run] if run is not None else ())]
+        tasks = [*self.beside.of(session_id), *([run] if run is not None else ())]
         for task in tasks:
             task.cancel()
         if tasks:
@@ -308,7 +308,7 @@ class Runs:
     async def aclose(self) -> None:
         """Stop all runs and preparations, wait for them, and begin no other run."""
         self._closed = True
-        tasks = [*self._tasks.values(), *self._preparations.all()]
+        tasks = [*self._tasks.values(), *self.beside.all()]
         for task in tasks:
             task.cancel()
         if tasks:

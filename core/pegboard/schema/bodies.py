@@ -6,7 +6,7 @@ import msgspec
 
 from pegboard.schema.model import ProviderListing
 from pegboard.schema.part import FileInput, ModelChoice, PartInput
-from pegboard.schema.session import Answers, Reply, Rule, Scope, SessionModel
+from pegboard.schema.session import Answers, Question, Reply, Rule, Scope, SessionModel
 from pegboard.schema.wire import Rest, Wire
 
 
@@ -134,6 +134,12 @@ class ResponseBody(Wire, frozen=True):
     """The answer to a permission request, as older clients give it."""
 
     response: Reply
+
+
+class QuestionsBody(Wire, frozen=True):
+    """What a client asks a person."""
+
+    questions: tuple[Question, ...]
 
 
 class AnswersBody(Wire, frozen=True):

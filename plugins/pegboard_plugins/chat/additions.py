@@ -41,7 +41,12 @@ class ChatState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChatContext(Protocol):
-    """What a command or a key of a plugin may do."""
+    """What a command or a key of a plugin may do.
+
+    `choose`, `confirm` and `input` are questions in the session: every client that shows it can
+    answer them, and whoever is first does. Who stops the session, leaves the chat or goes to
+    another session leaves them unanswered.
+    """
 
     @property
     def state(self) -> ChatState:
@@ -53,7 +58,7 @@ class ChatContext(Protocol):
         ...
 
     async def choose(self, title: str, choices: Sequence[str]) -> str | None:
-        """One of these, None when the person leaves."""
+        """One of these, None when the person leaves, or nobody is there."""
         ...
 
     async def confirm(self, question: str) -> bool:

@@ -20,8 +20,10 @@ from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
 from pegboard.schema.part import TextInput, ToolPart
 from pegboard.schema.session import (
+    Answers,
     FileDiff,
     PermissionRequest,
+    Question,
     QuestionRequest,
     Session,
     SessionStatus,
@@ -217,6 +219,10 @@ class AttachedFeed(Attachment):
         """Take it back."""
         with gone("message", message_id):
             return await self._client.withdraw(session_id, message_id)
+
+    async def ask(self, session_id: str, questions: Sequence[Question]) -> Answers | None:
+        """Ask everybody who sees the session."""
+        return await self._client.questions.ask(session_id, questions)
 
     async def shell(self, session_id: str, command: str, order: Order) -> None:
         """Run the command."""

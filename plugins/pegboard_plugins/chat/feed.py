@@ -14,8 +14,10 @@ from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
 from pegboard.schema.part import FileInput, ToolPart
 from pegboard.schema.session import (
+    Answers,
     FileDiff,
     PermissionRequest,
+    Question,
     QuestionRequest,
     Reply,
     Scope,
@@ -160,6 +162,10 @@ class Feed(Protocol):
 
     async def reply(self, request_id: str, reply: Reply, message: str | None = None) -> None:
         """Answer a permission request."""
+        ...
+
+    async def ask(self, session_id: str, questions: Sequence[Question]) -> Answers | None:
+        """What a person answers, here or wherever else they see it; None when they do not."""
         ...
 
     async def answer(self, request_id: str, answers: Sequence[Sequence[str]]) -> None:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from pegboard.cli import shown_line
 from pegboard.kit import Span
+from pegboard.schema.session import Question, QuestionOption
 from pegboard_plugins.chat.additions import ChatState
-from pegboard_plugins.chat.modes import Item
 
 if TYPE_CHECKING:
     from pegboard_plugins.chat.chat import Chat
@@ -30,15 +30,27 @@ class GuestContext:
 
     async def choose(self, title: str, choices: Sequence[str]) -> str | None:
         """One of these."""
-        return await self._chat.choose(title, [Item(value=str(each)) for each in choices])
+        options = tuple(QuestionOption(label=str(each)) for each in choices)
+        if not options:
+            return None
+        found = await self._asked(Question(question=title, options=options, custom=False))
+        return found if any(found == option.label for option in options) else None
 
     async def confirm(self, question: str) -> bool:
         """Whether the person says yes."""
-        return await self._chat.confirm(question)
+        return await self.choose(question, ("no", "yes")) == "yes"
 
     async def input(self, title: str) -> str | None:
         """A short text."""
-        return await self._chat.ask(title)
+        return await self._asked(Question(question=title))
+
+    async def _asked(self, question: Question) -> str | None:
+        """The answer of a person to one question, of whichever client of the session."""
+        talk = self._chat.talk
+        if talk is None:
+            return None
+        answers = await talk.ask(question)
+        return answers[0][0] if answers and answers[0] else None
 
     async def edit(self, text: str) -> str | None:
         """The text from the person's own editor."""

@@ -18,9 +18,11 @@ from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
 from pegboard.schema.part import TextInput, ToolPart
 from pegboard.schema.session import (
+    Answers,
     FileDiff,
     Idle,
     PermissionRequest,
+    Question,
     QuestionRequest,
     Reply,
     Scope,
@@ -232,6 +234,10 @@ class LocalFeed:
     async def reply(self, request_id: str, reply: Reply, message: str | None = None) -> None:
         """Answer."""
         await self._app.reply(request_id, reply, message)
+
+    async def ask(self, session_id: str, questions: Sequence[Question]) -> Answers | None:
+        """Ask."""
+        return await self._app.ask_user(session_id, questions)
 
     async def answer(self, request_id: str, answers: Sequence[Sequence[str]]) -> None:
         """Answer."""

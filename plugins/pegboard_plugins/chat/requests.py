@@ -9,10 +9,11 @@ from rich.cells import cell_len
 from pegboard.cli import block_lines, exposed, shown_line, wrapped
 from pegboard.kit import Block, Span, one_line
 from pegboard.schema.session import PermissionRequest, Question, QuestionRequest, Reply, Scope
-from pegboard_plugins.chat.modes import SpanLine
+from pegboard_plugins.chat.modes import Choice, Item, SpanLine
 
 IGNORED_S = 0.3
 """A dialog takes no key before: what was typed until then was meant for something else."""
+DIGITS = 9
 _ALWAYS_ONCE = "this is asked every time"
 
 
@@ -156,33 +157,51 @@ def _flowing(words: Sequence[str], width: int) -> list[str]:
 
 
 class Questions:
-    """The model's questions, one after the other."""
+    """Questions of the model or of a plugin, one after the other.
+
+    `is_own`: the person has just called for it here, so that no key is meant for something else.
+    """
 
     def __init__(
         self,
         request: QuestionRequest,
         settle: Callable[[QuestionRequest, Sequence[Sequence[str]] | None], None],
         place: str = "",
+        *,
+        is_own: bool = False,
     ) -> None:
         self.request = request
         self.place = place
         self._settle = settle
-        self._from = time.monotonic() + IGNORED_S
+        self._is_own = is_own
+        self._from = time.monotonic() + (0 if is_own else IGNORED_S)
         self._answers: list[tuple[str, ...]] = []
         self._chosen: set[int] = set()
         self._own = False
+        self._list = self._listed()
 
     @property
     def _question(self) -> Question:
         return self.request.questions[len(self._answers)]
 
+    def _listed(self) -> Choice | None:
+        """A list to search, where digits do not reach all answers, or where one was called for."""
+        question = self._question
+        many = len(question.options) > DIGITS or (self._is_own and bool(question.options))
+        if question.multiple or not many:
+            return None
+        items = [Item(value=each.label, note=each.description) for each in question.options]
+        return Choice(question.question, items)
+
     @property
     def edits(self) -> bool:
-        """While an answer of one's own is written."""
-        return self._own or not self._question.options
+        """While an answer of one's own is written, or a list is searched."""
+        return self._own or self._list is not None or not self._question.options
 
     def lines(self, width: int, room: int) -> Sequence[SpanLine]:
         """The question and its numbered answers."""
+        if self._list is not None:
+            return self._list.lines(width, room)
         question = self._question
         many = len(self.request.questions)
         number = f" ({len(self._answers) + 1} of {many})" if many > 1 else ""
@@ -207,6 +226,8 @@ class Questions:
             else:
                 self._settle(self.request, None)
             return True
+        if self._list is not None:
+            return self._list.press(key)
         if self.edits:
             return False
         if key == "o" and self._question.custom:
@@ -226,17 +247,27 @@ class Questions:
     def _take(self, answer: tuple[str, ...]) -> None:
         self._answers.append(answer)
         self._chosen, self._own = set(), False
-        if len(self._answers) == len(self.request.questions):
+        if len(self._answers) < len(self.request.questions):
+            self._list = self._listed()
+        else:
             answers, self._answers = self._answers, []
             self._settle(self.request, answers)
 
     def submit(self, text: str) -> None:
-        """Take an answer of one's own."""
-        if text.strip():
+        """Take an answer of one's own, or the chosen one of the list."""
+        if self._list is not None:
+            self._list.submit(text)
+            chosen = self._list.answer.result() if self._list.answer.done() else None
+            own = text.strip() if self._question.custom else ""
+            if chosen or own:
+                self._take((chosen or own,))
+        elif text.strip():
             self._take((text.strip(),))
 
     def changed(self, text: str) -> None:
-        """Nothing: the text counts when it is sent."""
+        """Narrow the list; another text counts when it is sent."""
+        if self._list is not None:
+            self._list.changed(text)
 
     def close(self) -> None:
         """Nothing: they were answered elsewhere."""

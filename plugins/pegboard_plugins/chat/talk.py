@@ -12,7 +12,7 @@ from pegboard.cli import Pen
 from pegboard.errors import AbortedError, NotFoundError
 from pegboard.schema.event import Custom, Event, MessageUpdated
 from pegboard.schema.message import UserMessage
-from pegboard.schema.session import PermissionRequest, QuestionRequest, Session
+from pegboard.schema.session import Answers, PermissionRequest, Question, QuestionRequest, Session
 from pegboard_plugins.chat.course import Course
 from pegboard_plugins.chat.feed import RESYNC, Feed, Order
 from pegboard_plugins.chat.finished import Called, Finished, Noted, NoteStyle, rows_of
@@ -63,6 +63,7 @@ class Talk:
         self._in_order = asyncio.Lock()
         self._taken = asyncio.Event()
         self._taken.set()
+        self._asking: list[tuple[Question, asyncio.Task[Answers | None]]] = []
 
     @property
     def busy(self) -> bool:
@@ -148,6 +149,7 @@ class Talk:
     async def resume(self, session: Session, *, replayed: int = REPLAYED) -> None:
         """Go on with a session; its last prompts and their answers are shown."""
         turns = await self.feed.turns(session.id)
+        self._ask_no_more()
         self.course = course = Course(session)
         course.status = await self.feed.status(session.id) or course.status
         prompts = [n for n, turn in enumerate(turns) if turn.info.id == turn.prompt_id]
@@ -167,6 +169,7 @@ class Talk:
 
     def leave(self) -> None:
         """Go on with a session that is not there yet."""
+        self._ask_no_more()
         self.course, self.dialog = None, None
         self.queue.clear()
         self._underway.clear()
@@ -224,6 +227,26 @@ class Talk:
         found = (order.typed for order in reversed(self.sent) if order.text == text)
         return next(found, None)
 
+    async def ask(self, question: Question) -> Answers | None:
+        """What is answered to a question of a plugin's, here or at another client.
+
+        It ends with the session that it was asked in: None when the person goes to another one.
+        """
+        session = await self.session()
+        asked = question, asyncio.create_task(self.feed.ask(session.id, (question,)))
+        self._asking.append(asked)
+        task = asked[1]
+        try:
+            await asyncio.wait({task})
+            return None if task.cancelled() else task.result()
+        finally:
+            task.cancel()
+            self._asking.remove(asked)
+
+    def _ask_no_more(self) -> None:
+        for _, task in self._asking:
+            task.cancel()
+
     def shell(self, command: str) -> None:
         """Run a command of the person's own, which the model gets to see."""
         self._work(self._shell(command))
@@ -264,7 +287,8 @@ class Talk:
     def _dialog(self, request: PermissionRequest | QuestionRequest) -> Permission | Questions:
         if isinstance(request, PermissionRequest):
             return Permission(request, self._settle)
-        return Questions(request, self._settle_questions)
+        is_own = any(request.questions == (each,) for each, _ in self._asking)
+        return Questions(request, self._settle_questions, is_own=is_own)
 
     def _settle(self, request: PermissionRequest, settled: Settled | None) -> None:
         self._gone(request.id)

@@ -1,22 +1,28 @@
 """What waits for the user: permission requests and questions, and their answers."""
 
+import asyncio
+from collections.abc import AsyncIterator
+
 from fastapi import APIRouter, Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from pegboard import App
 from pegboard.errors import NotFoundError
-from pegboard.schema.bodies import AnswersBody, ReplyBody, ResponseBody
-from pegboard.schema.session import PermissionRequest, QuestionRequest
+from pegboard.schema.bodies import AnswersBody, QuestionsBody, ReplyBody, ResponseBody
+from pegboard.schema.session import Answers, PermissionRequest, Question, QuestionRequest
+from pegboard.schema.wire import encode
 from pegboard_plugins.server.documents import operation
-from pegboard_plugins.server.responses import answer, body_of
+from pegboard_plugins.server.responses import JSON, answer, body_of
 from pegboard_plugins.server.serverstate import (
     AtSession,
     Here,
+    OpenSession,
     Served,
     ServerState,
     checked,
     named_directory,
 )
+from pegboard_plugins.server.turns import drip
 
 routes = APIRouter()
 
@@ -62,6 +68,33 @@ async def respond(request: Request, opened: AtSession, permissionID: str) -> Res
 async def questions(app: Here) -> Response:
     """The questions that wait."""
     return answer(app.questions.pending())
+
+
+@routes.post(
+    "/session/{sessionID}/question",
+    **operation("question.ask", gives=Answers | None, takes=QuestionsBody),
+)
+async def ask(request: Request, opened: AtSession, state: Served) -> Response:
+    """The answers to questions of the client itself, null without any; it asks while it waits."""
+    body = await body_of(request, QuestionsBody)
+    asking = state.start(_asked(state, opened, body.questions), f"question {opened.session.id}")
+    return StreamingResponse(_until_gone(asking), media_type=JSON)
+
+
+async def _asked(
+    state: ServerState, opened: OpenSession, questions: tuple[Question, ...]
+) -> Answers | None:
+    with state.pool.held(opened.app):
+        return await opened.app.ask_user(opened.session.id, questions)
+
+
+async def _until_gone(asking: "asyncio.Task[Answers | None]") -> AsyncIterator[bytes]:
+    """The answers; whoever hangs up takes the question back."""
+    try:
+        async for piece in drip(asking, encode):
+            yield piece
+    finally:
+        asking.cancel()
 
 
 @routes.post(

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Container, Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
@@ -30,6 +30,7 @@ MOST_WAITING = 100
 """Prompts of one session that wait at once."""
 routes = APIRouter()
 
+_Value = TypeVar("_Value")
 Work = Coroutine[Any, Any, Turn]
 Shape = Callable[[Turn], bytes]
 
@@ -156,11 +157,13 @@ async def _outcome(
         turn = task.result()
         await state.feed.read(opened.app.workspace.directory)
         return Response(shape(turn), media_type=JSON)
-    return StreamingResponse(_drip(task, shape), media_type=JSON)
+    return StreamingResponse(drip(task, shape), media_type=JSON)
 
 
-async def _drip(task: "asyncio.Task[Turn]", shape: Shape) -> AsyncIterator[bytes]:
-    """Blanks until there is an answer; without a limit, for a turn has none."""
+async def drip(
+    task: "asyncio.Task[_Value]", shape: Callable[[_Value], bytes]
+) -> AsyncIterator[bytes]:
+    """Blanks until there is an answer; without a limit, for a turn has none, and no person."""
     while not task.done():
         yield b" "
         await asyncio.wait({task}, timeout=SIGN_OF_LIFE_S)

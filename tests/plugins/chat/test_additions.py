@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from plugins.chat.conftest import Place
 from plugins.chat.screen import chat, scripts
 from plugins.cli.commands import CommandLine
 
@@ -25,9 +26,19 @@ async def key(context):
     context.say("the key was pressed")
 
 
+async def form(context, _):
+    sure = await context.confirm("Sure?")
+    name = await context.input("Name?")
+    month = await context.choose("Month?", [f"month {number}" for number in range(1, 13)])
+    context.say(f"sure {sure}, name {name}, {month}")
+
+
 @hookimpl
 def register_slash():
-    return (SlashCommand(name="greet", help="says hello", action=greet),)
+    return (
+        SlashCommand(name="greet", help="says hello", action=greet),
+        SlashCommand(name="form", help="asks", action=form),
+    )
 
 
 @hookimpl
@@ -145,6 +156,58 @@ async def test_what_a_plugin_adds_is_there(pegboard: CommandLine) -> None:
 
     assert "● bash drawn by a plugin" in terminal.above
     assert "│ its line" in terminal.above
+
+
+async def test_a_plugin_asks_here(pegboard: CommandLine, place: Place) -> None:
+    install(pegboard, PLUGIN)
+    scripts(pegboard)
+
+    async with chat(pegboard, *await place.arguments(), columns=120) as terminal:
+        await terminal.see("the key c-o is the chat's own")
+        await terminal.say("/form")
+        await terminal.see_now("Sure?")
+        terminal.press("down", "enter")
+        await terminal.see_now("Name?")
+        await terminal.say("Ada")
+        await terminal.see_now("Month?")
+        terminal.press("11", "enter")
+        await terminal.see("sure True, name Ada, month 11")
+        await terminal.say("/form")
+        await terminal.see_now("Sure?")
+        terminal.press("escape")
+        await terminal.see_now("Name?")
+        terminal.press("escape")
+        await terminal.see_now("Month?")
+        terminal.press("escape")
+        await terminal.see("sure False, name None, None")
+
+
+async def test_what_a_plugin_asks_is_answered_elsewhere(pegboard: CommandLine) -> None:
+    install(pegboard, PLUGIN)
+    scripts(pegboard)
+    place = Place(pegboard, attached=True)
+    arguments = await place.arguments()
+    try:
+        async with chat(pegboard, *arguments, columns=120) as first:
+            await first.say("hello")
+            await first.see("You said: hello")
+            async with chat(pegboard, *arguments, "-c", columns=120) as second:
+                await second.see("You said: hello")
+                await first.say("/greet you")
+                await first.see_now("Whom?")
+                await second.see_now("2 Grace")
+                await asyncio.sleep(0.4)
+                second.press("2")
+                await first.see("hello Grace you in project")
+                await first.gone("Whom?")
+                await second.gone("Whom?")
+                await first.say("/greet me")
+                await second.see_now("2 Grace")
+                assert first.process is not None
+                first.process.kill()
+                await second.gone("Whom?")
+    finally:
+        await place.close()
 
 
 @pytest.mark.parametrize(

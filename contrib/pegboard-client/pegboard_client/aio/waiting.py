@@ -2,8 +2,15 @@
 
 from collections.abc import Sequence
 
-from pegboard.schema.bodies import AnswersBody, ReplyBody
-from pegboard.schema.session import PermissionRequest, QuestionRequest, Reply, Scope
+from pegboard.schema.bodies import AnswersBody, QuestionsBody, ReplyBody
+from pegboard.schema.session import (
+    Answers,
+    PermissionRequest,
+    Question,
+    QuestionRequest,
+    Reply,
+    Scope,
+)
 from pegboard_client.address import route
 from pegboard_client.aio.link import AsyncLink
 
@@ -37,7 +44,7 @@ class AsyncPermissions:
 
 
 class AsyncQuestions:
-    """The questions of models in the client's project."""
+    """The questions to a person in the client's project."""
 
     def __init__(self, link: AsyncLink) -> None:
         self._link = link
@@ -45,6 +52,13 @@ class AsyncQuestions:
     async def list(self) -> tuple[QuestionRequest, ...]:
         """Those that wait."""
         return await self._link.get(tuple[QuestionRequest, ...], route("question"))
+
+    async def ask(self, session_id: str, questions: Sequence[Question]) -> Answers | None:
+        """What a person answers to this program, None when they do not; it asks while it waits."""
+        body = QuestionsBody(questions=tuple(questions))
+        # mypy takes a union for no class
+        kind: type[Answers | None] = Answers | None  # type: ignore[assignment]
+        return await self._link.turn(kind, route("session", session_id, "question"), body)
 
     async def reply(self, request_id: str, answers: Sequence[Sequence[str]]) -> bool:
         """True, when the questions are answered: for each the labels, or a text of one's own."""

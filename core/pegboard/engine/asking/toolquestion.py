@@ -1,10 +1,19 @@
-"""Questions of a tool to the user: asked, then answered or rejected."""
+"""Questions to the user, of a tool or of a program beside the turn: answered or rejected."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from pegboard.engine.engine import Engine
+from pegboard.engine.input.preparations import Preparations
 from pegboard.engine.run import Run
-from pegboard.errors import ToolError
-from pegboard.schema.event import QuestionAsked, QuestionRejected, QuestionReplied
+from pegboard.errors import AbortedError, InvalidInputError, QuestionRejectedError, ToolError
+from pegboard.policy.pending import Questions
+from pegboard.schema.event import (
+    Event,
+    Properties,
+    QuestionAsked,
+    QuestionRejected,
+    QuestionReplied,
+)
 from pegboard.schema.session import Answers, Question, QuestionRequest, ToolReference
 
 
@@ -14,18 +23,57 @@ async def ask_user(run: Run, questions: Sequence[Question], tool: ToolReference)
     :raises ToolError: when nobody is there to be asked.
     :raises QuestionRejectedError: when the user does not want to answer.
     """
-    pending, writer = run.engine.questions, run.writer
-    request = QuestionRequest(
-        id=run.engine.ids.new("question"),
-        session_id=run.session.id,
+    engine, session_id = run.engine, run.session.id
+    request = _request(engine, session_id, questions, tool)
+    if not request.questions:
+        raise ToolError("there is no question to ask")
+    return await _answers(engine.questions, request, run.writer.say)
+
+
+async def ask_person(
+    engine: Engine, beside: Preparations, session_id: str, questions: Sequence[Question]
+) -> Answers | None:
+    """The answers to questions of a program, or None: nobody is there, or they do not answer.
+
+    Without a limit, for a person answers; an abort of the session ends the wait.
+
+    :raises NotFoundError: when there is no such session.
+    :raises InvalidInputError: when there is no question.
+    """
+    await engine.storage.session(session_id)
+    request = _request(engine, session_id, questions, None)
+    if not request.questions:
+        raise InvalidInputError("there is no question to ask")
+    if not engine.questions.interactive:
+        return None
+
+    def say(properties: Properties) -> None:
+        engine.publish([Event(properties=properties)])
+
+    try:
+        asking = _answers(engine.questions, request, say)
+        return await beside.run(session_id, asking, idle=True)
+    except (QuestionRejectedError, AbortedError):
+        return None
+
+
+def _request(
+    engine: Engine, session_id: str, questions: Sequence[Question], tool: ToolReference | None
+) -> QuestionRequest:
+    return QuestionRequest(
+        id=engine.ids.new("question"),
+        session_id=session_id,
         questions=tuple(questions),
         tool=tool,
     )
-    if not request.questions:
-        raise ToolError("there is no question to ask")
+
+
+async def _answers(
+    pending: Questions, request: QuestionRequest, say: Callable[[Properties], None]
+) -> Answers:
     if not pending.interactive:
         return await pending.wait(request)  # says that nobody can be asked
-    writer.say(QuestionAsked(request=request))
+    say(QuestionAsked(request=request))
     answers: Answers | None = None
     try:
         answers = await pending.wait(request)
@@ -33,8 +81,6 @@ async def ask_user(run: Run, questions: Sequence[Question], tool: ToolReference)
     finally:  # a call that is stopped takes its question back too
         session_id, request_id = request.session_id, request.id
         if answers is None:
-            writer.say(QuestionRejected(session_id=session_id, request_id=request_id))
+            say(QuestionRejected(session_id=session_id, request_id=request_id))
         else:
-            writer.say(
-                QuestionReplied(session_id=session_id, request_id=request_id, answers=answers)
-            )
+            say(QuestionReplied(session_id=session_id, request_id=request_id, answers=answers))
