@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
-from pegboard import App
+from pegboard import App, InvalidInputError
 from pegboard.errors import NotFoundError
 from pegboard.schema.bodies import AnswersBody, QuestionsBody, ReplyBody, ResponseBody
 from pegboard.schema.session import Answers, PermissionRequest, Question, QuestionRequest
@@ -77,6 +77,8 @@ async def questions(app: Here) -> Response:
 async def ask(request: Request, opened: AtSession, state: Served) -> Response:
     """The answers to questions of the client itself, null without any; it asks while it waits."""
     body = await body_of(request, QuestionsBody)
+    if not body.questions:
+        raise InvalidInputError("there is no question to ask")
     asking = state.start(_asked(state, opened, body.questions), f"question {opened.session.id}")
     return StreamingResponse(_until_gone(asking), media_type=JSON)
 
