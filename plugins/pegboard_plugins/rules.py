@@ -13,19 +13,18 @@ from pegboard.schema.config import Config
 from pegboard.schema.session import PermissionRequest, Verdict
 
 _WORD = re.compile(r"[\w.+-]+")
-DEFAULTS = rules_from_config(
-    {
-        "*": "allow",
-        "bash": {"unclear": "ask"},
-        "doom_loop": "ask",
-        "external_directory": "ask",
-        "read": {"*": "allow", "*.env": "ask", "*.env.*": "ask", "*.env.example": "allow"},
-    }
+DEFAULTS = tuple(
+    msgspec.structs.replace(rule, by="built-in")
+    for rule in rules_from_config(
+        {
+            "*": "allow",
+            "bash": {"unclear": "ask"},
+            "doom_loop": "ask",
+            "external_directory": "ask",
+            "read": {"*": "allow", "*.env": "ask", "*.env.*": "ask", "*.env.example": "allow"},
+        }
+    )
 )
-
-
-_USERS, BUILT_IN = "(config)", "(built-in)"
-"""Whose a rule is, as the reason of a verdict says it; `config show` has the same word."""
 
 
 @hookimpl(tryfirst=True)
@@ -45,8 +44,6 @@ async def permission_ask(session: SessionView, request: PermissionRequest) -> Ve
     """
     home = session.home or Path.home()
     verdict = judge(session.rulesets, request.permission, request.patterns, home=home)
-    if _is_built_in(session.rulesets, verdict):
-        verdict = msgspec.structs.replace(verdict, reason=verdict.reason.replace(_USERS, BUILT_IN))
     known = _texts(request, "commands")
     if verdict.action != "deny" and known:
         of_known = judge(session.rulesets, request.permission, known, home=home)
@@ -59,13 +56,6 @@ async def permission_ask(session: SessionView, request: PermissionRequest) -> Ve
     is_default = verdict.rule is not None and verdict.rule.pattern == f"{UNCLEAR}*"
     reasons = [*([] if is_default else [verdict.reason]), *advice]
     return msgspec.structs.replace(verdict, reason="; ".join(reasons))
-
-
-def _is_built_in(rulesets: Sequence[Ruleset], verdict: Verdict) -> bool:
-    """Whether the rule that decides is one of the defaults, and the user has not written it too."""
-    users = next((each.rules for each in rulesets if each.source == verdict.source), ())
-    is_default = verdict.rule in DEFAULTS and users[: len(DEFAULTS)] == DEFAULTS
-    return is_default and verdict.rule not in users[len(DEFAULTS) :]
 
 
 def _told(rulesets: Sequence[Ruleset], request: PermissionRequest) -> Verdict | None:

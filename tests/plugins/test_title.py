@@ -12,6 +12,7 @@ from pegboard.errors import ProviderError
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta, Usage
 from pegboard.schema.model import CacheCost, Model, ModelApi, ModelCost, ModelFacts
 from pegboard.schema.part import TextInput
+from pegboard.schema.session import title_from
 from pegboard_plugins import title
 from pegboard_plugins.title import cleaned
 from played import Played, opened, text
@@ -257,3 +258,24 @@ async def test_a_title_that_comes_while_the_next_run_begins_is_kept_with_its_cos
         await titled(app, session.id, "Parser mended")
 
         assert (await app.session(session.id)).cost == pytest.approx(10 + 10 + 1)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "title"),
+    [
+        ("Mend the parser. Then run the tests.", "Mend the parser."),
+        ("Why does it fail? Look at the log\nand mend it", "Why does it fail?"),
+        ("Hi. Mend the parser", "Hi. Mend the parser"),
+        (
+            "Rename the files, e.g. those of the parser",
+            "Rename the files, e.g. those of the parser",
+        ),
+        ("raise pytest to 8.3.1 in the lock file", "raise pytest to 8.3.1 in the lock file"),
+        ("\n  two\nlines", "two"),
+        ("word " * 20, "word " * 11 + "word…"),
+        ("\u4fee\u6b63" * 8 + "\u3002" + "\u6b21" * 9, "\u4fee\u6b63" * 8 + "\u3002"),
+        (" \n ", None),
+    ],
+)
+def test_without_a_model_the_title_is_the_first_sentence(prompt: str, title: str | None) -> None:
+    assert title_from(prompt) == title

@@ -31,7 +31,7 @@ def with_defaults(
         if flaw:
             problems.append(Problem(kind="name", plugin=answer.plugin, text=flaw))
         else:
-            fitting.append(answer.value)
+            fitting.append(replace(answer.value, by=f"plugin {answer.plugin}"))
     rules = config.permission
     end = len(rules) - len(written) if rules[len(rules) - len(written) :] == tuple(written) else 0
     return replace(config, permission=(*rules[:end], *fitting, *rules[end:])), tuple(problems)

@@ -10,11 +10,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import get_args
 
+from msgspec.structs import replace
+
 from pegboard.contract.context import Ruleset
 from pegboard.errors import ConfigError
 from pegboard.policy.sensitive import secret_path
 from pegboard.schema.session import READ, Action, Rule, Verdict
 
+USERS = "config"
+"""The source of the user's rules, among which are the defaults of others."""
 _STRICTNESS: Mapping[Action, int] = {"allow": 0, "ask": 1, "deny": 2}
 _ANYTHING = ("*",)
 UNCLEAR = "[unclear] "
@@ -85,7 +89,8 @@ def _fits(rule: Rule, permission: str, text: str, home: str | None) -> bool:
 
 
 def _sentence(rule: Rule, source: str) -> str:
-    name = f'rule {rule.permission} "{rule.pattern}" ({source})'
+    whose = (rule.by if source == USERS else "") or source
+    name = f'rule {rule.permission} "{rule.pattern}" ({whose})'
     match rule.action:
         case "deny":
             return f"denied by {name}"
@@ -112,7 +117,7 @@ def _last(ruleset: Ruleset, permission: str, text: str, home: str | None) -> Rul
         if _fits(rule, permission, text, home):
             return rule
         if unclear and rule.action != "allow" and matches(rule.permission, permission):
-            return Rule(rule.permission, rule.pattern, "ask")
+            return replace(rule, action="ask")
     return None
 
 

@@ -1,5 +1,6 @@
 """Sessions, the permission rules that they have, and what people are asked in them."""
 
+import re
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -11,12 +12,17 @@ Scope = Literal["session", "project", "user"]
 """How far an approval for good goes: one session, all of a project, or all projects."""
 
 
-class Rule(Rest, frozen=True):
-    """One rule; `*` and `?` are wildcards in `permission` and in `pattern`."""
+class Rule(Wire, frozen=True):
+    """One rule; `*` and `?` are wildcards in `permission` and in `pattern`.
+
+    `by` is whose default it is where no file of the user's says it: the `built-in` one, or that
+    of a plugin by its name.
+    """
 
     permission: str
     pattern: str
     action: Action
+    by: str = ""
 
 
 READ = "read"
@@ -136,6 +142,10 @@ class QuestionRequest(Wire, frozen=True):
 
 
 TITLE_LENGTH = 60
+SHORTEST_TITLE = 12
+"""Letters of a sentence that says something: not "Hi." alone."""
+_SENTENCE_END = re.compile(r"[.!?…]+(?=\s+[^\sa-z])|[\u3002\uff01\uff1f]")
+""""e.g. this" ends none."""
 NEW_TITLE = "New session - "
 """A title that begins so was given by nobody; clients know it by that."""
 
@@ -311,9 +321,13 @@ class Project(Wire, frozen=True):
 
 
 def title_from(text: str) -> str | None:
-    """A title made from a prompt: its first line, cut between words; None if it has no text."""
+    """A title made from a prompt: its first sentence, cut between words; None without a text."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), None)
-    if line is None or len(line) <= TITLE_LENGTH:
+    if line is None:
+        return None
+    ends = (found.end() for found in _SENTENCE_END.finditer(line))
+    line = line[: next((end for end in ends if end >= SHORTEST_TITLE), None)]
+    if len(line) <= TITLE_LENGTH:
         return line
     return line[:TITLE_LENGTH].rsplit(" ", 1)[0].rstrip() + "…"
 

@@ -64,7 +64,7 @@ async def settings_of(directory: Path) -> list[tuple[str, Any, str]]:
 
     async with await App.open(directory) as app:
         values = to_json(app.config)
-        built_in = _built_in(values, to_json(app.loaded.config))
+        defaults = _defaults(values, to_json(app.loaded.config))
         said = [
             (
                 key,
@@ -72,19 +72,23 @@ async def settings_of(directory: Path) -> list[tuple[str, Any, str]]:
                 source_of(key, app.loaded.sources),
             )
             for key, value in leaves(values)
-            if value or key not in built_in
+            if value or key not in _RULES
         ]
-        return [*((key, value, BUILT_IN) for key, value in built_in.items()), *said]
+        return [*((key, rules, whose) for (key, whose), rules in defaults.items()), *said]
 
 
-def _built_in(values: dict[str, Any], loaded: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """The rules that no file has, by their key, which are taken out of `values`."""
-    found = {}
-    for key in _RULES & values.keys():
-        said = loaded.get(key) or []
-        found[key] = [rule for rule in values[key] if rule not in said]
-        values[key] = [rule for rule in values[key] if rule in said]
-    return {key: rules for key, rules in found.items() if rules}
+def _defaults(
+    values: dict[str, Any], loaded: Mapping[str, Any]
+) -> dict[tuple[str, str], list[Any]]:
+    """The rules that no file has, by their key and whose they are, taken out of `values`."""
+    found: dict[tuple[str, str], list[Any]] = {}
+    for key in sorted(_RULES & values.keys()):
+        written = loaded.get(key) or []
+        others = [rule for rule in values[key] if rule not in written]
+        values[key] = [rule for rule in values[key] if rule in written]
+        for rule in others:
+            found.setdefault((key, rule.pop("by", BUILT_IN)), []).append(rule)
+    return found
 
 
 def leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -12,7 +12,6 @@ from pegboard.embedding import run_async
 from pegboard_plugins.cli.jsontext import as_json
 
 if TYPE_CHECKING:
-    from pegboard import App
     from pegboard.embedding import Explanation
     from pegboard.schema.session import PermissionRequest, Rule
     from pegboard_plugins.cli.render import Line
@@ -40,16 +39,16 @@ def explain(  # noqa: PLR0913, PLR0917 - a command's options
     Nothing is run. Another tool is explained with --tool NAME --args JSON.
     """
     args = _arguments(command, arguments)
-    found, built_in = run_async(_explained(directory, tool_id, args, agent))
+    found = run_async(_explained(directory, tool_id, args, agent))
     if style == "json":
-        click.echo(as_json(facts(found, built_in), indent=2))
+        click.echo(as_json(facts(found), indent=2))
         return
     from os import environ
 
     from pegboard_plugins.cli.screen import open_screen
 
     screen = open_screen(sys.stdout, sys.stdout, environ)
-    for line in lines(found, built_in):
+    for line in lines(found):
         screen.line(line)
     screen.close()
 
@@ -70,8 +69,8 @@ def _arguments(command: str | None, arguments: str | None) -> dict[str, Any]:
 
 async def _explained(
     directory: Path, tool_id: str | None, args: dict[str, Any], agent: str | None
-) -> "tuple[Explanation, int]":
-    """The explanation, and how many rules are built in."""
+) -> "Explanation":
+    """The explanation."""
     from pegboard import App
     from pegboard.embedding import serving
 
@@ -80,15 +79,10 @@ async def _explained(
         if tool_id is None and shell is None:
             raise click.UsageError("no tool here runs shell commands; name one with --tool")
         name = tool_id or (shell.id if shell else "")
-        return await app.policy.explain(name, args, agent=agent), built_in_rules(app)
+        return await app.policy.explain(name, args, agent=agent)
 
 
-def built_in_rules(app: "App") -> int:
-    """How many of the rules of the configuration no file has; they come first."""
-    return len(app.config.permission) - len(app.loaded.config.permission)
-
-
-def facts(found: "Explanation", built_in: int) -> dict[str, Any]:
+def facts(found: "Explanation") -> dict[str, Any]:
     """The explanation as JSON: `commands`, `paths_outside`, `opaque`, `rules`, `verdict`."""
     from pegboard_plugins.cli.explained import commands, listed, paths_outside, place, spoken_rules
 
@@ -119,7 +113,7 @@ def facts(found: "Explanation", built_in: int) -> dict[str, Any]:
                 "rule": _rule(spoken.rule),
             }
             for request in found.requests
-            for spoken in spoken_rules(found.session, request, built_in)
+            for spoken in spoken_rules(found.session, request)
         ],
         "plugins": [
             {
@@ -144,7 +138,7 @@ def _rule(rule: "Rule | None") -> list[str] | None:
     return None if rule is None else [rule.permission, rule.pattern, rule.action]
 
 
-def lines(found: "Explanation", built_in: int) -> "Iterator[Line]":
+def lines(found: "Explanation") -> "Iterator[Line]":
     """The explanation for a person; whatever a terminal would obey is spelt out."""
     from pegboard.cli import visible
     from pegboard_plugins.cli.explained import listed, paths_outside, place
@@ -155,7 +149,7 @@ def lines(found: "Explanation", built_in: int) -> "Iterator[Line]":
         yield Line(text=text, style="dim")
     for request in found.requests:
         yield Line(head=visible(request.permission), text="", style="tool")
-        yield from _request_lines(found, request, built_in)
+        yield from _request_lines(found, request)
     if outside := paths_outside(found.session, found.requests):
         yield Line(head="outside", text=visible(", ".join(outside)), style="warning")
     if unclear := listed(found.requests, "unclear"):
@@ -174,14 +168,12 @@ def lines(found: "Explanation", built_in: int) -> "Iterator[Line]":
         yield Line(text="no rule of yours about it would allow it", style="dim", indent=1)
 
 
-def _request_lines(
-    found: "Explanation", request: "PermissionRequest", built_in: int
-) -> "Iterator[Line]":
+def _request_lines(found: "Explanation", request: "PermissionRequest") -> "Iterator[Line]":
     from pegboard.cli import exposed, visible
     from pegboard_plugins.cli.explained import spoken_rules
     from pegboard_plugins.cli.render import Line
 
-    rules = spoken_rules(found.session, request, built_in)
+    rules = spoken_rules(found.session, request)
     for pattern in request.patterns:
         yield Line(text=exposed(pattern).replace("\n", "\\n"), indent=1)
         for spoken in rules:

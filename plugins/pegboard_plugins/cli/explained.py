@@ -22,22 +22,19 @@ class Spoken(msgspec.Struct, frozen=True, kw_only=True):
     rule: Rule
 
 
-def spoken_rules(view: SessionView, request: PermissionRequest, built_in: int) -> list[Spoken]:
-    """The rules that decide about each pattern of a request, source by source.
-
-    The first `built_in` rules of the configuration stand in no file of the user's.
-    """
+def spoken_rules(view: SessionView, request: PermissionRequest) -> list[Spoken]:
+    """The rules that decide about each pattern of a request, source by source."""
     found = []
     for pattern in request.patterns:
         for ruleset in view.rulesets:
             rule = deciding(ruleset, request.permission, pattern, home=view.home or Path.home())
             if rule is not None:
-                own = ruleset.source != USERS or rule in ruleset.rules[built_in:]
+                whose = rule.by if ruleset.source == USERS else ""
                 found.append(
                     Spoken(
                         permission=request.permission,
                         pattern=pattern,
-                        source=ruleset.source if own else BUILT_IN,
+                        source=whose or ruleset.source,
                         rule=rule,
                     )
                 )

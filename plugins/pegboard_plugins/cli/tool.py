@@ -165,12 +165,12 @@ class _Call:
     async def explained(self) -> tuple[dict[str, Any], Exit]:
         """What would be asked, with the verdict where nobody is there to be asked."""
         from pegboard import App
-        from pegboard_plugins.cli.explain import built_in_rules, facts
+        from pegboard_plugins.cli.explain import facts
 
         async with await App.open(self._directory) as app:
             own = self._checked(app)
             found = await app.policy.explain(self._name, own, agent=self._agent)
-            told = {"arguments": own, **facts(found, built_in_rules(app))}
+            told = {"arguments": own, **facts(found)}
             return told, Exit.DENIED if found.headless.action == "deny" else Exit.DONE
 
     async def made(self) -> tuple[dict[str, Any], Exit]:

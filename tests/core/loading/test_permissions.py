@@ -139,3 +139,20 @@ async def test_what_is_advised_allows_it_or_it_is_said_that_no_rule_does(
     else:
         who = {"policy": "the plugin Policy", "agent": "a rule of the agent"}[by]
         assert advice == f"no rule allows it: {who} asks; --auto allows what is asked"
+
+
+@pytest.mark.parametrize(
+    ("said", "whose"),
+    [({}, "(plugin Tickets)"), ({"ticket_close": "ask"}, "(config)"), (None, "(built-in)")],
+)
+async def test_a_reason_says_whose_the_rule_is(
+    tmp_path: Path, said: dict[str, str] | None, whose: str
+) -> None:
+    plugins = (rules, Tickets(*(ASK if said is not None else ())))
+    settings = {"model": "played/m", "permission": said or {}}
+    async with opened(
+        tmp_path, Played(text("")), *plugins, allow=False, config=settings, interactive=True
+    ) as app:
+        found = await app.policy.explain("close_ticket", {"name": "one"})
+
+    assert [whose in verdict.reason for verdict in found.verdicts] == [True]
