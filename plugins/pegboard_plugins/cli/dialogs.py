@@ -2,8 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TextIO, TypeVar
 
@@ -15,9 +15,10 @@ from pegboard_plugins.cli.backend import Backend
 from pegboard_plugins.cli.render import always_lines, question_lines, request_lines
 from pegboard_plugins.cli.screen import Screen
 
-QUESTION = "Allow? A letter, or what to do instead: "
-FOR_AGENT = "@"
-"""Behind a letter for good: for the agent that asked alone."""
+QUESTION = "Allow? One of these keys: "
+INSTEAD = "What to do instead: "
+WHY = "w"
+END_OF_INPUT = "\x04"
 ONE_NUMBER = "A number, or an answer of your own; - for none: "
 SEVERAL_NUMBERS = "Numbers with commas, or an answer of your own; - for none: "
 NO_ANSWER = "-"
@@ -25,15 +26,8 @@ NOBODY = "nobody is there to be asked"
 _Value = TypeVar("_Value")
 _LINE_BYTES = 4096
 """A terminal gives no longer line than this."""
-_WORDS: dict[str, Reply] = {"y": "once", "yes": "once", "n": "reject", "no": "reject"}
-_SCOPES: dict[str, Scope] = {
-    "s": "session",
-    "session": "session",
-    "a": "project",
-    "always": "project",
-    "u": "user",
-    "user": "user",
-}
+_KEY_BYTES = 64
+_SCOPES: dict[str, Scope] = {"s": "session", "a": "project", "u": "user"}
 
 
 class Typed(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,23 +39,17 @@ class Typed(msgspec.Struct, frozen=True, kw_only=True):
     agent_only: bool = False
 
 
-def read_reply(line: str | None, *, once: bool = False) -> Typed | None:
-    """The reply that a line means; the end of input rejects.
+def read_key(key: str, *, once: bool = False) -> Typed | None:
+    """The reply that a key means; a capital is for the agent that asked alone.
 
-    None is for an empty line, and for an answer for good where there is none: `once`.
+    None is for any other key, and for an answer for good where there is none: `once`.
     """
-    if line is None:
+    if key == "y":
+        return Typed(reply="once")
+    if key in ("n", END_OF_INPUT):
         return Typed(reply="reject")
-    word = line.strip()
-    lower = word.lower()
-    if lower in _WORDS:
-        return Typed(reply=_WORDS[lower])
-    scope = _SCOPES.get(lower.removesuffix(FOR_AGENT))
-    if not word or (scope and once):
-        return None
-    if scope:
-        return Typed(reply="always", scope=scope, agent_only=lower.endswith(FOR_AGENT))
-    return Typed(reply="reject", message=word)
+    scope = None if once else _SCOPES.get(key.lower())
+    return Typed(reply="always", scope=scope, agent_only=key.isupper()) if scope else None
 
 
 def read_answer(line: str | None, question: Question) -> tuple[str, ...] | None:
@@ -146,11 +134,27 @@ class Asker:
         once = bool(request.metadata.get("once"))
         for line in (*request_lines(request), *always_lines(request)):
             self._screen.line(line)
-        typed = await self._typed(QUESTION, partial(read_reply, once=once))
+        typed = await self._pressed(once=once)
         if typed.reply == "always":
             await self._backend.approve(request.id, typed.scope, agent_only=typed.agent_only)
         else:
             await self._backend.reply(request.id, typed.reply, typed.message)
+
+    async def _pressed(self, *, once: bool) -> Typed:
+        """What the first key means that means something."""
+        terminal = self._terminal.fileno()
+        self._screen.question(QUESTION)
+        typed, key = None, ""
+        with _key_by_key(terminal):
+            while typed is None and key != WHY:
+                key = await _read_key(terminal)
+                typed = read_key(key, once=once)
+        self._screen.question(f"{key if key.isprintable() else ''}\n")
+        if typed is None:
+            self._screen.question(INSTEAD)
+            message = await _read_line(terminal)
+            typed = Typed(reply="reject", message=(message or "").strip() or None)
+        return typed
 
     async def _questions(self, request: QuestionRequest) -> None:
         answers = []
@@ -181,8 +185,35 @@ def _forget_typed(terminal: int) -> None:
     termios.tcflush(terminal, termios.TCIFLUSH)
 
 
+@contextmanager
+def _key_by_key(terminal: int) -> Iterator[None]:
+    """Give each key at once and unseen; what was typed before is dropped."""
+    import termios
+    import tty
+
+    before = termios.tcgetattr(terminal)
+    tty.setcbreak(terminal, termios.TCSAFLUSH)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+
+
+async def _read_key(terminal: int) -> str:
+    """The next key, empty for what is none: a pasted text, an arrow."""
+    typed = await _read(terminal, _KEY_BYTES)
+    key = typed.decode(errors="replace").removesuffix("\n") if typed else END_OF_INPUT
+    return key if len(key) == 1 else ""
+
+
 async def _read_line(terminal: int) -> str | None:
     """The next line, None at the end of input."""
+    line = await _read(terminal, _LINE_BYTES)
+    return line.decode(errors="replace") if line else None
+
+
+async def _read(terminal: int, limit: int) -> bytes:
+    """What is typed next; without a time limit, for a person types it."""
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
     loop.add_reader(terminal, ready.set)
@@ -190,5 +221,4 @@ async def _read_line(terminal: int) -> str | None:
         await ready.wait()
     finally:
         loop.remove_reader(terminal)
-    line = os.read(terminal, _LINE_BYTES)
-    return line.decode(errors="replace") if line else None
+    return os.read(terminal, limit)

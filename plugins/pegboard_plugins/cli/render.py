@@ -156,12 +156,13 @@ def _in_full(text: str) -> tuple[Line, ...]:
 
 def always_lines(request: PermissionRequest) -> tuple[Line, ...]:
     """What an answer for good would allow from now on, and the answers with what each means."""
+    refusals = (_choice("n", "no"), _choice("w", "no, and what to do instead"))
     if request.metadata.get("once"):
         asked = Line(text="this is asked every time", style="dim", indent=1)
-        return asked, _choice("y", "yes, once"), _choice("n", "no")
+        return asked, _choice("y", "yes, once"), *refusals
     patterns = ", ".join(exposed(pattern) for pattern in request.always)
     agent = request.metadata.get("agent")
-    alone = (_choice("s@ a@ u@", f"the same for the agent {visible(str(agent))} alone"),)
+    alone = (_choice("S A U", f"the same for the agent {visible(str(agent))} alone"),)
     return (
         Line(text=f"always allows: {patterns or 'the same again'}", style="dim", indent=1),
         _choice("y", "yes, once"),
@@ -169,7 +170,7 @@ def always_lines(request: PermissionRequest) -> tuple[Line, ...]:
         _choice("a", "always in this project"),
         _choice("u", "always in all of your projects"),
         *(alone if agent else ()),
-        _choice("n", "no"),
+        *refusals,
     )
 
 

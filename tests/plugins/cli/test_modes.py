@@ -171,7 +171,7 @@ async def test_on_a_terminal(pegboard: CommandLine) -> None:
     async with ModelServer(script()) as server:
         pegboard.use_model(server.url, permission=PERMISSION)
         async with pegboard.terminal("run", "go") as terminal:
-            await terminal.see("or what to do instead:")
+            await terminal.see("One of these keys: ")
             terminal.type("y\n")
             await terminal.end()
 

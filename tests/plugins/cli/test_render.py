@@ -212,11 +212,11 @@ def test_a_command_that_goes_on_after_the_call_is_said_to() -> None:
 def test_always_says_what_it_would_allow() -> None:
     plain = [line.plain() for line in always_lines(request())]
     assert (plain[0], plain[1]) == ("  always allows: rm *", "  y        yes, once")
-    assert plain[-1] == "  n        no"
+    assert plain[-2:] == ["  n        no", "  w        no, and what to do instead"]
     by_agent = [line.plain() for line in always_lines(request(metadata={"agent": "plan\x1b"}))]
-    assert "  s@ a@ u@ the same for the agent plan\\x1b alone" in by_agent
+    assert "  S A U    the same for the agent plan\\x1b alone" in by_agent
     once = [line.plain() for line in always_lines(request(metadata={"once": True}))]
-    assert once == ["  this is asked every time", "  y        yes, once", "  n        no"]
+    assert once == ["  this is asked every time", "  y        yes, once", *plain[-2:]]
 
 
 def test_a_failure_is_one_line_that_can_be_read() -> None:

@@ -20,7 +20,7 @@ from pegboard.schema.session import PermissionRequest
 from plugins.cli.commands import CommandLine, Done, finished
 from served import Served, model, served
 
-QUESTION = "or what to do instead:"
+QUESTION = "One of these keys: "
 LIMIT_S = 30
 
 

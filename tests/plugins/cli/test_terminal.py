@@ -1,5 +1,6 @@
 """`pegboard run` on a terminal: colours, questions, Ctrl-C."""
 
+import asyncio
 import json
 import signal
 
@@ -8,7 +9,7 @@ import pytest
 from model_server import ModelServer, Pause, by_step, call, say, text
 from plugins.cli.commands import CommandLine
 
-QUESTION = "or what to do instead:"
+QUESTION = "One of these keys: "
 WRITE = call("write", {"filePath": "new.txt", "content": "new\n"})
 
 
@@ -39,27 +40,29 @@ async def test_no_color_is_honoured(pegboard: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("typed", "written", "code", "answer"),
     [
-        ("y\n", True, 0, "Done."),
-        ("\nyes\n", True, 0, "Done."),
-        ("n\n", False, 5, ""),
-        ("\x04", False, 5, ""),
-        ("put it in docs\n", False, 5, "Done."),
+        (("y",), True, 0, "Done."),
+        (("yes, all of it\n", "\x1b[A", "\n", "x", "y"), True, 0, "Done."),
+        (("n",), False, 5, ""),
+        (("\x04",), False, 5, ""),
+        (("w", "put it in docs\n"), False, 5, "Done."),
     ],
 )
 async def test_a_person_answers_a_request(
-    pegboard: CommandLine, typed: str, written: bool, code: int, answer: str
+    pegboard: CommandLine, typed: tuple[str, ...], written: bool, code: int, answer: str
 ) -> None:
     async with ModelServer(by_step(WRITE, say("Done."))) as server:
         pegboard.use_model(server.url, permission={"edit": "ask"})
         async with pegboard.terminal("run", "hi") as terminal:
             await terminal.see(QUESTION)
-            terminal.type(typed)
+            for each in typed:
+                await asyncio.sleep(0.2)  # so that each is read for itself
+                terminal.type(each)
             ended = await terminal.end()
 
     assert ended == code
     assert (pegboard.project / "new.txt").exists() is written
     assert answer in terminal.shown
-    if "docs" in typed:
+    if "w" in typed:
         assert "put it in docs" in str(server.requests[-1]["messages"])
 
 
@@ -112,13 +115,15 @@ async def test_what_wraps_an_interpreter_has_no_answer_for_good(pegboard: Comman
         pegboard.use_model(server.url, permission={"bash": "ask"})
         async with pegboard.terminal("run", "hi") as terminal:
             await terminal.see(QUESTION)
-            terminal.type("a\ny\n")
+            terminal.type("a")
+            await asyncio.sleep(0.2)
+            terminal.type("y")
             code = await terminal.end()
 
     assert code == 0
     assert "this is asked every time" in terminal.shown
     assert "always in this project" not in terminal.shown
-    assert terminal.shown.count(QUESTION) == 2
+    assert terminal.shown.count(QUESTION) == 1
     left = await pegboard("permission", "list", "--format", "json")
     assert left.out == "[]\n"
 
@@ -129,7 +134,7 @@ async def test_an_approval_can_be_for_the_agent_alone(pegboard: CommandLine) -> 
         async with pegboard.terminal("run", "hi") as terminal:
             await terminal.see(QUESTION)
             assert "the same for the agent build alone" in terminal.shown
-            terminal.type("u@\n")
+            terminal.type("U")
             await terminal.end()
 
     left = await pegboard("permission", "list", "--format", "json")
