@@ -111,19 +111,23 @@ class AttachedBackend(Attachment):
         """The server's, of which no call tells the permissions."""
         return dict.fromkeys(await self._client.tools(), "")
 
-    async def model(self, chosen: str | None, agent: str | None, session: Session | None) -> Model:
-        """The model that answers."""
+    async def models(self) -> Sequence[Model]:
+        """The server's."""
+        listed = (await self._client.providers()).providers
+        return [model for each in listed for model in each.models.values()]
+
+    async def named(self, chosen: str | None, agent: str | None, session: Session | None) -> str:
+        """The name of the model that answers."""
         agents = await self._client.agents()
         named = agent or (session and session.agent) or next((each.name for each in agents), "")
         found = next((each for each in agents if each.name == named), None)
         config = await self._client.config()
-        name = model_name(chosen, found, session, str(config.get("model") or ""))
-        listed = await self._client.providers()
-        models = {
-            f"{each.id}/{model.id}": model
-            for each in listed.providers
-            for model in each.models.values()
-        }
+        return model_name(chosen, found, session, str(config.get("model") or ""))
+
+    async def model(self, chosen: str | None, agent: str | None, session: Session | None) -> Model:
+        """The model that answers."""
+        name = await self.named(chosen, agent, session)
+        models = {f"{each.provider_id}/{each.id}": each for each in await self.models()}
         if name not in models:
             raise ModelNotFoundError(name, suggestions=nearest_names(name, models))
         return models[name]

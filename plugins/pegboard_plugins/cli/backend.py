@@ -82,6 +82,14 @@ class Backend(Protocol):
         """The permission of each tool by its name; empty where it is not known."""
         ...
 
+    async def models(self) -> Sequence[Model]:
+        """The models that can be asked."""
+        ...
+
+    async def named(self, chosen: str | None, agent: str | None, session: Session | None) -> str:
+        """The name of the model that answers, empty where nothing names one."""
+        ...
+
     async def model(self, chosen: str | None, agent: str | None, session: Session | None) -> Model:
         """The model that answers: the chosen one, the agent's, the session's last, the default.
 

@@ -58,13 +58,19 @@ class LocalBackend:
         """Those of the App."""
         return {name: tool.permission for name, tool in self._app.tools.items()}
 
-    async def model(self, chosen: str | None, agent: str | None, session: Session | None) -> Model:
-        """The model that answers."""
+    async def models(self) -> Sequence[Model]:
+        """Those of the App."""
+        return await self._app.models()
+
+    async def named(self, chosen: str | None, agent: str | None, session: Session | None) -> str:
+        """The name of the model that answers."""
         named = agent or (session and session.agent) or self._app.default_agent().name
         found = self._app.agents.get(named)
-        return await self._app.resolve_model(
-            model_name(chosen, found, session, self._app.config.model)
-        )
+        return model_name(chosen, found, session, self._app.config.model)
+
+    async def model(self, chosen: str | None, agent: str | None, session: Session | None) -> Model:
+        """The model that answers."""
+        return await self._app.resolve_model(await self.named(chosen, agent, session))
 
     async def session(self, session_id: str) -> Session:
         """The session."""

@@ -21,19 +21,30 @@ def can_pick() -> bool:
 def pick(what: str, rows: Sequence[tuple[str, str]]) -> str:
     """The value of the chosen row; each is a value and what is said of it. Enter takes the first.
 
-    It blocks, the event loop too: Ctrl-C leaves at once.
+    Letters narrow the choice. It blocks, the event loop too: Ctrl-C leaves at once.
 
     :raises click.Abort: when the person leaves.
     """
-    shown = rows[:SHOWN]
-    for number, (value, text) in enumerate(shown, start=1):
-        click.echo(visible(f"{number:>3}  {value}  {' '.join(text.split())}"), err=True)
-    if len(rows) > len(shown):
-        click.echo(f"     and {len(rows) - len(shown)} more; name one to choose it", err=True)
-    numbers = click.IntRange(1, len(shown))
-    with interruptible():
-        number = click.prompt(f"Which {what}?", type=numbers, default=1, err=True)
-    return shown[number - 1][0]
+    found = tuple(rows)
+    while True:
+        shown = found[:SHOWN]
+        for number, (value, text) in enumerate(shown, start=1):
+            click.echo(visible(f"{number:>3}  {value}  {' '.join(text.split())}"), err=True)
+        more = f"     and {len(found) - len(shown)} more: letters of it narrow the choice"
+        if len(found) > len(shown):
+            click.echo(more, err=True)
+        with interruptible():
+            typed = str(click.prompt(f"Which {what}?", default="1", err=True))
+        if typed.isdecimal():
+            if 0 < int(typed) <= len(shown):
+                return shown[int(typed) - 1][0]
+            click.echo(f"{typed} is not in the range 1<=x<={len(shown)}", err=True)
+            continue
+        words = typed.lower().split()
+        fitting = [row for row in rows if all(word in " ".join(row).lower() for word in words)]
+        if not fitting:
+            click.echo(f"none has {typed} in it", err=True)
+        found = tuple(fitting) or tuple(rows)
 
 
 @contextmanager

@@ -111,11 +111,12 @@ def retry_line(status: Retry, *, now_ms: int) -> Line:
 
 
 def usage_line(cost: float | None, tokens: Tokens, *, steps: int, seconds: float) -> Line:
-    """What a turn cost; cached tokens are counted as read."""
+    """What a turn cost; cached tokens are counted as read, and 0 is what nobody has counted."""
     read = tokens.input + tokens.cache.read + tokens.cache.write
     written = tokens.output + tokens.reasoning
     facts = ["cost unknown"] if cost is None else [f"${cost:.4f}"] if cost else []
-    facts += [f"{read:,} tokens in, {written:,} out", counted(steps, "step"), f"{seconds:.1f} s"]
+    facts += [f"{read:,} tokens in, {written:,} out"] if read or written else []
+    facts += [counted(steps, "step"), f"{seconds:.1f} s"]
     return Line(text=" · ".join(facts), style="dim")
 
 

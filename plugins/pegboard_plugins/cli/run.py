@@ -159,7 +159,12 @@ async def _turn(  # noqa: PLR0913, PLR0917 - what a prompt needs
     for warning in await _warnings(backend, options):
         view.warn(warning)
     prompt = await _prompt(backend, options, parts)
-    session = await _session(backend, options, prompt)
+    found = await _old_session(backend, options)
+    if options.model is None and options.style == "text" and sys.stdin.isatty():
+        from pegboard_plugins.cli.modelchoice import with_model  # only a person chooses one
+
+        prompt = await with_model(backend, prompt, found, view.note)
+    session = await _session(backend, options, prompt, found)
     try:
         return await _answered(backend, options, session, prompt, view, ask, told)
     finally:
@@ -317,9 +322,10 @@ async def _switches(
     return switches(options.tools, await backend.tools())
 
 
-async def _session(backend: Backend, options: Options, prompt: PromptRequest) -> Session:
+async def _session(
+    backend: Backend, options: Options, prompt: PromptRequest, found: Session | None
+) -> Session:
     """The session that goes on, its copy, or a new one; nothing is made of what cannot be."""
-    found = await _old_session(backend, options)
     if options.variant is not None:
         await _check_variant(backend, options.variant, prompt, found)
     if found is None:

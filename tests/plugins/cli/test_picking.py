@@ -1,6 +1,7 @@
 """A choice on a terminal, where an argument was left out."""
 
 import asyncio
+import json
 import os
 import signal
 
@@ -55,6 +56,29 @@ async def test_the_end_of_input_leaves_the_choice(pegboard: CommandLine) -> None
         code = await terminal.end()
 
     assert code == Exit.INTERRUPTED
+
+
+async def test_run_offers_the_models_where_none_is_chosen(pegboard: CommandLine) -> None:
+    async with ModelServer(by_step(say("One."), say("Two."))) as server:
+        pegboard.use_model(server.url)
+        file = pegboard.home / "config" / "opencode.json"
+        settings = json.loads(file.read_text())
+        del settings["model"]
+        pegboard.configure(**settings)
+        headless = await pegboard("run", "hi")
+        async with pegboard.terminal("run", "hi") as terminal:
+            await terminal.see("Which model? [1]:")
+            terminal.type("no such thing\n")
+            await terminal.see("none has no such thing in it")
+            terminal.type("fake\n")
+            await terminal.see("Which model? [1]:")
+            terminal.type("1\n")
+            code = await terminal.end()
+
+    assert (headless.code, "none is chosen" in headless.err) == (4, True)
+    assert code == 0
+    assert "`pegboard config set model fake/model` keeps this choice" in terminal.shown
+    assert "One." in terminal.shown
 
 
 def test_ctrl_c_ends_a_question_at_once() -> None:
