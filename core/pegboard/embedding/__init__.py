@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from pegboard.credentials.keyfile import KeyFile as KeyFile
     from pegboard.credentials.keyfile import kept_names as kept_names
     from pegboard.credentials.keyfile import store_secret as store_secret
+    from pegboard.embedding.insight import plugin_entries as plugin_entries
+    from pegboard.embedding.insight import standing as standing
+    from pegboard.embedding.insight import trace_entries as trace_entries
     from pegboard.engine.asking.explained import Explanation as Explanation
     from pegboard.engine.bus import Bus as Bus
     from pegboard.engine.bus import Subscription as Subscription

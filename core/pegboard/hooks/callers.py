@@ -146,6 +146,10 @@ class Hooks:
         """What each plugin changed, oldest first; empty unless tracing is on."""
         return self._dispatch.steps(session_id)
 
+    def trace(self) -> None:
+        """Keep what plugins change from here on."""
+        self._dispatch.trace()
+
     def set_owners(self, owners: Mapping[str, Plugin]) -> None:
         """Say which plugin each tool is of, by the tool's id."""
         self._owners = owners

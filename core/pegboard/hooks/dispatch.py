@@ -82,6 +82,10 @@ class Dispatch:
         """What each plugin changed in folds; empty unless tracing is on."""
         return self._trace.steps(session_id)
 
+    def trace(self) -> None:
+        """Keep steps from here on."""
+        self._trace.on = True
+
     def quarantined(self, key: str) -> tuple[str, ...]:
         """The plugin's hooks that failed three times in a row and are no longer called."""
         return self.isolation.health.quarantined(key)

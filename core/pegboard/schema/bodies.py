@@ -245,3 +245,20 @@ class Match(Rest, frozen=True):
     line_number: int = msgspec.field(name="line_number")
     absolute_offset: int = msgspec.field(name="absolute_offset")
     submatches: tuple[Submatch, ...] = ()
+
+
+class PluginEntry(Wire, frozen=True):
+    """A plugin, with what is wrong with it, and its tools."""
+
+    name: str
+    origin: str
+    error: str = ""
+    tools: tuple[str, ...] = ()
+
+
+class TraceEntry(Wire, frozen=True):
+    """What a plugin changed in one call of a hook, as a unified diff."""
+
+    hook: str
+    plugin: str
+    diff: str

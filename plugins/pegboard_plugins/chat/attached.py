@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from pegboard import HookCalls, PegboardError
 from pegboard.embedding import Bus, CallBlocks, Subscription
 from pegboard.errors import AbortedError
 from pegboard.kit import Block, default_block, given_block
+from pegboard.schema.bodies import PluginEntry, TraceEntry
 from pegboard.schema.config import Agent, Command
 from pegboard.schema.event import Custom, Event
 from pegboard.schema.message import Turn
@@ -74,6 +75,8 @@ class AttachedFeed(Attachment):
     async def begin(self, events: "AsyncEventStream[Event]") -> None:
         """Hear the server from here on."""
         self._hearing = asyncio.create_task(self._hear(events), name="events")
+        with suppress(ServerError):  # an older one has no trace
+            await self._client.begin_trace()
         agents = await self.agents()
         config = await self._client.config()
         self._facts = replace(
@@ -145,21 +148,17 @@ class AttachedFeed(Attachment):
         found = await self._client.providers()
         return [model for each in found.providers for model in each.models.values()]
 
-    async def tools(self) -> Sequence[tuple[str, str]]:
-        """None: no call of a server tells whose they are."""
-        return ()
+    async def plugins(self) -> Sequence[PluginEntry]:
+        """The server's."""
+        return await self._client.plugins()
 
-    async def plugins(self) -> Sequence[tuple[str, str, str]]:
-        """None: they are the server's."""
-        return ()
+    async def standing(self, session_id: str, agent: str) -> Mapping[str, int]:
+        """What the server's requests carry."""
+        return await self._client.standing(session_id, agent)
 
-    async def standing(self, session_id: str, agent: str) -> Mapping[str, int]:  # noqa: ARG002 - the protocol's
-        """Nothing: no call of a server tells it."""
-        return {}
-
-    async def trace(self, session_id: str) -> Sequence[tuple[str, str, str]]:  # noqa: ARG002 - the protocol's
-        """None: the server keeps it."""
-        return ()
+    async def trace(self, session_id: str) -> Sequence[TraceEntry]:
+        """What the server's plugins changed, since a chat was attached to it."""
+        return await self._client.trace(session_id)
 
     async def sessions(self, *, search: str | None = None) -> Sequence[Session]:
         """The project's sessions."""

@@ -9,6 +9,7 @@ import msgspec
 from pegboard import HookCalls
 from pegboard.embedding import Subscription
 from pegboard.kit import Block
+from pegboard.schema.bodies import PluginEntry, TraceEntry
 from pegboard.schema.config import Agent, Command
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
@@ -96,20 +97,16 @@ class Feed(Protocol):
         """The models that can be asked, with all that is known of them."""
         ...
 
-    async def tools(self) -> Sequence[tuple[str, str]]:
-        """The tools and whose they are."""
-        ...
-
-    async def plugins(self) -> Sequence[tuple[str, str, str]]:
-        """The plugins: name, origin, and what is wrong with them."""
+    async def plugins(self) -> Sequence[PluginEntry]:
+        """The plugins, with what is wrong with them, and their tools."""
         ...
 
     async def standing(self, session_id: str, agent: str) -> Mapping[str, int]:
         """What every request carries beside the conversation, and how many letters each has."""
         ...
 
-    async def trace(self, session_id: str) -> Sequence[tuple[str, str, str]]:
-        """What plugins changed on the way of the last prompts: hook, plugin, difference."""
+    async def trace(self, session_id: str) -> Sequence[TraceEntry]:
+        """What plugins changed on the way of the last prompts."""
         ...
 
     async def sessions(self, *, search: str | None = None) -> Sequence[Session]:

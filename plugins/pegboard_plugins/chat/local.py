@@ -1,8 +1,6 @@
 """The feed that an App in this process is."""
 
-import json
 import os
-from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,8 +9,15 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from pegboard import HookCalls
-from pegboard.embedding import CallBlocks, Subscription
+from pegboard.embedding import (
+    CallBlocks,
+    Subscription,
+    plugin_entries,
+    standing,
+    trace_entries,
+)
 from pegboard.kit import Block, branch
+from pegboard.schema.bodies import PluginEntry, TraceEntry
 from pegboard.schema.config import Agent, Command
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
@@ -38,7 +43,6 @@ if TYPE_CHECKING:
 LISTED = 500
 FACTS_S = 1.0
 """The branch may be another by then."""
-SYSTEM_HOOK = "chat_system_transform"
 
 
 async def open_local(directory: Path, *, trust: bool, level: str | None) -> "LocalFeed":
@@ -130,36 +134,17 @@ class LocalFeed:
         """The models that can be asked."""
         return sorted(await self._app.models(), key=lambda model: (model.provider_id, model.id))
 
-    async def tools(self) -> Sequence[tuple[str, str]]:
-        """The tools, with the plugin that brings each."""
-        owners = {tool: info.name for info in self._app.register.infos for tool in info.tools}
-        return [(name, owners.get(name, "")) for name in sorted(self._app.tools)]
-
-    async def plugins(self) -> Sequence[tuple[str, str, str]]:
+    async def plugins(self) -> Sequence[PluginEntry]:
         """The plugins."""
-        return [(info.name, info.origin, info.error) for info in self._app.register.infos]
+        return plugin_entries(self._app)
 
     async def standing(self, session_id: str, agent: str) -> Mapping[str, int]:
         """The pieces of the system prompt and the tools' descriptions, each with its plugin."""
-        app = self._app
-        found: Counter[str] = Counter()
-        if (known := app.agents.get(agent)) is not None:
-            found[f"system prompt (agent {agent})"] = len(known.prompt or "")
-        steps = app.hooks.steps(session_id)
-        pieces = {step.plugin: step.diff for step in steps if step.hook == SYSTEM_HOOK}
-        for plugin, diff in pieces.items():
-            found[f"system prompt ({plugin})"] += _grown(diff)
-        for name, plugin in await self.tools():
-            tool = app.tools[name]
-            found[f"tools' descriptions ({plugin})"] += len(tool.description) + len(
-                json.dumps(tool.parameters)
-            )
-        return found
+        return standing(self._app, session_id, agent)
 
-    async def trace(self, session_id: str) -> Sequence[tuple[str, str, str]]:
+    async def trace(self, session_id: str) -> Sequence[TraceEntry]:
         """What plugins changed."""
-        steps = self._app.hooks.steps(session_id)
-        return [(step.hook, step.plugin, step.diff) for step in steps if step.diff]
+        return trace_entries(self._app, session_id)
 
     async def sessions(self, *, search: str | None = None) -> Sequence[Session]:
         """The project's sessions."""
@@ -278,10 +263,3 @@ class LocalFeed:
     async def block(self, part: ToolPart, width: int) -> Block:
         """The block of the plugins."""
         return await self._blocks.block(part, width)
-
-
-def _grown(diff: str) -> int:
-    """The letters by which a text has grown, by its unified diff."""
-    lines = [line for line in diff.split("\n") if not line.startswith(("+++", "---"))]
-    more = sum(len(line) for line in lines if line.startswith("+"))
-    return max(0, more - sum(len(line) for line in lines if line.startswith("-")))

@@ -2,7 +2,7 @@
 
 import base64
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pegboard.cli import block_lines, shown_line
@@ -104,7 +104,7 @@ async def show_context(chat: "Chat", _: str) -> None:
 
 async def _said(chat: "Chat") -> Counter[str]:
     """The letters of the conversation, by whose they are, since it was last summarised."""
-    owners = dict(await _talk(chat).feed.tools())
+    owners = await _owners(chat)
     sizes: Counter[str] = Counter()
     for turn in await _turns(chat):
         if isinstance(turn.info, AssistantMessage) and turn.info.summary:
@@ -136,13 +136,20 @@ async def show_todo(chat: "Chat", _: str) -> None:
 
 async def show_tools(chat: "Chat", _: str) -> None:
     """The tools."""
-    _table(chat, "Tools", [("tool", "plugin"), *await _talk(chat).feed.tools()])
+    _table(chat, "Tools", [("tool", "plugin"), *sorted((await _owners(chat)).items())])
+
+
+async def _owners(chat: "Chat") -> Mapping[str, str]:
+    """The plugins by their tools."""
+    found = await _talk(chat).feed.plugins()
+    return {tool: each.name for each in found for tool in each.tools}
 
 
 async def show_plugins(chat: "Chat", _: str) -> None:
     """The plugins."""
     found = await _talk(chat).feed.plugins()
-    _table(chat, "Plugins", [("plugin", "from", "problem"), *found])
+    rows = [(each.name, each.origin, each.error) for each in found]
+    _table(chat, "Plugins", [("plugin", "from", "problem"), *rows])
 
 
 async def show_trace(chat: "Chat", _: str) -> None:
@@ -153,9 +160,9 @@ async def show_trace(chat: "Chat", _: str) -> None:
         _talk(chat).say("no plugin has changed anything on the way yet")
         return
     lines: list[SpanLine] = []
-    for hook, plugin, change in steps:
-        lines.append(shown_line((Span(f"{plugin} · {hook}", "bold"),)))
-        lines += [shown_line(line) for line in lines_of(change, "dim")]
+    for step in steps:
+        lines.append(shown_line((Span(f"{step.plugin} · {step.hook}", "bold"),)))
+        lines += [shown_line(line) for line in lines_of(step.diff, "dim")]
     await chat.show_page(lines)
 
 

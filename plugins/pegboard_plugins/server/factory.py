@@ -13,6 +13,7 @@ from pegboard_plugins.server import (
     configuration,
     files,
     hookspecs,
+    insight,
     messages,
     projects,
     providers,
@@ -39,6 +40,7 @@ _RESOURCES = (
     projects,
     files,
     catalogue,
+    insight,
     pty,
 )
 _log = logging.getLogger("pegboard.server")

@@ -163,10 +163,12 @@ async def test_what_is_copied_is_an_answer_also_after_the_history_was_summarised
     assert [base64.b64decode(each) for each in copied] == [b"The answer itself."]
 
 
-async def test_the_context_names_what_each_request_carries(pegboard: CommandLine) -> None:
+async def test_the_context_names_what_each_request_carries(
+    pegboard: CommandLine, place: Place
+) -> None:
     scripts(pegboard, hello={"text": "Hello."})
 
-    async with chat(pegboard, columns=120, rows=50) as terminal:
+    async with chat(pegboard, *await place.arguments(), columns=120, rows=50) as terminal:
         await terminal.say("hello")
         await terminal.see("Hello.")
         await terminal.say("/context")
@@ -176,3 +178,28 @@ async def test_the_context_names_what_each_request_carries(pegboard: CommandLine
     found = dict(re.findall(r"(system prompt \([^)]+\))\s+([\d,]+)", terminal.above))
     assert len(found) > 1
     assert all(int(size.replace(",", "")) > 0 for size in found.values())
+
+
+async def test_tools_plugins_and_their_changes_are_shown(
+    pegboard: CommandLine, place: Place
+) -> None:
+    scripts(pegboard, hello={"text": "Hello."})
+    folder = pegboard.home / "bin"
+    folder.mkdir()
+    less = folder / "less"
+    less.write_text('#!/bin/sh\nfor last; do :; done\ncat "$last"\nsleep 0.5\n')
+    less.chmod(0o755)
+    pegboard.env["PATH"] = f"{folder}:{pegboard.environment()['PATH']}"
+
+    async with chat(pegboard, *await place.arguments(), columns=120, rows=50) as terminal:
+        await terminal.say("hello")
+        await terminal.see("Hello.")
+        await terminal.say("/tools")
+        await terminal.see("write")
+        await terminal.say("/plugins")
+        await terminal.see("websearch")
+        await terminal.say("/trace")
+        await terminal.until(lambda: b"chat_system_transform" in terminal.raw)
+
+    assert re.search(r"bash\s+bash\n", terminal.above)
+    assert re.search(r"environment\s+built-?in", terminal.above)

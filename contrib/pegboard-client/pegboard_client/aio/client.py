@@ -5,7 +5,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from pegboard.schema.bodies import CommandBody, ConfiguredProviders, Health, PromptBody, ShellBody
+from pegboard.schema.bodies import (
+    CommandBody,
+    ConfiguredProviders,
+    Health,
+    PluginEntry,
+    PromptBody,
+    ShellBody,
+    TraceEntry,
+)
 from pegboard.schema.config import Agent, Command
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
@@ -232,6 +240,24 @@ class AsyncClient:
     async def tools(self) -> tuple[str, ...]:
         """The names of the tools."""
         return await self._link.get(tuple[str, ...], route("experimental", "tool", "ids"))
+
+    async def plugins(self) -> tuple[PluginEntry, ...]:
+        """The server's plugins, with what is wrong with them, and their tools."""
+        return await self._link.get(tuple[PluginEntry, ...], route("pegboard", "plugins"))
+
+    async def standing(self, session_id: str, agent: str) -> dict[str, int]:
+        """What every request carries beside the conversation, by whose it is, in letters."""
+        place = route("pegboard", "standing")
+        return await self._link.get(dict[str, int], place, session=session_id, agent=agent)
+
+    async def trace(self, session_id: str) -> tuple[TraceEntry, ...]:
+        """What plugins changed on the way of the session's prompts since `begin_trace`."""
+        place = route("pegboard", "trace")
+        return await self._link.get(tuple[TraceEntry, ...], place, session=session_id)
+
+    async def begin_trace(self) -> None:
+        """Have the server keep what plugins change from here on."""
+        await self._link.post(bool, route("pegboard", "trace"))
 
     async def providers(self) -> ConfiguredProviders:
         """The providers that can be used, with their models."""

@@ -1,0 +1,38 @@
+"""What the protocol does not know: plugins, what each request carries, what plugins changed."""
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from pegboard.embedding import plugin_entries, standing, trace_entries
+from pegboard.schema.bodies import PluginEntry, TraceEntry
+from pegboard_plugins.server.documents import operation
+from pegboard_plugins.server.keymask import without_keys
+from pegboard_plugins.server.responses import answer
+from pegboard_plugins.server.serverstate import Here
+
+routes = APIRouter()
+
+
+@routes.get("/pegboard/plugins", **operation("pegboard.plugins", gives=tuple[PluginEntry, ...]))
+async def plugins(app: Here) -> Response:
+    """The plugins, with what is wrong with them, and their tools."""
+    return answer(without_keys(app, plugin_entries(app)))
+
+
+@routes.get("/pegboard/standing", **operation("pegboard.standing", gives=dict[str, int]))
+async def standing_parts(app: Here, agent: str = "", session: str = "") -> Response:
+    """What every request carries beside the conversation, by whose it is, in letters."""
+    return answer(dict(standing(app, session, agent)))
+
+
+@routes.get("/pegboard/trace", **operation("pegboard.trace", gives=tuple[TraceEntry, ...]))
+async def trace(app: Here, session: str = "") -> Response:
+    """What plugins changed on the way of the session's prompts, since tracing was begun."""
+    return answer(without_keys(app, trace_entries(app, session)))
+
+
+@routes.post("/pegboard/trace", **operation("pegboard.trace.begin", gives=bool))
+async def begin_trace(app: Here) -> Response:
+    """True: from here on it is kept what plugins change."""
+    app.hooks.trace()
+    return answer(value=True)
