@@ -1,13 +1,17 @@
 """One project of a server, as a front end uses it: sessions, and the answers of a person."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
-from pegboard.errors import NotFoundError, ServerError
+from pegboard.errors import AbortedError, NotFoundError, ServerError
+from pegboard.schema.message import Turn
+from pegboard.schema.model import Model
+from pegboard.schema.part import FileInput, PartInput
 from pegboard.schema.session import Reply, Scope, Session
 from pegboard_client.aio.client import AsyncClient
 
-_NOT_FOUND = "NotFoundError"
+_NOT_FOUND, _ABORTED = "NotFoundError", "MessageAbortedError"
 
 
 class Attachment:
@@ -17,6 +21,47 @@ class Attachment:
     """
 
     _client: AsyncClient
+
+    async def models(self) -> Sequence[Model]:
+        """The models of the server that can be asked."""
+        listed = (await self._client.providers()).providers
+        return [model for each in listed for model in each.models.values()]
+
+    async def _posted(  # noqa: PLR0913 - the protocol's fields, all keyword-only
+        self,
+        session_id: str,
+        parts: Sequence[PartInput],
+        *,
+        command: tuple[str, str, bool] | None = None,
+        mentions: str | None = None,
+        agent: str | None = None,
+        model: str | None = None,
+        variant: str | None = None,
+        tools: Mapping[str, bool] | None = None,
+    ) -> Turn:
+        """The last answer to a prompt, or to a slash command.
+
+        A `command` is its name, its arguments, and whether a person has typed them; `mentions` are
+        a prompt's words that a person has typed.
+
+        :raises AbortedError: when the turn was stopped before there was an answer.
+        """
+        client = self._client
+        chosen: Any = {"agent": agent, "model": model, "variant": variant}
+        try:
+            if command is None:
+                return await client.prompt(
+                    session_id, parts, tools=tools, mentions=mentions or None, **chosen
+                )
+            name, arguments, typed = command
+            files = [part for part in parts if isinstance(part, FileInput)]
+            return await client.command(
+                session_id, name, arguments, typed=typed, files=files, **chosen
+            )
+        except ServerError as error:
+            if error.name == _ABORTED:
+                raise AbortedError(error.message) from error
+            raise
 
     async def session(self, session_id: str) -> Session:
         """The session."""

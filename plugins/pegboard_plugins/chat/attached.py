@@ -12,13 +12,11 @@ from pegboard_client.attachment import Attachment, gone
 
 from pegboard import HookCalls, PegboardError
 from pegboard.embedding import Bus, CallBlocks, Subscription
-from pegboard.errors import AbortedError
 from pegboard.kit import Block, default_block, given_block
 from pegboard.schema.bodies import PluginEntry, TraceEntry
 from pegboard.schema.config import Agent, Command
 from pegboard.schema.event import Custom, Event
 from pegboard.schema.message import Turn
-from pegboard.schema.model import Model
 from pegboard.schema.part import TextInput, ToolPart
 from pegboard.schema.session import (
     Answers,
@@ -41,7 +39,6 @@ if TYPE_CHECKING:
 LISTED = 500
 ABORT_AGAIN_AFTER_S = (0.1, 0.2, 0.5, 1.0)
 """An abort may come before its prompt."""
-_ABORTED = "MessageAbortedError"
 
 
 async def attach(url: str, directory: Path, password: str | None) -> "AttachedFeed":
@@ -143,11 +140,6 @@ class AttachedFeed(Attachment):
         """The server's."""
         return await self._client.agents()
 
-    async def models(self) -> Sequence[Model]:
-        """The server's."""
-        found = await self._client.providers()
-        return [model for each in found.providers for model in each.models.values()]
-
     async def plugins(self) -> Sequence[PluginEntry]:
         """The server's."""
         return await self._client.plugins()
@@ -187,32 +179,20 @@ class AttachedFeed(Attachment):
 
     async def prompt(self, session_id: str, order: Order) -> None:
         """Send it; a connection that breaks off leaves the turn running, and events tell of it."""
-        client = self._client
+        command = (order.command, order.text, True) if order.command else None
+        words = () if command else (TextInput(text=order.text),)
         try:
-            if order.command is not None:
-                await client.command(
-                    session_id,
-                    order.command,
-                    order.text,
-                    agent=order.agent,
-                    model=order.model,
-                    files=order.files,
-                )
-                return
-            await client.prompt(
+            await self._posted(
                 session_id,
-                (TextInput(text=order.text), *order.files),
+                (*words, *order.files),
+                command=command,
+                mentions=order.text,
                 agent=order.agent,
                 model=order.model,
                 variant=order.variant,
-                mentions=order.text,
             )
         except ServerUnreachableError:
-            await client.sessions.get(session_id)  # it is back, or it says that it is not there
-        except ServerError as error:
-            if error.name == _ABORTED:
-                raise AbortedError(error.message) from error
-            raise
+            await self._client.sessions.get(session_id)  # it is back, or it says that it is not
 
     async def withdraw(self, session_id: str, message_id: str) -> bool:
         """Take it back."""

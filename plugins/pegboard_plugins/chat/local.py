@@ -187,6 +187,7 @@ class LocalFeed:
                 typed=True,
                 agent=order.agent,
                 model=order.model,
+                variant=order.variant,
                 files=order.files,
             )
             await app.command(session_id, said)

@@ -10,7 +10,7 @@ from pegboard_client import AsyncClient, Resync, ServerError, ServerUnreachableE
 from pegboard_client.attachment import Attachment
 
 from pegboard.embedding import Bus, Subscription
-from pegboard.errors import AbortedError, ModelNotFoundError, NotFoundError, TimeLimitError
+from pegboard.errors import ModelNotFoundError, NotFoundError, TimeLimitError
 from pegboard.kit import Block, default_block, given_block, nearest_names
 from pegboard.schema.config import Command
 from pegboard.schema.event import (
@@ -25,7 +25,7 @@ from pegboard.schema.event import (
 )
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.model import Model
-from pegboard.schema.part import FileInput, Part, Pending, ToolPart
+from pegboard.schema.part import Part, Pending, ToolPart
 from pegboard.schema.session import Session
 from pegboard_plugins.cli.backend import QUEUED_EVENTS, PromptRequest, model_name
 
@@ -39,7 +39,6 @@ READ_AGAIN = 20
 ABORT_AGAIN_AFTER_S = (0.2, 0.5, 1.0, 2.0, 4.0)
 """An abort may come before its prompt."""
 _SEARCHED = 500
-_ABORTED = "MessageAbortedError"
 
 
 @asynccontextmanager
@@ -110,11 +109,6 @@ class AttachedBackend(Attachment):
     async def tools(self) -> Mapping[str, str]:
         """The server's, of which no call tells the permissions."""
         return dict.fromkeys(await self._client.tools(), "")
-
-    async def models(self) -> Sequence[Model]:
-        """The server's."""
-        listed = (await self._client.providers()).providers
-        return [model for each in listed for model in each.models.values()]
 
     async def named(self, chosen: str | None, agent: str | None, session: Session | None) -> str:
         """The name of the model that answers."""
@@ -266,37 +260,21 @@ class AttachedBackend(Attachment):
                 self._tell(Event(properties=told))
 
     async def _answered(self, session_id: str, prompt: PromptRequest) -> Turn:
+        said = prompt.command
+        command = (said.name, said.arguments, said.is_typed) if said else None
         try:
-            return await self._posted(session_id, prompt)
-        except ServerUnreachableError as error:
-            return await self._found_again(session_id, error)
-        except ServerError as error:
-            if error.name == _ABORTED:
-                raise AbortedError(error.message) from error
-            raise
-
-    async def _posted(self, session_id: str, prompt: PromptRequest) -> Turn:
-        agent, model, command = prompt.agent, prompt.model, prompt.command
-        if command is None:
-            return await self._client.prompt(
+            return await self._posted(
                 session_id,
                 prompt.parts,
-                agent=agent,
-                model=model,
+                command=command,
+                mentions=prompt.typed,
+                agent=prompt.agent,
+                model=prompt.model,
                 variant=prompt.variant,
                 tools=prompt.tools,
-                mentions=prompt.typed or None,
             )
-        return await self._client.command(
-            session_id,
-            command.name,
-            command.arguments,
-            typed=command.is_typed,
-            agent=agent,
-            model=model,
-            variant=prompt.variant,
-            files=[part for part in prompt.parts if isinstance(part, FileInput)],
-        )
+        except ServerUnreachableError as error:
+            return await self._found_again(session_id, error)
 
     async def _found_again(self, session_id: str, lost: ServerUnreachableError) -> Turn:
         """The answer to a prompt whose connection broke off, once the session rests.
