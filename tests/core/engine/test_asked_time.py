@@ -6,6 +6,8 @@ from contextlib import AbstractAsyncContextManager
 from contextvars import Context
 from pathlib import Path
 
+import pytest
+
 from asked import asked, outcomes
 from pegboard import App, PendingCall, ToolContext, ToolResult, hookimpl, tool
 from pegboard.contract.providers import ModelRequest, StreamEvent
@@ -211,15 +213,25 @@ async def test_no_hook_runs_out_of_time_while_a_person_is_asked(tmp_path: Path) 
     assert came == ["said, and agreed to"]
 
 
-async def test_an_abort_ends_the_wait_for_a_person(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["abort", "delete", "close"])
+async def test_each_end_of_a_session_ends_the_wait_for_a_person(tmp_path: Path, way: str) -> None:
     async with interactive(tmp_path, Played(by_agent)) as app:
         session = await app.create_session()
         turn = asyncio.create_task(app.prompt(session.id, HI))
         await asked(app)
 
-        await app.abort(session.id)
-        await turn
-        [part] = tools_of(await app.turns(session.id))
+        async with asyncio.timeout(5):
+            match way:
+                case "abort":
+                    await app.abort(session.id)
+                case "delete":
+                    await app.delete_session(session.id)
+                case _:
+                    await app.aclose()
+            [ended] = await asyncio.gather(turn, return_exceptions=True)
 
         assert app.permissions.pending() == ()
-        assert isinstance(part.state, Failed)
+        assert not isinstance(ended, asyncio.CancelledError)
+        if way == "abort":
+            [part] = tools_of(await app.turns(session.id))
+            assert isinstance(part.state, Failed)

@@ -235,4 +235,7 @@ def test_the_last_line_counts_money_tokens_steps_and_seconds() -> None:
 
     line = usage_line(0.0123, tokens, steps=3, seconds=4.25)
 
+    uncounted = usage_line(None, Tokens(), steps=1, seconds=4.25)
+
     assert line.text == "$0.0123 · 1,234 tokens in, 42 out · 3 steps · 4.2 s"
+    assert uncounted.text == "cost unknown · 1 step · 4.2 s"
