@@ -202,7 +202,8 @@ def _vital(target: str, session: SessionView) -> str:
 
 def _written_over(target: str, session: SessionView) -> str:
     """What the folder is if it is a root or a home, which nothing is written over as a whole."""
-    path = Path(resolved_path(target))
+    folder, _, name = target.rstrip("/").rpartition("/")
+    path = Path(resolved_path(folder or "/" if name in _EVERYTHING else target))
     if path == session.directory:
         return ""
     if path == Path("/"):

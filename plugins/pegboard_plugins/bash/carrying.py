@@ -27,8 +27,6 @@ from pegboard_plugins.bash.values import ANYTHING, ARGUMENTS, told
 _ASSIGNS = re.compile(r"([A-Za-z_]\w*)=")
 _SHELL_LETTERS = re.compile(r"-[celuxvnf]*o?[celuxvnf]*|--(norc|noprofile|login|version|help)")
 _SHELL_NAMES = words("shell", "words", "named")
-_LIKE_SH = frozenset({"sh", "dash", "ash", "ksh"})
-BASH_ONLY, _PLAIN_CODE = pattern("shell", "bash-only"), pattern("shell", "plain-code")
 _TAKES_OPERANDS = re.compile(r"\$[@*0-9]|\$\{[@*0-9]")
 _SET_UP = pattern("shell", "sets-up")
 """Tools whose output is meant for `eval`."""
@@ -138,16 +136,7 @@ def _coded(call: Call, rest: Sequence[Word]) -> None:
     dynamic = any(word.literal is None for word in rest[1:]) and "$" in code
     if is_filled or dynamic or (rest[1:] and _TAKES_OPERANDS.search(code)):
         raise call.no("dynamic-code", rest[0])
-    _refuse_dialect(call, code, rest[0])
     call.run(code, rest[0])
-
-
-def _refuse_dialect(call: Call, code: str, word: Word) -> None:
-    """No code that another shell than bash reads otherwise."""
-    if call.program == "bash":
-        return
-    if BASH_ONLY.search(code) if call.program in _LIKE_SH else not _PLAIN_CODE.fullmatch(code):
-        raise call.no("dialect", word)
 
 
 def _fed(call: Call) -> None:
@@ -158,7 +147,6 @@ def _fed(call: Call) -> None:
     if word is not None:
         if word.literal is None:
             raise call.no("code-on-stdin")
-        _refuse_dialect(call, word.literal, word)
         call.run(word.literal, word)
 
 

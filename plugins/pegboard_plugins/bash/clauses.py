@@ -146,7 +146,7 @@ def read_test(source: Source) -> Simple:
             last = ""
         elif source.letter in "()<>" and last != "=~":
             level += {"(": 1, ")": -1}.get(source.letter, 0)
-            if source.letter in "<>" and source.text[source.at + 1] not in " \t":
+            if source.letter in "<>" and source.text[source.at + 1 : source.at + 2] not in " \t":
                 source.no("syntax")
             source.at += 1
         elif last == "=~" and source.letter not in "'\"$":

@@ -1,13 +1,13 @@
 """What a command destroys: what would be gone with all that is in it, or written over."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import dropwhile, pairwise, takewhile
 
 from pegboard_plugins.bash.findings import Findings
-from pegboard_plugins.bash.programs import git_words, kinds
+from pegboard_plugins.bash.programs import destroys, git_words, kinds
 from pegboard_plugins.bash.syntax import Operand
-from pegboard_plugins.bash.tables import patterns
+from pegboard_plugins.bash.tables import rows
 
 _DELETING = re.compile(r"(?:^|[\s;&|(/])(?:rm|shred|srm|unlink|wipe)\s")
 _EXPANSION = re.compile(r"\$\(.*\)|`.*`|\$\{.*\}|\$(?:\w+|[-$@*#?!])", re.DOTALL)
@@ -17,9 +17,10 @@ _FIND_OPTION = re.compile(r"-[DHLP]|-O\d*|--")
 _FIND_FILTER = re.compile(
     r"-(i?(l|whole)?name|i?path|i?regex|[acm]time|[acm]min|newer.*|size|empty|inum|samefile)"
 )
+_BY_KIND = frozenset({"deletes", "deletes-all", "empties"})
 _FITS_ALL = re.compile(r"[*?./^$+]+|[+-]?0\w?")
-_GONE, _OVERLAID = patterns("programs", "gone"), patterns("programs", "overlaid")
-_LOCKS = re.compile(_GONE["chmod"].split()[1])
+_GONE, _OVERLAID = rows("programs", "gone"), rows("programs", "overlaid")
+_LOCKS = re.compile(_GONE["chmod"][0].split()[1])
 
 Words = Sequence[Operand]
 Selection = Callable[[Sequence[str], Words], Words]
@@ -28,16 +29,12 @@ Selection = Callable[[Sequence[str], Words], Words]
 
 def destroy(base: str, words: Words, operands: Words, findings: Findings) -> None:
     """Note what the command destroys; the `operands` have the values of variables."""
-    does, name = kinds(base), "mkfs" if base.startswith("mkfs") else base
-    deletes = "deletes-all" if "deletes-all" in does else "deletes"
-    gone = _GONE.get(name) or (_GONE[deletes] if deletes in does else None)
-    overlaid = _OVERLAID.get(name)
-    if gone is None and overlaid is None:
-        return
+    name = "mkfs" if base.startswith("mkfs") else base
+    names = [name, *_BY_KIND.intersection(kinds(base))]
     texts = [word.text for word in words]
-    for word in _selected(overlaid, texts, operands):
+    for word in _selected(_OVERLAID, names, texts, operands):
         findings.overlays |= dict.fromkeys(findings.places(word))
-    for word in _selected(gone, texts, operands):
+    for word in _selected(_GONE, names, texts, operands):
         emptied = _emptied(word, findings)
         if not emptied.text or word.open:
             findings.destroys[""] = None
@@ -46,11 +43,20 @@ def destroy(base: str, words: Words, operands: Words, findings: Findings) -> Non
             findings.destroy(word if base == "mv" else emptied)  # nothing moves the folder it is in
 
 
-def _selected(rule: str | None, texts: Sequence[str], operands: Words) -> Words:
-    """The operands that a rule of the table selects, where the words fit what it asks for."""
-    which, *needed = (rule or "none").split()
-    fits = all(any(re.fullmatch(each, text) for text in texts) for each in needed)
-    return _SELECTIONS[which](texts, operands) if fits else ()
+def _selected(
+    table: Mapping[str, Sequence[str]], names: Sequence[str], texts: Sequence[str], operands: Words
+) -> Iterator[Operand]:
+    """The operands that rules of a table select, each where the words fit what it asks for."""
+    for rule in (rule for name in names for rule in table.get(name, ())):
+        which, *needed = rule.split()
+        if all(_is_met(each, texts) for each in needed):
+            yield from _SELECTIONS[which](texts, operands)
+
+
+def _is_met(needed: str, texts: Sequence[str]) -> bool:
+    """Whether one of the words fits, or behind a `!` none does."""
+    fits = any(re.fullmatch(needed.removeprefix("!"), text) for text in texts)
+    return fits != needed.startswith("!")
 
 
 def _emptied(word: Operand, findings: Findings) -> Operand:
@@ -63,6 +69,10 @@ def _emptied(word: Operand, findings: Findings) -> Operand:
 
 def _all(_texts: Sequence[str], operands: Words) -> Words:
     return [word for word in operands if not word.text.startswith("-")]
+
+
+def _is_wild(word: Operand) -> bool:
+    return not word.dynamic and any(sign in word.text for sign in "*?[")
 
 
 def _moved(texts: Sequence[str], operands: Words) -> Words:
@@ -110,9 +120,7 @@ def _found(texts: Sequence[str], operands: Words) -> Words:
 def _is_deleter(text: str) -> bool:
     """Whether a word is a program that deletes, or code that calls one."""
     name = text.rpartition("/")[2]
-    return (
-        "deletes" in kinds(name) or name in ("mv", "truncate") or _DELETING.search(text) is not None
-    )
+    return destroys(name) or _DELETING.search(text) is not None
 
 
 def _is_narrow(texts: Sequence[str]) -> bool:
@@ -154,8 +162,8 @@ def _in_folders(_texts: Sequence[str], operands: Words) -> Words:
 
 
 _SELECTIONS: Mapping[str, Selection] = {
-    "none": lambda _texts, _operands: (),
     "all": _all,
+    "wild": lambda texts, operands: [w for w in _all(texts, operands) if _is_wild(w)],
     "last": lambda texts, operands: _all(texts, operands)[-1:],
     "behind-first": lambda texts, operands: _all(texts, operands)[1:],
     "behind-mode": lambda texts, operands: _all(texts, operands)[1:] or _all(texts, operands),

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from pegboard_plugins.bash.findings import Findings
 from pegboard_plugins.bash.listings import finds
-from pegboard_plugins.bash.programs import git_words, kinds
+from pegboard_plugins.bash.programs import destroys, git_words, kinds
 from pegboard_plugins.bash.syntax import Block, Feed, Operand, Statement
 from pegboard_plugins.bash.tables import words
 from pegboard_plugins.bash.values import Value
@@ -32,9 +32,8 @@ _OWN_LINE = "python3 -m pegboard run"
 _LONGEST_SOURCE = 2000
 _DEEPEST = 4
 _ENDS = "it would end Pegboard, or more than was started here"
-_LISTS_ALL = re.compile(r"(git ls-files|find( \.)?( -type f)?( -print0?)?)( -\w+)*")
+_LISTS_ALL = re.compile(r"(git ls-files|find( (\.|~|/|\$HOME)/?)?( -type f)?( -print0?)?)( -\w+)*")
 _OF_GIT = re.compile(r"(?<!! )(?<!-not )-(path|wholename) (\S*/)?\.git(/\*)?( |$)")
-_DESTROYERS = frozenset({"rm", "truncate", "shred", "unlink", "mv"})
 _MACHINE_ACTS = words("programs", "machine", "acts")
 
 
@@ -89,15 +88,15 @@ def _finding(words: Sequence[Operand], _findings: Findings) -> str:
     """Why a `find` is one: it deletes what git keeps."""
     text = " ".join(_texts(words))
     is_of_git = _OF_GIT.search(text) is not None and "-prune" not in text
-    deletes = any(word.text == "-delete" or word.text in _DESTROYERS for word in words)
+    deletes = any(word.text == "-delete" or destroys(word.text) for word in words)
     return "it would delete the history of the project" if is_of_git and deletes else ""
 
 
 def _feeding(words: Sequence[Operand], findings: Findings) -> str:
     """Why an `xargs` is one: it gives all files of a folder to a command that destroys them."""
     is_all = _LISTS_ALL.fullmatch(_text_of(findings.fed)) is not None
-    destroys = any(text.rpartition("/")[2] in _DESTROYERS for text in _texts(words))
-    return "it would destroy all files that are listed" if is_all and destroys else ""
+    is_destroyed = any(destroys(text.rpartition("/")[2]) for text in _texts(words))
+    return "it would destroy all files that are listed" if is_all and is_destroyed else ""
 
 
 def names_parent(text: str, findings: Findings, depth: int = 0) -> bool:

@@ -32,6 +32,9 @@ _CODE = re.compile(r"[\s;|&<>(){}$`'\"\\]")
 """Not in a name that another program is told: it may give that to a shell."""
 _NETWORK = ("/dev/tcp/", "/dev/udp/")
 _NO_PROGRAMS = RESERVED - {"time"}
+_OF_BASH = frozenset({"bash", "eval", "trap"})
+_UNLIKE_SH = frozenset({"zsh", "fish", "rbash", "mksh"})
+BASH_ONLY, _PLAIN_CODE = pattern("shell", "bash-only"), pattern("shell", "plain-code")
 _HIJACKS = pattern("variables", "hijacks")
 _TAME = tuple(
     (re.compile(names), re.compile(values))
@@ -80,7 +83,16 @@ class Call:
         return command
 
     def run(self, text: str, word: Word) -> None:
-        """Judge code that the command gives to a shell; the word is where it stands."""
+        """Judge code that the command gives to a shell; the word is where it stands.
+
+        None that the shell reads otherwise than bash: that of most programs is `sh`.
+        """
+        if self.program in _UNLIKE_SH:
+            is_read = _PLAIN_CODE.fullmatch(text) is not None
+        else:
+            is_read = self.program in _OF_BASH or BASH_ONLY.search(text) is None
+        if not is_read:
+            raise self.no("dialect", word)
         with placed(word.at, word.end):
             self.command.code.append(self.line.read(text, self.code_level + 1, self))
 

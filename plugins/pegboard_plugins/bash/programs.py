@@ -34,6 +34,11 @@ def runs_code(base: str) -> bool:
     return not kinds(base).isdisjoint(("shell", "awk", "coder"))
 
 
+def destroys(name: str) -> bool:
+    """Whether the program deletes what it is given, or puts something else in its place."""
+    return name == "mv" or not kinds(name).isdisjoint(("deletes", "deletes-all", "empties"))
+
+
 class Grammar(NamedTuple):
     """The options of a program: letters, with a colon where they take a value; long names with `=`.
 

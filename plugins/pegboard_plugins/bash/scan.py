@@ -10,18 +10,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pegboard.kit import resolved_path
-from pegboard_plugins.bash.carrying import BASH_ONLY
 from pegboard_plugins.bash.findings import PROCESS, Findings
 from pegboard_plugins.bash.judging import judge_line
-from pegboard_plugins.bash.line import Line
+from pegboard_plugins.bash.line import BASH_ONLY, Line
 from pegboard_plugins.bash.source import LONGEST
 from pegboard_plugins.bash.syntax import Block, Unclear
-from pegboard_plugins.bash.unread import destruction, tells_of_process
+from pegboard_plugins.bash.unread import code_destruction, destruction, tells_of_process
 from pegboard_plugins.bash.values import Values
 from pegboard_plugins.bash.walking import walk
 
 _RUNNING = frozenset({".git", ".pegboard", ".opencode"})
 _ENDLESS = "what would be destroyed is not known"
+_IN_CODE = "in the code of an interpreter it would destroy what is vital"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,8 @@ def scan(command: str, place: Place) -> Scan:
         line, body = judge_line(command, findings.values)
         if any(map(tells_of_process, line.told)):
             findings.tell_of_process()
+        for destroyed in filter(None, (code_destruction(code, home) for code in line.told)):
+            findings.hazards[destroyed] = _IN_CODE
         found = _walked(line, body, findings, place.worktree)
     except Unclear as error:
         destroyed = destruction(command[:LONGEST], home)

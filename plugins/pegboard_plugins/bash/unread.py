@@ -17,6 +17,7 @@ _FORCES = re.compile(r"-\w*(r\w*f|f\w*r)\w*", re.IGNORECASE)
 _SHOWN = 8
 _NEEDS = patterns("programs", "needs")
 _VITAL = pattern("programs", "vital")
+_CODE_DESTROYS = pattern("programs", "code-destroys")
 _ENVIRON = re.compile(r"(?<![\w.])/+proc\b.*(?<![.\w])environ\b", re.DOTALL)
 _IN_PROC = re.compile(r"(?<![\w.])/+proc/\S*/([^\s/;|&()<>`]+)")
 _ALL = re.compile(r"\[.*\]\*|\?\*|\*[?/]")
@@ -39,6 +40,15 @@ def destruction(text: str, home: str) -> str:
             if (is_vital or not targets) and _destroys(words[at], behind):
                 return " ".join(words[at : at + _SHOWN])
     return ""
+
+
+def code_destruction(code: str, home: str) -> str:
+    """What in the code of an interpreter would destroy what is vital; empty where none is seen."""
+    found = _CODE_DESTROYS.search(code)
+    if found is not None:
+        return found[0]
+    destroyed = destruction(code, home)  # a line of a shell that the code runs
+    return destroyed if " " in destroyed else ""
 
 
 def tells_of_process(text: str) -> bool:

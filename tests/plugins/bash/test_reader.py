@@ -143,6 +143,7 @@ def test_a_tilde_counts_at_the_start_and_behind_what_assigns():
         *(("a ${x@P}", "expansion"), ("select x in a; do b; done", "reserved-word")),
         *(("coproc a", "reserved-word"), ("for x; do a; done", "for-without-in")),
         *(("a x<(b)", "process-substitution"), ("if then", "syntax"), ("a 'b", "unfinished")),
+        *(("[[ -f >", "unfinished"), ("[[ -f <", "unfinished")),
         *(
             ("a | | b", "syntax"),
             ("a )", "syntax"),

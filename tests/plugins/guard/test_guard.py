@@ -1,3 +1,5 @@
+import shlex
+
 import pytest
 
 from guarding import all_of_command, of_command, said
@@ -134,6 +136,72 @@ async def test_other_lines_that_are_not_known_are_not_its_business(project, comm
 )
 async def test_other_deletions_are_not_its_business(project, command):
     assert await of_command(project, command) is None
+
+
+IN_PLACE = (
+    *(
+        "rm -f ~/*",
+        "gzip -r ~",
+        "gzip ~/*",
+        "bzip2 ~/*",
+        "xz -z ~/*",
+        "zstd --rm ~/*",
+        "gunzip -r ~",
+    ),
+    *(
+        "tee ~/* < x",
+        "shred ~/*",
+        "truncate -s 0 ~/*",
+        "mv ~/* /dev/null",
+        "find ~ -type f -exec xz {} +",
+    ),
+    *(
+        "sed -i s/a/b/ ~/*",
+        "perl -i -pe s/a/b/ ~/*",
+        "chmod -R 700 ~/*",
+        "chown -R a ~/*",
+        "chattr -R +i ~",
+    ),
+    *("gzip -r .", "rm -f ../../*", 'for f in ~/*; do rm "$f"; done', "rsync -a --delete x/ ~"),
+)
+NOT_IN_PLACE = (
+    *("gzip -c ~/*", "gzip -rk ~", "gzip build/*", "rm -f *.o", "sed -i s/a/b/ *", "gzip -r build"),
+    *("zstd ~/*", "find . -name '*.log' -exec gzip {} +", "chmod -R 700 build/*", "tee a b < x"),
+)
+
+
+async def test_a_home_is_not_changed_file_by_file_either(home, project):
+    for number in range(4):
+        (home / f"file {number}").touch()
+
+    said = {line: await of_command(project, line) for line in (*IN_PLACE, *NOT_IN_PLACE)}
+
+    assert [line for line in IN_PLACE if not said[line] or said[line].action != "deny"] == []
+    assert [line for line in NOT_IN_PLACE if said[line]] == []
+
+
+CODE = (
+    *("shutil.rmtree('.git')", 'shutil.rmtree(os.path.expanduser("~"))', "rmtree(Path.home())"),
+    *("os.system('rm -rf ~')", "os.rename('.git', 'x')", "fs.rmSync('/', {recursive: true})"),
+    *('FileUtils.rm_rf(".git/hooks")', "shutil.move('.', '/tmp/x')"),
+)
+HARMLESS_CODE = (
+    *("shutil.rmtree('build')", "os.remove('x')", "shutil.move('a', 'b')", "print('rm')"),
+    *("os.rename(a, b)", "shutil.rmtree(path)", "open('.git/HEAD').read()"),
+)
+
+
+@pytest.mark.parametrize("around", ["python3 -c {}", "node -e {}", "python3 - <<'E'\n{}\nE"])
+async def test_code_that_names_what_is_vital_where_it_deletes_is_asked_for(project, around):
+    lines = {code: around.format(code if "<<" in around else shlex.quote(code)) for code in CODE}
+    others = [
+        around.format(code if "<<" in around else shlex.quote(code)) for code in HARMLESS_CODE
+    ]
+
+    said = {code: await of_command(project, line) for code, line in lines.items()}
+
+    assert [code for code, verdict in said.items() if not verdict or not verdict.firm] == []
+    assert [line for line in others if await of_command(project, line)] == []
 
 
 async def test_a_rule_of_the_users_own_allows_just_that(project):
