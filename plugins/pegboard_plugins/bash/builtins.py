@@ -165,10 +165,6 @@ def getopts(call: Call) -> None:
     call.line.values.add("OPTARG", None)
 
 
-def umask(call: Call) -> None:
-    """A builtin of which no word runs anything."""
-
-
 RULES: Mapping[str, Rule] = {
     **dict.fromkeys(("read", "mapfile", "readarray"), read),
     "printf": printf,
@@ -181,5 +177,4 @@ RULES: Mapping[str, Rule] = {
     "wait": wait,
     "jobs": jobs,
     "getopts": getopts,
-    **dict.fromkeys(("cd", "pushd", "popd", "echo", "exit", "umask", "return", "shift"), umask),
 }

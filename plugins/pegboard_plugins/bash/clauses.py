@@ -63,7 +63,7 @@ def _target(source: Source, one: Simple, sign: str, number: str) -> None:
     words = unbraced(source, read_word(source))
     if len(words) != 1:
         source.no("redirection", start)
-    one.redirections.append(Redirection(sign, number, words[0]))
+    one.redirections += (Redirection(sign, number, words[0]),)
     if sign == "<<<" and number in ("", "0"):
         one.fed = Feed("text", words[0])
     elif sign == "<" and number in ("", "0"):
@@ -87,7 +87,7 @@ def _note_document(source: Source, one: Simple, *, strips: bool) -> None:
             source.no("here-document", start)
         with placed(start, end):
             word = _expanded(source, one, body, start) if is_plain else _plain(body, start)
-        one.redirections.append(Redirection("<<", "", word))
+        one.redirections += (Redirection("<<", "", word),)
         one.fed = Feed("text", word)
 
     source.pending.append(read_body)

@@ -29,8 +29,11 @@ Selection = Callable[[Sequence[str], Words], Words]
 
 def destroy(base: str, words: Words, operands: Words, findings: Findings) -> None:
     """Note what the command destroys; the `operands` have the values of variables."""
-    name = "mkfs" if base.startswith("mkfs") else base
-    names = [name, *_BY_KIND.intersection(kinds(base))]
+    names = ["mkfs" if base.startswith("mkfs") else base]
+    if not _BY_KIND.isdisjoint(kinds(base)):
+        names += sorted(_BY_KIND & kinds(base))
+    elif names[0] not in _GONE and names[0] not in _OVERLAID:
+        return
     texts = [word.text for word in words]
     for word in _selected(_OVERLAID, names, texts, operands):
         findings.overlays |= dict.fromkeys(findings.places(word))

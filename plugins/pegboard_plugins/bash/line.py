@@ -79,7 +79,7 @@ class Call:
             is_fed=is_fed or self.command.is_fed,
         )
         self.line.judge(Call(self.line, command, self.one, self.level + 1, self.code_level))
-        self.command.inner.append(command)
+        self.command.inner += (command,)
         return command
 
     def run(self, text: str, word: Word) -> None:
@@ -94,7 +94,7 @@ class Call:
         if not is_read:
             raise self.no("dialect", word)
         with placed(word.at, word.end):
-            self.command.code.append(self.line.read(text, self.code_level + 1, self))
+            self.command.code += (self.line.read(text, self.code_level + 1, self),)
 
 
 Rule = Callable[[Call], None]

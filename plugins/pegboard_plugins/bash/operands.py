@@ -7,12 +7,12 @@ from itertools import pairwise
 
 from pegboard_plugins.bash.destroying import destroy
 from pegboard_plugins.bash.findings import Findings, within
+from pegboard_plugins.bash.hazards import tells_of_process
 from pegboard_plugins.bash.languages import git_config
 from pegboard_plugins.bash.listings import names_secret
 from pegboard_plugins.bash.programs import git_words, kinds
 from pegboard_plugins.bash.syntax import Operand
 from pegboard_plugins.bash.tables import patterns, rows, words
-from pegboard_plugins.bash.unread import tells_of_process
 from pegboard_plugins.bash.values import ANYTHING
 
 _GIVEN, _WRITES, _SECOND = (
@@ -54,7 +54,8 @@ def apply(base: str, words: Sequence[Operand], findings: Findings) -> None:
         findings.tell_of_process()
     if "no-files" in does:
         return
-    if any(word.dynamic for word in words):
+    dynamic = any(word.dynamic for word in words)
+    if dynamic:
         nothing = (Operand("."),) if base == "find" else ()  # where it starts then
         unset = not does.isdisjoint(("removes", "deletes"))
         words = _known(words, findings, nothing, unset=unset)
@@ -63,7 +64,8 @@ def apply(base: str, words: Sequence[Operand], findings: Findings) -> None:
         return
     writes = "writes" in does or (base == "sed" and any(_EDITS.match(w.text) for w in operands))
     _note_process(operands, findings, writes=writes)
-    _doubt(base, words, operands, findings)
+    if dynamic:
+        _doubt(base, words, operands, findings)
     for word in operands:
         _touch(word, findings, write=writes)
         if "moves" in does and "://" in word.text and base not in _SENDS:
@@ -101,6 +103,8 @@ def _shows_variables(texts: Sequence[str]) -> bool:
 
 def _note_process(operands: Sequence[Operand], findings: Findings, *, writes: bool) -> None:
     """What a process was given is read where the words name it, taken together."""
+    if not any(word.dynamic or "proc" in word.text for word in operands):
+        return
     texts: list[str] = []
     for word in operands:
         texts += findings.values.words([word.word]) if word.word and word.dynamic else [word.text]

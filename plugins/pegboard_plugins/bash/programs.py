@@ -1,17 +1,28 @@
 """Programs by what they do with other commands, and their options, gone through by a grammar."""
 
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import NamedTuple
 
 from pegboard_plugins.bash.syntax import Unclear, Word
 from pegboard_plugins.bash.tables import patterns, rows
 
-KINDS: Mapping[str, frozenset[str]] = {
-    name: frozenset(" ".join(values).split()) for name, values in rows("programs", "kinds").items()
-}
-"""What each program is; the table says what the kinds mean."""
+
+class _Kinds(dict[str, frozenset[str]]):
+    """What each program is: nothing, for one that is not in the table."""
+
+    def __missing__(self, _name: str) -> frozenset[str]:
+        return _NO_KIND
+
+
 _NO_KIND = frozenset[str]()
+KINDS = _Kinds(
+    (name, frozenset(" ".join(values).split()))
+    for name, values in rows("programs", "kinds").items()
+)
+"""What each program is; the table says what the kinds mean."""
+kinds = KINDS.__getitem__
+"""What the program of this name is."""
 CARRIER_NAMES = re.compile(r"ld-linux.*|ld-musl.*|ld\.so.*|linux(32|64)|u?i[3-6]86")
 HARMLESS_CARRIERS = patterns("programs", "harmless")
 RUNNERS = {name: values[0] for name, values in rows("programs", "runners").items()}
@@ -22,11 +33,6 @@ CODE_ON_STDIN = re.compile(
 )
 _LETTERS = re.compile(r"(?!--?$)[-+]")
 _WITH_VALUE = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env"})
-
-
-def kinds(base: str) -> frozenset[str]:
-    """What the program of this name is."""
-    return KINDS.get(base, _NO_KIND)
 
 
 def runs_code(base: str) -> bool:

@@ -246,7 +246,7 @@ def _loop_variable(source: Source, one: Simple) -> None:
     while source.letter not in ("", ";", "\n"):
         words += unbraced(source, read_word(source))
         source.skip()
-    one.assignments = [Assignment(name[0], "for", word) for word in words or [Word([])]]
+    one.assignments = tuple(Assignment(name[0], "for", word) for word in words or [Word([])])
 
 
 def _case(source: Source) -> Block:
@@ -303,9 +303,11 @@ def _sum_command(source: Source) -> Simple:
 
 def _simple(source: Source) -> Simple:
     """Assignments and redirections, then words and redirections."""
-    one = Simple(source.at)
+    one, text = Simple(source.at), source.text
     declares = False
-    while (letter := source.letter) not in _ENDS_SIMPLE and (letter != "&" or source.sees("&>")):
+    while (letter := text[source.at : source.at + 1]) not in _ENDS_SIMPLE and (
+        letter != "&" or source.sees("&>")
+    ):
         if letter in REDIRECTS and read_redirection(source, one):
             pass
         elif not one.words and (found := source.take(_ASSIGNS)):
@@ -334,13 +336,14 @@ def _assignment(source: Source, one: Simple, found: re.Match[str]) -> None:
         words = _elements(source)
         if source.letter and source.letter not in " \t\n;&|)":
             source.no("array")  # it is glued to the assignment, whatever it is
-        one.assignments += [Assignment(name, "array", word) for word in words or [Word([])]]
+        given = words or [Word([])]
+        one.assignments += tuple(Assignment(name, "array", word) for word in given)
         return
     value = Word([], "", source.at)
     if source.letter and source.letter not in " \t\n;&|)":
         value = read_word(source, assigning=True)
     how = f"{plus}=" if index is None else f"[{plus}="
-    one.assignments.append(Assignment(name, how, value))
+    one.assignments += (Assignment(name, how, value),)
 
 
 def _elements(source: Source) -> list[Word]:

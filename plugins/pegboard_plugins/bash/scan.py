@@ -5,23 +5,39 @@ of what stands before it, and each file whose content is moved is one that can b
 """
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 from pegboard.kit import resolved_path
+from pegboard_plugins.bash import builtins, carrying, languages
 from pegboard_plugins.bash.findings import PROCESS, Findings
-from pegboard_plugins.bash.judging import judge_line
-from pegboard_plugins.bash.line import BASH_ONLY, Line
+from pegboard_plugins.bash.hazards import code_destruction, destruction, tells_of_process
+from pegboard_plugins.bash.line import BASH_ONLY, Call, Line, Rule, hijacks
+from pegboard_plugins.bash.listings import is_any_feed
+from pegboard_plugins.bash.programs import (
+    CARRIER_NAMES,
+    CODE_ON_STDIN,
+    HARMLESS_CARRIERS,
+    RUNS,
+    is_single,
+    kinds,
+)
 from pegboard_plugins.bash.source import LONGEST
-from pegboard_plugins.bash.syntax import Block, Unclear
-from pegboard_plugins.bash.unread import code_destruction, destruction, tells_of_process
-from pegboard_plugins.bash.values import Values
+from pegboard_plugins.bash.syntax import Block, Unclear, Word
+from pegboard_plugins.bash.values import ANYTHING, ARGUMENTS, NUMBERS, Values, counts, told
 from pegboard_plugins.bash.walking import walk
 
 _RUNNING = frozenset({".git", ".pegboard", ".opencode"})
 _ENDLESS = "what would be destroyed is not known"
 _IN_CODE = "in the code of an interpreter it would destroy what is vital"
+_SHARP = ("shell", "sharp")
+_WORST = ("ProxyCommand=x", "|x", "sh", "\\!x")
+"""Values with which the options of one program or another run something."""
+_FLAGS = re.DOTALL | re.MULTILINE
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,21 +119,25 @@ def _walked(line: Line, body: Block, findings: Findings, worktree: Path | None) 
         raise Unclear("nested-too-deep") from None
     if worktree is not None:
         _note_running(findings)
-    writes = tuple(Path(path) for path in findings.writes)
+    writes = _paths(findings.writes)
     return Scan(
         commands=tuple(line.commands),
-        paths=tuple(Path(path) for path in findings.paths),
+        paths=_paths(findings.paths),
         unclear=findings.unclear,
         writes=writes,
-        reads=tuple({*writes}.intersection(map(Path, findings.reads if writes else ()))),
+        reads=tuple({*writes}.intersection(_paths(findings.reads))),
         destroys=tuple(findings.destroys),
-        lands=tuple(Path(path) for path in findings.lands),
-        linked=tuple(Path(path) for path in findings.linked),
+        lands=_paths(findings.lands),
+        linked=_paths(findings.linked),
         globs=tuple(findings.globs),
         hazards=tuple(findings.hazards.items()),
         overlays=tuple(findings.overlays),
         told=tuple(line.told),
     )
+
+
+def _paths(texts: Iterable[str]) -> tuple[Path, ...]:
+    return tuple(map(Path, texts))
 
 
 def _note_running(findings: Findings) -> None:
@@ -131,3 +151,118 @@ def _note_running(findings: Findings) -> None:
         real = f"{folders[folder]}/{name}" if is_plain else resolved_path(path)
         if not _RUNNING.isdisjoint(real.lower().split("/")):
             findings.writes[path] = None
+
+
+def judge_line(text: str, values: Values) -> tuple[Line, Block]:
+    """The commands of a line, with its statements as they were read.
+
+    :raises Unclear: when it is not known what the line would run.
+    """
+    line = Line(RULES, program, values)
+    try:
+        body = line.read(text, 0)
+    except RecursionError:
+        raise Unclear("nested-too-deep") from None
+    for check in line.later:
+        check()
+    line.told += _scripts(line)
+    for name, at in line.sums.items():
+        if name not in NUMBERS and hijacks(name, None):
+            raise Unclear("env-hijack", at, at + len(name))
+        is_argument = name.isdigit() and bool(line.functions)
+        if is_argument or not counts(name, line.values, tuple(line.sums)):
+            raise Unclear("calculation", at, at + len(name))
+    return line, body
+
+
+def _scripts(line: Line) -> list[str]:
+    """The texts that the line writes into files which it names in a command, too."""
+    written = [
+        (text.word.shown, file.word.shown.rpartition("/")[2])
+        for one in line.simples
+        for text in one.redirections
+        for file in one.redirections
+        if text.sign == "<<" and ">" in file.sign
+    ]
+    words = {word.rpartition("/")[2] for argv in line.commands if written for word in argv}
+    return [text for text, name in written if name in words]
+
+
+def program(call: Call) -> None:
+    """Any other program is one command, unless a word of it is what it runs."""
+    base, words = call.program, call.words
+    does = kinds(base)
+    if base in call.line.functions:
+        for word in words:
+            call.line.values.add(ARGUMENTS, word)
+    runs, is_open = RUNS.get(base), "takes-texts" not in does
+    if "coder" in does:
+        carrying.coder(call)
+        is_module = bool(words[1:]) and words[0].literal == "-m"
+        runs, is_open = RUNS.get(words[1].shown) if is_module else None, False
+    elif "carrier" in does or CARRIER_NAMES.fullmatch(base):
+        shown = " ".join(word.literal or "$" for word in words)
+        if not re.fullmatch(HARMLESS_CARRIERS.get(base, "(?!)"), shown):
+            raise call.no("carrier")
+    if runs is not None or is_open:
+        call.line.later.append(partial(_refuse_runs, call, runs, is_open=is_open))
+    if "obeys-input" in does:
+        _refuse_input(call)
+
+
+def _refuse_runs(call: Call, runs: str | None, *, is_open: bool) -> None:
+    """No word that makes the program run another one, or, where it is open, that may be one."""
+    does = kinds(call.program)
+    takes_options = runs is not None and "operands-act" not in does
+    for word, after in pairwise([*call.words, Word(())]):
+        takes_options &= word.literal != "--"
+        if runs is not None and word.pieces and word.pieces[0].kind == "process":
+            raise call.no("option-runs", word)
+        for text, *behind in _sequences(call, word, after):
+            if is_open and not kinds(text.rpartition("/")[2]).isdisjoint(_SHARP):
+                raise call.no("wrapper", word)
+            is_option = runs is not None and any(
+                re.match(runs, told, _FLAGS) for told in _guises(text, behind[:1])
+            )
+            if is_option or (takes_options and languages.is_open(call, word, text)):
+                raise call.no("option-runs", word)
+    if takes_options and call.command.is_fed and is_any_feed(call.one.fed, call.line.values):
+        raise call.no("option-runs")
+
+
+def _sequences(call: Call, word: Word, after: Word) -> Iterator[list[str]]:
+    """The texts that a word may come to, each with those behind it."""
+    if word.literal is not None and after.literal is not None:
+        yield [word.literal, after.literal]
+        return
+    values = call.line.values
+    for behind in values.words([after]) or [""]:
+        for text in values.texts(word):
+            texts = [text] if is_single(word) else values.split(text) or [""]
+            yield from ([*texts[at:], behind] for at in range(len(texts)))
+
+
+def _guises(text: str, behind: Sequence[str]) -> Iterator[str]:
+    """An option with the word behind it; for what nobody knows there stands the worst."""
+    told = "\n".join([text, *behind])
+    yield told
+    yield from (told.replace(ANYTHING, worst) for worst in _WORST if ANYTHING in told)
+
+
+def _refuse_input(call: Call) -> None:
+    """No input that such a program would take for orders."""
+    fed = call.one.fed
+    texts = [word.literal for word in call.words]
+    is_asked = call.program not in ("make", "gmake", "gcc", "cc", "g++", "clang") or "-" in texts
+    if fed is None or not is_asked or fed.kind == "file":
+        return
+    word = told(fed.parts) if fed.kind == "pipe" else fed.word
+    if word is None or word.literal is None or CODE_ON_STDIN.search(word.literal):
+        raise call.no("code-on-stdin")
+
+
+RULES: Mapping[str, Rule] = {
+    **carrying.RULES,
+    **builtins.RULES,
+    **languages.RULES,
+}

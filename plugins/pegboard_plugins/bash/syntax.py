@@ -137,8 +137,8 @@ class Command:
 
     words: list[Word]
     base: str
-    inner: "list[Command]" = field(default_factory=list)
-    code: "list[Statement]" = field(default_factory=list)
+    inner: "tuple[Command, ...]" = ()
+    code: "tuple[Statement, ...]" = ()
     folder: Word | None = None
     placeholder: str = ""
     is_fed: bool = False
@@ -155,9 +155,9 @@ class Simple:
 
     at: int
     kind: str = ""
-    assignments: list[Assignment] = field(default_factory=list)
+    assignments: tuple[Assignment, ...] = ()
     words: list[Word] = field(default_factory=list)
-    redirections: list[Redirection] = field(default_factory=list)
+    redirections: tuple[Redirection, ...] = ()
     fed: Feed | None = None
     outer: Feed | None = None
     runs: Command | None = None
@@ -235,7 +235,7 @@ def operand(word: Word, home: str) -> Operand:
     if word.literal is not None:
         own = word.own_pieces  # of a plain word there are none yet
         is_bare = not (own and own[0].quoted)
-        return Operand(word.literal, False, is_bare, False, False, word)  # noqa: FBT003 - quicker
+        return tuple.__new__(Operand, (word.literal, False, is_bare, False, False, word))
     texts, dynamic = [], []
     for piece in word.pieces:
         is_home = piece.kind == "variable" and piece.text == "HOME" and not piece.how and home

@@ -149,7 +149,8 @@ def _simple(one: Simple, findings: Findings) -> None:
             _redirect(each.word, findings, write="<" not in each.sign)
         elif each.sign == "<<<" and one.runs is not None:
             tell(findings.operand(each.word), findings)
-    findings.assigned |= _sets(one)
+    if one.assignments:
+        findings.assigned |= _sets(one)
     if one.kind == "test":
         files = [word for sign, word in pairwise(one.words) if _OF_FILES.fullmatch(sign.raw)]
         apply("[[", [findings.operand(word) for word in files], findings)

@@ -9,8 +9,8 @@ from pegboard_plugins.bash.source import DEEPEST, Source, placed, read_sum
 from pegboard_plugins.bash.syntax import Feed, Piece, Word
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./:,@%+^=!\]\-\x80-\U0010ffff]+")
-_WHOLE = re.compile(rf"{_PLAIN.pattern}(?=[ \t\n;|)]|\Z)")
-_QUOTED = re.compile(r"""(?:'([^'\n]*)'|"([^"\\$`\n]*)")(?=[ \t\n;|)]|\Z)""")
+_WHOLE = re.compile(rf"""(?:({_PLAIN.pattern})|'([^'\n]*)'|"([^"\\$`\n]*)")(?=[ \t\n;|)]|\Z)""")
+"""A word of plain letters, or of one text in quotes: as most are."""
 _IN_QUOTES = re.compile(r'[^"\\$`]+')
 _IN_BODY = re.compile(r"[^\\$`]+")
 _SET = re.compile(r"\[[!^]?[A-Za-z0-9_.:,@%+-]*(?:\[:[a-z]+:\][A-Za-z0-9_.-]*)?\]")
@@ -65,14 +65,10 @@ def read_word(source: Source, *, assigning: bool = False) -> Word:
     """The word that begins here; `assigning` where a tilde counts behind its first `=`."""
     text, end = source.text, source.end
     if found := _WHOLE.match(text, source.at):
-        word = Word.plain(found[0], source.at)
-        source.at = found.end()
-        return word
-    if found := _QUOTED.match(text, source.at):
-        piece = Piece("text", found[1] or found[2] or "", quoted=True)
-        word = Word((piece,), found[0], source.at)
-        source.at = found.end()
-        return word
+        at, source.at = source.at, found.end()
+        if found.lastindex == 1:
+            return Word.plain(found[0], at)
+        return Word((Piece("text", found[2] or found[3] or "", quoted=True),), found[0], at)
     draft = _Draft(source, assigning=assigning)
     while source.at < end:
         if found := _PLAIN.match(text, source.at):

@@ -13,8 +13,8 @@ import pytest
 
 from pegboard import Ruleset
 from pegboard.kit import UNCLEAR, judge, rules_from_config
-from pegboard_plugins.bash.judging import judge_line
 from pegboard_plugins.bash.reader import read
+from pegboard_plugins.bash.scan import judge_line
 from pegboard_plugins.bash.syntax import Unclear
 from pegboard_plugins.bash.values import Values
 from plugins.bash.made_lines import LINES, made_lines

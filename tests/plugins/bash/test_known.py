@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from pegboard_plugins.bash import tables
-from pegboard_plugins.bash.judging import judge_line
 from pegboard_plugins.bash.programs import KINDS
-from pegboard_plugins.bash.scan import Place, scan
+from pegboard_plugins.bash.scan import Place, judge_line, scan
 from pegboard_plugins.bash.syntax import Unclear
 from pegboard_plugins.bash.values import Values
 

@@ -7,8 +7,8 @@ import pytest
 
 import pegboard_plugins.bash
 from pegboard_plugins.bash.advice import advised, sayings
-from pegboard_plugins.bash.judging import judge_line
 from pegboard_plugins.bash.reader import read
+from pegboard_plugins.bash.scan import judge_line
 from pegboard_plugins.bash.syntax import Unclear
 from pegboard_plugins.bash.values import Values
 
