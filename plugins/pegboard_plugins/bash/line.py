@@ -32,9 +32,9 @@ _CODE = re.compile(r"[\s;|&<>(){}$`'\"\\]")
 """Not in a name that another program is told: it may give that to a shell."""
 _NETWORK = ("/dev/tcp/", "/dev/udp/")
 _NO_PROGRAMS = RESERVED - {"time"}
-_OF_BASH = frozenset({"bash", "eval", "trap"})
+_IN_THIS_SHELL = frozenset({"eval", "trap"})
 _UNLIKE_SH = frozenset({"zsh", "fish", "rbash", "mksh"})
-BASH_ONLY, _PLAIN_CODE = pattern("shell", "bash-only"), pattern("shell", "plain-code")
+_BASH_ONLY, _PLAIN_CODE = pattern("shell", "bash-only"), pattern("shell", "plain-code")
 _HIJACKS = pattern("variables", "hijacks")
 _TAME = tuple(
     (re.compile(names), re.compile(values))
@@ -85,16 +85,14 @@ class Call:
     def run(self, text: str, word: Word) -> None:
         """Judge code that the command gives to a shell; the word is where it stands.
 
-        None that the shell reads otherwise than bash: that of most programs is `sh`.
+        That of most programs is `sh`; what `eval` and `trap` are given the same shell reads.
         """
-        if self.program in _UNLIKE_SH:
-            is_read = _PLAIN_CODE.fullmatch(text) is not None
-        else:
-            is_read = self.program in _OF_BASH or BASH_ONLY.search(text) is None
-        if not is_read:
-            raise self.no("dialect", word)
+        outer = self.line.shell
+        if self.program not in _IN_THIS_SHELL:
+            self.line.shell = self.program if "shell" in kinds(self.program) else "sh"
         with placed(word.at, word.end):
             self.command.code += (self.line.read(text, self.code_level + 1, self),)
+        self.line.shell = outer
 
 
 Rule = Callable[[Call], None]
@@ -105,12 +103,13 @@ class Line:
     """What a line comes to, as far as it was judged.
 
     `values` are all that a variable is given anywhere, `told` the codes that are given to
-    interpreters. What depends on all values is checked `later`.
+    interpreters. What depends on all values is checked `later`. `shell` is who reads what is read.
     """
 
     rules: Mapping[str, Rule]
     default: Rule
     values: Values
+    shell: str = "bash"
     commands: dict[tuple[str, ...], None] = field(default_factory=dict)
     judged: list[Command] = field(default_factory=list)
     simples: list[Simple] = field(default_factory=list)
@@ -126,6 +125,8 @@ class Line:
         """Read and judge a text, as it stands in a command or as the line itself."""
         if level > DEEPEST:
             raise Unclear("nested-too-deep")
+        if place := _read_otherwise(text, self.shell):
+            raise Unclear("dialect", *place)
         reading = read(text, level)
         self.functions |= reading.functions.keys()
         if around is not None:
@@ -263,6 +264,16 @@ class Line:
             return ""
         self._refuse_later(name, 1, word)
         return value.literal or ""
+
+
+def _read_otherwise(text: str, shell: str) -> tuple[int, int] | None:
+    """The part of a text that the shell may read otherwise than bash."""
+    if shell == "bash":
+        return None
+    if shell in _UNLIKE_SH:
+        return None if _PLAIN_CODE.fullmatch(text) else (0, len(text))
+    found = _BASH_ONLY.search(text)
+    return None if found is None else found.span()
 
 
 def _feed_functions(reading: Reading) -> None:

@@ -16,7 +16,7 @@ from pegboard.kit import resolved_path
 from pegboard_plugins.bash import builtins, carrying, languages
 from pegboard_plugins.bash.findings import PROCESS, Findings
 from pegboard_plugins.bash.hazards import code_destruction, destruction, tells_of_process
-from pegboard_plugins.bash.line import BASH_ONLY, Call, Line, Rule, hijacks
+from pegboard_plugins.bash.line import Call, Line, Rule, hijacks
 from pegboard_plugins.bash.listings import is_any_feed
 from pegboard_plugins.bash.programs import (
     CARRIER_NAMES,
@@ -89,9 +89,8 @@ def scan(command: str, place: Place) -> Scan:
         home=home, cwd=(str(place.cwd),), values=Values({**place.environment, **own})
     )
     try:
-        if not place.is_bash:
-            _refuse_bash(command)
-        line, body = judge_line(command, findings.values)
+        shell = "bash" if place.is_bash else "sh"
+        line, body = judge_line(command, findings.values, shell=shell)
         if any(map(tells_of_process, line.told)):
             findings.tell_of_process()
         for destroyed in filter(None, (code_destruction(code, home) for code in line.told)):
@@ -103,13 +102,6 @@ def scan(command: str, place: Place) -> Scan:
     if found.unclear is None or not tells_of_process(command[:LONGEST]):
         return found
     return replace(found, paths=(*found.paths, Path(PROCESS)))
-
-
-def _refuse_bash(command: str) -> None:
-    """Nothing that another shell than bash, or an old one, reads otherwise."""
-    found = BASH_ONLY.search(command)
-    if found is not None:
-        raise Unclear("dialect", *found.span())
 
 
 def _walked(line: Line, body: Block, findings: Findings, worktree: Path | None) -> Scan:
@@ -153,12 +145,12 @@ def _note_running(findings: Findings) -> None:
             findings.writes[path] = None
 
 
-def judge_line(text: str, values: Values) -> tuple[Line, Block]:
-    """The commands of a line, with its statements as they were read.
+def judge_line(text: str, values: Values, *, shell: str = "bash") -> tuple[Line, Block]:
+    """The commands of a line, with its statements as they were read: the shell is to do so, too.
 
     :raises Unclear: when it is not known what the line would run.
     """
-    line = Line(RULES, program, values)
+    line = Line(RULES, program, values, shell)
     try:
         body = line.read(text, 0)
     except RecursionError:
