@@ -191,7 +191,7 @@ def _from_file(
 def _embedded(plugin: object, config: Config) -> Candidate:
     name = embedded_name(plugin)
     # An entry point's settings are its own, also where its module was handed to the App.
-    table = entry_name(plugin) if config.plugins and name not in config.plugins else ""
+    table = "" if name in config.plugins else entry_name(plugin)
     return Candidate(name=name, origin="embedded", location="", load=lambda: plugin, table=table)
 
 

@@ -9,10 +9,9 @@ from typing import Any
 
 from pegboard.contract.tools import Tool, checked_id
 from pegboard.errors import InvalidInputError, SignatureError, ToolError
-from pegboard.schema.config import Config
 from pegboard.schema.event import PluginFailed
 from pegboard.testing.finding import Finding
-from pegboard.testing.loneplugin import lone_plugin
+from pegboard.testing.loneplugin import Settings, lone_plugin
 from pegboard.testing.samples import fits, samples
 
 # Anthropic's rule for the names of a tool's arguments, the narrowest of those we know.
@@ -20,11 +19,18 @@ _PARAMETER = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _UNKNOWN = "no_argument_of_this_name"
 
 
-async def tools_of(plugin: object, *, config: Config | None = None) -> tuple[Tool, ...]:
+async def tools_of(
+    plugin: object,
+    *,
+    config: Settings = None,
+    options: Mapping[str, Any] | None = None,
+    secrets: Mapping[str, str] | None = None,
+) -> tuple[Tool, ...]:
     """The tools that a plugin registers, or that a module of tools has.
 
-    `config` is what `register_tools` is given where it asks for it, and has the plugin's options;
-    the hooks that it brings are asked of the plugin itself.
+    `config` is what `register_tools` is given where it asks for it, a `Config` or in the syntax of
+    a `pegboard.toml`; `options` and `secrets` are the plugin's own. The hooks that it brings are
+    asked of the plugin itself.
 
     :raises AssertionError: when the options do not fit, or such a hook fails.
     """
@@ -33,11 +39,11 @@ async def tools_of(plugin: object, *, config: Config | None = None) -> tuple[Too
         values = vars(plugin).values() if isinstance(plugin, ModuleType) else ()
         return tuple(value for value in values if isinstance(value, Tool))
     wanted = inspect.signature(register).parameters
-    async with lone_plugin(plugin, config) as alone:
+    async with lone_plugin(plugin, config, options=options, secrets=secrets) as alone:
         if alone.options:
-            raise AssertionError("; ".join(alone.options))
+            raise AssertionError(f"options={{...}}: {'; '.join(alone.options)}")
         given = {
-            "config": config or Config(),
+            "config": alone.config,
             "hooks": alone.hooks(_fail),
             "plugin": alone.handle,
         }

@@ -14,11 +14,10 @@ from typing import Any
 
 from pegboard.contract import hookspecs
 from pegboard.contract.marks import mark_of
-from pegboard.schema.config import Config
 from pegboard.schema.event import PluginFailed
 from pegboard.testing.finding import BrokenRuleError, Finding, Rule, broken, must
 from pegboard.testing.hookcalls import calls, specifications
-from pegboard.testing.loneplugin import LonePlugin, lone_plugin
+from pegboard.testing.loneplugin import LonePlugin, Settings, lone_plugin
 
 SLOW_S = 0.5
 """A call of a hook that takes so long is felt by whoever waits for the model."""
@@ -45,15 +44,21 @@ os._exit(0)  # what was started may hold the end up
 """
 
 
-async def check_hooks(plugin: object, *, config: Config | None = None) -> tuple[Finding, ...]:
+async def check_hooks(
+    plugin: object,
+    *,
+    config: Settings = None,
+    options: Mapping[str, Any] | None = None,
+    secrets: Mapping[str, str] | None = None,
+) -> tuple[Finding, ...]:
     """All findings about a plugin's hooks, none if they are as they should be.
 
     Each hook of the core that the plugin has is called with plain and with odd values, the hook
     `event` with every event that there is; `startup` and `shutdown`, which want an App, are not
-    called. A module is imported once more, in a process of its own that is looked at. `config`
-    has the plugin's options.
+    called. A module is imported once more, in a process of its own that is looked at. `config`,
+    `options` and `secrets` are as in `tools_of`.
     """
-    async with lone_plugin(plugin, config) as alone:
+    async with lone_plugin(plugin, config, options=options, secrets=secrets) as alone:
         name = alone.name
         found = [Finding(subject=name, rule="signature", text=each) for each in alone.flaws]
         found += [Finding(subject=name, rule="options", text=each) for each in alone.options]
@@ -63,7 +68,7 @@ async def check_hooks(plugin: object, *, config: Config | None = None) -> tuple[
         ]
         for hook, spec in specifications().items():
             if alone.has(hook) and not alone.options:
-                found += await _Hook(spec, alone, config or Config()).findings()
+                found += await _Hook(spec, alone).findings()
     if isinstance(plugin, ModuleType) and _can_be_imported(plugin):
         found += await broken(name, {"import": partial(_imports_quietly, plugin)})
     return tuple(found)
@@ -80,8 +85,8 @@ def unmarked_hooks(plugin: object) -> tuple[str, ...]:
 class _Hook:
     """One hook of the plugin, called alone."""
 
-    def __init__(self, spec: Callable[..., Any], alone: LonePlugin, config: Config) -> None:
-        self._hook, self._spec, self._config = spec.__name__, spec, config
+    def __init__(self, spec: Callable[..., Any], alone: LonePlugin) -> None:
+        self._hook, self._spec, self._config = spec.__name__, spec, alone.config
         self._places = alone.places
         self._failures: list[PluginFailed] = []
         self._hooks = alone.hooks(self._failures.append)
@@ -97,14 +102,16 @@ class _Hook:
 
     async def _answers(self) -> None:
         """Every call is answered in time, with what the specification asks for."""
-        slowest = 0.0
+        slowest, letters = 0.0, 0
         for arguments in self._calls():
             started = time.perf_counter()
             await self._asked(arguments)
-            slowest = max(slowest, time.perf_counter() - started)
+            took, told = time.perf_counter() - started, len(repr(arguments))
+            slowest, letters = max((slowest, letters), (took, told))
             if self._failures:
                 raise BrokenRuleError(self._failures[0].message)
-        must(slowest < SLOW_S, f"a call takes {slowest:.1f} s")
+        given = f"with {letters:,} characters of arguments"
+        must(slowest < SLOW_S, f"a call takes {slowest:.1f} s {given}, and at most {SLOW_S} s")
 
     async def _same(self) -> None:
         """What stands first in each request is the same text, which providers then cache."""

@@ -1,12 +1,18 @@
 """One plugin, registered as an App does it: with its options, its folders and nobody else."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
+from msgspec.structs import replace
+
+from pegboard.config.keys import Merged, normalised
+from pegboard.config.layer import Layer
 from pegboard.contract.plugin import Plugin
+from pegboard.credentials.keyfile import PluginSecrets, variable_of
 from pegboard.hooks.callers import Hooks
 from pegboard.loading.candidates import embedded_name, entry_name
 from pegboard.loading.handle import Belongings, Handle
@@ -17,20 +23,56 @@ from pegboard.schema.config import Config, PluginConfig
 from pegboard.schema.event import PluginFailed
 
 _PLACES = ("config", "data", "state", "cache")
+Settings = Config | Mapping[str, object] | None
+"""A configuration as a `Config`, or as a `pegboard.toml` has it."""
+
+
+def settings_name(plugin: object, known: Mapping[str, object]) -> str:
+    """The name of a plugin's settings: its entry point's, or its own if that one is `known`."""
+    name = embedded_name(plugin)
+    return name if name in known else entry_name(plugin) or name
+
+
+def config_of(said: Settings) -> Config:
+    """The configuration that this is.
+
+    :raises ConfigError: for a value of the wrong type.
+    """
+    if said is None or isinstance(said, Config):
+        return said or Config()
+    layer = Layer(name="config", value=said, syntax="pegboard")
+    merged = Merged()
+    folder = Path.cwd()
+    merged.lay(layer, normalised(layer, dict(said), home=Path.home(), folder=folder))
+    return merged.config()
 
 
 class LonePlugin:
     """The plugin as its hooks see it; `flaws` is what is wrong with its hooks and options.
 
     `name` is what findings call it; its settings stand under the name of its entry point, if it
-    has one, as they do in an App.
+    has one, as they do in an App. `config` has the `options` in it.
     """
 
-    def __init__(self, plugin: object, config: Config, folder: Path) -> None:
+    def __init__(
+        self,
+        plugin: object,
+        config: Settings,
+        folder: Path,
+        *,
+        options: Mapping[str, Any] | None = None,
+        secrets: Mapping[str, str] | None = None,
+    ) -> None:
+        config = config_of(config)
         self.name = embedded_name(plugin)
         self.places = Places.of({}, **{each: folder / each for each in _PLACES})
-        self.belongings = Belongings(self.places)
-        table = entry_name(plugin) or self.name
+        table = settings_name(plugin, config.plugins)
+        if options is not None:
+            own = replace(config.plugins.get(table, PluginConfig()), options=dict(options))
+            config = replace(config, plugins={**config.plugins, table: own})
+        self.config = config
+        env = {variable_of(table, name): value for name, value in (secrets or {}).items()}
+        self.belongings = Belongings(self.places, PluginSecrets(self.places, env))
         judged = options_of(plugin, config.plugins.get(table, PluginConfig()).options)
         handle = Handle(table, self.belongings)
         handle.options = judged.value
@@ -58,11 +100,15 @@ class LonePlugin:
 
 
 @asynccontextmanager
-async def lone_plugin(plugin: object, config: Config | None) -> AsyncIterator[LonePlugin]:
-    """The plugin with folders that are there while the block lasts."""
+async def lone_plugin(
+    plugin: object,
+    config: Settings,
+    **given: Any,  # noqa: ANN401 - options and secrets
+) -> AsyncIterator[LonePlugin]:
+    """The plugin with folders that are there while the block lasts, as `LonePlugin` has it."""
     folder = await asyncio.to_thread(TemporaryDirectory, prefix="pegboard-check-")
     try:
-        alone = LonePlugin(plugin, config or Config(), Path(folder.name))
+        alone = LonePlugin(plugin, config, Path(folder.name), **given)
         yield alone
         await alone.belongings.aclose()
     finally:

@@ -9,12 +9,11 @@ from typing import Any
 
 from pegboard.contract import hookspecs
 from pegboard.contract.context import SessionView
-from pegboard.schema.config import Config
 from pegboard.schema.event import PluginFailed
 from pegboard.schema.session import PermissionRequest, Verdict
 from pegboard.testing.finding import BrokenRuleError, Finding, Rule, broken, must
 from pegboard.testing.hookcalls import session_view
-from pegboard.testing.loneplugin import LonePlugin, lone_plugin
+from pegboard.testing.loneplugin import LonePlugin, Settings, lone_plugin
 
 STALL_S = 0.25
 """So long may a policy hold up the event loop: each tool call of each session waits meanwhile."""
@@ -32,18 +31,23 @@ _ASKED: Mapping[str, Sequence[str]] = {
 
 
 async def check_policy(
-    plugin: object, *requests: PermissionRequest, config: Config | None = None
+    plugin: object,
+    *requests: PermissionRequest,
+    config: Settings = None,
+    options: Mapping[str, Any] | None = None,
+    secrets: Mapping[str, str] | None = None,
 ) -> tuple[Finding, ...]:
     """All findings about a plugin's `permission_ask`, none if it is as it should be.
 
-    It is asked about requests of many kinds, and about yours. `config` has the plugin's options.
+    It is asked about requests of many kinds, and about yours. `config`, `options` and `secrets`
+    are as in `tools_of`.
     """
     asked = (*_requests(), *requests)
-    async with lone_plugin(plugin, config) as alone:
+    async with lone_plugin(plugin, config, options=options, secrets=secrets) as alone:
         for rule, flaws in (("options", alone.options), ("signature", _flaws(alone))):
             if flaws:
                 return (Finding(subject=alone.name, rule=rule, text="; ".join(flaws)),)
-        policy = _Policy(alone, config or Config())
+        policy = _Policy(alone)
         rules: dict[str, Rule] = {
             "answers": partial(_answers, policy, asked),
             "patterns": partial(_patterns, policy, asked),
@@ -65,8 +69,8 @@ def _flaws(alone: LonePlugin) -> tuple[str, ...]:
 class _Policy:
     """The plugin as it is asked; `failures` is what went wrong since `ask` began."""
 
-    def __init__(self, alone: LonePlugin, config: Config) -> None:
-        self.view = session_view(config, Path("/project"))
+    def __init__(self, alone: LonePlugin) -> None:
+        self.view = session_view(alone.config, Path("/project"))
         self.failures: list[PluginFailed] = []
         self.hooks = alone.hooks(self.failures.append)
 

@@ -15,6 +15,7 @@ from pegboard.arguments.binding import Arguments
 from pegboard.contract.marks import hookimpl
 from pegboard.contract.providers import ModelRequest, Provider
 from pegboard.contract.tools import Tool
+from pegboard.credentials.keyfile import variable_of
 from pegboard.errors import AbortedError, RequiredHookError
 from pegboard.loading.toolset import Tools
 from pegboard.opening import AppOptions
@@ -37,6 +38,7 @@ from pegboard.schema.part import (
     ToolPart,
 )
 from pegboard.schema.session import PermissionRequest, Reply
+from pegboard.testing.loneplugin import settings_name
 from pegboard.testing.recorder import EventRecorder
 from pegboard.testing.scriptedmodel import MODEL, PROVIDER, Script, ScriptedModel
 
@@ -45,7 +47,8 @@ BEGIN_LIMIT_S = 10.0
 _T = TypeVar("_T")
 Begun = defaultdict[str, asyncio.Event]
 """By the id of a call, whether it has begun."""
-Replies = Reply | Callable[[PermissionRequest], Reply]
+Replies = Reply | Callable[[PermissionRequest], Reply | tuple[Reply, str]]
+"""Behind the answer may stand what to do instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,19 +148,22 @@ class ScriptedApp:
 
 
 @asynccontextmanager
-async def scripted_app(
+async def scripted_app(  # noqa: PLR0913 - what a test can set, all keyword-only
     folder: Path,
     *plugins: object,
     script: Script,
     reply: Replies | None = None,
     config: Mapping[str, object] | None = None,
+    options: Mapping[str, Any] | None = None,
+    secrets: Mapping[str, str] | None = None,
     files: Mapping[str, str | bytes] | None = None,
 ) -> AsyncIterator[ScriptedApp]:
     """An App with the built-in plugins and these, all of whose folders are below `folder`.
 
     A plugin may be a module, an object with hooks, or a tool. `script` is what the model says,
     as `pegboard.testing.scriptedmodel` has it. `reply` answers what is asked of the user; without
-    one nobody is there, and what would be asked is denied. `files` are written into the project,
+    one nobody is there, and what would be asked is denied. `config` is as in a `pegboard.toml`;
+    `options` and `secrets` are those of each of the plugins. `files` are written into the project,
     which is trusted: tools and plugins among them are loaded.
     """
     project = _project(folder, files or {})
@@ -171,8 +177,23 @@ async def scripted_app(
         await asyncio.Event().wait()  # the abort ends it
 
     model = ScriptedModel(script, cancel=cancel)
-    options = _options(folder, model, plugins, interactive=reply is not None, config=config or {})
-    async with await App.open(project, options) as app, EventRecorder(app) as recorder:
+    others = [each for each in plugins if not _given_tools(each)]
+    settled = AppOptions(
+        config=_config(config or {}, others, options),
+        plugins=(
+            _Brought(model, tuple(tool for each in plugins for tool in _given_tools(each))),
+            *others,
+        ),
+        env=_env(folder, config or {}, others, secrets or {}),
+        interactive=reply is not None,
+        installed=False,
+        trust=True,
+        config_dir=folder / "config",
+        data_dir=folder / "data",
+        state_dir=folder / "state",
+        cache_dir=folder / "cache",
+    )
+    async with await App.open(project, settled) as app, EventRecorder(app) as recorder:
         _watch(app, begun)
         answering = asyncio.create_task(_answered(app, reply))
         session = await app.create_session(title="test")
@@ -266,7 +287,8 @@ async def _answered(app: App, reply: Replies | None) -> None:
         async for event in events:
             if isinstance(asked := event.properties, PermissionAsked) and reply is not None:
                 answer = reply(asked.request) if callable(reply) else reply
-                await app.reply(asked.request.id, answer)
+                said = (answer,) if isinstance(answer, str) else answer
+                await app.reply(asked.request.id, *said)
 
 
 def _project(folder: Path, files: Mapping[str, str | bytes]) -> Path:
@@ -280,28 +302,24 @@ def _project(folder: Path, files: Mapping[str, str | bytes]) -> Path:
     return project
 
 
-def _options(
-    folder: Path,
-    model: ScriptedModel,
-    plugins: Sequence[object],
-    *,
-    interactive: bool,
-    config: Mapping[str, object],
-) -> AppOptions:
-    given = tuple(tool for each in plugins for tool in _given_tools(each))
-    others = tuple(each for each in plugins if not _given_tools(each))
-    return AppOptions(
-        config={"model": f"{PROVIDER}/{MODEL.id}", **config},
-        plugins=(_Brought(model, given), *others),
-        installed=False,
-        trust=True,
-        interactive=interactive,
-        env={"PATH": os.environ.get("PATH", os.defpath), "HOME": str(folder / "home")},
-        config_dir=folder / "config",
-        data_dir=folder / "data",
-        state_dir=folder / "state",
-        cache_dir=folder / "cache",
-    )
+def _config(
+    said: Mapping[str, Any], plugins: Sequence[object], options: Mapping[str, Any] | None
+) -> Mapping[str, object]:
+    """The configuration with the model of the test, and with the options of the plugins."""
+    tables = dict(said.get("plugins", {}))
+    for name in (settings_name(each, tables) for each in plugins if options is not None):
+        tables[name] = {**tables.get(name, {}), "options": options}
+    return {"model": f"{PROVIDER}/{MODEL.id}", **said, "plugins": tables}
+
+
+def _env(
+    folder: Path, said: Mapping[str, Any], plugins: Sequence[object], secrets: Mapping[str, str]
+) -> Mapping[str, str]:
+    """What the App knows of the environment: no more than a home, programs and the secrets."""
+    tables = said.get("plugins", {})
+    names = [settings_name(each, tables) for each in plugins]
+    kept = {variable_of(name, key): value for name in names for key, value in secrets.items()}
+    return {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(folder / "home"), **kept}
 
 
 def _given_tools(plugin: object) -> tuple[Tool, ...]:

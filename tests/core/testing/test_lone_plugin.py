@@ -50,6 +50,16 @@ async def test_a_plugin_has_its_options_and_folders_in_every_suite() -> None:
     assert [each.id for each in await tools_of(Settled())] == ["look_src"]
 
 
+async def test_options_and_settings_can_be_given_as_they_are_written() -> None:
+    written = {"plugins": {"Settled": {"options": {"frozen": "docs"}}}}
+
+    assert [each.id for each in await tools_of(Settled(), config=written)] == ["look_docs"]
+    assert [each.id for each in await tools_of(Settled(), options={"frozen": "a"})] == ["look_a"]
+    assert await check_policy(Settled(), options={"frozen": "docs"}) == ()
+    (finding,) = await check_hooks(Settled(), options={"frozn": "docs"})
+    assert "did you mean frozen?" in finding.text
+
+
 async def test_options_that_do_not_fit_are_found_by_every_suite() -> None:
     config = Config(plugins={"Settled": PluginConfig(options={"frozn": "docs"})})
 

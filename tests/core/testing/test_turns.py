@@ -8,13 +8,15 @@ import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
+import msgspec
 import pytest
 
-from pegboard import Attachment, ToolContext, ToolError, ToolResult, hookimpl, tool
+from pegboard import Attachment, Plugin, ToolContext, ToolError, ToolResult, hookimpl, tool
 from pegboard.contract.providers import ModelRequest, Result, StreamFinish
 from pegboard.errors import PluginError, ProviderError
 from pegboard.schema.event import PermissionAsked, SessionIdle
 from pegboard.testing import CANCEL, ScriptedModel, scripted_app
+from pegboard_plugins import webfetch
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -81,6 +83,55 @@ def test_what_is_asked_is_answered_as_the_test_says(run_turn) -> None:
     assert turn.calls[1].denied
     assert len(turn.heard(PermissionAsked)) == 2
     assert turn.heard(SessionIdle) != []
+
+
+def test_a_denial_that_says_what_to_do_instead_does_not_end_the_turn(run_turn) -> None:
+    script = [("erase", {"name": "a"}), ("photo", {}), [("wait", {}), CANCEL]]
+
+    turn = run_turn(
+        Careful(),
+        script=script,
+        config={"permission": {"erase": "ask"}},
+        reply=lambda _: ("reject", "take a picture"),
+    )
+
+    erased, taken, waited = turn.calls
+    assert erased.denied
+    assert "take a picture" in erased.error
+    assert taken.attachments[0].mime == "image/png"
+    assert (waited.output, turn.cancelled) == ("", True)
+
+
+class Settled:
+    """Has options of a class, one of which is required, and a secret."""
+
+    class options(msgspec.Struct):  # noqa: N801 - the attribute's name
+        """Its options."""
+
+        base_url: str
+
+    @hookimpl
+    async def register_tools(self, plugin: Plugin) -> list[object]:
+        @tool
+        async def reach() -> str:
+            """Reach it."""
+            return f"{plugin.options.base_url} by {plugin.secret('token')}"
+
+        return [reach]
+
+
+def test_a_plugin_is_given_options_and_secrets(run_turn, tool_call) -> None:
+    given = {"options": {"base_url": "http://a"}, "secrets": {"token": "t"}}
+
+    assert tool_call("reach", {}, Settled(), **given).output == "http://a by t"
+    turn = run_turn(Settled(), script=["done"], options={})
+    assert "base_url: is required, and missing" in turn.failures[0]
+
+
+def test_the_options_of_a_module_go_to_its_entry_point(run_turn) -> None:
+    turn = run_turn(webfetch, script=["done"], options={"allow_privat": True})
+
+    assert any("plugins.webfetch.options.allow_privat" in each for each in turn.failures)
 
 
 def test_the_requests_hold_what_the_model_was_told(run_turn) -> None:
