@@ -40,7 +40,8 @@ def search_path(env: Mapping[str, str], *, root: Path) -> str:
 
     The other worktrees of its repository count as the project, here and below.
     """
-    kept = (entry for entry in _absolute_entries(env) if not _inside(entry, root))
+    roots = worktrees(root)
+    kept = (entry for entry in _absolute_entries(env) if not _inside(entry, roots))
     return os.pathsep.join(kept) or os.defpath
 
 
@@ -50,10 +51,10 @@ def find_program(name: str, env: Mapping[str, str], *more: str, root: Path) -> s
     What lies in the project `root`, or is a link to there, does not count. An entry of the PATH
     is followed only where it has such a program: this is asked for each command that is run.
     """
-    entries = _absolute_entries(env)
-    found = _outside(name, (*entries, *more), root)
-    if found is None and all(_inside(entry, root) for entry in entries):
-        return _outside(name, os.defpath.split(os.pathsep), root)
+    entries, roots = _absolute_entries(env), worktrees(root)
+    found = _outside(name, (*entries, *more), roots)
+    if found is None and all(_inside(entry, roots) for entry in entries):
+        return _outside(name, os.defpath.split(os.pathsep), roots)
     return found
 
 
@@ -92,8 +93,9 @@ class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
         :raises OSError: when it cannot be read.
         """
         found: dict[str, str] = {}
+        roots = worktrees(self.root)
         for path in islice(self._interpreters(program), _MOST_INTERPRETERS):
-            if _inside(path, self.root):
+            if _inside(path, roots):
                 found[_name(path, self.root)] = _digest_of(path, self.root)
         return found
 
@@ -113,9 +115,10 @@ class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
 
     def _files(self, words: Sequence[str]) -> Iterator[str]:
         """The words, and the values of options, that name a file of the project."""
+        roots = worktrees(self.root)
         for word in words:
             path = str(self.directory / word.rpartition("=")[2])
-            if _inside(path, self.root) and os.path.isfile(path):  # noqa: PTH113 - may be no path
+            if _inside(path, roots) and os.path.isfile(path):  # noqa: PTH113 - may be no path
                 yield path
 
     def _refusal(self, paths: Sequence[str]) -> str:
@@ -162,22 +165,21 @@ def _executables(name: str, folders: Sequence[str]) -> Iterator[str]:
             yield path
 
 
-def _outside(name: str, folders: Sequence[str], root: Path) -> str | None:
+def _outside(name: str, folders: Sequence[str], roots: Sequence[str]) -> str | None:
     """The first one of which neither the folder, which may be a link, nor itself is inside."""
     for path in _executables(name, folders):
-        if not _inside(os.path.dirname(path), root) and not _inside(path, root):  # noqa: PTH120 - may be no path
+        if not _inside(os.path.dirname(path), roots) and not _inside(path, roots):  # noqa: PTH120 - may be no path
             return path
     return None
 
 
-def _inside(path: str, root: Path) -> bool:
-    """Whether what is in the project decides what is found at this path.
+def _inside(path: str, roots: Sequence[str]) -> bool:
+    """Whether what is in one of the project's worktrees decides what is found at this path.
 
     A project that is the whole machine has nothing outside of it, and nothing counts as inside.
     """
-    if root == Path("/"):
+    if roots[0] == "/":
         return False
-    roots = worktrees(root)
     for _ in range(_MOST_LINKS):
         written = os.path.normpath(path)
         folder, name = os.path.split(written)
@@ -207,10 +209,15 @@ def worktrees(root: Path) -> tuple[str, ...]:
 def _pointed_to(file: str, mark: str = "") -> str:
     """The path that one of git's files holds behind `mark`; empty where it holds none."""
     try:
-        with os.fdopen(os.open(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as opened:
-            text = os.fsdecode(opened.read(_LONGEST_PATH_BYTES)).strip()
+        handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
         return ""
+    try:
+        text = os.fsdecode(os.read(handle, _LONGEST_PATH_BYTES)).strip()
+    except OSError:
+        return ""  # a folder, where the repository is its own
+    finally:
+        os.close(handle)
     path = text.removeprefix(mark).strip() if text.startswith(mark) else ""
     return resolved_path(os.path.join(os.path.dirname(file), path)) if path else ""  # noqa: PTH118, PTH120
 

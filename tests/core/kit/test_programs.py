@@ -90,6 +90,15 @@ def test_programs_of_another_worktree_of_the_repository_are_the_projects(
     assert search_path(env, root=tmp_path / "other").startswith(f"{tmp_path}/project/bin:")
 
 
+def test_a_search_leaves_no_file_open(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    before = set(Path("/proc/self/fd").iterdir())
+
+    find_program("git", os.environ, root=tmp_path)
+
+    assert set(Path("/proc/self/fd").iterdir()) == before
+
+
 def test_a_project_that_is_the_whole_machine_has_its_programs() -> None:
     assert find_program("git", os.environ, root=Path("/")) is not None
 
