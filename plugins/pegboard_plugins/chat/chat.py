@@ -76,8 +76,8 @@ class Chat:
         self.offers = Offers(self.draft, self._slash_items, self._look_up, self.touch)
         self.theme = ThemeChoice(self._draw_in)
         self.window = Window(self)
-        self.outside = Outside(self.window.screen, self.window.frames)
         self.notices = Notices(self.window.painter)
+        self.outside = Outside(self.window.screen, self.window.frames, self.notices)
         self._aside = False
         self._ready = asyncio.Event()
         self._hearing: asyncio.Task[None] | None = None
@@ -131,6 +131,7 @@ class Chat:
         self.slashes = slash.table(await feed.commands(), self.guests.slash)
         self.window.add_keys(self.guests.keys)
         self._hearing = asyncio.create_task(talk.hear())
+        self._hearing.add_done_callback(self.window.follow)
         for warning in feed.facts.warnings:
             talk.say(warning, "warning")
         session = await self._session(feed, session_id, continued=continued)

@@ -77,7 +77,7 @@ class Guests:
         """Run a plugin's code; what it raises is shown with its name."""
         try:
             await action()
-        except Exception as error:  # noqa: BLE001 - a plugin's command or key is foreign code
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - a plugin's command or key is foreign code
             self._report(f"plugin {plugin}: {what} raised {type(error).__name__}: {error}")
 
     def close(self) -> None:

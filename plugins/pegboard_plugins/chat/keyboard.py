@@ -240,7 +240,7 @@ class Keyboard:
 
     def suspend(self) -> None:
         """Into the background."""
-        self._chat.window.screen.suspend_to_background()
+        self._chat.spawn(self._chat.outside.suspend())
 
     def help(self) -> None:
         """The keys, on an empty line."""

@@ -3,15 +3,17 @@
 import asyncio
 import os
 import shlex
+import signal
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 from prompt_toolkit.application import in_terminal
 
 from pegboard.kit import find_program
+from pegboard_plugins.chat.notices import Notices
 from pegboard_plugins.chat.surface import Frames, Screen
 
 CLIPBOARD_S = 2.0
@@ -26,23 +28,39 @@ _PICTURES = (
 class Outside:
     """Runs other programs on the terminal, or asks them something, while the chat waits."""
 
-    def __init__(self, screen: Screen, frames: Frames) -> None:
+    def __init__(self, screen: Screen, frames: Frames, notices: Notices) -> None:
         self._screen = screen
         self._frames = frames
+        self._notices = notices
 
-    async def run(self, *command: str) -> int:
-        """The exit code of a program that has the terminal to itself; 127 if there is none."""
+    @asynccontextmanager
+    async def _away(self) -> AsyncIterator[None]:
+        """The terminal and its signals are another program's."""
         self._frames.draw()
         try:
             async with in_terminal():
                 self._screen.paused = True
+                self._notices.end()
+                with _keys_of_signals():
+                    yield
+                self._notices.begin()
+        finally:
+            self._screen.paused = False
+            self._frames.touch()
+
+    async def run(self, *command: str) -> int:
+        """The exit code of a program that has the terminal to itself; 127 if there is none."""
+        try:
+            async with self._away():
                 process = await asyncio.create_subprocess_exec(*command)
                 return await process.wait()
         except OSError:
             return 127
-        finally:
-            self._screen.paused = False
-            self._frames.touch()
+
+    async def suspend(self) -> None:
+        """Stop until the shell goes on with it."""
+        async with self._away():
+            os.kill(0, signal.SIGTSTP)
 
     async def pegboard(self, *arguments: str) -> int:
         """The exit code of another command of ours."""
@@ -60,6 +78,18 @@ class Outside:
             if await self.run(*shlex.split(editor), str(file)) != 0:
                 return None
             return (await asyncio.to_thread(file.read_text, "utf-8", "replace")).rstrip("\n")
+
+
+@contextmanager
+def _keys_of_signals() -> Iterator[None]:
+    """Ctrl-C is for the other program alone, and Ctrl-Z stops us as well as it."""
+    interrupt = signal.signal(signal.SIGINT, lambda *_: None)
+    stop = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTSTP, stop)
+        signal.signal(signal.SIGINT, interrupt)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.filters import Condition
@@ -120,12 +120,21 @@ class Window:
     async def run(self) -> None:
         """Show it until `leave`; the terminal is then as it was."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, self.leave)
+        acts = {
+            signal.SIGTERM: self.leave,
+            signal.SIGHUP: self.leave,
+            signal.SIGTSTP: lambda: self._chat.spawn(self._chat.outside.suspend()),
+        }
+        for number, act in acts.items():
+            loop.add_signal_handler(number, act)
+        loop.set_exception_handler(self._unhandled)
         try:
-            await self.screen.run_async(pre_run=self._begun, handle_sigint=False)
+            await self.screen.run_async(
+                pre_run=self._begun, handle_sigint=False, set_exception_handler=False
+            )
         finally:
-            for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.set_exception_handler(None)
+            for number in acts:
                 loop.remove_signal_handler(number)
             self._chat.notices.end()
             rest = "".join(f"{row}\r\n" for row in self.frames.rest())
@@ -136,6 +145,17 @@ class Window:
         self._chat.notices.begin()
         if reports_colours(self._chat.env):
             self.painter.write_raw(ASK_BACKGROUND)
+
+    def _unhandled(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """An error of nobody's, such as one of a plugin's own tasks, is shown; the chat goes on."""
+        error = context.get("exception")
+        what = f"{type(error).__name__}: {error}" if error else context["message"]
+        self._chat.warn(f"something went wrong beside the chat: {what}")
+
+    def follow(self, task: asyncio.Task[None]) -> None:
+        """End `run` with the error of a task without which nothing would be shown any more."""
+        if not task.cancelled() and (error := task.exception()) and self.screen.is_running:
+            self.screen.exit(exception=error)
 
     def leave(self) -> None:
         """End `run`."""

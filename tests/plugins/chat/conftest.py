@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from plugins.chat.relays import SlowTerminal, Tmux
-from plugins.chat.screen import ChatTerminal, chat
+from plugins.chat.screen import ChatTerminal, chat, shell
 from plugins.chat.terminals import AnyTerminal
 from plugins.cli.commands import CommandLine, Process
 
@@ -68,6 +68,11 @@ class Way:
         return chat(
             self._pegboard, *arguments, columns=columns, rows=rows, terminal=terminal, **env
         )
+
+    def shell(self) -> AbstractAsyncContextManager[AnyTerminal]:
+        """A shell in which a chat can be started."""
+        begin = Tmux.shell if self.in_tmux else shell
+        return begin(self._pegboard, 80, 24)
 
 
 class Place:

@@ -5,11 +5,11 @@ import os
 import shlex
 import subprocess
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-from plugins.chat.screen import ChatTerminal
+from plugins.chat.screen import SHELL, ChatTerminal
 from plugins.chat.terminals import LIMIT_S, AnyTerminal
 from plugins.cli.commands import COMMAND, CommandLine
 
@@ -77,6 +77,16 @@ class Tmux(AnyTerminal):
         async with cls.begun(pegboard.home, "sh", "-c", script, columns=columns, rows=rows) as tmux:
             await tmux.see_now(ready)
             yield tmux
+
+    @classmethod
+    def shell(
+        cls, pegboard: CommandLine, columns: int, rows: int
+    ) -> AbstractAsyncContextManager["Tmux"]:
+        """A shell with job control."""
+        env = {**pegboard.environment(), "TERM": "tmux-256color"}
+        names = [f"{name}={value}" for name, value in env.items()]
+        words = ["env", "-u", "XTERM_VERSION", "-C", str(pegboard.project), *names, *SHELL.split()]
+        return cls.begun(pegboard.home, *words, columns=columns, rows=rows)
 
     @classmethod
     @asynccontextmanager

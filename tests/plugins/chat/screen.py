@@ -23,6 +23,9 @@ FORBIDDEN = re.compile(rb"\x1b\[(\?1049h|\?100[0236]h|\?1015h|[23]J|\d+;\d+r)")
 """Alternate screen, mouse, clearing, scroll regions."""
 
 
+SHELL = "bash --norc --noprofile -i"
+
+
 class ChatTerminal(AnyTerminal):
     """A terminal of our own, which keeps all rows that leave its screen."""
 
@@ -143,9 +146,33 @@ async def chat(
     shown.process = await pegboard.start(
         "chat", *arguments, stdin=theirs, stdout=theirs, stderr=theirs
     )
-    try:
+    async with _held(shown):
         await shown.see_now(ready)
         yield shown
+
+
+@asynccontextmanager
+async def shell(pegboard: CommandLine, columns: int, rows: int) -> AsyncIterator[ChatTerminal]:
+    """A shell with job control on a terminal of its own."""
+    shown = ChatTerminal(columns, rows)
+    place = os.ttyname(shown.theirs)
+    env = {**pegboard.environment(), "TERM": "xterm-256color", "XTERM_VERSION": "pyte"}
+    shown.process = await asyncio.create_subprocess_exec(
+        *("sh", "-c", f"exec {SHELL} <{place} >{place} 2>&1"),
+        start_new_session=True,
+        cwd=pegboard.project,
+        env=env,
+    )
+    async with _held(shown):
+        yield shown
+
+
+@asynccontextmanager
+async def _held(shown: ChatTerminal) -> AsyncIterator[None]:
+    """The terminal is open until the end of its process, which comes with ours."""
+    assert shown.process is not None
+    try:
+        yield
     finally:
         if shown.process.returncode is None:
             with suppress(ProcessLookupError):

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
-LIMIT_S = 20.0
+LIMIT_S = 40.0
 RULE = "──────────"
 KEYS = {
     "enter": "\r",

@@ -1,14 +1,9 @@
 """A session in the chat: what is said and done stands above the footer, once, in order."""
 
 import asyncio
-import os
 import random
 import re
-import signal
-import termios
 from pathlib import Path
-
-import pytest
 
 from plugins.chat.conftest import Place
 from plugins.chat.screen import FORBIDDEN, chat, scripts
@@ -223,23 +218,6 @@ async def test_a_picture_whose_path_is_pasted_is_a_chip(pegboard: CommandLine) -
         await terminal.see_now("[Picture #1: a.png]")
 
 
-async def test_a_session_goes_on_after_its_process_was_killed(pegboard: CommandLine) -> None:
-    scripts(pegboard, line={"text": "Answer to {{prompt}}, end."})
-    async with chat(pegboard) as terminal:
-        for number in range(3):
-            await terminal.say(f"line {number} of it")
-            await terminal.see(f"Answer to line {number} of it, end.")
-        assert terminal.process is not None
-        terminal.process.kill()
-        await terminal.end()
-
-    async with chat(pegboard, "-c") as terminal:
-        await terminal.see("Answer to line 2 of it, end.")
-        found = re.findall(r"Answer to line (\d) of it", terminal.above)
-
-    assert found == ["0", "1", "2"]
-
-
 async def test_of_a_resumed_session_so_many_prompts_are_shown(pegboard: CommandLine) -> None:
     scripts(pegboard, line={"text": "Answer to {{prompt}}, end."})
     async with chat(pegboard) as terminal:
@@ -250,32 +228,6 @@ async def test_of_a_resumed_session_so_many_prompts_are_shown(pegboard: CommandL
     async with chat(pegboard, "-c", "--replay", "1") as terminal:
         await terminal.see("Answer to line 2 of it, end.")
         assert "line 1 of it" not in terminal.everything
-
-
-@pytest.mark.parametrize("way", ["c-d", signal.SIGTERM, signal.SIGHUP])
-async def test_the_terminal_is_as_it_was_however_the_chat_ends(
-    pegboard: CommandLine, way: str | signal.Signals
-) -> None:
-    scripts(pegboard)
-    before: list[object] = []
-
-    async with chat(pegboard) as terminal:
-        assert terminal.process is not None
-        fresh_ours, fresh = os.openpty()
-        before = termios.tcgetattr(fresh)
-        os.close(fresh)
-        os.close(fresh_ours)
-        if isinstance(way, str):
-            terminal.press(way)
-        else:
-            os.kill(terminal.process.pid, way)
-        await terminal.end()
-        after = termios.tcgetattr(terminal.theirs)
-
-    assert after[:4] == before[:4]
-    assert terminal.raw.count(b"\x1b[?2004h") >= 1
-    assert terminal.raw.rfind(b"\x1b[?2004l") > terminal.raw.rfind(b"\x1b[?2004h")
-    assert terminal.raw.rfind(b"\x1b[?1004l") > terminal.raw.rfind(b"\x1b[?1004h")
 
 
 async def test_a_request_that_is_answered_elsewhere_closes_its_dialog(
