@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 LIMIT_S = 40.0
+QUIET_S = 0.15
 RULE = "──────────"
 KEYS = {
     "enter": "\r",
@@ -89,6 +90,13 @@ class AnyTerminal(ABC):
                     await self.changed()
         except TimeoutError:
             raise AssertionError(f"it never came:\n{self.everything}") from None
+
+    async def quiet(self) -> None:
+        """Wait until nothing was written for a moment."""
+        written = -1
+        while written != len(self.raw):
+            written = len(self.raw)
+            await asyncio.sleep(QUIET_S)
 
     async def see(self, text: str) -> None:
         """Wait until this is on the screen or above it."""
