@@ -13,6 +13,8 @@ from rich.theme import Theme
 
 from pegboard.cli.visibletext import visible
 
+DEEPEST = 16
+"""Levels of Markdown that are drawn: the parser leaves out what is in the twentieth."""
 Row = list[tuple[str, Style]]
 
 
@@ -41,7 +43,13 @@ class _Answer(Markdown):
 
 
 def markdown_rows(text: str, width: int, styles: Mapping[str, Style]) -> list[Row]:
-    """Rows of at most `width` columns, without blanks at their ends; without styles in none."""
+    """Rows of at most `width` columns, without blanks at their ends; without styles in none.
+
+    There are none where the text is nested more deeply than it would be parsed.
+    """
+    answer = _Answer(visible(text))
+    if max((token.level for token in answer.parsed), default=0) >= DEEPEST:
+        return []
     console = Console(
         file=io.StringIO(),
         width=width,
@@ -50,7 +58,7 @@ def markdown_rows(text: str, width: int, styles: Mapping[str, Style]) -> list[Ro
         theme=Theme(dict(styles)),
         legacy_windows=False,
     )
-    rows = [_row(row) for row in console.render_lines(_Answer(visible(text)), pad=False)]
+    rows = [_row(row) for row in console.render_lines(answer, pad=False)]
     return _without_empty_ends(rows)
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 LONGEST_BLOCK = 64_000
-"""Letters after which a block counts as finished, so that none grows without end."""
+"""Letters after which a block, or a line, counts as finished, so that none grows without end."""
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _LIST = re.compile(r" {0,3}([-*+]|\d{1,9}[.)])\s")
 _HEADING = re.compile(r" {0,3}#{1,6}\s")
@@ -18,6 +18,7 @@ class MarkdownBlocks:
 
     def __init__(self) -> None:
         self._line: list[str] = []
+        self._line_letters = 0
         self._block: list[str] = []
         self._fence = ""
         self._blank = False
@@ -25,16 +26,23 @@ class MarkdownBlocks:
 
     def feed(self, piece: str) -> Iterator[str]:
         """The blocks that are finished with this piece."""
-        first, *others = piece.split("\n")
-        self._line.append(first)
-        for line in others:
-            whole = "".join(self._line)
-            self._line = [line]
-            yield from self._take(whole)
+        for start in range(0, len(piece), LONGEST_BLOCK):
+            first, *others = piece[start : start + LONGEST_BLOCK].split("\n")
+            self._line.append(first)
+            self._line_letters += len(first)
+            for line in others:
+                yield from self._next_line(line)
+            if self._line_letters > LONGEST_BLOCK:
+                yield from self._next_line("")
+
+    def _next_line(self, begun: str) -> Iterator[str]:
+        whole, self._line = "".join(self._line), [begun]
+        self._line_letters = len(begun)
+        yield from self._take(whole)
 
     def flush(self) -> Iterator[str]:
         """What is left, as a block; then all is as at the beginning."""
-        line, self._line = "".join(self._line), []
+        line, self._line, self._line_letters = "".join(self._line), [], 0
         if line:
             yield from self._take(line)
         yield from self._end()

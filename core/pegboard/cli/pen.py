@@ -9,6 +9,7 @@ from rich.color import ColorSystem
 from rich.style import Style
 
 from pegboard.cli.palette import PALETTE
+from pegboard.cli.visibletext import visible
 from pegboard.contract.results import Span, SpanLine
 
 Colours = Literal["none", "standard", "many", "full"]
@@ -21,6 +22,7 @@ _SYSTEMS = {
 _GUTTER = re.compile(r" *\d+ ")
 """The number of a line in front of it."""
 _NARROWEST = 10
+_PIECE_LETTERS = 4000
 _MARKDOWN = {
     "markdown.code": "code",
     "markdown.h1": "heading",
@@ -60,11 +62,17 @@ class Pen:
         return found if line and line[-1].text.endswith("\x1b") else found.rstrip(" ")
 
     def markdown(self, text: str, width: int) -> list[str]:
-        """Markdown as lines of at most `width` columns, with nothing filled up to it."""
+        """Markdown as lines of at most `width` columns, with nothing filled up to it.
+
+        What cannot be drawn is shown as it was written.
+        """
         from pegboard.cli.answermarkdown import markdown_rows  # 60 ms that an empty chat saves
 
         styles = {name: self._style(role) for name, role in _MARKDOWN.items()}
         rows = markdown_rows(text, max(_NARROWEST, width), styles if self._system else {})
+        if not rows:
+            written = visible(text.strip("\n")).expandtabs(4).split("\n")
+            return self.lines(((Span(line),) for line in written), width)
         return [self._row(row) for row in rows]
 
     def _row(self, spans: Iterable[tuple[str, Style]]) -> str:
@@ -85,7 +93,7 @@ def wrapped(line: SpanLine, width: int, *, at_words: bool = False) -> Iterator[S
     row: list[Span] = []
     room = width
     indent = _gutter(line, width)
-    for span in line:
+    for span in _short(line):
         rest: str = span.text
         while rest:
             fitting = _fitting(rest, room)
@@ -100,6 +108,13 @@ def wrapped(line: SpanLine, width: int, *, at_words: bool = False) -> Iterator[S
                 row, room = [*indent], width - sum(len(each.text) for each in indent)
                 rest = rest.removeprefix(" ") if at_words else rest
     yield tuple(row)
+
+
+def _short(line: SpanLine) -> Iterator[Span]:
+    """The spans in pieces, so that a row of a long one copies no more than its piece."""
+    for span in line:
+        for start in range(0, len(span.text), _PIECE_LETTERS):
+            yield Span(span.text[start : start + _PIECE_LETTERS], span.style)
 
 
 def _gutter(line: SpanLine, width: int) -> SpanLine:

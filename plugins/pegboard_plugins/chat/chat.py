@@ -17,6 +17,7 @@ from pegboard_plugins.chat import choosing, slash
 from pegboard_plugins.chat.additions import ChatKey, ChatState, Theme
 from pegboard_plugins.chat.draft import Draft
 from pegboard_plugins.chat.feed import Feed
+from pegboard_plugins.chat.finished import Noted, rows_of
 from pegboard_plugins.chat.footer import Footing, footer_lines
 from pegboard_plugins.chat.guestcontext import GuestContext
 from pegboard_plugins.chat.guests import Guests, palette_of
@@ -199,10 +200,7 @@ class Chat:
         if self.talk is not None:
             self.talk.say(text, "warning")
         else:
-            rows = self.pen.lines(
-                [(Span(f"! {line}", "warning"),) for line in text.split("\n")], 80
-            )
-            self.window.frames.commit(rows)
+            self.window.frames.commit(rows_of(Noted(text, "warning"), self.pen, 80))
 
     @property
     def pen(self) -> "Pen":

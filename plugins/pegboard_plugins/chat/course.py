@@ -106,6 +106,7 @@ class Course:
         self._failures: set[str] = set()
         self._asked_s: dict[str, float] = {}
         self._waited_s: dict[str, float] = {}
+        self._unclocked: set[str] = set()
 
     @property
     def busy(self) -> bool:
@@ -117,8 +118,10 @@ class Course:
         """Whether it is the answer that is being written, and not a thought."""
         return bool(self._texts)
 
-    def waited_s(self, part: ToolPart) -> float:
-        """How long a call has waited for the person, until now."""
+    def waited_s(self, part: ToolPart) -> float | None:
+        """How long a call has waited for the person, until now; None where nobody has looked."""
+        if part.call_id in self._unclocked:
+            return None
         asked = [each for each in self.requests.values() if _is_of(each, part)]
         still = sum(time() - self._asked_s[each.id] for each in asked)
         return self._waited_s.get(part.call_id, 0.0) + still
@@ -136,6 +139,8 @@ class Course:
                 Event(properties=MessageUpdated(session_id=self.session.id, info=turn.info))
             )
             for part in turn.parts:
+                if isinstance(part, ToolPart) and part.id not in self.calls:
+                    self._unclocked.add(part.call_id)
                 yield from self._part(part)
 
     def take(self, event: Event) -> Iterator[Finished]:
@@ -366,7 +371,8 @@ class Course:
                 del self.calls[part_id]
                 del self._ended[part_id]
                 self._done.add(part_id)
-                yield Called(part, self._waited_s.pop(part.call_id, 0.0))
+                yield Called(part, self.waited_s(part))
+                self._waited_s.pop(part.call_id, None)
             elif not every:
                 return
 

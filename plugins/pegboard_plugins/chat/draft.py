@@ -14,6 +14,8 @@ from pegboard.schema.part import FileInput
 
 LONG_LINES, LONG_LETTERS = 10, 2000
 """A paste that is longer becomes a chip."""
+LONGEST_EDITED = 100_000
+"""Letters of a text that comes back to the editor; each key draws all of its lines anew."""
 PICTURES = ("image/",)
 _CHIP = re.compile(r"\[(?:Pasted text|Picture) #\d+[^\]]*\]")
 
@@ -41,10 +43,14 @@ class Draft:
 
     def paste(self, pasted: str) -> None:
         """Insert what the terminal has pasted; a long text or a picture's path as a chip."""
-        text = pasted.replace("\r\n", "\n").replace("\r", "\n")
-        if picture := _picture(text):
+        if picture := _picture(pasted):
             self.picture(picture)
-            return
+        else:
+            self.paste_text(pasted)
+
+    def paste_text(self, pasted: str) -> None:
+        """Insert a text, a long one as a chip."""
+        text = pasted.replace("\r\n", "\n").replace("\r", "\n")
         if text.count("\n") < LONG_LINES and len(text) <= LONG_LETTERS:
             self.buffer.insert_text(text)
             return
@@ -97,7 +103,10 @@ class Draft:
     def set(self, text: str) -> None:
         """Put another text in the editor, with the cursor at its end."""
         self.buffer.reset()
-        self.buffer.insert_text(text)
+        if len(text) > LONGEST_EDITED:
+            self.paste_text(text)
+        else:
+            self.buffer.insert_text(text)
 
     def put_before(self, text: str) -> None:
         """Put a text before the one in the editor, or before the one that was put aside."""

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from pegboard.cli import Pen, block_lines, shown_line, with_note
+from pegboard.cli import Pen, block_lines, shown_line, with_note, wrapped
 from pegboard.kit import Block, Span, lines_of
 from pegboard.schema.part import Failed, Pending, Running, ToolPart
 
@@ -36,10 +36,13 @@ class Thought(msgspec.Struct, frozen=True):
 
 
 class Called(msgspec.Struct, frozen=True):
-    """A tool call that has ended, and for how many seconds of its time it waited for the person."""
+    """A tool call that has ended, and for how many seconds of its time it waited for the person.
+
+    None where nobody knows: it went on before somebody looked.
+    """
 
     part: ToolPart
-    waited_s: float = 0.0
+    waited_s: float | None = 0.0
 
 
 class Noted(msgspec.Struct, frozen=True):
@@ -68,26 +71,32 @@ def rows_of(piece: Finished, pen: Pen, width: int, block: Block | None = None) -
             return ["", *pen.markdown(text, width)]
         case Thought(text=text, seconds=seconds):
             note = f"· thought for {seconds:.0f} s: {_first(text)}"
-            return ["", *pen.lines([shown_line((Span(note, "dim"),))], width, at_words=True)]
+            return ["", *_hanging((Span(note, "dim"),), pen, width)]
         case Noted(text=text, style=style):
             mark = {"warning": "! ", "error": "✗ "}.get(style, "· ")
-            lines = [shown_line((Span(mark + line, style),)) for line in text.split("\n")]
-            return pen.lines(lines, width, at_words=True)
+            lines = [(Span(mark + line, style),) for line in text.split("\n")]
+            return [row for line in lines for row in _hanging(line, pen, width)]
         case Drawn(head=head, block=drawn):
             return ["", *pen.lines([(Span(head, "bold"),)], width), *_body(drawn, pen, width)]
         case Called(part=part, waited_s=waited_s):
             drawn = block or Block()
             line = call_head(part, drawn.title, waited_s=waited_s)
-            return ["", *pen.lines([line], width, at_words=True), *_body(drawn, pen, width)]
+            return ["", *_hanging(line, pen, width), *_body(drawn, pen, width)]
+
+
+def _hanging(line: SpanLine, pen: Pen, width: int) -> list[str]:
+    """A line in rows of which but the first begins at the margin, where other pieces begin."""
+    first, *others = wrapped(shown_line(line), width - len("  "), at_words=True)
+    return [pen.text(first), *(f"  {pen.text(row)}" for row in others)]
 
 
 def call_head(
-    part: ToolPart, title: str, *, now_ms: int | None = None, waited_s: float = 0.0
+    part: ToolPart, title: str, *, now_ms: int | None = None, waited_s: float | None = 0.0
 ) -> SpanLine:
     """The line of a call: its tool, what it is about, how long it worked, waits left out."""
     mark = Span("✗ ", "error") if isinstance(part.state, Failed) else Span("● ", "tool")
     seconds = _seconds(part, now_ms)
-    worked = None if seconds is None else max(0.0, seconds - waited_s)
+    worked = None if None in (seconds, waited_s) else max(0.0, (seconds or 0) - (waited_s or 0))
     took = (Span(f"  {worked:.1f} s", "dim"),) if worked is not None else ()
     name, about = Span(part.tool, "bold"), Span(f" {title}" if title else "")
     return shown_line((mark, name, about, *took))
@@ -125,4 +134,4 @@ def _body(block: Block, pen: Pen, width: int) -> list[str]:
 
 
 def _first(text: str) -> str:
-    return " ".join(text.split())[:200]
+    return " ".join(text[:2000].split())[:200]

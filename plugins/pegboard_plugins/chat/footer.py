@@ -68,8 +68,8 @@ def _text(line: SpanLine) -> str:
 
 
 def cut(line: SpanLine, width: int) -> SpanLine:
-    """The beginning of the line that fits."""
-    return next(iter(wrapped(line, width)), ())
+    """The beginning of the line that fits, in letters that no terminal obeys."""
+    return next(iter(wrapped(shown_line(line), width)), ())
 
 
 def fragments(lines: Iterable[SpanLine]) -> StyleAndTextTuples:
@@ -129,7 +129,7 @@ def _calls(course: Course | None) -> Sequence[SpanLine]:
     return rows
 
 
-def _call(part: ToolPart, now_ms: int, waited_s: float) -> SpanLine:
+def _call(part: ToolPart, now_ms: int, waited_s: float | None) -> SpanLine:
     subject = one_line(str(next(iter(part.state.input.values()), "")), 80)
     line = tuple(call_head(part, subject, now_ms=now_ms, waited_s=waited_s))
     match part.state:

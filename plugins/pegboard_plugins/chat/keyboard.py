@@ -57,7 +57,7 @@ class Keyboard:
         if mode is None:
             self._chat.draft.paste(text)
         elif mode.edits:
-            self._chat.draft.buffer.insert_text(text.replace("\r\n", "\n").replace("\r", "\n"))
+            self._chat.draft.paste_text(text)
 
     def focus(self, sequence: str) -> None:
         """The terminal has said whether the person looks at it."""
@@ -73,7 +73,7 @@ class Keyboard:
             return
         if mode is not None:
             if mode.edits:
-                mode.submit(chat.draft.text)
+                mode.submit(chat.draft.expanded(chat.draft.text)[0])
                 chat.touch()
         elif chat.offers.items:
             was_command = chat.offers.is_command

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import msgspec
 from rich.cells import cell_len
@@ -52,12 +53,17 @@ class Permission:
         reason = self.request.metadata.get("reason")
         why = wrapped((Span(exposed(reason), "dim"),), width) if isinstance(reason, str) else ()
         choices = self._choices(width)
-        body = [row for line in self._whole() for row in wrapped(line, max(10, width - 2))]
+        body = self._body(max(10, width - 2))
         fixed = [*list(why)[:2], *choices]
         space = max(1, room - 1 - len(fixed))
         self._scroll = max(0, min(self._scroll, len(body) - space))
         shown = [(Span("  "), *row) for row in body[self._scroll : self._scroll + space]]
         return [self._title(len(body) - len(shown)), *shown, *fixed]
+
+    @lru_cache(maxsize=1)  # noqa: B019 - the dialog is short-lived
+    def _body(self, width: int) -> Sequence[SpanLine]:
+        """What is asked in rows, made once: each frame shows a few of them."""
+        return [row for line in self._whole() for row in wrapped(line, width)]
 
     def _title(self, hidden: int) -> SpanLine:
         agent = self.request.metadata.get("agent")

@@ -15,12 +15,14 @@ from pegboard.schema.message import UserMessage
 from pegboard.schema.session import Answers, PermissionRequest, Question, QuestionRequest, Session
 from pegboard_plugins.chat.course import Course
 from pegboard_plugins.chat.feed import RESYNC, Feed, Order
-from pegboard_plugins.chat.finished import Called, Finished, Noted, NoteStyle, rows_of
+from pegboard_plugins.chat.finished import Answered, Called, Finished, Noted, NoteStyle, rows_of
 from pegboard_plugins.chat.requests import Permission, Questions, Settled
 
 REPLAYED = 20
 """Prompts of a session that are shown when it is resumed."""
 CALLS_KEPT = 20
+DRAWN_AT_ONCE = 4000
+"""Letters of Markdown; more are drawn beside the loop, which has keys to take."""
 SENT_KEPT = 50
 """Prompts of this chat that may not have been read yet."""
 
@@ -98,6 +100,9 @@ class Talk:
             self.called = [*self.called, piece][-CALLS_KEPT:]
             block = await self.feed.block(piece.part, self._width() - len("  │ "))
             self._commit(rows_of(piece, self._pen(), self._width(), block))
+        elif isinstance(piece, Answered) and len(piece.text) > DRAWN_AT_ONCE:
+            drawing = asyncio.to_thread(rows_of, piece, self._pen(), self._width())
+            self._commit(await drawing)
         else:
             self.draw(piece)
 

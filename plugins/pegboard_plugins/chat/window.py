@@ -19,7 +19,13 @@ from prompt_toolkit.layout import (
     Layout,
 )
 from prompt_toolkit.layout import Window as Pane
-from prompt_toolkit.layout.processors import BeforeInput
+from prompt_toolkit.layout.processors import (
+    BeforeInput,
+    Processor,
+    Transformation,
+    TransformationInput,
+)
+from prompt_toolkit.layout.utils import explode_text_fragments
 from prompt_toolkit.styles import Style
 
 from pegboard_plugins.chat.additions import ChatKey
@@ -44,6 +50,21 @@ if TYPE_CHECKING:
 
 EDITOR_LINES = 8
 PROMPT = "❯ "
+UNSEEN = "\N{REPLACEMENT CHARACTER}"
+
+
+class UnseenLetters(Processor):
+    """Draws a letter that shows nothing, or that a terminal obeys, as a sign in its place."""
+
+    def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
+        """As many letters as there are, so that the cursor stays where it is."""
+        fragments = explode_text_fragments(transformation_input.fragments)
+        shown: StyleAndTextTuples = [(style, _seen(text)) for style, text, *_ in fragments]
+        return Transformation(shown)
+
+
+def _seen(letter: str) -> str:
+    return letter if letter.isprintable() or letter in "\n\t" else UNSEEN
 
 
 class Window:
@@ -75,7 +96,8 @@ class Window:
 
     def _layout(self) -> Layout:
         buffer = self._chat.draft.buffer
-        control = BufferControl(buffer, input_processors=[BeforeInput(PROMPT, "class:active")])
+        drawn = [UnseenLetters(), BeforeInput(PROMPT, "class:active")]
+        control = BufferControl(buffer, input_processors=drawn)
         self._editor = Pane(control, wrap_lines=True, height=self._editor_height)
         above = Pane(FormattedTextControl(self._above), height=self._above_height, wrap_lines=False)
         status = Pane(FormattedTextControl(self._status), height=1, wrap_lines=False)

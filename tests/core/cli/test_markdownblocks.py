@@ -89,3 +89,20 @@ def test_tags_that_a_model_writes_are_shown_as_they_are() -> None:
 
     assert "<b>bold</b>" in "".join(rows)
     assert "<div>" in "".join(rows)
+
+
+@pytest.mark.parametrize("text", ["> " * 60 + "words", "- " * 40 + "words", "`" * 500 + "words"])
+def test_what_is_nested_too_deeply_is_shown_as_it_was_written(text: str) -> None:
+    rows = Pen(colours="none").markdown(text, 40)
+
+    assert "".join(rows).replace(" ", "") == text.replace(" ", "")
+
+
+def test_a_line_without_end_is_given_in_pieces() -> None:
+    blocks = MarkdownBlocks()
+    line = "word " * (3 * LONGEST_BLOCK)
+
+    found = [*blocks.feed(line[:7]), *blocks.feed(line[7:]), *blocks.flush()]
+
+    assert "".join(found).replace(" ", "") == line.replace(" ", "")
+    assert max(map(len, found)) <= 2 * LONGEST_BLOCK

@@ -188,7 +188,7 @@ def scripts(pegboard: CommandLine, **said: Any) -> None:
     listed = [
         {"when": {"prompt": word}, "steps": steps if isinstance(steps, list) else [steps]}
         for word, steps in said.items()
-        if word not in ("delay_s", "settings")
+        if word not in ("delay_s", "chunk_chars", "settings")
     ]
     others: list[Any] = [
         {"when": {"tools": False}, "steps": [{"text": "A title"}]},
@@ -196,6 +196,7 @@ def scripts(pegboard: CommandLine, **said: Any) -> None:
         {"steps": [{"text": "You said: {{prompt}}"}]},
     ]
     file = pegboard.home / "script.json"
-    transcript = {"scripts": others, "chunk_chars": 8, "chunk_delay_s": said.get("delay_s", 0)}
+    speed = {"chunk_chars": said.get("chunk_chars", 8), "chunk_delay_s": said.get("delay_s", 0)}
+    transcript = {"scripts": others, **speed}
     file.write_text(json.dumps(transcript))
     pegboard.configure(model=f"scripted/{file}", **said.get("settings", {}))

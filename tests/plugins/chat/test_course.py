@@ -10,7 +10,8 @@ from pegboard.schema.event import (
     PermissionReplied,
     Properties,
 )
-from pegboard.schema.part import Completed, CompletedSpan, Running, TimeSpan, ToolPart
+from pegboard.schema.message import MessageTime, Turn, UserMessage
+from pegboard.schema.part import Completed, CompletedSpan, ModelChoice, Running, TimeSpan, ToolPart
 from pegboard.schema.session import PermissionRequest, Session, SessionTime, ToolReference
 from pegboard_plugins.chat.course import Course
 from pegboard_plugins.chat.finished import Called, Finished, call_head
@@ -68,3 +69,21 @@ def test_the_seconds_of_a_call_are_those_in_which_it_worked(
     assert (waiting, finished.waited_s) == (60.0, 60.0)
     head = call_head(finished.part, "a", waited_s=finished.waited_s)
     assert head[-1].text.strip() == "1.5 s"
+
+
+def test_of_a_stored_call_no_seconds_are_shown_in_which_it_may_have_waited() -> None:
+    done = Completed(
+        input={}, output="", title="", metadata={}, time=CompletedSpan(start=1_000, end=62_500)
+    )
+    said = UserMessage(
+        id="msg_1",
+        session_id="ses_1",
+        agent="build",
+        model=ModelChoice(provider_id="p", model_id="m"),
+        time=MessageTime(created=1),
+    )
+    (finished,) = Course(SESSION).read([Turn(info=said, parts=(call(state=done),))])
+
+    assert isinstance(finished, Called)
+    head = call_head(finished.part, "a", waited_s=finished.waited_s)
+    assert "".join(span.text for span in head) == "● edit a"
