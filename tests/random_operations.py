@@ -9,12 +9,13 @@ import json
 import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pegboard import App
 from pegboard.embedding import ShellOrder
-from pegboard.errors import PegboardError, StorageError
+from pegboard.errors import NotFoundError, PegboardError, StorageError
 from pegboard.schema.message import Turn, UserMessage
 from pegboard.schema.part import TextInput
 from pegboard.schema.session import Scope, Session
@@ -357,5 +358,6 @@ class Actor:
         await asyncio.sleep(after - time.monotonic())
         while not self.closed:
             for request in self._app.permissions.pending():
-                await self._app.reply(request.id, "once")
+                with suppress(NotFoundError):  # another has answered it meanwhile
+                    await self._app.reply(request.id, "once")
             await asyncio.sleep(0.01)

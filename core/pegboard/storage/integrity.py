@@ -23,16 +23,21 @@ SELECT session.id, session.project_id, session.title, session.directory,
     length(session.data)
     + coalesce((SELECT sum(length(data)) FROM message WHERE session_id = session.id), 0)
     + coalesce((SELECT sum(length(data)) FROM part WHERE session_id = session.id), 0)
-    + coalesce((SELECT sum(length(data)) FROM part_text WHERE session_id = session.id), 0)
+    + coalesce(streamed.size, 0)
     + coalesce((SELECT sum(length(data)) FROM state WHERE session_id = session.id), 0)
-FROM session ORDER BY 5 DESC
+FROM session LEFT JOIN (
+    SELECT session_id, sum(length(data)) AS size FROM part_text GROUP BY session_id
+) AS streamed ON streamed.session_id = session.id
+ORDER BY 5 DESC
 """
 
 _SAID = """
 SELECT session.data, session.id, session.project_id, session.directory, session.updated,
     part.message_id, json_extract(CAST(part.data AS TEXT), '$.text') || coalesce((
-        SELECT group_concat(CAST(data AS TEXT), '' ORDER BY ordinal) FROM part_text
-        WHERE part.state = 'open' AND session_id = session.id AND part_id = part.id
+        SELECT CAST(substr(CAST(group_concat(CAST(data AS TEXT), '' ORDER BY ordinal) AS BLOB),
+            1, coalesce(part.streamed, 1 << 62)) AS TEXT)
+        FROM part_text WHERE (part.state = 'open' OR part.streamed IS NOT NULL)
+        AND ordinal BETWEEN part.ordinal << 24 AND (part.ordinal << 24) + 0xFFFFFF
     ), '') AS text
 FROM part JOIN session ON session.id = part.session_id
 WHERE session.project_id = ?1 AND json_valid(CAST(part.data AS TEXT))
@@ -45,6 +50,14 @@ ORDER BY session.updated DESC, session.ordinal DESC, part.ordinal
 _TITLED = """
 SELECT data, id, project_id, directory, updated FROM session
 WHERE project_id = ?1 AND title LIKE ?2 ESCAPE '\\' ORDER BY updated DESC, ordinal DESC
+"""
+
+
+_CUT = """
+SELECT id FROM part WHERE streamed > (
+    SELECT coalesce(sum(length(data)), 0) FROM part_text
+    WHERE ordinal BETWEEN part.ordinal << 24 AND (part.ordinal << 24) + 0xFFFFFF
+)
 """
 
 
@@ -71,7 +84,8 @@ def problems(db: apsw.Connection) -> Problems:
         f"row {rowid} of {table} belongs to no row of {owner}"
         for table, rowid, owner, _ in db.execute("PRAGMA foreign_key_check")
     ]
-    return Problems((), (*orphans, *_unreadable(db)))
+    cut = [f"part {id_} has lost some of its text" for (id_,) in db.execute(_CUT)]
+    return Problems((), (*orphans, *_unreadable(db), *cut))
 
 
 def _damages(db: apsw.Connection) -> tuple[str, ...]:

@@ -3,9 +3,9 @@
 A released step never changes; the next one is added at the end. Rows hold the wire JSON as
 bytes, so that damaged text can still be read as what it is. `ordinal` is the order of creation,
 the only order that the program goes by: ids come from clients too. `last_event` is the event of
-a row's latest update, which the next update takes away. `part_text` has a streamed text in pieces:
-while its part's state is `open` they follow the text of the row, later they are the second copy
-that the part's event does without.
+a row's latest update, which the next update takes away. `part_text` has a streamed text in pieces,
+see `pieces`: the row numbers of a part's pieces begin at `part.ordinal << 24`, and `part.streamed`
+says how many bytes of them are the text of a part that has ended, NULL where its row has the text.
 """
 
 from collections.abc import Sequence
@@ -127,7 +127,41 @@ CREATE TABLE part_text(
 CREATE INDEX part_text_in_order ON part_text(session_id, part_id);
 """
 
-MIGRATIONS: tuple[str, ...] = (_FIRST, _APPROVALS_BY_AGENT, _TEXT_IN_PIECES)
+_PIECES_IN_PLACE = """
+ALTER TABLE part ADD COLUMN streamed INTEGER;
+ALTER TABLE part_text RENAME TO part_text_before;
+CREATE TABLE part_text(
+    ordinal INTEGER PRIMARY KEY,
+    session_id TEXT NOT NULL,
+    part_id TEXT NOT NULL,
+    data BLOB NOT NULL
+) STRICT;
+INSERT INTO part_text
+    SELECT (part.ordinal << 24) + row_number() OVER (PARTITION BY part.ordinal ORDER BY b.ordinal),
+        b.session_id, b.part_id, b.data
+    FROM part_text_before AS b
+    JOIN part ON part.session_id = b.session_id AND part.id = b.part_id;
+DROP TABLE part_text_before;
+UPDATE event SET data = CAST(json_set(CAST(data AS TEXT), '$.place', (
+        SELECT ordinal FROM part WHERE session_id = event.session_id
+        AND id = json_extract(CAST(event.data AS TEXT), '$.part.id')
+    )) AS BLOB)
+    WHERE type = 'message.part.streamed' AND json_valid(CAST(data AS TEXT)) AND EXISTS (
+        SELECT 1 FROM part WHERE session_id = event.session_id
+        AND id = json_extract(CAST(event.data AS TEXT), '$.part.id')
+    );
+CREATE TRIGGER part_text_goes AFTER DELETE ON part BEGIN
+    DELETE FROM part_text
+        WHERE ordinal BETWEEN OLD.ordinal << 24 AND (OLD.ordinal << 24) + 0xFFFFFF;
+END;
+"""
+
+MIGRATIONS: tuple[str, ...] = (
+    _FIRST,
+    _APPROVALS_BY_AGENT,
+    _TEXT_IN_PIECES,
+    _PIECES_IN_PLACE,
+)
 
 
 def migrate(

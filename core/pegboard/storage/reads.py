@@ -122,11 +122,13 @@ def turn(db: apsw.Connection, session_id: str, message_id: str) -> Turn:
         "SELECT role, data FROM message WHERE session_id = ? AND id = ?", key
     ):
         rows = db.execute(
-            "SELECT id, data, state FROM part WHERE session_id = ? AND message_id = ? "
-            "ORDER BY ordinal",
+            "SELECT id, data, ordinal, state, streamed FROM part "
+            "WHERE session_id = ? AND message_id = ? ORDER BY ordinal",
             key,
         )
-        parts = tuple(records.to_part(_whole(db, session_id, *row), *key, row[0]) for row in rows)
+        parts = tuple(
+            records.to_part(pieces.whole(db, *row), *key, part_id) for part_id, *row in rows
+        )
         return Turn(info=records.to_message(data, *key, role), parts=parts)
     raise NotFoundError("message", message_id)
 
@@ -223,21 +225,14 @@ def _rows(db: apsw.Connection, session_id: str, limit: int | None) -> tuple[_Mes
                 last,
             )
         )
-        for message_id, *row in db.execute(
-            "SELECT message_id, id, data, state FROM part WHERE session_id = ?1 "
+        for message_id, part_id, *row in db.execute(
+            "SELECT message_id, id, data, ordinal, state, streamed FROM part WHERE session_id = ?1 "
             "AND (?2 < 0 OR message_id IN (SELECT id FROM message WHERE session_id = ?1 "
             "ORDER BY ordinal DESC LIMIT ?2)) ORDER BY message_id, ordinal",
             last,
         ):
-            parts[message_id].append((row[0], _whole(db, session_id, *row)))
+            parts[message_id].append((part_id, pieces.whole(db, *row)))
     return messages[::-1], parts
-
-
-def _whole(
-    db: apsw.Connection, session_id: str, part_id: str, data: bytes, state: str | None
-) -> bytes:
-    """The part's JSON with the text that has come of it so far."""
-    return pieces.whole(db, data, session_id, part_id) if state == pieces.OPEN else data
 
 
 def _containing(text: str | None) -> str | None:

@@ -10,7 +10,7 @@ from pegboard.contract.storage import Fence
 from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.schema.event import Event, SessionIdle, SessionStatusChanged
 from pegboard.schema.message import AssistantMessage, TextData, UnknownFailure
-from pegboard.schema.part import Failed, Part, Pending, Running, TimeSpan, ToolPart
+from pegboard.schema.part import Failed, Pending, Running, TimeSpan, ToolPart
 from pegboard.schema.session import Idle
 from pegboard.storage import pieces, reads, records
 from pegboard.storage.log import now_ms
@@ -125,14 +125,14 @@ def _abandoned(db: apsw.Connection, is_alive: Callable[[str], bool]) -> list[str
 
 def _ended_parts(db: apsw.Connection, session_id: str) -> list[Change]:
     rows = db.execute(
-        "SELECT data, message_id, id, state FROM part WHERE session_id = ? AND state IS NOT NULL "
-        "ORDER BY ordinal",
+        "SELECT message_id, id, data, ordinal, state, streamed FROM part "
+        "WHERE session_id = ? AND state IS NOT NULL ORDER BY ordinal",
         (session_id,),
     )
-    found: list[Part] = []
-    for data, message_id, part_id, state in rows:
-        text = pieces.whole(db, data, session_id, part_id) if state == pieces.OPEN else data
-        found.append(records.to_part(text, session_id, message_id, part_id))
+    found = [
+        records.to_part(pieces.whole(db, *row), session_id, message_id, part_id)
+        for message_id, part_id, *row in rows
+    ]
     ended = (_interrupted(part) if isinstance(part, ToolPart) else part for part in found)
     return [PutPart(part) for part in ended]
 

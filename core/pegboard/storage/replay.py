@@ -18,7 +18,7 @@ from pegboard.schema.event import (
 from pegboard.schema.message import Message
 from pegboard.schema.part import Part
 from pegboard.schema.session import Session, Todo
-from pegboard.storage import reads, records
+from pegboard.storage import pieces, reads, records
 
 _Key = tuple[str, str]
 
@@ -29,6 +29,7 @@ class _LastStates(msgspec.Struct):
     sessions: dict[str, Session] = {}
     messages: dict[_Key, Message] = {}
     parts: dict[_Key, dict[str, Part]] = {}
+    places: dict[_Key, int] = {}
     todos: dict[str, tuple[Todo, ...]] = {}
 
     def take(self, properties: Properties) -> None:
@@ -56,15 +57,17 @@ class _LastStates(msgspec.Struct):
 def fill_from_events(db: apsw.Connection) -> None:
     """Inserts each value that has no row but an event."""
     told = _LastStates()
-    for row in db.execute("SELECT seq, type, data FROM event ORDER BY seq"):
-        told.take(reads.event(db, *row).properties)
+    for seq, name, data in db.execute("SELECT seq, type, data FROM event ORDER BY seq"):
+        told.take(reads.event(db, seq, name, data).properties)
+        if name == pieces.STREAMED and (streamed := pieces.read(data)) is not None:
+            told.places[streamed.session_id, streamed.part.id] = streamed.place
     for session in told.sessions.values():
         put_session(db, session)
     for message in told.messages.values():
         _put_message(db, message)
     for parts in told.parts.values():
         for part in parts.values():
-            _put_part(db, part)
+            _put_part(db, part, told.places.get((part.session_id, part.id), 0))
     for session_id, todos in told.todos.items():
         db.execute(
             "INSERT OR IGNORE INTO todos(session_id, data) VALUES(?, ?)",
@@ -104,12 +107,15 @@ def _put_message(db: apsw.Connection, message: Message) -> None:
     )
 
 
-def _put_part(db: apsw.Connection, part: Part) -> None:
+def _put_part(db: apsw.Connection, part: Part, place: int) -> None:
+    """Inserts a part, where its pieces are if it has some."""
     db.execute(
         "INSERT OR IGNORE INTO part(ordinal, session_id, id, message_id, state, data) "
         "VALUES(?, ?, ?, ?, ?, ?)",
         (
-            free_place(db, "part", part.session_id, part.id),
+            place
+            if place and not _is_taken(db, "part", place)
+            else free_place(db, "part", part.session_id, part.id),
             part.session_id,
             part.id,
             part.message_id,
@@ -125,6 +131,11 @@ def free_place(db: apsw.Connection, table: str, session_id: str, id_: str) -> in
         f"SELECT max(ordinal) FROM {table} WHERE session_id = ? AND id < ?", (session_id, id_)
     ).fetchone()
     place = (found[0] if found and found[0] is not None else 0) + 1
-    while db.execute(f"SELECT 1 FROM {table} WHERE ordinal = ?", (place,)).fetchone():
+    while _is_taken(db, table, place):
         place += 1
     return place
+
+
+def _is_taken(db: apsw.Connection, table: str, place: int) -> bool:
+    row = db.execute(f"SELECT 1 FROM {table} WHERE ordinal = ?", (place,)).fetchone()
+    return row is not None

@@ -107,8 +107,10 @@ def _copy_from_pages(damaged: Path, db: apsw.Connection, lost: set[str]) -> None
     columns = {table: _columns(db, table) for table in lost}
     for number, row in Pages(damaged).rows():
         table = _table_of(row)
-        if table in lost and len(row) == len(columns[table]):
+        missing = len(columns[table]) - len(row) if table in lost else -1
+        if missing >= 0:  # a column that was added later is not in older rows
             numbered = (number, *row[1:]) if row[0] is None else row
+            numbered += (None,) * missing
             _insert_all(db, table, columns[table], iter((numbered,)))
 
 
@@ -120,7 +122,7 @@ def _table_of(row: tuple[object, ...]) -> str:  # noqa: PLR0911 - a line for eac
             return "todos"
         case [None, "ses_", str(), *_] if len(row) == _SESSION_COLUMNS:
             return "session"
-        case [None, "ses_", "msg_", "prt_", _, _, bytes()]:
+        case [None, "ses_", "msg_", "prt_", _, _, bytes(), *_]:
             return "part"
         case [None, "ses_", "prt_", bytes()]:
             return "part_text"
@@ -312,9 +314,11 @@ def _drop_orphans(db: apsw.Connection) -> None:
         if _columns(db, table):
             db.execute(f"DELETE FROM {table} WHERE session_id NOT IN (SELECT id FROM session)")
     if _columns(db, "part_text"):
+        placed = "streamed" in _columns(db, "part")
         db.execute(
             "DELETE FROM part_text WHERE NOT EXISTS (SELECT 1 FROM part "
-            "WHERE part.session_id = part_text.session_id AND part.id = part_id)"
+            "WHERE part.session_id = part_text.session_id AND part.id = part_id "
+            f"{'AND part.ordinal = part_text.ordinal >> 24' if placed else ''})"
         )
 
 

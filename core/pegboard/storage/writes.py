@@ -208,33 +208,39 @@ def _put_part(db: apsw.Connection, change: PutPart) -> Iterator[Event]:
     state = records.running_state(part)
     told = PartUpdated(session_id=part.session_id, part=part, time=now_ms())
     row = db.execute(
-        "SELECT state, message_id, last_event FROM part WHERE session_id = ? AND id = ?", key
+        "SELECT ordinal, state, streamed, message_id, last_event FROM part "
+        "WHERE session_id = ? AND id = ?",
+        key,
     ).fetchone()
     if row is None:
-        yield pieces.begin(db, told) or store(db, told, _raw(told, data))
+        is_open = pieces.is_open(part)
         _insert(
             db,
             "INSERT INTO part(session_id, id, message_id, state, data) VALUES(?, ?, ?, ?, ?)",
-            (*key, part.message_id, state, data),
+            (*key, part.message_id, pieces.OPEN if is_open else state, data),
             missing=("message", part.message_id),
         )
+        place = db.last_insert_rowid()
+        yield pieces.begin(db, told, place) if is_open else store(db, told, _raw(told, data))
         return
-    before, message_id, seq = row
+    place, before, streamed, message_id, seq = row
     if message_id != part.message_id:
         raise InvalidInputError(f"part {part.id} belongs to message {message_id} already")
-    if before == pieces.OPEN or (change.told and not _is_progress(before, state)):
-        event = pieces.settle(db, told) if before == pieces.OPEN else None
-        if event is None:
-            pieces.drop(db, *key)
-            event = store(db, told, _raw(told, data))
+    in_pieces = before == pieces.OPEN or streamed is not None
+    settled = None
+    if in_pieces or (change.told and not _is_progress(before, state)):
+        settled = pieces.settle(db, told, place) if in_pieces else None
+        if settled is None:
+            pieces.drop(db, place)
+        event = settled or store(db, told, _raw(told, data))
         supersede(db, seq)
         seq = event.seq
         yield event
     elif change.told:
         yield Event(properties=told)
     db.execute(
-        "UPDATE part SET state = ?, data = ?, last_event = ? WHERE session_id = ? AND id = ?",
-        (state, data, seq, *key),
+        "UPDATE part SET state = ?, data = ?, streamed = ?, last_event = ? WHERE ordinal = ?",
+        (state, *pieces.row_of(part, settled, data), seq, place),
     )
 
 

@@ -1,6 +1,6 @@
 """A text that is streamed is stored in pieces, and read as a whole at every moment."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import apsw
@@ -12,7 +12,6 @@ import rows
 import stored
 from damage import PAGE, met, overwritten, rootpage, taken_over
 from pegboard.contract.changes import (
-    AddText,
     CreateSession,
     DropPart,
     DropSession,
@@ -20,19 +19,16 @@ from pegboard.contract.changes import (
     PutPart,
 )
 from pegboard.errors import InvalidInputError
-from pegboard.ids import IdSource
-from pegboard.schema.event import Event, PartUpdated
+from pegboard.schema.event import PartUpdated
 from pegboard.schema.message import Turn
-from pegboard.schema.part import Part, ReasoningPart, TextPart, TimeSpan
+from pegboard.schema.part import ReasoningPart, TextPart
 from pegboard.storage.salvage import Salvaged
 from pegboard.storage.sqlite import SqliteStorage
+from text_pieces import added, opened, part, pieces_left, replayed, texts
 
 PIECES = ("Once ", "upon \N{SNOWMAN}", "\n", " a time. ")
 TEXT = "".join(PIECES).rstrip()
-
-
-async def opened(path: Path) -> SqliteStorage:
-    return await SqliteStorage.open(path, ids=IdSource())
+LONG = "A long text. " * 100
 
 
 @pytest.fixture
@@ -49,41 +45,11 @@ async def storage(path: Path) -> AsyncIterator[SqliteStorage]:
     await made.aclose()
 
 
-def part(text: str = "", *, end: int | None = None, kind: type = TextPart) -> Part:
-    made: Part = kind(
-        id="prt_2",
-        session_id="ses_1",
-        message_id="msg_2",
-        text=text,
-        time=TimeSpan(start=1, end=end),
-    )
-    return made
-
-
-def added(*pieces: str) -> list[AddText]:
-    return [AddText("ses_1", "prt_2", piece) for piece in pieces]
-
-
 async def begun(storage: SqliteStorage, *, kind: type = TextPart) -> None:
     """A text whose end has not come."""
     await storage.commit(PutPart(part(kind=kind)))
     for change in added(*PIECES):
         assert await storage.commit(change) == (), "no event tells of it"
-
-
-def texts(parts: Sequence[Part]) -> list[str]:
-    return [each.text for each in parts if isinstance(each, TextPart | ReasoningPart)]
-
-
-def pieces_left(storage: SqliteStorage) -> int:
-    [(count,)] = storage._writer._db.execute("SELECT count(*) FROM part_text")
-    return int(str(count))
-
-
-def replayed(events: Sequence[Event]) -> str:
-    """The text of the part, as the log of events has it."""
-    told = [event.properties.part for event in events if isinstance(event.properties, PartUpdated)]
-    return texts([each for each in told if each.id == "prt_2"])[-1]
 
 
 @pytest.mark.parametrize("kind", [TextPart, ReasoningPart])
@@ -250,17 +216,21 @@ async def test_pieces_are_kept_as_long_as_the_event_that_needs_them(
     assert texts((await storage.turns("ses_1"))[-1].parts) == [TEXT]
 
 
-@pytest.mark.parametrize("over", [False, True])
+@pytest.mark.parametrize("text", ["".join(PIECES), TEXT, LONG])
 async def test_a_streamed_part_whose_row_is_lost_comes_back_with_its_text(
-    path: Path, over: bool
+    path: Path, text: str
 ) -> None:
     storage = await opened(path)
     await storage.commit(CreateSession(rows.session()), PutMessage(rows.answer()))
     await begun(storage)
-    if over:
-        await storage.commit(PutPart(part(TEXT, end=2)))
+    if text == LONG:
+        await storage.commit(*added(LONG))
+        text = "".join(PIECES) + LONG
+    if text != "".join(PIECES):
+        await storage.commit(PutPart(part(text, end=2)))
     db = storage._writer._db
     db.execute("PRAGMA foreign_keys = 0")
+    db.execute("DROP TRIGGER part_text_goes")  # damage does not go through SQL
     db.execute("DELETE FROM part")
     await storage.aclose()
 
@@ -268,9 +238,11 @@ async def test_a_streamed_part_whose_row_is_lost_comes_back_with_its_text(
 
     storage = await opened(path)
     [turn] = await storage.turns("ses_1")
+    events = await storage.events(0)
     await storage.aclose()
     assert found == Salvaged(1, 1, 1)
-    assert texts(turn.parts) == [TEXT if over else "".join(PIECES)]
+    assert texts(turn.parts) == [text]
+    assert replayed(events) == text
 
 
 async def test_pieces_without_a_part_do_not_keep_a_database_from_being_saved(path: Path) -> None:
@@ -279,6 +251,7 @@ async def test_pieces_without_a_part_do_not_keep_a_database_from_being_saved(pat
     await begun(storage)
     db = storage._writer._db
     db.execute("PRAGMA foreign_keys = 0")
+    db.execute("DROP TRIGGER part_text_goes")  # damage does not go through SQL
     db.execute("DELETE FROM part")
     db.execute("DELETE FROM event")
     await storage.aclose()

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from cases import DATA
+from damage import PAGE, met, overwritten, rootpage
 from pegboard.contract.changes import ChangeSession, PutApproval
 from pegboard.ids import IdSource
+from pegboard.schema.event import PartUpdated
 from pegboard.schema.part import Completed, TextPart, ToolPart
 from pegboard.schema.session import Rule, Todo
 from pegboard.storage.migrations import MIGRATIONS
@@ -31,7 +33,8 @@ async def opened(path: Path) -> SqliteStorage:
     return await SqliteStorage.open(path, ids=IdSource())
 
 
-async def is_as_it_was(storage: SqliteStorage) -> None:
+async def is_as_it_was(storage: SqliteStorage, *, last: int | None = 8) -> None:
+    """All is there, up to the event of the number `last`."""
     [asked, answered] = await storage.turns("ses_1")
     [call] = answered.parts
     assert [(p.id, p.text) for p in asked.parts if isinstance(p, TextPart)] == [("prt_1", "hello")]
@@ -44,7 +47,10 @@ async def is_as_it_was(storage: SqliteStorage) -> None:
     approved = [each.rule for each in await storage.approvals("project")]
     assert approved == [Rule("bash", "make *", "allow")]
     assert len(await storage.projects()) == 1
-    assert [event.seq for event in await storage.events(0)] == list(range(1, 9))
+    events = await storage.events(0)
+    assert last is None or [event.seq for event in events] == list(range(1, last + 1))
+    told = [each.properties for each in events if isinstance(each.properties, PartUpdated)]
+    assert [each.part for each in told if each.part.id == "prt_1"][-1] == asked.parts[0]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -69,6 +75,29 @@ async def test_a_database_of_each_version_opens_and_goes_on(tmp_path: Path, vers
         with sqlite3.connect(copy) as db:
             assert db.execute("SELECT value FROM meta").fetchall() == [(str(version),)]
         db.close()
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+async def test_a_text_that_was_being_streamed_by_version_3_is_read(
+    tmp_path: Path, damaged: bool
+) -> None:
+    path = tmp_path / "pegboard.db"
+    laid_down(3, path)
+    with sqlite3.connect(path) as db:
+        db.execute(
+            "UPDATE part SET state = 'open', data = CAST("
+            "replace(CAST(data AS TEXT), 'hello', '') AS BLOB) WHERE id = 'prt_1'"
+        )
+        if damaged:  # its pieces and its event are what is left of it
+            db.execute("DELETE FROM part WHERE id = 'prt_1'")
+    db.close()
+
+    if damaged:
+        overwritten(path, (rootpage(path, "session_recent") - 1) * PAGE)
+        met(path)
+    storage = await opened(path)
+    await is_as_it_was(storage, last=None)
+    await storage.aclose()
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -1,0 +1,44 @@
+"""A part whose text is streamed, and what a database has of it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pegboard.contract.changes import AddText
+from pegboard.ids import IdSource
+from pegboard.schema.event import Event, PartUpdated
+from pegboard.schema.part import Part, ReasoningPart, TextPart, TimeSpan
+from pegboard.storage.sqlite import SqliteStorage
+
+
+async def opened(path: Path) -> SqliteStorage:
+    return await SqliteStorage.open(path, ids=IdSource())
+
+
+def part(text: str = "", *, end: int | None = None, kind: type = TextPart) -> Part:
+    made: Part = kind(
+        id="prt_2",
+        session_id="ses_1",
+        message_id="msg_2",
+        text=text,
+        time=TimeSpan(start=1, end=end),
+    )
+    return made
+
+
+def added(*pieces: str) -> list[AddText]:
+    return [AddText("ses_1", "prt_2", piece) for piece in pieces]
+
+
+def texts(parts: Sequence[Part]) -> list[str]:
+    return [each.text for each in parts if isinstance(each, TextPart | ReasoningPart)]
+
+
+def pieces_left(storage: SqliteStorage) -> int:
+    [(count,)] = storage._writer._db.execute("SELECT count(*) FROM part_text")
+    return int(str(count))
+
+
+def replayed(events: Sequence[Event]) -> str:
+    """The text of the part, as the log of events has it."""
+    told = [event.properties.part for event in events if isinstance(event.properties, PartUpdated)]
+    return texts([each for each in told if each.id == "prt_2"])[-1]
