@@ -14,6 +14,7 @@ from pegboard import App, AppOptions, PegboardError
 from pegboard.embedding import Decision, encode_event
 from pegboard.schema.event import Event, SessionStatusChanged
 from pegboard.schema.session import Idle, SessionStatus
+from pegboard_plugins.server.deltas import JoinedDeltas
 from pegboard_plugins.server.feed import Feed
 from pegboard_plugins.server.filesearch import no_system
 from pegboard_plugins.server.repeats import Repeats
@@ -199,7 +200,8 @@ class Pool:
         repeats = Repeats()
         async with app.subscribe(limit=QUEUED_EVENTS) as events:
             missed = 0
-            while batch := await events.batch():
+            deltas = JoinedDeltas(events)
+            while batch := await deltas.batch():
                 if events.missed > missed:
                     missed = events.missed
                     self._feed.say("server.resync", {"missed": missed}, directory=Path(place))

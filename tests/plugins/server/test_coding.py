@@ -182,3 +182,23 @@ def test_a_streamed_answer_is_sent_in_twice_its_bytes_at_most(
     for each in clients:
         assert TEXTS[kind](kb << 10)[-20:].rstrip().encode() in each.text.replace(b"\\n", b"\n")
         assert each.bytes <= 2 * (kb << 10)
+
+
+@pytest.mark.parametrize(
+    ("text", "coded", "plain"), [("words 4 10 100", 2, 9), ("words 50 20 1000", 1.5, 3)]
+)
+def test_an_answer_of_small_deltas_has_few_envelopes(
+    server: Served, client: httpx.Client, text: str, coded: float, plain: float
+) -> None:
+    # Plain it is sent in its deltas and once more at its end, and each delta has an envelope of
+    # 250 bytes, ten a second at most: a slow model's share of them is the greatest.
+    clients = [Counted(path, coding) for path in STREAMS[1:] for coding in ("", "gzip")]
+    session = client.post("/session").json()["id"]
+
+    with counting(server, clients):
+        body = {"parts": [{"type": "text", "text": f"%stream {text}"}]}
+        client.post(f"/session/{session}/message", json=body).raise_for_status()
+
+    size = int(text.split()[1]) << 10
+    assert {each.path: each.bytes / size for each in clients if each.bytes > plain * size} == {}
+    assert [each for each in clients if each.coding and each.bytes > coded * size] == []

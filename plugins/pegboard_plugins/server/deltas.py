@@ -1,0 +1,93 @@
+"""Streamed text on its way to clients: a part's first delta at once, later ones joined."""
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from pegboard.embedding import Subscription
+from pegboard.schema.event import Event, PartDelta, PartRemoved, PartUpdated
+
+JOINED_S = 0.1
+"""A part's deltas are told this often: each has 250 bytes around its text, 45 compressed."""
+
+
+@dataclass(slots=True)
+class _Text:
+    """The text of a part that is not told yet, and when it is due."""
+
+    delta: PartDelta
+    due: float
+    pieces: list[str] = field(default_factory=list)
+
+    def joined(self, due: float) -> Event:
+        """All of it as one delta; further text is due later."""
+        delta = replace(self.delta, delta="".join(self.pieces))
+        self.pieces.clear()
+        self.due = due
+        return Event(properties=delta)
+
+
+class JoinedDeltas:
+    """The events of a subscription in their order, with fewer deltas."""
+
+    def __init__(self, events: Subscription) -> None:
+        self._events = events
+        self._loop = asyncio.get_running_loop()
+        self._texts: dict[str, _Text] = {}
+
+    async def batch(self) -> tuple[Event, ...]:
+        """What comes next; nothing after the subscription is closed."""
+        while True:
+            try:
+                async with asyncio.timeout_at(self._due()):
+                    taken = await self._events.batch()
+            except TimeoutError:
+                told = tuple(self._told_when_due())
+            else:
+                told = tuple(self._told(taken) if taken else self._joined())
+                if not taken:
+                    return told
+            if told:
+                return told
+
+    def _due(self) -> float | None:
+        return min((text.due for text in self._texts.values()), default=None)
+
+    def _told(self, events: Iterable[Event]) -> Iterator[Event]:
+        for event in events:
+            match event.properties:
+                case PartDelta(part_id=part_id, delta=added) as delta:
+                    if text := self._texts.get(part_id):
+                        text.pieces.append(added)
+                    else:
+                        self._texts[part_id] = _Text(delta, self._later())
+                        yield event
+                case other:
+                    yield from self._joined(event.session_id)
+                    if isinstance(other, PartUpdated):
+                        self._texts.pop(other.part.id, None)
+                    elif isinstance(other, PartRemoved):
+                        self._texts.pop(other.part_id, None)
+                    yield event
+
+    def _told_when_due(self) -> Iterator[Event]:
+        """The texts that are due; a part that has none is one that begins."""
+        now = self._loop.time()
+        for part_id, text in tuple(self._texts.items()):
+            if text.due > now:
+                continue
+            if text.pieces:
+                yield text.joined(self._later())
+            else:
+                del self._texts[part_id]
+
+    def _joined(self, session_id: str | None = None) -> Iterator[Event]:
+        """The texts of a session, or of all: what follows is told after them."""
+        for text in self._texts.values():
+            if text.pieces and session_id in (None, text.delta.session_id):
+                yield text.joined(self._later())
+
+    def _later(self) -> float:
+        return self._loop.time() + JOINED_S

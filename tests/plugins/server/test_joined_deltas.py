@@ -1,0 +1,127 @@
+"""A client hears a part's first delta at once, later ones joined, and all in their order."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from pegboard.engine.bus import Bus
+from pegboard.schema.event import Event, PartDelta, PartRemoved, PartUpdated, SessionIdle
+from pegboard.schema.part import TextPart, TimeSpan
+from pegboard_plugins.server.deltas import JOINED_S, JoinedDeltas
+
+LONG_S = 30.0
+
+
+def added(text: str, part: str = "prt_1", session: str = "ses_1") -> Event:
+    delta = PartDelta(
+        session_id=session, message_id="msg_1", part_id=part, field="text", delta=text
+    )
+    return Event(properties=delta)
+
+
+def ended(text: str) -> Event:
+    part = TextPart(
+        id="prt_1", session_id="ses_1", message_id="msg_1", text=text, time=TimeSpan(start=1, end=2)
+    )
+    return Event(properties=PartUpdated(session_id="ses_1", part=part, time=2))
+
+
+def removed() -> Event:
+    gone = PartRemoved(session_id="ses_1", message_id="msg_1", part_id="prt_1")
+    return Event(properties=gone)
+
+
+def idle(session: str) -> Event:
+    return Event(properties=SessionIdle(session_id=session))
+
+
+@pytest.fixture
+async def bus() -> AsyncIterator[Bus]:
+    made = Bus()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+async def joined(bus: Bus) -> JoinedDeltas:
+    return JoinedDeltas(bus.subscribe())
+
+
+async def test_the_first_delta_is_told_at_once_and_later_ones_in_one(
+    bus: Bus, joined: JoinedDeltas
+) -> None:
+    bus.publish(added("one"))
+    first = await asyncio.wait_for(joined.batch(), JOINED_S / 2)
+    began = asyncio.get_running_loop().time()
+    for text in (" two", " three", " four"):
+        bus.publish(added(text))
+        await asyncio.sleep(0)
+
+    later = await joined.batch()
+
+    assert first == (added("one"),)
+    assert later == (added(" two three four"),)
+    assert asyncio.get_running_loop().time() - began > JOINED_S / 2
+
+
+async def test_a_text_that_pauses_begins_at_once_again(bus: Bus, joined: JoinedDeltas) -> None:
+    bus.publish(added("one"))
+    await joined.batch()
+    waiting = asyncio.create_task(joined.batch())
+    await asyncio.sleep(2 * JOINED_S)
+
+    bus.publish(added("two"))
+
+    assert await asyncio.wait_for(waiting, JOINED_S / 2) == (added("two"),)
+    assert joined._texts.keys() == {"prt_1"}
+
+
+@pytest.mark.parametrize("event", [ended("one two"), removed(), idle("ses_1")])
+async def test_what_follows_a_text_waits_for_none_and_is_told_after_it(
+    bus: Bus, joined: JoinedDeltas, monkeypatch: pytest.MonkeyPatch, event: Event
+) -> None:
+    monkeypatch.setattr("pegboard_plugins.server.deltas.JOINED_S", LONG_S)
+    bus.publish(added("one"), added(" two"), event)
+
+    told = await asyncio.wait_for(joined.batch(), 1)
+
+    assert told == (added("one"), added(" two"), event)
+
+
+async def test_other_sessions_and_parts_keep_no_text_back_and_break_none(
+    bus: Bus, joined: JoinedDeltas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pegboard_plugins.server.deltas.JOINED_S", LONG_S)
+    bus.publish(added("one"), added(" two"), idle("ses_2"), added("x", "prt_2", "ses_2"))
+
+    told = await asyncio.wait_for(joined.batch(), 1)
+
+    assert told == (added("one"), idle("ses_2"), added("x", "prt_2", "ses_2"))
+    bus.publish(added(" three"), idle("ses_1"))
+    assert await joined.batch() == (added(" two three"), idle("ses_1"))
+
+
+async def test_the_end_of_a_subscription_leaves_no_text_behind(
+    bus: Bus, joined: JoinedDeltas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pegboard_plugins.server.deltas.JOINED_S", LONG_S)
+    bus.publish(added("one"), added(" two"))
+    await joined.batch()
+
+    bus.close()
+
+    assert await joined.batch() == (added(" two"),)
+    assert await joined.batch() == ()
+
+
+async def test_what_has_ended_is_remembered_no_more(bus: Bus, joined: JoinedDeltas) -> None:
+    bus.publish(added("one"), added("x", "prt_2"), ended("one"))
+    await joined.batch()
+    waiting = asyncio.create_task(joined.batch())
+    await asyncio.sleep(2 * JOINED_S)
+
+    assert not waiting.done()
+    assert joined._texts == {}
+    bus.close()
+    assert await waiting == ()
