@@ -55,7 +55,7 @@ CREATE TABLE part_text(
     ordinal INTEGER PRIMARY KEY,
     session_id TEXT NOT NULL,
     part_id TEXT NOT NULL,
-    data BLOB NOT NULL
+    piece BLOB NOT NULL
 ) STRICT;
 INSERT INTO "part_text" VALUES(16777217,'ses_1','prt_1',X'68656C');
 INSERT INTO "part_text" VALUES(16777218,'ses_1','prt_1',X'6C6F');

@@ -26,7 +26,7 @@ SELECT session.id, session.project_id, session.title, session.directory,
     + coalesce(streamed.size, 0)
     + coalesce((SELECT sum(length(data)) FROM state WHERE session_id = session.id), 0)
 FROM session LEFT JOIN (
-    SELECT session_id, sum(length(data)) AS size FROM part_text GROUP BY session_id
+    SELECT session_id, sum(length(piece)) AS size FROM part_text GROUP BY session_id
 ) AS streamed ON streamed.session_id = session.id
 ORDER BY 5 DESC
 """
@@ -34,7 +34,7 @@ ORDER BY 5 DESC
 _SAID = """
 SELECT session.data, session.id, session.project_id, session.directory, session.updated,
     part.message_id, json_extract(CAST(part.data AS TEXT), '$.text') || coalesce((
-        SELECT CAST(substr(CAST(group_concat(CAST(data AS TEXT), '' ORDER BY ordinal) AS BLOB),
+        SELECT CAST(substr(CAST(group_concat(CAST(piece AS TEXT), '' ORDER BY ordinal) AS BLOB),
             1, coalesce(part.streamed, 1 << 62)) AS TEXT)
         FROM part_text WHERE (part.state = 'open' OR part.streamed IS NOT NULL)
         AND ordinal BETWEEN part.ordinal << 24 AND (part.ordinal << 24) + 0xFFFFFF
@@ -55,7 +55,7 @@ WHERE project_id = ?1 AND title LIKE ?2 ESCAPE '\\' ORDER BY updated DESC, ordin
 
 _CUT = """
 SELECT id FROM part WHERE streamed > (
-    SELECT coalesce(sum(length(data)), 0) FROM part_text
+    SELECT coalesce(sum(length(piece)), 0) FROM part_text
     WHERE ordinal BETWEEN part.ordinal << 24 AND (part.ordinal << 24) + 0xFFFFFF
 )
 """

@@ -6,6 +6,7 @@ the only order that the program goes by: ids come from clients too. `last_event`
 a row's latest update, which the next update takes away. `part_text` has a streamed text in pieces,
 see `pieces`: the row numbers of a part's pieces begin at `part.ordinal << 24`, and `part.streamed`
 says how many bytes of them are the text of a part that has ended, NULL where its row has the text.
+Its column has a new name, so that a process that has not heard of places can add no piece.
 """
 
 from collections.abc import Sequence
@@ -134,7 +135,7 @@ CREATE TABLE part_text(
     ordinal INTEGER PRIMARY KEY,
     session_id TEXT NOT NULL,
     part_id TEXT NOT NULL,
-    data BLOB NOT NULL
+    piece BLOB NOT NULL
 ) STRICT;
 INSERT INTO part_text
     SELECT (part.ordinal << 24) + row_number() OVER (PARTITION BY part.ordinal ORDER BY b.ordinal),
@@ -142,14 +143,11 @@ INSERT INTO part_text
     FROM part_text_before AS b
     JOIN part ON part.session_id = b.session_id AND part.id = b.part_id;
 DROP TABLE part_text_before;
-UPDATE event SET data = CAST(json_set(CAST(data AS TEXT), '$.place', (
+UPDATE event SET data = CAST(json_set(CAST(data AS TEXT), '$.place', coalesce((
         SELECT ordinal FROM part WHERE session_id = event.session_id
         AND id = json_extract(CAST(event.data AS TEXT), '$.part.id')
-    )) AS BLOB)
-    WHERE type = 'message.part.streamed' AND json_valid(CAST(data AS TEXT)) AND EXISTS (
-        SELECT 1 FROM part WHERE session_id = event.session_id
-        AND id = json_extract(CAST(event.data AS TEXT), '$.part.id')
-    );
+    ), -1)) AS BLOB)
+    WHERE type = 'message.part.streamed' AND json_valid(CAST(data AS TEXT));
 CREATE TRIGGER part_text_goes AFTER DELETE ON part BEGIN
     DELETE FROM part_text
         WHERE ordinal BETWEEN OLD.ordinal << 24 AND (OLD.ordinal << 24) + 0xFFFFFF;

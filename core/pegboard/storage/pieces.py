@@ -184,23 +184,23 @@ def _store(
 
 def _add(db: apsw.Connection, place: int, to: AddText, text: bytes) -> None:
     db.execute(
-        "INSERT INTO part_text(ordinal, session_id, part_id, data) "
+        "INSERT INTO part_text(ordinal, session_id, part_id, piece) "
         f"SELECT coalesce(max(ordinal), ?1 << 24) + 1, ?2, ?3, ?4 FROM part_text WHERE {_RANGE}",
         (place, to.session_id, to.part_id, text),
     )
 
 
 def _joined(db: apsw.Connection, place: int) -> bytes:
-    rows = db.execute(f"SELECT data FROM part_text WHERE {_RANGE} ORDER BY ordinal", (place,))
-    return b"".join(data for (data,) in rows)
+    rows = db.execute(f"SELECT piece FROM part_text WHERE {_RANGE} ORDER BY ordinal", (place,))
+    return b"".join(piece for (piece,) in rows)
 
 
 def _joined_by_id(db: apsw.Connection, part: Part) -> bytes:
-    rows = db.execute(
-        "SELECT data FROM part_text WHERE session_id = ? AND part_id = ? ORDER BY ordinal",
+    rows = db.execute(  # the column has another name in version 3
+        "SELECT * FROM part_text WHERE session_id = ? AND part_id = ? ORDER BY ordinal",
         (part.session_id, part.id),
     )
-    return b"".join(data for (data,) in rows)
+    return b"".join(row[-1] for row in rows)
 
 
 def _with_text(part: Part, text: bytes) -> Part:

@@ -77,6 +77,25 @@ async def test_a_database_of_each_version_opens_and_goes_on(tmp_path: Path, vers
         db.close()
 
 
+async def test_a_process_of_version_3_that_still_runs_adds_no_text_to_other_parts(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "pegboard.db"
+    laid_down(3, path)
+    with sqlite3.connect(path) as still_open:
+        still_open.execute("SELECT * FROM part_text").fetchall()
+        storage = await opened(path)
+
+        with pytest.raises(sqlite3.OperationalError, match="no column named data"):
+            still_open.execute(
+                "INSERT INTO part_text(session_id, part_id, data) VALUES('ses_1', 'prt_2', x'21')"
+            )
+    still_open.close()
+
+    await is_as_it_was(storage)
+    await storage.aclose()
+
+
 @pytest.mark.parametrize("damaged", [False, True])
 async def test_a_text_that_was_being_streamed_by_version_3_is_read(
     tmp_path: Path, damaged: bool
