@@ -172,6 +172,8 @@ def _set_up(db: apsw.Connection) -> None:
     db.pragma("cell_size_check", value=True)
     db.pragma("foreign_keys", value=True)
     db.pragma("synchronous", "full")
+    # What undoes one job of a transaction would else go to a file, from 64 KB on.
+    db.pragma("temp_store", "memory")
     db.pragma("wal_autocheckpoint", 0)
     db.pragma("journal_size_limit", _LOG_LIMIT_BYTES)
 

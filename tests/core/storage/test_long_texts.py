@@ -138,6 +138,25 @@ async def test_a_text_costs_three_times_its_bytes_at_most_in_the_log(path: Path,
     assert (long - short) * PAGE <= 3 * (kb << 10)
 
 
+async def test_a_commit_of_many_pages_writes_the_log_alone(storage: SqliteStorage) -> None:
+    log = storage.path.with_name(f"{storage.path.name}-wal")
+    messages = [PutMessage(replace(rows.question(), id=f"msg_{each}0")) for each in range(500)]
+    await storage.commit(*messages)
+    logged_before, written_before = log.stat().st_size, written()
+
+    await storage.commit(*messages)
+
+    grown = log.stat().st_size - logged_before
+    assert grown > 64 << 10
+    assert written() - written_before < grown + PAGE
+
+
+def written() -> int:
+    """The bytes that this process has given to the system to write."""
+    lines = Path("/proc/self/io").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("wchar"))
+
+
 async def logged(path: Path, size: int) -> int:
     """The pages in the log of a part with so much text, each piece a commit as the engine has it.
 
