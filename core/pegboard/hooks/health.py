@@ -123,8 +123,8 @@ _DIGEST = 16
 class TraceStep(msgspec.Struct, frozen=True, kw_only=True):
     """What one plugin did to the subject of a fold.
 
-    `before` and `after` are digests; `diff` is a unified diff for texts, tuples of texts and
-    tables of texts, "" for all else. `session_id` is "" for a hook without a session.
+    `before` and `after` are digests; `diff` is a unified diff of texts, and of the JSON of values
+    such as turns, "" for all else. `session_id` is "" for a hook without a session.
     """
 
     session_id: str
@@ -181,9 +181,9 @@ def digest(value: object) -> str:
 
 
 def difference(before: object, after: object) -> str:
-    """The unified diff of two texts, tuples or tables of texts; "" for equal or other values."""
-    old, new = _lines(before), _lines(after)
-    if old is None or new is None:
+    """The unified diff of two texts, tables of texts, structs, or tuples of these; else ""."""
+    old, new = _lines(before) or _json(before), _lines(after) or _json(after)
+    if old == new:
         return ""
     import difflib  # 1 ms that only tracing pays
 
@@ -195,6 +195,15 @@ def _content(value: object) -> bytes:
         return msgspec.json.encode(value)
     except TypeError:  # an object of a plugin that has no JSON form
         return repr(value).encode()
+
+
+def _json(value: object) -> list[str]:
+    """The lines of the JSON of a struct, or of a tuple of them; none for all else."""
+    items = value if isinstance(value, tuple) else (value,)
+    if not all(isinstance(item, msgspec.Struct) for item in items):
+        return []
+    text = msgspec.json.format(msgspec.json.encode(value), indent=1).decode()
+    return text.replace("\\n", "\\n\n").splitlines()  # a text of many lines on as many
 
 
 def _lines(value: object) -> list[str] | None:

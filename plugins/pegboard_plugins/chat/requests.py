@@ -78,6 +78,8 @@ class Permission:
         texts = [*self.request.patterns]
         if isinstance(command, str) and not any(each.endswith(command) for each in texts):
             texts.append(f"of the command: {command}")
+        if isinstance(facts.get("text"), str):
+            texts.append(facts["text"])
         lines: list[SpanLine] = [
             (Span(line),) for text in texts for line in exposed(text).split("\n")
         ]

@@ -128,13 +128,15 @@ def request_lines(request: PermissionRequest) -> tuple[Line, ...]:
     whole: tuple[Line, ...] = ()
     if isinstance(command, str) and not any(text.endswith(command) for text in request.patterns):
         whole = (Line(text="of the command", style="dim", indent=1), *_in_full(command))
+    text = request.metadata.get("text")
+    sent = _in_full(text) if isinstance(text, str) else ()
     diff = request.metadata.get("diff")
     changes = whole_diff(diff, indent=1) if isinstance(diff, str) else ()
     lasts = (Line(text="it goes on in the background", style="warning", indent=1),)
     background = lasts if request.metadata.get("background") is True else ()
     reason = request.metadata.get("reason")
     why = (Line(text=exposed(reason), style="dim", indent=1),) if isinstance(reason, str) else ()
-    return head, *patterns, *whole, *place_lines(request), *background, *changes, *why
+    return head, *patterns, *whole, *place_lines(request), *background, *sent, *changes, *why
 
 
 def place_lines(request: PermissionRequest) -> tuple[Line, ...]:

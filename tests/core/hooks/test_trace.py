@@ -2,7 +2,10 @@
 
 import pytest
 
+from hook_samples import PART
+from pegboard import evolve
 from pegboard.hooks.health import difference, digest
+from pegboard.schema.session import Rule
 
 
 def test_equal_values_have_one_digest() -> None:
@@ -17,6 +20,8 @@ def test_equal_values_have_one_digest() -> None:
         ("a\nb", "a\nc", ["-b", "+c"]),
         (("a",), ("a", "b\nc"), ["+b", "+c"]),
         ({"x": "1"}, {"x": "2"}, ["-x: 1", "+x: 2"]),
+        (Rule("a", "b", "ask"), Rule("a", "c", "ask"), ['- "pattern": "b",', '+ "pattern": "c",']),
+        ((evolve(PART, text="a\nb"),), (evolve(PART, text="a\nc"),), ['-b",', '+c",']),
     ],
 )
 def test_the_difference_shows_lines(before: object, after: object, changed: list[str]) -> None:

@@ -181,6 +181,14 @@ def test_a_request_is_shown_in_full_with_its_control_characters() -> None:
     ]
 
 
+def test_what_is_to_be_sent_is_shown_with_the_request() -> None:
+    asked = request(patterns=("SHOP-7",), metadata={"text": "hello\nyou\x1b"})
+
+    lines = [line.plain() for line in request_lines(asked)]
+
+    assert lines[1:] == ["  SHOP-7", "  hello", "  you\\x1b", "  (10 characters in 2 lines)"]
+
+
 def test_of_what_is_approved_no_letter_is_unseen() -> None:
     asked = request(patterns=("rm\u00a0-rf\u3164x\ufe0f",), always=("a\u2800 *",))
 
