@@ -13,7 +13,9 @@ NAME = "prompt_piece"
 
 @hookimpl
 async def chat_system_transform(session: SessionView, system: tuple[str, ...]) -> tuple[str, ...]:
-    """The pieces so far, and one on prose behind them."""
+    """The pieces so far, and one on prose behind them; titles and summaries do without."""
+    if session.purpose != "turn":
+        return system
     options = session.config.plugins.get(NAME, PluginConfig()).options
     spelling = options.get("spelling", "British")
     piece = (

@@ -18,7 +18,7 @@ TICKET = re.compile(r"(?<![\w#\[])#(\d+)\b")
 async def text_complete(session: SessionView, text: str) -> str | None:
     """The text with links, or None to leave it as it is."""
     tracker = session.config.plugins.get(NAME, PluginConfig()).options.get("tracker")
-    if not tracker:
+    if not tracker or session.purpose == "titles":
         return None
     pieces = CODE.split(text)  # every second piece is code
     pieces[::2] = [TICKET.sub(rf"[#\1]({tracker}/\1)", piece) for piece in pieces[::2]]

@@ -22,11 +22,13 @@ _WILDCARDS = frozenset("*?[")
 async def chat_system_transform(
     session: SessionView, system: tuple[str, ...]
 ) -> tuple[str, ...] | None:
-    """The system prompt with one piece for each instruction file at the end.
+    """The system prompt of a turn, with one piece for each instruction file at the end.
 
     The files are looked at once per prompt: what the model was told first in a turn it is told
     in all of it, so that the provider's cache holds and a step waits for no disk.
     """
+    if session.purpose != "turn":
+        return None
     told = _told(session.id, session.turns[-1].prompt_id) if session.turns else []
     if not told:
         told.append(await asyncio.to_thread(_pieces, session))

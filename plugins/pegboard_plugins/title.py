@@ -11,8 +11,7 @@ from contextlib import AbstractAsyncContextManager, suppress
 from msgspec.structs import replace
 
 from pegboard import Host, PegboardError, SideQuestion, hookimpl
-from pegboard.kit import StashKey, rules_from_config, shielded
-from pegboard.providers import StreamEvent, StreamFinish, TextDelta
+from pegboard.kit import StashKey, rules_from_config
 from pegboard.schema.config import Agent, AgentWork, Config
 from pegboard.schema.event import Event, MessageUpdated
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
@@ -121,7 +120,7 @@ class _Titles:
                 agent = await self._asking(answer) if session.parent_id is None else None
                 if agent is not None:
                     turns = await self._app.turns(session.id)
-                    if text := _prompt(session, turns, answer.parent_id):
+                    if text := _beginning(_prompt(session, turns, answer.parent_id)):
                         await self._write(session, agent, text)
 
     async def _asking(self, answer: AssistantMessage) -> Agent | None:
@@ -135,32 +134,22 @@ class _Titles:
         return replace(self._agent, model=choice)
 
     async def _write(self, session: Session, agent: Agent, text: str) -> None:
-        said = _Said()
-        question = f"Write a title for what begins with:\n\n{text[:PROMPT_CHARS]}"
-        try:
-            await self._app.ask(
-                session.id, SideQuestion(agent=agent, text=question, on_event=said.take)
-            )
-        finally:
-            if said.ended and (title := cleaned(said.text)):  # it is paid for, whatever comes now
-                await shielded(self._app.rename(session.id, title, was=session.title))
+        async def name(said: str) -> None:
+            if title := cleaned(said):
+                await self._app.rename(session.id, title, was=session.title)
+
+        question = f"Write a title for what begins with:\n\n{text}"
+        await self._app.ask(session.id, SideQuestion(agent=agent, text=question, on_answer=name))
 
 
 _TITLES = StashKey[_Titles]()
 
 
-class _Said:
-    """What the model has said so far, and whether that is all."""
-
-    def __init__(self) -> None:
-        self.text = ""
-        self.ended = False
-
-    def take(self, event: StreamEvent) -> None:
-        if isinstance(event, TextDelta):
-            self.text += event.text
-        elif isinstance(event, StreamFinish):
-            self.ended = True
+def _beginning(text: str) -> str:
+    """The text, or as many whole words as have room: a filter knows no half of a secret."""
+    if len(text) <= PROMPT_CHARS:
+        return text
+    return "".join(re.split(r"(?=\s)", text[: PROMPT_CHARS + 1])[:-1])
 
 
 def _prompt(session: Session, turns: tuple[Turn, ...], answered: str) -> str:

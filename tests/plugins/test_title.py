@@ -215,6 +215,19 @@ def test_a_title_is_one_clean_line(said: str, title: str) -> None:
     assert cleaned(said) == title
 
 
+async def test_no_half_of_a_word_is_sent(tmp_path: Path) -> None:
+    provider = TwoModels(text("done"))
+    prompt = (TextInput(text="word " * 799 + "tango-7731"),)  # 4,000 characters end in it
+    async with opened(tmp_path, provider, title, config=config(title="model")) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, prompt)
+        await titled(app, session.id, "Parser mended")
+
+    [request] = provider.titled
+    assert str(request.messages).count("word") == 799
+    assert "tan" not in str(request.messages)
+
+
 @pytest.mark.parametrize(("tokens", "asked"), [(10_000, 1), (350, 0)])
 async def test_a_title_needs_room_in_the_budget(tmp_path: Path, tokens: int, asked: int) -> None:
     provider = TwoModels(text("done", usage=Usage(input=1)))

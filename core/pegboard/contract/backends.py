@@ -313,8 +313,9 @@ class Encloser(Protocol):
 class CompactionRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A history that has to become shorter.
 
-    `session.turns` are what the model sees now, `session.model` is the one that `ask` asks.
-    `first` is the session's first prompt, also when it is out of the model's view already.
+    `session.turns` are what the model sees now, after `chat_messages_transform`; so is `first`, the
+    session's first prompt, also when it is out of the model's view already. `session.model` is
+    the one that `ask` asks.
     `answering` are the ids of the prompts that wait for their answer: they stay whatever the
     compactor says. `prompt` asks for a summary, in the words that the `session_compacting` hook
     has left. `room_tokens` is about how much a text for `ask` may hold, `keep_tokens` how much

@@ -10,7 +10,7 @@ import msgspec
 from pegboard.contract.plugin import Plugin, Stash
 from pegboard.contract.results import ToolResult
 from pegboard.kit.programs import ProgramSearch
-from pegboard.schema.config import Agent, Config
+from pegboard.schema.config import Agent, Config, Purpose
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
 from pegboard.schema.session import Answers, Question, Rule, Session, Todo
@@ -43,6 +43,7 @@ class BackgroundProcess(msgspec.Struct, frozen=True, kw_only=True):
 class SessionView(msgspec.Struct, frozen=True, kw_only=True):
     """A session as plugins see it: an immutable value of the moment.
 
+    `purpose` says what a request to a model is for, to the hooks that it passes (since 0.1).
     `depth` is 0 for a session that the user talks to, one more for each level of subagents.
     `rulesets` are the permission rules in force, source by source. `interactive`: somebody is there
     to answer questions. `trusted`: the user lets the project's own code run, or it brings none;
@@ -71,6 +72,7 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True):
     private: tuple[Path, ...] = ()
     background: tuple[BackgroundProcess, ...] = ()
     turns: tuple[Turn, ...] = ()
+    purpose: Purpose = "turn"
 
     @property
     def id(self) -> str:
@@ -273,8 +275,9 @@ class ToolContext(Protocol):
     ) -> None:
         """Ask for a permission: returns when rules, plugins or the user allow all patterns.
 
-        `always` are the patterns that the user's approval for good covers. No time limit of the
-        call runs while a person is asked.
+        `always` are the patterns that the user's approval for good covers. People are shown the
+        patterns, and of `metadata` the `text` that is to be sent, a unified `diff`, and `reason`.
+        No time limit of the call runs while a person is asked.
 
         :raises PermissionDeniedError: when a rule or plugin denies, or the user rejects.
         """

@@ -197,9 +197,11 @@ def chat_messages_transform(
 ) -> tuple[Turn, ...] | None:
     """The history, as the model shall see it in this one request.
 
-    Called before each request to a model. The answer is not stored. A turn that is the same
-    object as before costs nothing, a new one is encoded again. Fold: a plugin that raises is
-    reported and skipped.
+    Called before each request to a model, of which `session.purpose` says what it is for. What is
+    asked beside the conversation, as for a title, comes as one turn that is stored nowhere; for
+    a summary the history comes first, for the compactor, then each text that it asks. The
+    answer is not stored. A turn that is the same object as before costs nothing, a new one is
+    encoded again. Fold: a plugin that raises is reported and skipped.
 
     Since 0.1.
     """
@@ -212,7 +214,8 @@ def chat_system_transform(
     """The system prompt, piece by piece.
 
     Called before each request to a model, with the pieces that the plugins before have
-    written; the agent's own prompt is the first. An empty answer is an error and skipped.
+    written; the agent's own prompt is the first. What only the session's own turns shall be
+    told is for a `session.purpose` of `turn`. An empty answer is an error and skipped.
     Write the same text every time where you can: providers cache the prefix. Fold: a plugin
     that raises is reported and skipped.
 
@@ -224,8 +227,9 @@ def chat_system_transform(
 def chat_params(session: SessionView, request: ModelRequest) -> ModelRequest | None:
     """The request with other parameters: temperature, limits, the provider's options.
 
-    Called before each request to a model, when messages and tools are in place. Fold: a plugin
-    that raises is reported and skipped.
+    Called before each request to a model, as the last hook. The messages stay as they are:
+    `chat_messages_transform` is for these, `chat_system_transform` and `tool_definition` are for
+    the rest of what the model reads. Fold: a plugin that raises is reported and skipped.
 
     Since 0.1.
     """
@@ -235,7 +239,7 @@ def chat_params(session: SessionView, request: ModelRequest) -> ModelRequest | N
 def chat_headers(session: SessionView, headers: Mapping[str, str]) -> Mapping[str, str] | None:
     """The HTTP headers of a request to a model, the credential's not among them.
 
-    Called before each request to a model, after `chat_params`. Fold: a plugin that raises is
+    Called before each request to a model, before `chat_params`. Fold: a plugin that raises is
     reported and skipped.
 
     Since 0.1.
@@ -246,9 +250,9 @@ def chat_headers(session: SessionView, headers: Mapping[str, str]) -> Mapping[st
 def text_complete(session: SessionView, part: TextPart, text: str) -> str | None:
     """A text of the model, as it shall be stored and shown.
 
-    Called when a block of text is complete, before it is stored for good. Viewers have seen
-    the raw text stream by; the answer replaces it. Fold: a plugin that raises is reported and
-    skipped.
+    Called when a block of text is complete, before it is stored for good; for a title or another
+    answer beside the conversation, before anybody gets it. Viewers have seen the raw text stream
+    by; the answer replaces it. Fold: a plugin that raises is reported and skipped.
 
     Since 0.1.
     """

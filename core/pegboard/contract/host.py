@@ -1,6 +1,6 @@
 """What a plugin may ask of the App that it is handed."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import ParamSpec, Protocol, TypeVar
@@ -9,7 +9,7 @@ import msgspec
 
 from pegboard.contract.marks import Answer
 from pegboard.contract.plugin import Stash
-from pegboard.contract.providers import Keys, Provider, StreamEvent
+from pegboard.contract.providers import Keys, Provider
 from pegboard.contract.tools import Tool
 from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.event import Event
@@ -80,12 +80,13 @@ class TrustFacts(Protocol):
 class SideQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """A text for a model, which answers it by the agent's prompt and without tools.
 
-    It is the agent's model, else the session's. `on_event` hears the answer as it comes.
+    It is the agent's model, else the session's. `on_answer` gets the whole answer, also when who
+    asked is cancelled by then: it is paid for. It has to be quick.
     """
 
     agent: Agent
     text: str
-    on_event: Callable[[StreamEvent], None] | None = None
+    on_answer: Callable[[str], Awaitable[None]] | None = None
 
 
 class Host(Protocol):
@@ -211,11 +212,13 @@ class Host(Protocol):
     async def ask(self, session_id: str, question: SideQuestion) -> str:
         """What a model answers to a text beside the conversation; the session pays for it.
 
-        An answer that was heard to its end is paid also when the caller is cancelled then.
+        The request passes the hooks of every request, the answer `text_complete`. What the model
+        thinks is left out.
 
         :raises BudgetError: when the session's budget has no room for it.
         :raises ModelNotFoundError: when no provider serves the agent's or session's model.
         :raises ProviderError: when the model cannot be asked.
+        :raises RequiredHookError: when a hook that must not be left out fails.
         """
         ...
 

@@ -19,21 +19,21 @@ FinishReason = Literal[
 ]
 
 
-class Text(msgspec.Struct, frozen=True, kw_only=True):
+class Text(msgspec.Struct, frozen=True):
     """Text of a model message; `metadata` is the provider's own from an earlier answer."""
 
     text: str
     metadata: Mapping[str, Any] | None = None
 
 
-class Reasoning(msgspec.Struct, frozen=True, kw_only=True):
+class Reasoning(msgspec.Struct, frozen=True):
     """What the model thought in an earlier answer, with its signature in `metadata`."""
 
     text: str
     metadata: Mapping[str, Any] | None = None
 
 
-class Media(msgspec.Struct, frozen=True, kw_only=True):
+class Media(msgspec.Struct, frozen=True):
     """An image, sound, video or PDF; `url` is a `data:` or `https:` URL."""
 
     mime: str
@@ -41,7 +41,7 @@ class Media(msgspec.Struct, frozen=True, kw_only=True):
     filename: str | None = None
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True):
+class Call(msgspec.Struct, frozen=True):
     """A tool call that the model made in an earlier answer."""
 
     id: str
@@ -50,7 +50,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     metadata: Mapping[str, Any] | None = None
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True):
+class Result(msgspec.Struct, frozen=True):
     """What a tool answered to the call `id`; `media` goes with it where the provider can."""
 
     id: str
@@ -69,12 +69,13 @@ class ModelMessage:
 
     A `tool` message holds only results. The engine gives the very same object again in every
     later request of the session, so a provider keeps the encoded form in `encoded` under a key
-    of its own, and a step costs no more than the bytes that it sends.
+    of its own, and a step costs no more than the bytes that it sends. Another message, also one
+    that `evolve` makes, begins without.
     """
 
     role: Literal["user", "assistant", "tool"]
     content: tuple[Content, ...]
-    encoded: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
+    encoded: dict[str, bytes] = field(default_factory=dict, init=False, compare=False, repr=False)
 
 
 class ToolDefinition(msgspec.Struct, frozen=True, kw_only=True):

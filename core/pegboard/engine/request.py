@@ -2,15 +2,20 @@
 
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from pegboard.contract import hookspecs
 from pegboard.contract.context import SessionView
-from pegboard.contract.providers import ModelMessage, ModelRequest, Text, ToolDefinition
+from pegboard.contract.providers import ModelMessage, ModelRequest, ToolDefinition
 from pegboard.contract.tools import Tool
+from pegboard.engine.engine import Engine
+from pegboard.engine.history import History
 from pegboard.engine.run import Run
 from pegboard.hooks.callers import Hooks
 from pegboard.policy.permissions import hidden, matches
-from pegboard.schema.message import UserMessage
+from pegboard.schema.message import MessageTime, Turn, UserMessage
 from pegboard.schema.model import Model
+from pegboard.schema.part import ModelChoice, TextPart
 
 MAX_OUTPUT_TOKENS = 32_000
 """An answer is never asked to be longer (opencode `provider/transform.ts`)."""
@@ -65,60 +70,72 @@ async def build_request(
     last_step: bool,
 ) -> ModelRequest:
     """The request of one step, after the hooks of all plugins."""
-    engine = run.engine
-    system = await _system(engine.hooks, view, user, last_step=last_step)
-    turns = await engine.hooks.fold(
-        hookspecs.chat_messages_transform, session=view, messages=view.turns
-    )
-    agent, model = view.agent, view.model
-    headers = await engine.hooks.fold(
-        hookspecs.chat_headers, session=view, headers=dict(model.headers)
-    )
-    request = ModelRequest(
-        model=model,
-        system=system,
-        messages=run.history.messages(model, turns),
-        tools=() if last_step else tools,
-        temperature=agent.temperature if model.capabilities.temperature else None,
-        top_p=agent.top_p,
-        max_output_tokens=_output_limit(model),
-        options=_options(model, agent.options, user.variant or agent.variant),
-        headers=headers,
-        session_id=view.id,
-        idle_timeout_s=engine.config.stream_idle_timeout_s,
-    )
+    turns = await seen_by_model(run.engine, view, view.turns)
+    messages = run.history.messages(view.model, turns)
+    request = await _request(run.engine, view, messages, user)
+    if last_step:
+        request = replace(request, system=(*request.system, LAST_STEP))
+    else:
+        request = replace(request, tools=tools)
+    return await run.engine.hooks.fold(hookspecs.chat_params, session=view, request=request)
+
+
+async def plain_request(engine: Engine, view: SessionView, question: Turn) -> ModelRequest:
+    """A request of one text outside of the conversation: the agent's prompt, no tools."""
+    turns = await seen_by_model(engine, view, (question,))
+    request = await _request(engine, view, History(()).messages(view.model, turns))
     return await engine.hooks.fold(hookspecs.chat_params, session=view, request=request)
 
 
-async def plain_request(hooks: Hooks, view: SessionView, text: str) -> ModelRequest:
-    """A request of one text outside of the conversation: the agent's prompt, no tools."""
-    agent, model = view.agent, view.model
-    request = ModelRequest(
+def question_of(engine: Engine, view: SessionView, text: str) -> Turn:
+    """A text for a model as hooks are given it: a prompt that is stored nowhere."""
+    info = UserMessage(
+        id=engine.ids.new("message"),
+        session_id=view.id,
+        time=MessageTime(created=engine.now()),
+        agent=view.agent.name,
+        model=ModelChoice(provider_id=view.model.provider_id, model_id=view.model.id),
+    )
+    part = TextPart(id=engine.ids.new("part"), session_id=view.id, message_id=info.id, text=text)
+    return Turn(info=info, parts=(part,))
+
+
+async def seen_by_model(
+    engine: Engine, view: SessionView, turns: tuple[Turn, ...]
+) -> tuple[Turn, ...]:
+    """The turns as plugins let a model see them; of none they are not asked."""
+    if not turns:
+        return ()
+    return await engine.hooks.fold(hookspecs.chat_messages_transform, session=view, messages=turns)
+
+
+async def _request(
+    engine: Engine,
+    view: SessionView,
+    messages: tuple[ModelMessage, ...],
+    user: UserMessage | None = None,
+) -> ModelRequest:
+    """The request without tools, before `chat_params`."""
+    hooks, agent, model = engine.hooks, view.agent, view.model
+    pieces = (agent.prompt, agent.prompt_append, user.system if user else None)
+    system = await hooks.fold(
+        hookspecs.chat_system_transform,
+        session=view,
         model=model,
-        system=(agent.prompt,) if agent.prompt else (),
-        messages=(ModelMessage(role="user", content=(Text(text=text),)),),
+        system=tuple(text for text in pieces if text),
+    )
+    return ModelRequest(
+        model=model,
+        system=system,
+        messages=messages,
         temperature=agent.temperature if model.capabilities.temperature else None,
         top_p=agent.top_p,
         max_output_tokens=_output_limit(model),
-        options=_options(model, agent.options, agent.variant),
+        options=_options(model, agent.options, (user and user.variant) or agent.variant),
         headers=await hooks.fold(hookspecs.chat_headers, session=view, headers=dict(model.headers)),
         session_id=view.id,
-        idle_timeout_s=view.config.stream_idle_timeout_s,
+        idle_timeout_s=engine.config.stream_idle_timeout_s,
     )
-    return await hooks.fold(hookspecs.chat_params, session=view, request=request)
-
-
-async def _system(
-    hooks: Hooks, view: SessionView, user: UserMessage, *, last_step: bool
-) -> tuple[str, ...]:
-    agent = view.agent
-    pieces = tuple(text for text in (agent.prompt, agent.prompt_append) if text)
-    folded = await hooks.fold(
-        hookspecs.chat_system_transform, session=view, model=view.model, system=pieces
-    )
-    extra = (user.system,) if user.system else ()
-    closing = (LAST_STEP,) if last_step else ()
-    return (*folded, *extra, *closing)
 
 
 def _output_limit(model: Model) -> int | None:

@@ -197,7 +197,8 @@ class Step:
         )
         await self._take_back()
         taken = self._view.turns  # what came since is for the next step
-        self._view = replace(run.view(self._view.agent, model), turns=taken)
+        view = run.view(self._view.agent, model)
+        self._view = replace(view, turns=taken, purpose=self._view.purpose)
         self._message = replace(self._message, model_id=model.id, provider_id=model.provider_id)
         run.writer.change(PutMessage(self._message))
         return True

@@ -266,6 +266,8 @@ class Config(Table, frozen=True, forbid_unknown_fields=True):
 
 AgentWork = Literal["titles", "summaries"]
 """What the engine has an agent for: titles of sessions, summaries of histories."""
+Purpose = Literal["turn", "aside"] | AgentWork
+"""What a request is for: a session's own turn, a question beside it, its title or a summary."""
 
 
 class Agent(Wire, frozen=True):

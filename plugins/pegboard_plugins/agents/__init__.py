@@ -91,8 +91,9 @@ def _choice(name: str | None) -> ModelChoice | None:
 async def chat_system_transform(
     session: SessionView, model: Model, system: tuple[str, ...]
 ) -> tuple[str, ...] | None:
-    """The pieces in front, for an agent without a prompt of its own."""
-    return None if session.agent.prompt else (*prompt_for(model), *system)
+    """The pieces in front of a turn, for an agent without a prompt of its own."""
+    lacks = session.purpose == "turn" and not session.agent.prompt
+    return (*prompt_for(model), *system) if lacks else None
 
 
 def prompt_for(model: Model) -> tuple[str, ...]:

@@ -21,8 +21,8 @@ _PLATFORMS = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}
 
 @hookimpl
 async def chat_system_transform(session: SessionView, system: tuple[str, ...]) -> tuple[str, ...]:
-    """The system prompt with the session's surroundings at the end."""
-    return (*system, surroundings(session))
+    """The system prompt of a turn, with the session's surroundings at the end."""
+    return (*system, surroundings(session)) if session.purpose == "turn" else system
 
 
 def surroundings(session: SessionView) -> str:

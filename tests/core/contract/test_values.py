@@ -7,6 +7,7 @@ import pytest
 
 from hook_samples import PART, REQUEST, TURN
 from pegboard import evolve
+from pegboard.providers import ModelMessage, Text
 from session_views import view
 
 
@@ -27,6 +28,15 @@ def test_a_value_with_other_fields_is_another_one() -> None:
     assert evolve(REQUEST, temperature=0.5).temperature == 0.5
     assert evolve(view(Path("/project")), depth=2).depth == 2
     assert evolve(Mine(1), size=2) == Mine(2)
+
+
+def test_a_message_that_is_made_of_another_has_nothing_encoded() -> None:
+    message = ModelMessage(role="user", content=(Text("polly"),))
+    message.encoded["wire"] = b"polly"
+
+    other = evolve(message, content=(Text("[gone]"),))
+
+    assert (other.encoded, message.encoded) == ({}, {"wire": b"polly"})
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,16 @@
 
 from contextlib import suppress
 
+from msgspec.structs import replace
+
+from pegboard.contract import hookspecs
 from pegboard.contract.changes import ChangeSession
+from pegboard.contract.context import SessionView
 from pegboard.contract.host import SideQuestion
 from pegboard.contract.providers import StreamEvent, StreamFinish, TextDelta, ToolCall
 from pegboard.engine.engine import Engine
 from pegboard.engine.input.usermessage import model_for
-from pegboard.engine.request import plain_request
+from pegboard.engine.request import plain_request, question_of
 from pegboard.engine.session.views import make_view
 from pegboard.engine.spending.accounts import open_budget
 from pegboard.engine.spending.budget import Budget
@@ -15,7 +19,7 @@ from pegboard.engine.spending.usage import cost_of, tokens_of
 from pegboard.engine.stream import run_step
 from pegboard.errors import NotFoundError
 from pegboard.kit.cancellation import shielded
-from pegboard.schema.model import Model
+from pegboard.schema.part import TextPart
 
 
 class SideCall:
@@ -35,8 +39,11 @@ class SideCall:
         choice = agent.model or model_for(engine, session, None, agent.name)
         model = await engine.models.find(f"{choice.provider_id}/{choice.model_id}")
         view = make_view(engine, session, agent, model)
-        request = await plain_request(engine.hooks, view, self._question.text)
+        question = question_of(engine, view, self._question.text)
+        view = replace(view, turns=(question,), purpose=agent.serves or "aside")
+        request = await plain_request(engine, view, question)
         budget = budget or await open_budget(engine.storage, engine.config.budget, session, None)
+        answer = ""
         try:
             await run_step(
                 await budget.answer(engine.providers[model.provider_id], request),
@@ -46,20 +53,36 @@ class SideCall:
             )
         finally:
             if self._finish is not None:  # it is paid for, whatever comes now
-                await shielded(self._charge(model, self._finish))
-        return "".join(self._pieces)
+                answer = await shielded(self._end(view, self._finish))
+        return answer
 
     def _take(self, event: StreamEvent) -> None:
         if isinstance(event, TextDelta):
             self._pieces.append(event.text)
         elif isinstance(event, StreamFinish):
             self._finish = event
-        if self._question.on_event is not None:
-            self._question.on_event(event)
 
-    async def _charge(self, model: Model, finish: StreamFinish) -> None:
+    async def _end(self, view: SessionView, finish: StreamFinish) -> str:
+        """The answer as plugins leave it, once it is paid and told."""
+        await self._charge(view, finish)
+        [question] = view.turns
+        said = "".join(self._pieces)
+        part = TextPart(
+            id=self._engine.ids.new("part"),
+            session_id=view.id,
+            message_id=question.info.id,
+            text=said,
+        )
+        answer = await self._engine.hooks.fold(
+            hookspecs.text_complete, session=view, part=part, text=said
+        )
+        if self._question.on_answer is not None:
+            await self._question.on_answer(answer)
+        return answer
+
+    async def _charge(self, view: SessionView, finish: StreamFinish) -> None:
         tokens = tokens_of(finish.usage)
-        cost = cost_of(tokens, model.cost) or 0.0
+        cost = cost_of(tokens, view.model.cost) or 0.0
         with suppress(NotFoundError):  # the session was deleted meanwhile
             await self._engine.storage.commit(
                 ChangeSession(session_id=self._session_id, cost=cost, tokens=tokens)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from msgspec.structs import replace
@@ -16,7 +17,7 @@ from pegboard.contract.tools import serving
 from pegboard.engine.compaction.window import estimate, fixed_tokens, next_request, usable
 from pegboard.engine.ending.failures import failure_of
 from pegboard.engine.history import COMPACTION, compaction_of, is_compaction
-from pegboard.engine.request import plain_request
+from pegboard.engine.request import plain_request, question_of, seen_by_model
 from pegboard.engine.run import Run
 from pegboard.engine.step import Step
 from pegboard.errors import ContextOverflowError, ProviderError
@@ -104,7 +105,7 @@ class Compacting:
             request=request,
             auto=part.auto,
             before=before,
-            view=run.view(agent, model),
+            view=replace(run.view(agent, model), purpose="summaries"),
             tokens=next_request(run.history, model, before),
             estimated=estimate(run.history.messages(model, before)),
             answering=(_answering(before) if part.auto else run.history.prompts_after(user.id)),
@@ -140,9 +141,11 @@ class Compacting:
         prompt = await engine.hooks.fold(
             hookspecs.session_compacting, session=self.view, prompt=PROMPT
         )
+        first = await seen_by_model(engine, self.view, _first_prompt(run.history.turns))
+        turns = await seen_by_model(engine, self.view, self.view.turns)
         request = CompactionRequest(
-            session=self.view,
-            first=_first_prompt(run.history.turns),
+            session=replace(self.view, turns=turns),
+            first=first[0] if first else None,
             answering=self.answering,
             todos=await engine.storage.todos(run.session.id),
             prompt=prompt,
@@ -164,7 +167,8 @@ class Compacting:
     async def _ask(self, text: str) -> str:
         assert isinstance(self.request.info, UserMessage)
         step = Step(self.run, self.view, self.request.info, summary=True)
-        request = partial(plain_request, self.run.engine.hooks, text=text)
+        question = question_of(self.run.engine, self.view, text)
+        request = partial(plain_request, self.run.engine, question=question)
         outcome = await step.play(request, may_overflow=True)
         if outcome == "overflow":
             raise ContextOverflowError("the text to be summarised is too long for the model")
@@ -282,9 +286,9 @@ def _answering(turns: Sequence[Turn]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _first_prompt(turns: Sequence[Turn]) -> Turn | None:
+def _first_prompt(turns: Sequence[Turn]) -> tuple[Turn, ...]:
     users = (turn for turn in turns if isinstance(turn.info, UserMessage))
-    return next((turn for turn in users if not is_compaction(turn)), None)
+    return tuple(islice((turn for turn in users if not is_compaction(turn)), 1))
 
 
 def _text(turn: Turn) -> str:
