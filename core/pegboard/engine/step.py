@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Literal
 
 from msgspec.structs import replace
@@ -368,6 +368,9 @@ class Step:
             await self._text_end(TextEnd(block_id))
 
     async def _end(self, failure: Failure, reason: str) -> None:
+        while texts := self._processor.open_texts():
+            with suppress(RequiredHookError):  # the text is left out, and the step ends anyway
+                await self._text_end(TextEnd(texts[0]))
         self._processor.close(reason)
         self._tell(failure)
         cost, tokens = self._paid

@@ -11,13 +11,13 @@ from compacting import error_of
 from pegboard import App, SessionView, SideQuestion, ToolContext, evolve, hookimpl, tool
 from pegboard.embedding import CommandOrder
 from pegboard.errors import RequiredHookError
-from pegboard.providers import ModelRequest, StreamEvent, ToolDefinition
+from pegboard.providers import ModelRequest, StreamEvent, TextDelta, ToolDefinition
 from pegboard.schema.config import Agent, Command
 from pegboard.schema.event import Event, PluginFailed
 from pegboard.schema.message import Turn
 from pegboard.schema.part import Completed, Part, TextInput, TextPart, ToolPart
 from pegboard_plugins import agents, compact, environment, instructions, title
-from played import Played, ToolsPlugin, call, calls, opened, text
+from played import HI, Played, ToolsPlugin, call, calls, opened, text, texts
 
 SECRET = "tango-7731"
 PROMPT = (TextInput(text=f"remember {SECRET}"),)
@@ -211,6 +211,29 @@ async def test_no_answer_is_stored_or_given_past_the_filter_for_texts(
     assert SECRET not in repr((turns, name, answer))
     assert (name == "It is [gone]") or broken
     assert ("text_complete" in answer, error_of(summed) is not None) == (bool(broken),) * 2
+
+
+@pytest.mark.parametrize("broken", ["", "text_complete"])
+async def test_a_text_that_is_cut_off_is_stored_through_the_filter_too(
+    tmp_path: Path, broken: str
+) -> None:
+    said = asyncio.Event()
+
+    async def endless(_: ModelRequest) -> AsyncIterator[StreamEvent]:
+        yield TextDelta("0", f"It is {SECRET}.")
+        said.set()
+        await asyncio.sleep(60)
+
+    words = Filter()
+    words.broken = (broken, lambda _: True)
+    async with opened(tmp_path, Played(endless), words) as app:
+        session = await app.create_session()
+        asking = asyncio.create_task(app.prompt(session.id, HI))
+        await asyncio.wait_for(said.wait(), 5)
+        await app.abort(session.id)
+        turn = await asking
+
+    assert texts(turn) == ["" if broken else "It is [gone]."]
 
 
 async def test_a_compactor_reads_what_a_model_may_read(tmp_path: Path) -> None:
