@@ -250,9 +250,9 @@ def chat_headers(session: SessionView, headers: Mapping[str, str]) -> Mapping[st
 def text_complete(session: SessionView, part: TextPart, text: str) -> str | None:
     """A text of the model, as it shall be stored and shown.
 
-    Called when a block of text is complete, before it is stored for good; for a title or another
-    answer beside the conversation, before anybody gets it. Viewers have seen the raw text stream
-    by; the answer replaces it. Fold: a plugin that raises is reported and skipped.
+    Called when a block of text is complete or cut off, before it is stored for good; for a title or
+    another answer beside the conversation, before anybody gets it. Viewers have seen the raw text
+    stream by; the answer replaces it. Fold: a plugin that raises is reported and skipped.
 
     Since 0.1.
     """
