@@ -92,8 +92,9 @@ async def _stream(
     for index, text in enumerate(answer.texts):
         if answer.rate:
             await asyncio.sleep(max(0.0, began + index / answer.rate - time.monotonic()))
+        if answer.dated:
             text = f"<{time.monotonic_ns()}> "  # noqa: PLW2901 - paced texts tell their age
-        batch += _chunk(start + text.encode() + end)
+        batch += _chunk(start + dumps(text)[1:-1] + end)
         if answer.rate or index % BATCH == 0:
             writer.write(bytes(batch))
             batch.clear()

@@ -5,6 +5,7 @@ steps-N       N shell calls one after the other, then a text
 par-N         N shell calls in one answer, then a text
 stream-N      one text of N deltas, as fast as the client reads
 paced-N-R     the same, R deltas a second, each the nanosecond of its sending
+prose-N-R     Markdown of N deltas, R a second, with a paragraph now and then
 edit          reads target.txt, edits it, then a text
 """
 
@@ -23,12 +24,16 @@ EDIT_TOOLS = ("edit", "edit_file", "str_replace", "replace")
 SHELL_TOOLS = ("bash", "exec_command", "shell_command", "shell", "run_shell_command")
 FINAL = ("All done.",)
 TITLE = ("A short title",)
+WORDS = ("The ", "agent ", "reads ", "`calc` ", "and ", "**adds** ", "a ", "line. ")
+WORDS_A_PARAGRAPH = 60
 FILLERS: Mapping[str, Any] = {"integer": 10000, "number": 10000, "boolean": False, "array": []}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
     """An answer: text in deltas at `rate` a second (0: at once), or tool calls.
+
+    The deltas of a `dated` one are each the nanosecond of its sending.
 
     A `side` request is one for a title or a summary, which counts as no step.
     """
@@ -37,6 +42,7 @@ class Reply:
     side: bool = False
     texts: Sequence[str] = ()
     rate: int = 0
+    dated: bool = False
     calls: tuple[Call, ...] = ()
 
 
@@ -50,7 +56,9 @@ def reply(body: Body, directory: Path) -> Reply:
     numbers = [int(word) for word in words]
     if kind in {"stream", "paced"}:
         rate = numbers[1] if kind == "paced" else 0
-        return Reply(step=step, texts=_deltas(numbers[0]), rate=rate)
+        return Reply(step=step, texts=_deltas(numbers[0]), rate=rate, dated=kind == "paced")
+    if kind == "prose":
+        return Reply(step=step, texts=_prose(numbers[0]), rate=numbers[1])
     calls = _calls(kind, numbers, step, tools, directory / "target.txt")
     return Reply(step=step, calls=calls, texts=() if calls else FINAL)
 
@@ -88,6 +96,13 @@ def expected_requests(model: str) -> int | None:
 
 def _deltas(count: int) -> list[str]:
     return [f"w{number % 1000:03d} " for number in range(count)]
+
+
+def _prose(count: int) -> list[str]:
+    return [
+        "\n\n" if number % WORDS_A_PARAGRAPH == 0 else WORDS[number % len(WORDS)]
+        for number in range(1, count + 1)
+    ]
 
 
 def _tools(body: Body) -> Tools:

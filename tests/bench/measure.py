@@ -50,14 +50,15 @@ def run_once(peer: Peer, model: str, *, big: Path | None, timeout_s: float) -> R
             repositories.restore(big)
         else:
             repositories.small(repository)
-        with _fake_model(repository) as (server, url):
+        with fake_model(repository) as (server, url):
             facts = {"url": url, "model": model, "prompt": PROMPT, "home": str(home)}
-            peer.write_files(home, facts)
+            peer.write_files(home, facts | {"repository": str(repository)})
             return _measure(peer, facts, repository, server, timeout_s)
 
 
 @contextmanager
-def _fake_model(directory: Path) -> Iterator[tuple[int, str]]:
+def fake_model(directory: Path) -> Iterator[tuple[int, str]]:
+    """The process of a fake model for a client that works there, and its base URL."""
     argv = [sys.executable, str(HERE / "fake_model.py"), str(directory)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
@@ -77,7 +78,7 @@ def _measure(
         process = subprocess.Popen(
             peer.command(facts),
             cwd=repository,
-            env={**_environment(facts["home"]), **peer.environment(facts)},
+            env={**environment(facts["home"]), **peer.environment(facts)},
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,
@@ -90,7 +91,7 @@ def _measure(
         ended = time.monotonic()
         process.returncode = exit_code
         limit.cancel()
-    requests = [each for each in _log(facts["url"]) if each["kind"] == "main" and "end" in each]
+    requests = [each for each in log_of(facts["url"]) if each["kind"] == "main" and "end" in each]
     wanted = expected_requests(facts["model"])
     done = (repository / "target.txt").read_text() == "beta\n" if wanted is None else True
     return Run(
@@ -108,7 +109,8 @@ def _measure(
     )
 
 
-def _environment(home: str) -> dict[str, str]:
+def environment(home: str) -> dict[str, str]:
+    """A user's variables, and nothing of ours."""
     return {
         "PATH": os.environ["PATH"],
         "HOME": home,
@@ -119,7 +121,8 @@ def _environment(home: str) -> dict[str, str]:
     }
 
 
-def _log(url: str) -> list[dict[str, Any]]:
+def log_of(url: str) -> list[dict[str, Any]]:
+    """The requests so far."""
     with urllib.request.urlopen(url.removesuffix("/v1") + "/log", timeout=10) as answer:
         found: list[dict[str, Any]] = json.loads(answer.read())
         return found

@@ -6,9 +6,10 @@ in double angle brackets.
 """
 
 import os
+import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -23,11 +24,18 @@ class Peer:
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
+    terminal: tuple[str, ...] = ()
 
-    def command(self, facts: Mapping[str, str]) -> list[str]:
-        """The command line of a run."""
+    @property
+    def path(self) -> str | None:
+        """Where its program is, None where it is not installed."""
+        return shutil.which(os.environ.get(self.variable, self.program))
+
+    def command(self, facts: Mapping[str, str], *, terminal: bool = False) -> list[str]:
+        """The command line of a run, or that of its `terminal` interface."""
+        words = self.terminal if terminal else self.argv
         program = os.environ.get(self.variable, self.program)
-        return [word.format(program=program, **facts) for word in self.argv]
+        return [word.format(program=program, **facts) for word in words]
 
     def environment(self, facts: Mapping[str, str]) -> dict[str, str]:
         """What a run gets beside the ordinary variables."""
@@ -58,6 +66,8 @@ check_for_update_on_startup = false
 model_context_window = 10000000
 [analytics]
 enabled = false
+[projects."<<repository>>"]
+trust_level = "trusted"
 [model_providers.fake]
 name = "fake"
 base_url = "<<url>>"
@@ -83,12 +93,14 @@ PEERS: Mapping[str, Peer] = {
         variable="PEER_PEGBOARD",
         program=str(Path(sys.executable).with_name("pegboard")),
         argv=("{program}", "run", "--model", "fake/{model}", "{prompt}"),
+        terminal=("{program}", "chat", "--model", "fake/{model}"),
         files={".config/pegboard/pegboard.toml": PEGBOARD_CONFIG},
     ),
     "opencode": Peer(
         variable="PEER_OPENCODE",
         program="opencode",
         argv=("{program}", "run", "--model", "fake/{model}", "{prompt}"),
+        terminal=("{program}", "--model", "fake/{model}"),
         env={
             "OPENCODE_CONFIG": "{home}/opencode.json",
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
@@ -100,6 +112,7 @@ PEERS: Mapping[str, Peer] = {
         variable="PEER_CODEX",
         program="codex",
         argv=("{program}", "exec", "--dangerously-bypass-approvals-and-sandbox", "{prompt}"),
+        terminal=("{program}", "--dangerously-bypass-approvals-and-sandbox"),
         env={"CODEX_HOME": "{home}/.codex", "FAKE_KEY": "k"},
         files={".codex/config.toml": CODEX_CONFIG},
     ),
@@ -107,6 +120,7 @@ PEERS: Mapping[str, Peer] = {
         variable="PEER_PI",
         program="pi",
         argv=("{program}", "-p", "--provider", "fake", "--model", "{model}", "{prompt}"),
+        terminal=("{program}", "--provider", "fake", "--model", "{model}"),
         env={
             "PI_OFFLINE": "1",
             "PI_SKIP_VERSION_CHECK": "1",
@@ -120,3 +134,8 @@ PEERS: Mapping[str, Peer] = {
         argv=("{program}", str(HERE / "floor_agent.py"), "{url}", "{model}", "{prompt}"),
     ),
 }
+TERMINALS: Mapping[str, Peer] = {
+    **{name: peer for name, peer in PEERS.items() if peer.terminal},
+    "opencode --mini": replace(PEERS["opencode"], terminal=(*PEERS["opencode"].terminal, "--mini")),
+}
+"""Those with an interface in the terminal."""

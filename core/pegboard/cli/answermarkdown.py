@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 from markdown_it import MarkdownIt
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -38,8 +39,13 @@ class _Answer(Markdown):
 
     def __init__(self, text: str) -> None:
         super().__init__("", code_theme="ansi_dark", hyperlinks=False)
-        parser = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
-        self.parsed = parser.parse(text)
+        self.parsed = _parser().parse(text)
+
+
+@cache
+def _parser() -> MarkdownIt:
+    """Made once: making one takes as long as reading a paragraph."""
+    return MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
 
 
 def markdown_rows(text: str, width: int, styles: Mapping[str, Style]) -> list[Row]:

@@ -1,5 +1,6 @@
 """`pegboard chat`: a session in the terminal."""
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from pegboard_plugins.chat.feed import Feed
 
 REPLAYED = 20
+GARBAGE_AFTER = 10_000
+"""New objects after which garbage is looked for; the start waits for ten times as many."""
 _INSTEAD = 'the chat needs a terminal; for one prompt: pegboard run "..."'
 
 
@@ -89,4 +92,16 @@ async def open_feed(options: "Options") -> "Feed":
     await asyncio.to_thread(importlib.import_module, "pegboard.app")
     from pegboard_plugins.chat.local import open_local
 
-    return await open_local(options.directory, trust=options.trust, level=options.sandbox)
+    feed = await open_local(options.directory, trust=options.trust, level=options.sandbox)
+    _collect_garbage_often()
+    return feed
+
+
+def _collect_garbage_often() -> None:
+    """Keep the memory of a long chat small: each frame leaves objects that refer to each other.
+
+    What the start has made stays, and is looked at by no collection.
+    """
+    if not gc.get_freeze_count():
+        gc.freeze()
+    gc.set_threshold(GARBAGE_AFTER)

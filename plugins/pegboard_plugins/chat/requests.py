@@ -8,7 +8,7 @@ import msgspec
 from rich.cells import cell_len
 
 from pegboard.cli import block_lines, exposed, shown_line, wrapped
-from pegboard.kit import Block, Span, one_line
+from pegboard.kit import Block, Span, counted, one_line
 from pegboard.schema.session import PermissionRequest, Question, QuestionRequest, Reply, Scope
 from pegboard_plugins.chat.modes import Choice, Item, SpanLine
 
@@ -68,7 +68,7 @@ class Permission:
     def _title(self, hidden: int) -> SpanLine:
         agent = self.request.metadata.get("agent")
         who = f" · agent {agent}" if agent else ""
-        more = f" · {hidden} more lines: ↑ ↓ v" if hidden else ""
+        more = f" · {counted(hidden, 'more line')}: ↑ ↓ v" if hidden else ""
         title = Span(f"Permission{self.place}: {self.request.permission}", "warning")
         return shown_line((title, Span(f"{more}{who}", "dim")))
 
