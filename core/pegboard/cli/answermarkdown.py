@@ -6,9 +6,10 @@ from functools import cache
 
 from markdown_it import MarkdownIt
 from rich.console import Console, ConsoleOptions, RenderResult
-from rich.markdown import Heading, HorizontalRule, Markdown
+from rich.markdown import Heading, HorizontalRule, Markdown, TableElement
 from rich.segment import Segment
 from rich.style import Style
+from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
@@ -32,10 +33,26 @@ class _ShortRule(HorizontalRule):
         yield Text("─" * 8, style="markdown.hr")
 
 
+class _WholeTable(TableElement):
+    """A table in which a long word goes on in the next row: nothing of it is left out."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for table in super().__rich_console__(console, options):
+            assert isinstance(table, Table)
+            for column in table.columns:
+                column.overflow = "fold"
+            yield table
+
+
 class _Answer(Markdown):
     """Markdown in which HTML is text like any other: nothing that a model says is left out."""
 
-    elements = {**Markdown.elements, "heading_open": _LeftHeading, "hr": _ShortRule}  # noqa: RUF012 - rich's own
+    elements = {  # noqa: RUF012 - rich's own
+        **Markdown.elements,
+        "heading_open": _LeftHeading,
+        "hr": _ShortRule,
+        "table_open": _WholeTable,
+    }
 
     def __init__(self, text: str) -> None:
         super().__init__("", code_theme="ansi_dark", hyperlinks=False)

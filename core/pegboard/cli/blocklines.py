@@ -4,10 +4,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
+from rich.cells import cell_len
 
 from pegboard.cli.difflines import diff_rows
 from pegboard.cli.visibletext import visible
-from pegboard.contract.results import Block, Span, SpanLine, lines_of
+from pegboard.contract.results import Block, Span, SpanLine, lines_of, one_line
 
 LINE_LETTERS = 2000
 """What is shown of a line: programs write lines of megabytes."""
@@ -75,18 +76,19 @@ def _shown(line: SpanLine, longest: int | None) -> Iterator[Span]:
 
 
 def _rows(table: Sequence[Sequence[str]]) -> Iterable[SpanLine]:
-    """The rows of a table in columns; the first is its head."""
+    """The rows of a table in columns; the first is its head, and the last column is not cut."""
     cells = [
-        [visible(" ".join(cell[: _CELL_LETTERS + 1].split())) for cell in row] for row in table
+        [*(_cell(cell, _CELL_LETTERS) for cell in row[:-1]), _cell(row[-1], LINE_LETTERS)]
+        for row in table
+        if row
     ]
     wide = max(map(len, cells), default=0)
-    widths = [max(len(row[n]) for row in cells if n < len(row)) for n in range(wide)]
+    widths = [max(cell_len(row[n]) for row in cells if n < len(row)) for n in range(wide)]
     for number, row in enumerate(cells):
-        padded = (cell.ljust(widths[n]) for n, cell in enumerate(row))
+        padded = (cell + " " * (widths[n] - cell_len(cell)) for n, cell in enumerate(row))
         text = BETWEEN_COLUMNS.join(padded).rstrip()
         yield (Span(text, "plain" if number else "bold"),)
 
 
-def _cell(text: str) -> str:
-    line = " ".join(text[:LINE_LETTERS].split())
-    return visible(line if len(line) <= _CELL_LETTERS else line[: _CELL_LETTERS - 1] + "…")
+def _cell(text: str, longest: int) -> str:
+    return visible(one_line(" ".join(text[: LINE_LETTERS + 1].split()), longest))

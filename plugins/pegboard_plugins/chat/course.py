@@ -223,9 +223,8 @@ class Course:
 
     def _childs(self, child: Child, event: Event) -> None:
         match event.properties:
-            case PartUpdated(part=ToolPart(tool=tool, state=state)):
-                subject = one_line(str(next(iter(state.input.values()), "")), 40)
-                child.last = f"{tool} {subject}"
+            case PartUpdated(part=ToolPart() as part):
+                child.last = f"{part.tool} {one_line(subject_of(part), 40)}"
             case PartUpdated(part=StepFinishPart(tokens=tokens)):
                 child.tokens += tokens.input + tokens.output + tokens.cache.read
             case SessionIdle():
@@ -375,6 +374,12 @@ class Course:
                 self._waited_s.pop(part.call_id, None)
             elif not every:
                 return
+
+
+def subject_of(part: ToolPart) -> str:
+    """What a call is about, in a few words: the first text that it was given."""
+    texts = (value for value in part.state.input.values() if isinstance(value, str))
+    return next(texts, "")
 
 
 def _is_of(request: PermissionRequest | QuestionRequest, part: ToolPart) -> bool:

@@ -9,7 +9,7 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples
 from pegboard.cli import shown_line, wrapped
 from pegboard.kit import Span, counted, one_line
 from pegboard.schema.part import Completed, Failed, Running, ToolPart
-from pegboard_plugins.chat.course import Child, Course
+from pegboard_plugins.chat.course import Child, Course, subject_of
 from pegboard_plugins.chat.finished import call_head
 from pegboard_plugins.chat.modes import Mode, SpanLine
 
@@ -18,6 +18,7 @@ CALLS, CHILDREN, TODOS, QUEUED, OFFERED = 4, 4, 5, 3, 6
 NARROW_ROOM = 6
 """So few lines are worth more than a blank one above them."""
 REASON_LETTERS = 400
+SUBJECT_LETTERS = 80
 LIVE_LINES = 8
 """Of a command's output while it runs."""
 MS_PER_S = 1000
@@ -130,7 +131,7 @@ def _calls(course: Course | None) -> Sequence[SpanLine]:
 
 
 def _call(part: ToolPart, now_ms: int, waited_s: float | None) -> SpanLine:
-    subject = one_line(str(next(iter(part.state.input.values()), "")), 80)
+    subject = one_line(subject_of(part), SUBJECT_LETTERS)
     line = tuple(call_head(part, subject, now_ms=now_ms, waited_s=waited_s))
     match part.state:
         case Completed():

@@ -90,6 +90,16 @@ def test_a_table_stands_in_columns() -> None:
     ]
 
 
+def test_a_column_is_as_wide_as_its_letters_and_only_those_before_the_last_are_cut() -> None:
+    long = "word " * 30
+
+    assert drawn(Block(table=(("漢字", "n"), ("a", long.strip())))) == [
+        "漢字  n",
+        f"a     {long.strip()}",
+    ]
+    assert drawn(Block(table=((long, "n"),))) == [f"{long[:59]}…  n"]
+
+
 @pytest.mark.parametrize(
     "block",
     [

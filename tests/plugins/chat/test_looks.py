@@ -103,3 +103,16 @@ async def test_words_are_whole_in_what_the_person_and_the_chat_say(
         said = [row for row in terminal.above.split("\n") if "seven" in row]
 
     assert {word for row in said for word in row.split()} <= {"❯", "You", "said:", "seventeen"}
+
+
+async def test_a_running_call_is_named_by_words_and_not_by_what_is_made_of_them(
+    pegboard: CommandLine,
+) -> None:
+    asked = {"question": "Which?", "header": "Q", "options": [{"label": "Red"}]}
+    question = {"tool": "question", "input": {"questions": [asked]}}
+    scripts(pegboard, ask=[{"calls": [question]}])
+
+    async with chat(pegboard) as terminal:
+        await terminal.say("ask me")
+        await terminal.see_now("1 Red")
+        assert [row for row in terminal.shown if "{" in row] == []

@@ -1,0 +1,13 @@
+"""Markdown as rows: nothing that a model says is left out, however narrow the terminal is."""
+
+from pegboard.cli.answermarkdown import markdown_rows
+
+TABLE = "| file | what |\n|---|---|\n| tests/plugins/test_cart.py | a test |\n"
+
+
+def test_a_long_word_in_a_table_goes_on_in_the_next_row() -> None:
+    rows = ["".join(text for text, _ in row) for row in markdown_rows(TABLE, 24, {})]
+
+    first_column = "".join(row[:17].strip() for row in rows[2:])
+    assert "tests/plugins/test_cart.py" in first_column
+    assert all(len(row) <= 24 for row in rows)
