@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from types import NoneType, UnionType
-from typing import Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec.structs import replace
@@ -19,10 +19,13 @@ from msgspec.structs import replace
 from pegboard.contract.marks import Check, mark_of
 from pegboard.contract.providers import ModelRequest, ToolDefinition
 from pegboard.contract.results import PendingCall
+from pegboard.contract.tools import Tool
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
 from pegboard.schema.part import Part
 
+EXAMPLE_FIELDS = 4
+"""A struct that needs more has a page for it, and no example in a message."""
 LIMIT_BYTES = 16 << 20
 """The JSON size of an answer: more is a plugin's mistake, and would not fit a request."""
 
@@ -44,9 +47,9 @@ def _check_for(annotation: type) -> Check:
     if annotation is NoneType or annotation is object:
         return lambda answer, _: answer
     if origin in (tuple, Sequence):
-        return _sequence_of(_check_for(inner[0]))
+        return _sequence_of(_check_for(inner[0]), inner[0])
     if origin is Mapping:
-        return _mapping_of(_check_for(inner[0]), _check_for(inner[1]))
+        return _mapping_of(_check_for(inner[0]), _check_for(inner[1]), inner[1])
     if origin is Callable:
         return _called
     united = origin in (Union, UnionType)
@@ -55,21 +58,25 @@ def _check_for(annotation: type) -> Check:
     return lambda answer, _: _instance(answer, annotation)
 
 
-def _sequence_of(check: Check) -> Check:
-    """The check of each item but those that are the same objects as before."""
+def _sequence_of(check: Check, kind: object) -> Check:
+    """The check of each item, of this type, but those that are the same objects as before."""
 
     def checked(answer: object, before: object) -> object:
         known = set(map(id, before)) if isinstance(before, tuple) else set()
-        items = _items(answer)
-        return tuple([item if id(item) in known else check(item, None) for item in items])
+        if not isinstance(answer, tuple | list):
+            of, example = _named(kind), _example(kind)
+            such = f", such as ({example},)" if example else ""
+            raise TypeError(f"{_name(answer)} where a tuple{of} is expected{such}")
+        return tuple([item if id(item) in known else check(item, None) for item in answer])
 
     return checked
 
 
-def _mapping_of(key: Check, value: Check) -> Check:
+def _mapping_of(key: Check, value: Check, kind: object) -> Check:
     def checked(answer: object, _: object) -> object:
         if not isinstance(answer, Mapping):
-            raise TypeError(f"{_name(answer)} where a mapping is expected")
+            text = f"{_name(answer)} where a mapping of names{_named(kind, 'to')} is expected"
+            raise TypeError(text)
         return {key(name, None): _entry(name, item, value) for name, item in answer.items()}
 
     return checked
@@ -91,7 +98,8 @@ def _called(answer: object, _: object) -> object:
 def _sound(answer: object, kind: type[_T]) -> _T:
     """The answer, which is of this type down to the last field, and not too large."""
     if not isinstance(answer, kind):
-        raise TypeError(f"{_name(answer)} where {_name_of(kind)} is expected")
+        such = f", such as {example}" if (example := _example(kind)) else ""
+        raise TypeError(f"{_name(answer)} where {_name_of(kind)} is expected{such}")
     encoded = msgspec.json.encode(answer)
     if len(encoded) > LIMIT_BYTES:
         raise ValueError(f"{len(encoded):,} bytes where {LIMIT_BYTES:,} are the limit")
@@ -139,10 +147,30 @@ def _has(answer: object, protocol: type, name: str) -> bool:
     return isinstance(found, str) if is_text else hasattr(answer, name)
 
 
-def _items(answer: object) -> tuple[object, ...]:
-    if not isinstance(answer, tuple | list):
-        raise TypeError(f"{_name(answer)} where a tuple is expected")
-    return tuple(answer)
+def _named(kind: object, word: str = "of") -> str:
+    """A type behind a word, nothing where any would do."""
+    if get_origin(kind) is Callable:
+        return f" {word} a function"
+    is_any = kind in (object, Any) or not isinstance(kind, type)
+    return "" if is_any else f" {word} {kind.__name__}"
+
+
+def _example(kind: object) -> str:
+    """How a small struct is made, with the fields that it needs; "" for all else."""
+    if kind is Tool:
+        return "a function with @tool"
+    if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
+        return ""
+    needed = [each for each in msgspec.structs.fields(kind) if each.required]
+    if not 0 < len(needed) <= EXAMPLE_FIELDS:
+        return ""
+    return f"{kind.__name__}({', '.join(f'{each.name}={_value(each.type)}' for each in needed)})"
+
+
+def _value(kind: object) -> str:
+    if get_origin(kind) is Literal:
+        return " | ".join(f'"{each}"' for each in get_args(kind))
+    return '"..."' if kind is str else "..."
 
 
 def _name(value: object) -> str:

@@ -321,7 +321,8 @@ def _modules(answer: object) -> tuple[object, ...]:
     if inspect.iscoroutine(answer):
         answer.close()
     if not isinstance(answer, tuple | list | None):
-        raise TypeError(f"it gave {type(answer).__name__}, not a tuple of modules")
+        what = type(answer).__name__
+        raise TypeError(f"it gave {what}, not a tuple of modules with @hookspec, such as (hooks,)")
     return tuple(answer or ())
 
 

@@ -20,17 +20,27 @@ _SEARCHED = 500
 
 
 def warnings_of(app: "App") -> tuple[str, ...]:
-    """What is not as the user might think: database, settings, plugins, code without trust."""
-    problems = (f"{problem.plugin}: {problem.text}" for problem in app.register.problems)
+    """What is not as the user might think, the gravest first: `surroundings`, then plugins."""
+    found = sorted(app.register.problems, key=lambda each: each.kind != "refusal")
+    problems = (f"{problem.plugin}: {problem.text}" for problem in found)
     failures = (failure.message for failure in app.failures)
+    return (*surroundings(app), *problems, *failures)
+
+
+def surroundings(app: "App") -> tuple[str, ...]:
+    """What is not as the user might think but for plugins: database, code, keys, settings."""
     damage = _damage_of_keys(Places.of(os.environ).keys)
-    warnings = (*app.storage.warnings, *damage, *app.loaded.warnings, *problems, *failures)
+    return (*app.storage.warnings, *_left_out(app), *damage, *app.loaded.warnings)
+
+
+def _left_out(app: "App") -> tuple[str, ...]:
+    """Code that nobody has trusted."""
     code = [path for path in app.untrusted if path not in app.loaded.untrusted]
     if not code:
-        return warnings
+        return ()
     names = ", ".join(_short(path, app.workspace.worktree) for path in code)
     text = f"not loaded, because this project is not trusted: {names}"
-    return (*warnings, f"{text}; `pegboard trust allow` shows and trusts it, --trust does so once")
+    return (f"{text}; `pegboard trust allow` shows and trusts it, --trust does so once",)
 
 
 def _damage_of_keys(file: Path) -> tuple[str, ...]:

@@ -41,35 +41,38 @@ def doctor(directory: Path, style: Literal["text", "json"]) -> None:
 
     Foreign plugins are imported once more in a process of their own, to see what that costs.
     """
-    faults, costs = run_async(_found(directory))
+    faults, costs, warnings = run_async(_found(directory))
     if style == "json":
         rows = [each._asdict() for each in faults]
         imports = [each._asdict() for each in costs]
-        click.echo(as_json({"faults": rows, "imports": imports}, indent=2))
+        found = {"faults": rows, "imports": imports, "warnings": warnings}
+        click.echo(as_json(found, indent=2))
     else:
         from pegboard.cli import visible
 
+        for warning in warnings:
+            click.echo(visible(f"warning: {warning}"), err=True)
         for kind, plugin, text in faults:
             click.echo(visible(f"{kind}: {plugin}: {text}"))
         for cost in costs:
             click.echo(visible(f"{cost.ms:.0f} ms: {cost.plugin} imports {cost.module}"))
-        click.echo(f"{len(faults)} faults" if faults else "nothing is wrong")
+        nothing = "no plugin has a fault" if warnings else "nothing is wrong"
+        click.echo(f"{len(faults)} faults" if faults else nothing)
     if faults:
         raise SystemExit(Exit.PLUGIN)
 
 
-async def _found(directory: Path) -> tuple[list[Fault], tuple[Cost, ...]]:
+async def _found(directory: Path) -> tuple[list[Fault], tuple[Cost, ...], tuple[str, ...]]:
     import asyncio
 
     from pegboard import App
-    from pegboard.cli import visible
+    from pegboard_plugins.cli.opening import surroundings
 
     installed = await asyncio.to_thread(entries)
     foreign = [each for each in installed if each.distribution != OWN]
     async with await App.open(directory) as app:
         known = _known(app, installed)
-        for warning in app.loaded.warnings:
-            click.echo(visible(f"warning: {warning}"), err=True)
+        warnings = surroundings(app)
     costs = await asyncio.to_thread(import_costs, sorted({each.module for each in foreign}))
     faults = [
         *(Fault(each.kind, each.plugin, each.text) for each in app.register.problems),
@@ -78,7 +81,7 @@ async def _found(directory: Path) -> tuple[list[Fault], tuple[Cost, ...]]:
         *_commands(),
         *_slow(costs),
     ]
-    return list(dict.fromkeys(faults)), costs[:SHOWN]
+    return list(dict.fromkeys(faults)), costs[:SHOWN], warnings
 
 
 def _known(app: "App", installed: Sequence[Entry]) -> list[Fault]:

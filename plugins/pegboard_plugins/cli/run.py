@@ -260,15 +260,16 @@ async def _warnings(backend: Backend, options: Options) -> Sequence[str]:
     """What is to be shown: to a program all, to a person what they have not read today."""
     if options.style == "json" or not backend.warnings:
         return backend.warnings
-    from pegboard_plugins.cli.warnings import unread  # most runs have no warnings
+    from pegboard_plugins.cli.warnings import shortened, unread  # most runs have no warnings
 
-    return await asyncio.to_thread(
+    fresh = await asyncio.to_thread(
         unread,
         backend.warnings,
         project_id=str(options.directory.absolute()),
         state=Places.of(os.environ).state,
         today=datetime.now(UTC).astimezone().date(),
     )
+    return shortened(fresh)
 
 
 async def _prompt(backend: Backend, options: Options, parts: Sequence[PartInput]) -> PromptRequest:

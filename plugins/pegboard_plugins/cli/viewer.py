@@ -53,6 +53,7 @@ class Viewer:
         self._streamed: dict[str, str] = {}
         self._named: set[str] = set()
         self._last_head = ""
+        self._failures: set[str] = set()
         self._blocks: dict[str, Block] = {}
 
     def drawn(self, part_id: str, block: Block) -> None:
@@ -193,6 +194,9 @@ class Viewer:
 
     def _show_plugin_failure(self, failure: PluginFailed) -> None:
         text = visible(failure.message).removeprefix("plugin ")
+        if text in self._failures:
+            return
+        self._failures.add(text)
         self._screen.line(Line(head="plugin", text=" ".join(text.split()), style="warning"))
 
     def _note(self, text: str) -> None:

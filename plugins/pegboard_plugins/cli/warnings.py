@@ -1,8 +1,11 @@
-"""Warnings that a person has not read today: what stays as it is, is said once a day."""
+"""Warnings that a person has not read today: what stays as it is, is said once a day.
+
+A run says no more than two lines of it: the gravest, and how many more there are to be read where.
+"""
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
@@ -15,6 +18,8 @@ FILE = "warnings.json"
 MOST_PROJECTS = 200
 """The file has no more of them than this, those with the newest warnings."""
 LIMIT_BYTES = 1 << 20
+LINES = 2
+"""A run begins with no more lines of warnings than this."""
 
 
 class _Day(msgspec.Struct):
@@ -43,6 +48,14 @@ def unread(texts: Iterable[str], *, project_id: str, state: Path, today: date) -
         with suppress(OSError):
             _write(file, dict(list(known.items())[-MOST_PROJECTS:]))
     return list(fresh.values())
+
+
+def shortened(texts: Sequence[str]) -> Sequence[str]:
+    """The texts in at most two lines, of which the last then says where all of them are."""
+    if len(texts) <= LINES:
+        return texts
+    more = len(texts) - LINES + 1
+    return (*texts[: LINES - 1], f"{more} more: `pegboard plugins doctor` shows them")
 
 
 def _read(file: Path) -> dict[str, _Day]:

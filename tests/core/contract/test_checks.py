@@ -56,6 +56,20 @@ def sandbox(**facts: object) -> SimpleNamespace:
         ("register_sandboxes", (sandbox(why_not=""),), "without why_not where a Sandbox"),
         ("register_search_backends", (SimpleNamespace(name=3, search=print),), "without name"),
         ("register_storage", {"x": 1}, "x: int where a function is expected"),
+        ("register_storage", [print], "list where a mapping of names to OpenStorage is expected"),
+        (
+            "register_permissions",
+            {"jira": "ask"},
+            'a tuple of Rule is expected, such as (Rule(permission="...", pattern="...", action="a',
+        ),
+        ("register_permissions", ({"jira": "ask"},), "dict where Rule is expected, such as Rule("),
+        ("register_tools", print, "where a tuple of Tool is expected, such as (a function with @t"),
+        ("register_agents", "build", "str where a tuple of Agent is expected"),
+        ("register_commands", {}, "dict where a tuple of Command is expected"),
+        ("register_providers", {}, "dict where a tuple of Provider is expected"),
+        ("register_compactors", 1, "int where a tuple of Compactor is expected"),
+        ("register_search_backends", 1, "int where a tuple of SearchBackend is expected"),
+        ("register_sandboxes", 1, "int where a tuple of Sandbox is expected"),
     ],
 )
 async def test_an_answer_that_cannot_be_used_is_named(hook: str, answer: object, says: str) -> None:

@@ -99,7 +99,12 @@ async def blocks(prompt: str) -> None:
     ("hook", "function", "rule", "text"),
     [
         ("text_complete", raises, "answers", "IndexError"),
-        ("chat_headers", answers_otherwise, "answers", "int where a mapping is expected"),
+        (
+            "chat_headers",
+            answers_otherwise,
+            "answers",
+            "int where a mapping of names to str is expected",
+        ),
         ("text_complete", misspelt, "signature", "has no argument txt; did you mean text?"),
         ("text_compelte", raises, "signature", "there is no hook text_compelte; did you mean"),
         ("event", only_sessions, "answers", "AssertionError"),

@@ -78,7 +78,7 @@ def write_tools(project: Path) -> None:
         (folder / f"{name}.py").write_text(source)
 
 
-async def test_what_stays_wrong_takes_two_lines_of_a_later_run_at_most(
+async def test_what_stays_wrong_takes_two_lines_of_a_run_at_most(
     pegboard: CommandLine,
 ) -> None:
     write_tools(pegboard.project)
@@ -86,8 +86,11 @@ async def test_what_stays_wrong_takes_two_lines_of_a_later_run_at_most(
         pegboard.use_model(server.url, title="off")
         first = await pegboard("run", "--trust", "hi")
         later = await pegboard("run", "--trust", "hi")
+        await pegboard("trust", "allow", "--yes")
+        doctor = await pegboard("plugins", "doctor")
 
     assert (first.code, later.code) == (0, 0)
+    assert sum("warning:" in line for line in first.err.splitlines()) == 2, first.err
     for name in ("syntax", "missing", "unannotated", "second"):
-        assert sum(f"{name}.py" in line for line in first.err.splitlines()) == 1, first.err
+        assert sum(f"{name}.py" in line for line in doctor.out.splitlines()) == 1, doctor.out
     assert len(later.err.splitlines()) <= 2, later.err
