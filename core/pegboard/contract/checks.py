@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Literal, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Literal, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec.structs import replace
@@ -151,8 +151,7 @@ def _named(kind: object, word: str = "of") -> str:
     """A type behind a word, nothing where any would do."""
     if get_origin(kind) is Callable:
         return f" {word} a function"
-    is_any = kind in (object, Any) or not isinstance(kind, type)
-    return "" if is_any else f" {word} {kind.__name__}"
+    return f" {word} {kind.__name__}" if isinstance(kind, type) and kind is not object else ""
 
 
 def _example(kind: object) -> str:
