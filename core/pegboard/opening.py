@@ -2,10 +2,9 @@
 
 import asyncio
 import os
-import re
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
@@ -17,9 +16,7 @@ from pegboard.config.configuration import LoadedConfig, load_config
 from pegboard.contract import hookspecs
 from pegboard.contract.backends import Snapshots
 from pegboard.contract.plugin import Stash
-from pegboard.contract.providers import Provider
 from pegboard.contract.storage import Storage
-from pegboard.contract.tools import Tool
 from pegboard.credentials.keyfile import PluginSecrets
 from pegboard.credentials.keylookup import KeyLookup
 from pegboard.engine.bus import Bus
@@ -31,16 +28,18 @@ from pegboard.errors import ConfigError, PegboardError
 from pegboard.hooks.callers import Hooks
 from pegboard.ids import IdSource
 from pegboard.kit.hosts import tightened
+from pegboard.loading.loadedplugin import Change
 from pegboard.loading.register import Register, load_plugins
-from pegboard.loading.reload import Reload
+from pegboard.loading.reload import Brought, Reload
 from pegboard.paths import Places
-from pegboard.policy.agents import agents_from
 from pegboard.policy.pending import PendingRequests, Questions
 from pegboard.processes.limits import Bounds
-from pegboard.schema.config import Agent, Command, Config, SandboxLevel
+from pegboard.schema.config import Config, SandboxLevel
 from pegboard.schema.event import Event, PluginFailed
+from pegboard.schema.session import Rule
 from pegboard.storage.opener import open_database
 from pegboard.trust.decisions import Decision, TrustStore
+from pegboard.trust.projectcode import misplaced
 from pegboard.workspace import Workspace, open_workspace
 
 if TYPE_CHECKING:
@@ -107,7 +106,7 @@ async def close(engine: Engine, register: Register) -> None:
     engine.sweeping.cancel()
     await asyncio.wait({engine.sweeping})  # without a limit: it ends at its next await
     await register.aclose()
-    for name, provider in engine.providers.items():
+    for name, provider in (*engine.providers.items(), *engine.outdated):
         await engine.hooks.close(provider, f"the provider {name}")
     if engine.snapshots is not None:
         await engine.hooks.close(engine.snapshots, "the snapshots")
@@ -149,11 +148,10 @@ class _Assembly:
         hooks = register.hooks
         config = await _as_plugins_say(hooks, loaded.config)
         tools = await register.collect_tools(config)
-        config = await register.with_permissions(config, loaded.config.permission)
         keys = KeyLookup(config, self._env, file=self._places.keys, root=workspace.worktree)
         keys.hide(register.secrets)
-        providers = await _providers(hooks, config, self._env, keys, workspace)
-        commands = await self._commands(workspace, config)
+        brought = await self._brought(register, config, loaded.config.permission, workspace, keys)
+        config = brought.config
         engine = Engine(
             workspace=workspace,
             config=config,
@@ -166,9 +164,10 @@ class _Assembly:
             ids=self._ids,
             files=FileLedger(),
             tools=tools,
-            commands=commands,
-            agents=await _agents(hooks, config, tools.values()),
-            providers=providers,
+            commands=brought.commands,
+            agents=brought.agents,
+            providers=brought.providers,
+            outdated=brought.outdated,
             keys=keys,
             env=self._env,
             home=self._home,
@@ -181,17 +180,44 @@ class _Assembly:
             enclosure=await self._enclosure(workspace, config),  # nothing fails after it
             bounds=Bounds(config.limits),
             now=lambda: time.time_ns() // 1_000_000,
-            models=Models(providers, hooks, config, self._places, keys),
+            models=Models(brought.providers, hooks, config, self._places, keys),
             sweeping=asyncio.create_task(sweep(self._places.tool_output), name="sweep"),
         )
-        return engine, loaded, self._reload(register, config, workspace, decision)
+        return engine, loaded, self._reload(engine, brought, decision)
 
-    def _reload(
-        self, register: Register, config: Config, workspace: Workspace, decision: Decision
-    ) -> Reload:
-        return Reload(
+    async def _brought(
+        self,
+        register: Register,
+        config: Config,
+        written: Sequence[Rule],
+        workspace: Workspace,
+        keys: KeyLookup,
+    ) -> Brought:
+        brought = Brought(
             register=register,
-            config=config,
+            said=config,
+            written=written,
+            workspace=workspace,
+            env=self._env,
+            keys=keys,
+            on_named=keys.note,
+            home=self._home,
+            config_dir=self._places.config,
+        )
+        await brought.collect()
+        return brought
+
+    def _reload(self, engine: Engine, brought: Brought, decision: Decision) -> Reload:
+        async def renewed(change: Change) -> Sequence[str]:
+            lines = await brought.renew(change)
+            engine.config = brought.config
+            return lines
+
+        workspace = engine.workspace
+        return Reload(
+            register=brought.register,
+            config=engine.config,
+            renewed=renewed,
             directory=workspace.directory,
             store=TrustStore(self._places.trust),
             lock=self._env.get("PEGBOARD_TRUST_LOCK"),
@@ -204,21 +230,6 @@ class _Assembly:
     ) -> Snapshots | None:
         spec, places, env = hookspecs.register_snapshots, self._places, self._env
         return await hooks.first(spec, config=config, workspace=workspace, places=places, env=env)
-
-    async def _commands(self, workspace: Workspace, config: Config) -> dict[str, Command]:
-        """The slash commands by name: the plugins' ones, the documents, then the user's."""
-        assert self._hooks is not None
-        answers = await self._hooks.collect(
-            hookspecs.register_commands,
-            config=config,
-            workspace=workspace,
-            home=self._home,
-            config_dir=self._places.config,
-        )
-        every = [answer.value for answer in answers]
-        found = {each.name: each for each in every if not each.is_document}
-        found |= {each.name: each for each in every if each.is_document and each.name not in found}
-        return found | {command.name: command for command in _configured_commands(config)}
 
     async def _enclosure(self, workspace: Workspace, config: Config) -> "Enclosure | None":
         """Where processes are enclosed, None where the user has not asked for it."""
@@ -283,6 +294,7 @@ class _Assembly:
     async def _configured(self, workspace: Workspace) -> tuple[LoadedConfig, Decision]:
         """The configuration, read again in full when the project turns out to be trusted."""
         loaded = await self._config(workspace, trusted=False)
+        wrong = tuple(misplaced(workspace.directory, workspace.worktree))
         lock = self._env.get("PEGBOARD_TRUST_LOCK")
         decision = TrustStore(self._places.trust).decide(
             directory=workspace.directory,
@@ -295,6 +307,7 @@ class _Assembly:
         if decision.trusted and loaded.untrusted:
             loaded = await self._config(workspace, trusted=decision.files)
             decision = replace(decision, named=loaded.plugin_paths)  # of the files as trusted
+        loaded = replace(loaded, warnings=(*loaded.warnings, *wrong)) if wrong else loaded
         if decision.trusted:
             return loaded, decision
         from pegboard.trust.projectcode import running_settings  # only a project without trust pays
@@ -342,44 +355,6 @@ async def _as_plugins_say(hooks: Hooks, said: Config) -> Config:
         sandbox_network=tightened(config.sandbox_network, said.sandbox_network),
         sandbox_allow_commands=config.sandbox_allow_commands and said.sandbox_allow_commands,
     )
-
-
-async def _providers(
-    hooks: Hooks, config: Config, env: Mapping[str, str], keys: KeyLookup, workspace: Workspace
-) -> dict[str, Provider]:
-    """The providers by id, without those that the user has switched off."""
-    spec = hookspecs.register_providers
-    answers = await hooks.collect(spec, config=config, env=env, keys=keys)
-    found = {answer.value.id: answer.value for answer in answers}
-    keys.note(name for provider in found.values() for name in provider.env)
-    wanted = config.enabled_providers
-    left = {
-        name: provider
-        for name, provider in found.items()
-        if name not in config.disabled_providers and (wanted is None or name in wanted)
-    }
-    wrap = hookspecs.wrap_providers
-    wrapped = await hooks.fold(wrap, providers=left, config=config, keys=keys, workspace=workspace)
-    return dict(wrapped)
-
-
-async def _agents(hooks: Hooks, config: Config, tools: Iterable[Tool]) -> Mapping[str, Agent]:
-    answers = await hooks.collect(hookspecs.register_agents, config=config)
-    return agents_from(config, [answer.value for answer in answers], tools)
-
-
-def _configured_commands(config: Config) -> Iterator[Command]:
-    for name, said in config.command.items():
-        yield Command(
-            name=name,
-            template=said.template,
-            hints=tuple(sorted(set(re.findall(r"\$\d+|\$ARGUMENTS", said.template)))),
-            description=said.description,
-            agent=said.agent,
-            model=said.model,
-            source="command",
-            subtask=said.subtask,
-        )
 
 
 async def _discard(storage: "asyncio.Future[Storage]") -> None:

@@ -61,8 +61,11 @@ class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
     on_cost: Callable[[float, Tokens], None]
 
 
-class Engine(msgspec.Struct, frozen=True, kw_only=True):
+class Engine(msgspec.Struct, kw_only=True):
     """The open parts of one App; `now` is the time in milliseconds since the epoch.
+
+    Agents, commands, providers and the rules of `config` change when the project's code is loaded
+    anew; `outdated` are providers that were there before.
 
     `snapshots` is None where no plugin keeps any. `decision` says whether the project's own code
     and programs may run. `private` is what no tool may change unasked, `secrets` what no log may
@@ -83,6 +86,7 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     commands: Mapping[str, Command]
     agents: Mapping[str, Agent]
     providers: Mapping[str, Provider]
+    outdated: Sequence[tuple[str, Provider]]
     keys: Keys
     env: Mapping[str, str]
     home: Path

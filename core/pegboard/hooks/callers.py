@@ -174,7 +174,9 @@ class Hooks:
 
     def only(self, keys: Collection[str]) -> "Hooks":
         """Callers of the plugins with these keys alone, for what others were asked already."""
-        return Hooks(self._dispatch.of_plugins(keys), on_failure=self._on_failure)
+        some = Hooks(self._dispatch.of_plugins(keys), on_failure=self._on_failure)
+        some._bringers = self._bringers
+        return some
 
     def replace(self, implementations: Mapping[str, Sequence[Implementation]]) -> None:
         """Call these from here on; what is under way goes on."""

@@ -61,6 +61,7 @@ class Implementation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     given: Mapping[str, object] = {}
+    guards: bool = False
     refusal: str = ""
 
     @cached_property
@@ -213,7 +214,9 @@ class Isolation:
     def report(self, each: Implementation, text: str, *, quarantined: bool = False) -> None:
         """Say what a plugin has done wrong."""
         if quarantined:
-            text += f"; {FAILURES} times in a row: it is left out until the App is opened again"
+            text += f"; {FAILURES} times in a row: it is not called until the App is opened again"
+            if each.guards:
+                text += ", and what it guards is refused"
         message = str(PluginError(each.plugin, f"hook {each.hook} {text}"))
         self._on_failure(
             PluginFailed(

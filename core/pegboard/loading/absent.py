@@ -5,6 +5,7 @@ import importlib.util
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from pegboard.contract import hookspecs
 from pegboard.contract.marks import hookimpl
@@ -21,19 +22,51 @@ MOST_FILES = 200
 """Of a package that is a plugin so many files are looked at."""
 
 
-def hooks_of_source(candidate: Candidate, imports: Imports) -> Mapping[str, Callable[..., object]]:
-    """A function for each hook that the source names, `required` where it says so.
+_NO_GUARDS = frozenset({hookspecs.register_hooks.__name__, hookspecs.register_permissions.__name__})
+"""Nothing is unguarded without these: a plugin that is not loaded has no tools."""
+_ANY = {hookspecs.permission_ask.__name__: False, hookspecs.chat_messages_transform.__name__: True}
+"""What a plugin of which nothing is known may have, and whether it is required."""
+
+
+class Absent(NamedTuple):
+    """A function for each hook that the plugin has, as far as its source tells.
+
+    `known` says whether all of the source could be read; where not, the plugin may be a guard.
+    """
+
+    functions: Mapping[str, Callable[..., object]]
+    known: bool
+
+
+def hooks_of_source(candidate: Candidate, imports: Imports) -> Absent:
+    """The hooks that the source names, `required` where it says so.
 
     The source is not run, so a hook that a comment names counts, too: who is not understood is
-    taken for the guard that it may be.
+    taken for the guard that it may be. Who cannot be read at all, as well.
     """
-    sources = b"\n".join(_sources(candidate, imports))
-    words = {word.decode(errors="replace") for word in _WORD.findall(sources)}
-    required = {word.decode(errors="replace") for word in _REQUIRED.findall(sources)}
-    return {
-        name: _absent(required=name in required)
-        for name in sorted(words & specifications().keys() - {hookspecs.register_hooks.__name__})
-    }
+    names: dict[str, bool] = {}
+    known = True
+    for content, is_source in _sources(candidate, imports):
+        known = known and content is not None
+        for name, required in _named(content or b"", is_source=is_source):
+            names[name] = names.get(name, False) or required
+    if not known:
+        names |= _ANY
+    return Absent({name: _absent(required=names[name]) for name in sorted(names)}, known)
+
+
+def _named(content: bytes, *, is_source: bool) -> Iterator[tuple[str, bool]]:
+    """The hooks that a file names, and whether they are required; of a compiled one, any may be."""
+    hooks = specifications().keys() - _NO_GUARDS
+    if not is_source:
+        required = b"required" in content
+        longest_first = sorted(hooks, key=len, reverse=True)
+        found = set(re.findall("|".join(longest_first).encode(), content))
+        yield from ((name.decode(), required) for name in found)
+        return
+    words = {word.decode(errors="replace") for word in _WORD.findall(content)}
+    marked = {word.decode(errors="replace") for word in _REQUIRED.findall(content)}
+    yield from ((name, name in marked) for name in words & hooks)
 
 
 def _absent(*, required: bool) -> Callable[..., object]:
@@ -43,18 +76,26 @@ def _absent(*, required: bool) -> Callable[..., object]:
     return absent
 
 
-def _sources(candidate: Candidate, imports: Imports) -> Iterator[bytes]:
+def _sources(candidate: Candidate, imports: Imports) -> Iterator[tuple[bytes | None, bool]]:
+    """What the files have, None where one cannot be read, and whether that is source."""
     if candidate.file is not None:
-        yield candidate.file.content
+        yield candidate.file.content, True
         if candidate.file.path.name == "__init__.py":
-            yield from imports.contents_below(candidate.file.path.parent)
+            yield from ((each, True) for each in imports.contents_below(candidate.file.path.parent))
         return
     path = _origin(candidate.location.partition(":")[0].strip())
-    if path is not None:
-        yield read_bounded(path)[0]
-        if path.name == "__init__.py":
-            for _, file in zip(range(MOST_FILES), sorted(path.parent.rglob("*.py")), strict=False):
-                yield read_bounded(file)[0]
+    if path is None:
+        yield None, True
+        return
+    yield _read(path)
+    if path.name == "__init__.py":
+        for _, file in zip(range(MOST_FILES), sorted(path.parent.rglob("*.py")), strict=False):
+            yield _read(file)
+
+
+def _read(path: Path) -> tuple[bytes | None, bool]:
+    content, error = read_bounded(path)
+    return None if error else content, path.suffix == ".py"
 
 
 def _origin(module: str) -> Path | None:

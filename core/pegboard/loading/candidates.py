@@ -14,11 +14,12 @@ from pegboard.loading.discovery import OWN, entry_points, load_entry_point, load
 from pegboard.loading.imports import Imports
 from pegboard.loading.toolset import ORIGINS
 from pegboard.schema.config import Config
-from pegboard.trust.decisions import Decision
+from pegboard.trust.decisions import THIS_TIME, Decision
 from pegboard.trust.projectcode import CodeFile, plugin_files, user_code
 
 DISABLING = "PEGBOARD_DISABLE_PLUGINS"
 """The variable with the names of plugins that are not loaded, between commas."""
+_ALLOW = "`pegboard trust allow` shows and trusts it"
 _INSTALLED = ("site-packages", "dist-packages")
 """The names of folders into which programs install distributions."""
 
@@ -130,7 +131,8 @@ def _from_files(
 
 def project_candidates(decision: Decision, imports: Imports) -> Iterator[Candidate]:
     """The plugins of the project's files, as they are decided about."""
-    forbidden = "" if decision.trusted else f"not run: {decision.reason}"
+    way = "" if decision.reason.endswith(THIS_TIME) else f"; {_ALLOW}"
+    forbidden = "" if decision.trusted else f"not run: {decision.reason}{way}"
     imports.add(decision.code if decision.trusted else ())
     for file in decision.code:
         if file.kind != "part":

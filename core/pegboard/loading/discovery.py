@@ -1,6 +1,7 @@
 """Discovery of plugins: installed distributions, and files that are run from their bytes."""
 
 import importlib
+import inspect
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -11,10 +12,13 @@ from typing import Literal, TypeVar
 
 import msgspec
 
+from pegboard.contract.marks import PROJECT
 from pegboard.errors import SignatureError
 from pegboard.loading.imports import Imports
 from pegboard.trust.projectcode import CodeFile, read_bounded
 
+MARK = f"{PROJECT}_impl"
+"""What pluggy marks an implementation with."""
 GROUP = "pegboard"
 OWN = "pegboard"
 """The distribution of Pegboard itself."""
@@ -102,6 +106,24 @@ def _placed(where: str, file: str, error: BaseException) -> str:
         return where
     place = f"line {line}, column {column}" if column else f"line {line}"
     return f"{where}, {place}" if where else place
+
+
+def marked(plugin: object) -> Iterator[tuple[str, Callable[..., object]]]:
+    """The functions of a plugin that carry `@hookimpl`, by attribute; no property is run."""
+    names = vars(plugin) if isinstance(plugin, ModuleType) else dir(plugin)
+    for name in tuple(names):
+        if is_marked(plugin, name):
+            yield name, getattr(plugin, name)
+
+
+def is_marked(plugin: object, name: str) -> bool:
+    """Whether the attribute is a function that carries `@hookimpl`."""
+    if isinstance(plugin, ModuleType):
+        static = vars(plugin).get(name)  # a tenth of the time of the other
+    else:
+        static = inspect.getattr_static(plugin, name, None)
+    plain = getattr(static, "__func__", static)
+    return inspect.isfunction(plain) and hasattr(plain, MARK)
 
 
 def load_entry_point(entry: EntryPoint, host: str = "") -> object | LoadFailure:

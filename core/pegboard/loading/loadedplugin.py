@@ -3,15 +3,33 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
+from typing import NamedTuple
 
 from pegboard.hooks.stalls import PRINTING
 from pegboard.loading.candidates import Candidate, full_name
 from pegboard.loading.discovery import LoadFailure
 from pegboard.loading.handle import Handle
-from pegboard.loading.options import Flaw, options_of, texts_in
-from pegboard.loading.registration import Problem, ProblemKind, Registrant, Registry
+from pegboard.loading.options import MISSING, Flaw, options_of, texts_in
+from pegboard.loading.registration import Problem, ProblemKind, Registrant, Registry, quoted
 from pegboard.loading.toolset import Offer
 from pegboard.schema.config import Config
+
+
+class Seen(NamedTuple):
+    """A plugin of the project, as it was loaded from this content."""
+
+    key: str
+    name: str
+    hooks: tuple[str, ...]
+    content: bytes
+
+
+class Change(NamedTuple):
+    """The project's plugins before and after they were loaded anew, and what is wrong with them."""
+
+    old: tuple[Seen, ...]
+    new: tuple[Seen, ...]
+    problems: tuple[str, ...]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,6 +65,12 @@ class LoadedPlugin:
             table=named.table,
             handle=self.handle,
         )
+
+    @property
+    def seen(self) -> Seen:
+        """What a reload tells of it."""
+        file = self.candidate.file
+        return Seen(self.key, self.candidate.name, self.hooks, file.content if file else b"")
 
     def load(self, others: "Sequence[LoadedPlugin]", registry: Registry) -> None:
         """Import the plugin unless it may not be or cannot be."""
@@ -93,8 +117,9 @@ class LoadedPlugin:
         if self.plugin is not None and self.model is None and said and said.options:
             flaws = flaws or _unheard(self, said.options)
         for flaw in flaws:
-            key = ".".join(filter(None, ("plugins", name, "options", flaw.key)))
-            self.fail("options", f"{locate(key)}: {flaw.text}", registry)
+            key = ".".join(filter(None, ("plugins", quoted(name), "options", flaw.key)))
+            way = f"; `pegboard config set {key} VALUE` sets it" if flaw.text == MISSING else ""
+            self.fail("options", f"{locate(key)}: {flaw.text}{way}", registry)
 
     def fail(self, kind: ProblemKind, text: str, registry: Registry, detail: str = "") -> None:
         """Leave the plugin out, and say why."""

@@ -12,6 +12,7 @@ from pegboard.contract.plugin import field_names
 from pegboard.kit.suggestions import nearest_names
 from pegboard.loading.discovery import LoadFailure, attempt
 
+MISSING = "is required, and missing"
 DECLARED = "options"
 """The attribute of a plugin that declares the class of its options."""
 _MISSING = re.compile("Object missing required field `(.+)`")
@@ -143,7 +144,7 @@ def _with_msgspec(model: type, table: Mapping[str, Any]) -> tuple[object, tuple[
         text, _, path = str(error).partition(" - at `")
         key = path.rstrip("`").lstrip("$").lstrip(".")
         if missing := _MISSING.fullmatch(text):
-            return None, (Flaw(f"{key}.{missing[1]}".lstrip("."), "is required, and missing"),)
+            return None, (Flaw(f"{key}.{missing[1]}".lstrip("."), MISSING),)
         return None, (Flaw(key, text),)
 
 

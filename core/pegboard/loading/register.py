@@ -22,12 +22,12 @@ from pegboard.loading.candidates import (
     project_candidates,
     with_tables,
 )
-from pegboard.loading.discovery import entry_points
+from pegboard.loading.discovery import entry_points, marked
 from pegboard.loading.handle import Belongings, Handle, SecretLookup
 from pegboard.loading.imports import Imports
-from pegboard.loading.loadedplugin import LoadedPlugin
-from pegboard.loading.registration import Problem, Registry, marked
-from pegboard.loading.toolset import Offer, Tools, tools_of_file, toolset
+from pegboard.loading.loadedplugin import Change, LoadedPlugin
+from pegboard.loading.registration import Problem, Registry
+from pegboard.loading.toolset import Live, Offer, tools_of_file, toolset
 from pegboard.paths import Places
 from pegboard.schema.config import Config
 from pegboard.schema.event import PluginFailed
@@ -114,7 +114,7 @@ class Register:
         self._belongings = admission.belongings
         self._problems = list(problems)
         self.hooks = hooks
-        self.tools = Tools()
+        self.tools = Live[Tool]()
         self._offers: tuple[Offer, ...] = ()
 
     @property
@@ -194,11 +194,10 @@ class Register:
         )
         return tuple(each.text for each in self._problems[before:])
 
-    async def reload(self, decision: Decision, config: Config) -> tuple[str, ...]:
-        """Have the project's files as the decision has them; what is wrong with them, a line each.
+    async def reload(self, decision: Decision, config: Config) -> Change:
+        """Have the hooks and tools of the project's files as the decision has them.
 
-        What they bring but tools and hooks counts when the App is opened again. Calls that are
-        under way go on with what was there.
+        Calls that are under way go on with what was there.
 
         :raises RequiredHookError: when a hook that must not be left out cannot be called; then
             everything stays as it is.
@@ -227,7 +226,8 @@ class Register:
         gone = {each.key for each in old}
         self._take([*(each for each in self._offers if each.key not in gone), *offers])
         self._imports.forget(file for each in old if (file := each.candidate.file))
-        return tuple(each.text for each in self._problems if each.plugin in names)
+        texts = tuple(each.text for each in self._problems if each.plugin in names)
+        return Change(tuple(each.seen for each in old), tuple(each.seen for each in new), texts)
 
     def _take(self, offers: Sequence[Offer]) -> None:
         self._offers = tuple(offers)
@@ -252,7 +252,7 @@ class Register:
 
         names = {tool.permission: self.hooks.owner(name).name for name, tool in self.tools.items()}
         config, problems = with_defaults(config, written, answers, names)
-        self._problems.extend(problems)
+        self._problems.extend(each for each in problems if each not in self._problems)
         return config
 
     def _cautions(self, failed: Sequence[str]) -> Iterator[Answer[Rule]]:
@@ -371,8 +371,11 @@ def _stand_in(loaded: LoadedPlugin, registry: Registry, imports: Imports) -> Non
     """Have the plugin, which could not be loaded, refuse what it would have guarded."""
     from pegboard.loading.absent import hooks_of_source  # nobody else pays for it
 
-    functions = dict(marked(loaded.unfit)) or hooks_of_source(loaded.candidate, imports)
-    registry.stand_in(loaded.registrant, functions, loaded.error)
+    if functions := dict(marked(loaded.unfit)):
+        registry.stand_in(loaded.registrant, functions, loaded.error)
+        return
+    absent = hooks_of_source(loaded.candidate, imports)
+    registry.stand_in(loaded.registrant, absent.functions, loaded.error, known=absent.known)
 
 
 def _take_tools(

@@ -8,7 +8,7 @@ ever touched.
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Literal
 
@@ -23,10 +23,9 @@ from pegboard.contract.plugin import Plugin
 from pegboard.errors import RequiredHookError
 from pegboard.hooks.isolation import CALL, Implementation, circle
 from pegboard.kit.suggestions import nearest_names
-from pegboard.loading.discovery import LoadFailure, attempt
+from pegboard.loading.discovery import MARK, LoadFailure, attempt, is_marked, marked
 from pegboard.schema.config import Config
 
-_MARK = f"{PROJECT}_impl"
 _SPEC = f"{PROJECT}_spec"
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -107,7 +106,9 @@ class Registry:
         self._config = config
         self._plugins: dict[str, Registrant] = {}
         self._specs = specifications()
-        self._kinds = _kinds(hookspecs)
+        self._kinds: dict[str, Kind] = {
+            name: mark_of(spec).kind for name, spec in _specs_of(hookspecs).items()
+        }
         self._functions: dict[tuple[str, str], Callable[..., object]] = {}
         self._refusals: dict[tuple[str, str], str] = {}
         self._pluggy = pluggy.PluginManager(PROJECT)
@@ -117,7 +118,7 @@ class Registry:
     def bring(self, registrant: Registrant) -> None:
         """Take the hooks that the plugin brings; called for all plugins before any `add`."""
         name = hookspecs.register_hooks.__name__
-        if not _is_marked(registrant.plugin, name):
+        if not is_marked(registrant.plugin, name):
             return
         found = getattr(registrant.plugin, name)
         brought = attempt(lambda: [_new_specs(each, self._specs) for each in _modules(found())])
@@ -152,12 +153,27 @@ class Registry:
         return self._take(registrant, fitting)
 
     def stand_in(
-        self, registrant: Registrant, functions: Mapping[str, Callable[..., object]], text: str
+        self,
+        registrant: Registrant,
+        functions: Mapping[str, Callable[..., object]],
+        text: str,
+        *,
+        known: bool = True,
     ) -> None:
-        """Have those of the hooks that guard something refuse, as their plugin is not loaded."""
+        """Have those of the hooks that guard something refuse, as their plugin is not loaded.
+
+        Where what it has is not `known`, nothing runs without it, and one line says so.
+        """
         guards = {hook: each for hook, each in functions.items() if self._guards(hook, each)}
-        for hook in guards:
-            self._refuse(registrant, hook, f"could not be loaded: {text}")
+        text = f"could not be loaded: {text}"
+        if known:
+            for hook in guards:
+                self._refuse(registrant, hook, text)
+        else:
+            way = f"mend it, or do without it by {_off(registrant)}"
+            self._refusals |= {(registrant.key, hook): f"{text}; {way}" for hook in guards}
+            said = f"nothing runs without it, since it cannot be read whether it is a guard: {way}"
+            self.problems.append(Problem(kind="refusal", plugin=registrant.name, text=said))
         self._take(registrant, guards)
 
     def _take(
@@ -182,11 +198,9 @@ class Registry:
 
     def _refuse(self, registrant: Registrant, hook: str, text: str) -> None:
         self._refusals[registrant.key, hook] = text
-        table = registrant.table or registrant.name
-        quoted = table if re.fullmatch(r"[\w-]+", table) else f'"{table}"'
         said = (
             f"{_REFUSED.get(hook, _DENIED)}, because its {hook} is not there: mend it, or do"
-            f" without it by [plugins.{quoted}] enabled = false"
+            f" without it by {_off(registrant)}"
         )
         self.problems.append(Problem(kind="refusal", plugin=registrant.name, text=said))
 
@@ -249,12 +263,13 @@ class Registry:
             timeout_s=next(limit for limit in limits if limit is not None),
             position=kept.trylast - kept.tryfirst,
             required=is_required(function),
+            guards=self._guards(hook, function),
             refusal=self._refusals.get((registrant.key, hook), ""),
         )
 
     def _problem(self, plugin: str, hook: str, function: Callable[..., object]) -> Problem | None:
         known = self._specs.get(hook)
-        if known is None and getattr(function, _MARK).get("optionalhook"):
+        if known is None and getattr(function, MARK).get("optionalhook"):
             return None
         if known is None:
             return Problem(
@@ -272,6 +287,16 @@ class Registry:
         if not wrong:
             return None
         return Problem(kind="signature", plugin=plugin, text=f"the hook {hook} {wrong}")
+
+
+def _off(registrant: Registrant) -> str:
+    """The setting that switches a plugin off."""
+    return f"[plugins.{quoted(registrant.table or registrant.name)}] enabled = false"
+
+
+def quoted(name: str) -> str:
+    """The name as it is written in a dotted key."""
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f'"{name}"'
 
 
 def specifications() -> dict[str, tuple[str, ...]]:
@@ -298,10 +323,6 @@ def _wraps(function: Callable[..., object]) -> bool:
 def _known(function: Callable[..., object], arguments: tuple[str, ...]) -> tuple[str, ...]:
     """The arguments that the implementation can have: a wrapper has one more."""
     return (CALL, *arguments) if _wraps(function) else arguments
-
-
-def _kinds(module: object) -> dict[str, Kind]:
-    return {name: mark_of(spec).kind for name, spec in _specs_of(module).items()}
 
 
 def is_required(function: Callable[..., object]) -> bool:
@@ -340,26 +361,9 @@ def _new_specs(module: object, known: Mapping[str, object]) -> dict[str, Callabl
     return specs
 
 
-def marked(plugin: object) -> Iterator[tuple[str, Callable[..., object]]]:
-    """The functions of a plugin that carry `@hookimpl`, by attribute; no property is run."""
-    names = vars(plugin) if isinstance(plugin, ModuleType) else dir(plugin)
-    for name in tuple(names):
-        if _is_marked(plugin, name):
-            yield name, getattr(plugin, name)
-
-
-def _is_marked(plugin: object, name: str) -> bool:
-    if isinstance(plugin, ModuleType):
-        static = vars(plugin).get(name)  # a tenth of the time of the other
-    else:
-        static = inspect.getattr_static(plugin, name, None)
-    plain = getattr(static, "__func__", static)
-    return inspect.isfunction(plain) and hasattr(plain, _MARK)
-
-
 def _misfit(function: Callable[..., object], known: tuple[str, ...]) -> str:
     """Why an implementation cannot be called with these arguments, "" if it can."""
-    options = getattr(function, _MARK)
+    options = getattr(function, MARK)
     if options.get("wrapper") or options.get("hookwrapper"):
         return "is a wrapper of pluggy's: use @hookimpl(wrapper=True) of Pegboard"
     if _wraps(function) and not inspect.iscoroutinefunction(inspect.unwrap(function)):

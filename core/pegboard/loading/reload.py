@@ -1,18 +1,178 @@
-"""The code of a project while its App is open: looked at before each prompt, and loaded anew.
+"""What plugins bring that has a name, and the code of a project that is loaded anew meanwhile.
+
+A project's code is looked at before each prompt while its App is open.
 
 What was trusted goes on until the change is trusted, too: nobody can take a policy away by
 editing it.
 """
 
 import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from pegboard.errors import PegboardError, TrustError
+from pegboard.contract import hookspecs
+from pegboard.contract.marks import Answer
+from pegboard.contract.providers import Keys, Provider
+from pegboard.errors import PegboardError, RequiredHookError, TrustError
+from pegboard.loading.loadedplugin import Change
 from pegboard.loading.register import Register
-from pegboard.schema.config import Config
+from pegboard.loading.toolset import Live
+from pegboard.policy.agents import agents_from
+from pegboard.schema.config import Agent, Command, Config
+from pegboard.schema.session import Rule
 from pegboard.trust.decisions import Decision, TrustStore
+from pegboard.workspace import Workspace
+
+_AT_OPENING = frozenset(
+    {
+        "config_load",
+        "register_encloser",
+        "register_snapshots",
+        "register_storage",
+        "startup",
+        "wrap_providers",
+    }
+)
+"""Hooks that are called when an App is opened and never again."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Brought:
+    """The agents, commands and providers of an App, and its configuration with plugins' rules.
+
+    `said` is the configuration without these rules, `written` are the user's own. `outdated` are
+    providers of a project's code that was loaded anew: a turn that runs may still ask them.
+    """
+
+    register: Register
+    said: Config
+    written: Sequence[Rule]
+    workspace: Workspace
+    env: Mapping[str, str]
+    keys: Keys
+    on_named: Callable[[Iterable[str]], None]
+    home: Path
+    config_dir: Path
+    config: Config = field(init=False)
+    agents: Live[Agent] = field(default_factory=Live, init=False)
+    commands: Live[Command] = field(default_factory=Live, init=False)
+    providers: Live[Provider] = field(default_factory=Live, init=False)
+    outdated: list[tuple[str, Provider]] = field(default_factory=list, init=False)
+    _answers: tuple[Answer[Provider], ...] = field(default=(), init=False)
+
+    async def collect(self) -> None:
+        """Ask the plugins.
+
+        :raises RequiredHookError: when a wrapper of providers that is required fails.
+        :raises ConfigError: for settings of an agent that cannot be used.
+        """
+        await self._collect_plain()
+        hooks = self.register.hooks
+        self._answers = await hooks.collect(
+            hookspecs.register_providers, config=self.config, env=self.env, keys=self.keys
+        )
+        self.providers.take(await self._wrapped(self._answers))
+
+    async def renew(self, change: Change) -> tuple[str, ...]:
+        """Have what the project's plugins bring now; what cannot count yet, a line each."""
+        lines = list(_unheard(change))
+        await self._collect_plain()
+        gone = {each.key for each in change.old}
+        hooks = self.register.hooks.only({each.key for each in change.new})
+        new = await hooks.collect(
+            hookspecs.register_providers, config=self.config, env=self.env, keys=self.keys
+        )
+        replaced = {each.value.id for each in self._answers if each.key in gone}
+        left = tuple(each for each in self._answers if each.key not in gone)
+        kept = {name: each for name, each in self.providers.items() if name not in replaced}
+        back = tuple(each for each in left if each.value.id in replaced)
+        try:
+            wrapped = await self._wrapped((*back, *new))
+        except RequiredHookError as error:
+            wrapped = {}
+            lines.append(f"its providers are left out: {error}")
+        table = kept | wrapped
+        now = set(map(id, table.values()))
+        self.outdated += [each for each in self.providers.items() if id(each[1]) not in now]
+        self._answers = (*left, *new)
+        self.providers.take(table)
+        return tuple(lines)
+
+    async def _collect_plain(self) -> None:
+        hooks = self.register.hooks
+        self.config = await self.register.with_permissions(self.said, self.written)
+        agents = await hooks.collect(hookspecs.register_agents, config=self.config)
+        registered = [answer.value for answer in agents]
+        commands = await hooks.collect(
+            hookspecs.register_commands,
+            config=self.config,
+            workspace=self.workspace,
+            home=self.home,
+            config_dir=self.config_dir,
+        )
+        self.agents.take(agents_from(self.config, registered, self.register.tools.values()))
+        self.commands.take(_by_name([answer.value for answer in commands], self.config))
+
+    async def _wrapped(self, answers: Iterable[Answer[Provider]]) -> dict[str, Provider]:
+        """The providers by id, without those that the user has switched off."""
+        found = {answer.value.id: answer.value for answer in answers}
+        self.on_named(name for provider in found.values() for name in provider.env)
+        wanted, off = self.config.enabled_providers, self.config.disabled_providers
+        left = {
+            name: provider
+            for name, provider in found.items()
+            if name not in off and (wanted is None or name in wanted)
+        }
+        wrapped = await self.register.hooks.fold(
+            hookspecs.wrap_providers,
+            providers=left,
+            config=self.config,
+            keys=self.keys,
+            workspace=self.workspace,
+        )
+        return dict(wrapped)
+
+
+def _by_name(every: Sequence[Command], config: Config) -> dict[str, Command]:
+    """The slash commands by name: the plugins' ones, the documents, then the user's."""
+    found = {each.name: each for each in every if not each.is_document}
+    found |= {each.name: each for each in every if each.is_document and each.name not in found}
+    return found | {command.name: command for command in _configured_commands(config)}
+
+
+def _configured_commands(config: Config) -> Iterator[Command]:
+    for name, said in config.command.items():
+        yield Command(
+            name=name,
+            template=said.template,
+            hints=tuple(sorted(set(re.findall(r"\$\d+|\$ARGUMENTS", said.template)))),
+            description=said.description,
+            agent=said.agent,
+            model=said.model,
+            source="command",
+            subtask=said.subtask,
+        )
+
+
+def _unheard(change: Change) -> Iterator[str]:
+    """What of the project's plugins acts, or ends, only when the project is opened again."""
+    for seen, others, what in (
+        (change.new, change.old, "counts once"),
+        (change.old, change.new, "as it was goes on until"),
+    ):
+        same = {(each.name, each.content) for each in others}
+        for each in seen:
+            hooks = _AT_OPENING.intersection(each.hooks) - (
+                {"startup"} if seen is change.old else set()
+            )
+            if (each.name, each.content) not in same:
+                yield from (
+                    f"{each.name}: its {hook} {what} the project is opened again"
+                    for hook in sorted(hooks)
+                )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -21,11 +181,13 @@ class Reload:
 
     `trust` is what was said for the App alone: True holds for what was there when it was opened,
     with False no code is run. Else what the user has said since counts, and trust that was taken
-    back ends it. `seen` is the newest decision.
+    back ends it. `seen` is the newest decision. `renewed` takes what the plugins bring beside tools
+    and hooks.
     """
 
     register: Register
     config: Config
+    renewed: Callable[[Change], Awaitable[Sequence[str]]]
     directory: Path
     store: TrustStore
     lock: str | None
@@ -84,8 +246,13 @@ class Reload:
 
     async def _take(self, decision: Decision) -> None:
         try:
-            for problem in await self.register.reload(decision, self.config):
-                self._tell(problem)
+            change = await self.register.reload(decision, self.config)
+            for line in (*change.problems, *await self.renewed(change)):
+                self._tell(line)
+            code = {file.path for file in decision.code}
+            for path, content in decision.files.items():
+                if path not in code and self._loaded.files.get(path) != content:
+                    self._tell(f"the settings of {path} count once the project is opened again")
         except PegboardError as error:
             self._tell(f"the project's code is not loaded anew: {error}")
             return

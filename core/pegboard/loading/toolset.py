@@ -3,6 +3,7 @@
 from collections.abc import ItemsView, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import replace
 from types import ModuleType
+from typing import TypeVar
 
 import msgspec
 
@@ -13,6 +14,7 @@ from pegboard.loading.discovery import LoadFailure, attempt
 from pegboard.loading.registration import Problem, ProblemKind
 from pegboard.trust.projectcode import CodeFile
 
+_T = TypeVar("_T")
 ORIGINS: tuple[Origin, ...] = ("builtin", "installed", "user", "project", "embedded")
 """Oldest first: a later origin's tool replaces an earlier one's of the same id."""
 
@@ -37,17 +39,17 @@ class Toolset(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...]
 
 
-class Tools(Mapping[str, Tool]):
-    """The tools of an App by their ids; they change all at once, so one can walk over them."""
+class Live(Mapping[str, _T]):
+    """What an App has by name, as its tools; it changes all at once, so one can walk over it."""
 
-    def __init__(self) -> None:
-        self._now: Mapping[str, Tool] = {}
+    def __init__(self, now: Mapping[str, _T] | None = None) -> None:
+        self._now: Mapping[str, _T] = now or {}
 
-    def take(self, tools: Mapping[str, Tool]) -> None:
+    def take(self, now: Mapping[str, _T]) -> None:
         """Have these from here on."""
-        self._now = dict(tools)
+        self._now = dict(now)
 
-    def __getitem__(self, name: str) -> Tool:
+    def __getitem__(self, name: str) -> _T:
         return self._now[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -56,12 +58,12 @@ class Tools(Mapping[str, Tool]):
     def __len__(self) -> int:
         return len(self._now)
 
-    def values(self) -> ValuesView[Tool]:
-        """The tools as they are, whatever comes while somebody walks over them."""
+    def values(self) -> ValuesView[_T]:
+        """What there is, whatever comes while somebody walks over it."""
         return self._now.values()
 
-    def items(self) -> ItemsView[str, Tool]:
-        """The same with their ids."""
+    def items(self) -> ItemsView[str, _T]:
+        """The same with the names."""
         return self._now.items()
 
 

@@ -17,7 +17,7 @@ from pegboard.contract.providers import ModelRequest, Provider
 from pegboard.contract.tools import Tool
 from pegboard.credentials.keyfile import variable_of
 from pegboard.errors import AbortedError, RequiredHookError
-from pegboard.loading.toolset import Tools
+from pegboard.loading.toolset import Live
 from pegboard.opening import AppOptions
 from pegboard.schema.event import Event, PartUpdated, PermissionAsked
 from pegboard.schema.message import (
@@ -251,7 +251,7 @@ class _Watched:
 
 def _watch(app: App, begun: Begun) -> None:
     tools = app.tools
-    assert isinstance(tools, Tools)
+    assert isinstance(tools, Live)
     tools.take(
         {
             name: replace(tool, arguments=_Watched(tool.arguments, begun))

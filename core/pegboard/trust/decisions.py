@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from pegboard.trust.scan import ScanReport
 
 
+THIS_TIME = "this time"
+"""How the reason ends where the user has said so for one App."""
+
+
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a project's code may run, and the code that the decision is about.
 
@@ -103,7 +107,7 @@ class TrustStore:
             allowed |= {**answer.allowed, **{name: sha for _, name, sha in _digests(answer)}}
         decision = replace(decision, allowed=allowed)
         if isinstance(answer, bool):
-            reason = "trusted for this time" if answer else "not trusted this time"
+            reason = "trusted for this time" if answer else f"not trusted {THIS_TIME}"
             return replace(decision, trusted_by_user=answer, reason=reason)
         if not files:
             reason = "the project brings no code"

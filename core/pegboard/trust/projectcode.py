@@ -20,7 +20,10 @@ import msgspec
 FOLDER = ".pegboard"
 _TOOL_FOLDERS = ("tool", "tools")
 _PLUGIN_FOLDER = "plugins"
+_WRONG_PLUGIN_FOLDER = "plugin"
 _OWN_TOOL_FOLDER = "tool"
+_LOOKED_AT = 50
+"""Of a folder that may be misspelt so many files are read."""
 _PACKAGE = "__init__.py"
 LIMIT_BYTES = 16 << 20
 """More than anybody writes by hand; a project must not fill the memory before it is trusted."""
@@ -65,6 +68,19 @@ def project_code(directory: Path, worktree: Path) -> tuple[CodeFile, ...]:
             own = _tool_files(folder / _OWN_TOOL_FOLDER, worktree)
             found.extend(file for file in own if file.error or imports_pegboard(file.content))
     return tuple(found)
+
+
+def misplaced(directory: Path, worktree: Path) -> Iterator[str]:
+    """What stands in folders that are not looked at, and where it would be found, a line each."""
+    folders = way_down(worktree, directory)
+    for wrong in (folder / FOLDER / _WRONG_PLUGIN_FOLDER for folder in folders):
+        if any(_plugins_of(wrong)):
+            yield f"{wrong} is not looked at: plugins are found in {FOLDER}/{_PLUGIN_FOLDER}/"
+    for wrong in dict.fromkeys(folder / _TOOL_FOLDERS[1] for folder in (folders[0], directory)):
+        some = list(_python_files(wrong))[:_LOOKED_AT]
+        if any(imports_pegboard(read_bounded(path)[0]) for path in some):
+            own = f"{_OWN_TOOL_FOLDER}/ or {FOLDER}/{_OWN_TOOL_FOLDER}/"
+            yield f"{wrong} is not looked at: tools are found in {own}"
 
 
 def user_code(config_dir: Path) -> tuple[CodeFile, ...]:

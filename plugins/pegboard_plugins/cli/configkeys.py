@@ -81,6 +81,7 @@ def edit_file(directory: Path, *, project: bool) -> None:
         click.echo("nothing was changed", err=True)
         return
     _write(directory, file, text)
+    click.echo(f"written: {visible(str(file))}", err=True)
 
 
 def parts_of(key: str) -> tuple[str, ...]:
@@ -145,8 +146,19 @@ def config_file(directory: Path, *, project: bool) -> Path:
 
 
 def _change(directory: Path, key: str, value: object, *, project: bool) -> None:
-    file = config_file(directory, project=project)
-    path = parts_of(key)
+    file, path = config_file(directory, project=project), parts_of(key)
+    set_in(directory, file, path, value)
+    click.echo(f"written: {visible(str(file))}", err=True)
+    counts = source(directory, ".".join(path), file)
+    if counts and Path(counts) != file:
+        click.echo(visible(f"{counts} sets {'.'.join(path)}, too, and counts"), err=True)
+
+
+def set_in(directory: Path, file: Path, path: tuple[str, ...], value: object) -> None:
+    """Write this value at the path into the TOML file, None to take it out.
+
+    :raises InvalidInputError: when the configuration would not be valid; nothing is written.
+    """
     before = _text(file)
     try:
         text = changed(before, path, value)
@@ -154,7 +166,7 @@ def _change(directory: Path, key: str, value: object, *, project: bool) -> None:
         if isinstance(error, InvalidInputError):
             raise
         raise InvalidInputError(f"{file} is not valid TOML: {error}") from error
-    _write(directory, file, text, key=".".join(path))
+    _write(directory, file, text)
 
 
 def _text(file: Path) -> str:
@@ -164,17 +176,19 @@ def _text(file: Path) -> str:
         raise InvalidInputError(f"{file} cannot be read: {error}") from error
 
 
-def _write(directory: Path, file: Path, text: str, *, key: str = "") -> None:
+def _write(directory: Path, file: Path, text: str) -> None:
     """The file with this text; as it was before when the configuration is not valid with it."""
     edit = write_config(file, text)
     try:
-        source = run_async(_source(directory, key, file))
+        run_async(_source(directory, "", file))
     except ConfigError as error:
         edit.undo()
         raise InvalidInputError(f"{error}; nothing was changed") from error
-    click.echo(f"written: {visible(str(file))}", err=True)
-    if source and Path(source) != file:
-        click.echo(visible(f"{source} sets {key}, too, and counts"), err=True)
+
+
+def source(directory: Path, key: str, changed_file: Path) -> str:
+    """The file that sets the key now, "" where none does."""
+    return run_async(_source(directory, key, changed_file))
 
 
 async def _source(directory: Path, key: str, changed_file: Path) -> str:

@@ -58,19 +58,32 @@ def info(directory: Path, name: str, style: Literal["text", "json"]) -> None:
 
 
 def _switched(directory: Path, name: str, style: Literal["text", "json"], *, enabled: bool) -> None:
-    from pegboard.embedding import Places, update_user_config
-
-    run_async(_infos(directory, name))
-    changes = {"plugins": {name: {"enabled": enabled}}}
-    edit = update_user_config(Places.of(os.environ).config, changes, env=os.environ)
+    (found, *_) = run_async(_infos(directory, name))
+    file = _written(directory, found.table, enabled=enabled)
     state, by = run_async(_state(directory, name))
     if style == "json":
-        click.echo(as_json({"name": name, "enabled": state, "file": str(edit.file)}, indent=2))
+        click.echo(as_json({"name": name, "enabled": state, "file": str(file)}, indent=2))
     else:
-        click.echo(f"{name} is {'on' if state else 'off'}: {edit.file}")
+        click.echo(f"{name} is {'on' if state else 'off'}: {file}")
     if state is not enabled:
         click.echo(f"another word counts for more: {by}", err=True)
         raise SystemExit(Exit.CONFIG)
+
+
+def _written(directory: Path, table: str, *, enabled: bool) -> Path:
+    """The user's file that now says so: the one that has said it before, else `pegboard.toml`."""
+    from pegboard.embedding import Places, update_user_config
+    from pegboard_plugins.cli.configkeys import config_file, set_in, source
+
+    path = ("plugins", table, "enabled")
+    folder = Places.of(os.environ).config
+    file = config_file(directory, project=False)
+    said = source(directory, ".".join(path), file)
+    if said and Path(said) != file and Path(said).parent == folder:
+        changes = {"plugins": {table: {"enabled": enabled}}}
+        return update_user_config(folder, changes, env=os.environ).file
+    set_in(directory, file, path, enabled)
+    return file
 
 
 async def _state(directory: Path, name: str) -> tuple[bool, str]:

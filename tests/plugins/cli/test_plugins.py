@@ -154,7 +154,7 @@ async def test_the_doctor_says_what_of_the_configuration_waits_for_trust(
 
     done = await pegboard("plugins", "doctor")
 
-    assert (done.code, done.out) == (0, "nothing is wrong\n")
+    assert (done.code, done.out) == (0, "no plugin has a fault\n")
     assert "pegboard.toml: ignored until you trust this project: plugins" in done.err
 
 
@@ -212,6 +212,35 @@ async def test_a_plugin_is_switched_off_and_on(pegboard: CommandLine) -> None:
     assert (off.code, said(off.out)["enabled"]) == (0, False)
     assert (during["state"], after["state"], on.code) == ("blocked", "ok", 0)
     assert (await pegboard("plugins", "disable", "lps")).code == 2
+
+
+@pytest.mark.parametrize(
+    ("there", "written"),
+    [
+        ({}, "pegboard.toml"),
+        ({"pegboard.toml": 'model = "a/b" # mine\n'}, "pegboard.toml"),
+        ({"opencode.json": '{"model": "a/b"}'}, "pegboard.toml"),
+        ({"opencode.json": '{"plugins": {"lsp": {"enabled": true}}}'}, "opencode.json"),
+    ],
+)
+async def test_a_switch_is_written_where_it_stands_already_else_to_the_toml_file(
+    pegboard: CommandLine, there: dict[str, str], written: str
+) -> None:
+    folder = pegboard.home / "config"
+    folder.mkdir(exist_ok=True)
+    for name, text in there.items():
+        (folder / name).write_text(text)
+
+    done = await pegboard("plugins", "disable", "lsp")
+
+    assert done.out.startswith("lsp is off:"), done
+    assert str(folder / written) in done.out
+    changed = {each.name for each in folder.iterdir() if each.read_text() != there.get(each.name)}
+    assert changed == {written}
+    assert (
+        "# mine" not in there.get("pegboard.toml", "")
+        or "# mine" in (folder / "pegboard.toml").read_text()
+    )
 
 
 async def test_a_switch_that_another_word_outweighs_says_so(pegboard: CommandLine) -> None:
