@@ -18,9 +18,9 @@ def as_json(value: Any, *, indent: int | None = None) -> str:  # noqa: ANN401 - 
     r"""The value as JSON, in which what a terminal would obey or not show is an escape.
 
     That is the same text to every program that reads it: `\u202e` for the mark that turns the
-    direction of writing round.
+    direction of writing round. A date or time, as TOML has them, is its text.
     """
-    return _escaped(json.dumps(value, indent=indent, ensure_ascii=False))
+    return _escaped(json.dumps(value, indent=indent, ensure_ascii=False, default=str))
 
 
 def schema_json(value: object) -> str:

@@ -4,6 +4,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import click
@@ -57,7 +58,8 @@ def doctor(directory: Path, style: Literal["text", "json"]) -> None:
         for cost in costs:
             click.echo(visible(f"{cost.ms:.0f} ms: {cost.plugin} imports {cost.module}"))
         nothing = "no plugin has a fault" if warnings else "nothing is wrong"
-        click.echo(f"{len(faults)} faults" if faults else nothing)
+        count = f"{len(faults)} fault{'s' if len(faults) > 1 else ''}"
+        click.echo(count if faults else nothing)
     if faults:
         raise SystemExit(Exit.PLUGIN)
 
@@ -108,8 +110,14 @@ def _unmarked(app: "App") -> Iterator[Fault]:
     from pegboard.testing import unmarked_hooks
 
     for each in _foreign(app):
-        for name in unmarked_hooks(sys.modules.get(str(each.location))):
+        for name in unmarked_hooks(_module(str(each.location))):
             yield Fault("unmarked", each.name, f"the hook {name} is not marked with @hookimpl")
+
+
+def _module(location: str) -> ModuleType | None:
+    """The module of an entry point, or the one that was made of a file."""
+    made = (each for each in tuple(sys.modules.values()) if vars(each).get("__file__") == location)
+    return sys.modules.get(location) or next(made, None)
 
 
 def _tools(app: "App") -> Iterator[Fault]:

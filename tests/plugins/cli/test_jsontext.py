@@ -1,6 +1,7 @@
 """JSON has an escape for what a terminal would obey or not show, and means the same."""
 
 import json
+from datetime import time
 
 import pytest
 
@@ -21,6 +22,10 @@ def test_what_is_not_seen_is_an_escape(letter: str) -> None:
     assert text.replace("\n", "").isprintable()
     assert letter not in text
     assert json.loads(text) == value
+
+
+def test_a_time_of_toml_is_its_text() -> None:
+    assert as_json({"begin": time(22, 30)}) == '{"begin": "22:30:00"}'
 
 
 def test_letters_stay_as_they_are() -> None:

@@ -382,3 +382,17 @@ def test_an_environment_whose_program_is_gone_is_named(
 )
 def test_a_version_is_judged_as_pip_does(*, wanted: str, version: str, fitting: bool) -> None:
     assert fits(wanted, version) is fitting
+
+
+async def test_the_doctor_finds_a_forgotten_mark_in_a_file_of_the_project(
+    pegboard: CommandLine,
+) -> None:
+    file = pegboard.project / ".pegboard" / "plugins" / "house.py"
+    file.parent.mkdir(parents=True)
+    file.write_text("async def chat_headers(headers):\n    return None\n\n\n" + GOOD)
+    await pegboard("trust", "allow", "--yes")
+
+    done = await pegboard("plugins", "doctor")
+
+    assert "unmarked: house: the hook chat_headers is not marked" in done.out
+    assert "1 fault\n" in done.out
