@@ -74,6 +74,9 @@ def is_right(task: Task, calls: Sequence[Call]) -> bool:
     """Whether these are calls that the task should begin with."""
     if not task.tool:
         return not calls
+    for tool, arguments in calls:
+        if any(tool == other and _has(arguments, fits) for other, fits in task.fair):
+            return True
     fitting = [arguments for tool, arguments in calls if _fits(task, tool, arguments)]
     different = {json.dumps(each, sort_keys=True) for each in fitting}
     return len(different) >= task.times
@@ -82,9 +85,13 @@ def is_right(task: Task, calls: Sequence[Call]) -> bool:
 def _fits(task: Task, tool: str, arguments: Mapping[str, Any]) -> bool:
     if tool in task.also:
         return True
-    return tool == task.tool and all(
+    return tool == task.tool and _has(arguments, task.fits)
+
+
+def _has(arguments: Mapping[str, Any], fits: Mapping[str, str]) -> bool:
+    return all(
         any(search(expression, _text(arguments.get(name, ""))) for name in names.split("|"))
-        for names, expression in task.fits.items()
+        for names, expression in fits.items()
     )
 
 

@@ -32,8 +32,9 @@ class Task:
     expression; `arguments` are an example. Without a tool, no call is right.
 
     `told` are words in the definition of `tool`, or of `teller`, that lead there. `also` names
-    tools that do as well, whatever their arguments. So many calls as `times` are expected in the
-    first answer. `attached` files come with the wish.
+    tools that do as well, whatever their arguments, `fair` other calls of which one does for all
+    that is wished: a tool and what its arguments have. So many calls as `times` are expected in
+    the first answer. `attached` files come with the wish.
     """
 
     name: str
@@ -44,8 +45,15 @@ class Task:
     told: tuple[str, ...] = ()
     teller: str = ""
     also: tuple[str, ...] = ()
+    fair: tuple[tuple[str, Mapping[str, str]], ...] = ()
     times: int = 1
     attached: tuple[str, ...] = ()
+
+
+def _patched(verb: str, file: str, change: str) -> tuple[str, Mapping[str, str]]:
+    """A patch of this file alone that has this change."""
+    head = rf"(?s)^\*\*\* Begin Patch\n\*\*\* {verb} File: (\S*/)?{file}\n"
+    return "apply_patch", {"patchText": rf"{head}.*{change}"}
 
 
 _READING = (
@@ -81,6 +89,7 @@ _READING = (
         arguments={"filePath": "old.toml"},
         fits={"filePath": r"(old|new)\.toml$"},
         told=("several files in one step",),
+        fair=(("bash", {"command": r"^(git )?diff\b.*\bold\.toml.*\bnew\.toml"}),),
         times=2,
     ),
 )
@@ -126,6 +135,7 @@ _SEARCHING = (
         arguments={"pattern": "raise ValueError", "context": 3},
         fits={"pattern": "ValueError", "context": "^3$"},
         told=("lines to show around each match",),
+        fair=(("grep", {"pattern": "ValueError", "before": "^3$", "after": "^3$"}),),
     ),
     Task(
         name="grep-language",
@@ -199,6 +209,7 @@ _WRITING = (
         arguments={"filePath": "LICENSE.txt", "content": "MIT\n"},
         fits={"filePath": r"LICENSE\.txt$", "content": r"^MIT\n?$"},
         told=("Write a whole file", "all of the file"),
+        fair=(_patched("Add", r"LICENSE\.txt", r"\+MIT\n"),),
     ),
     Task(
         name="write-folder",
@@ -207,6 +218,7 @@ _WRITING = (
         arguments={"filePath": "tools/hello.sh", "content": "#!/bin/sh\necho hello\n"},
         fits={"filePath": r"tools/hello\.sh$", "content": "hello"},
         told=("Folders are made",),
+        fair=(_patched("Add", r"tools/hello\.sh", r"\+.*hello"),),
     ),
     Task(
         name="edit-value",
@@ -220,6 +232,7 @@ _WRITING = (
         fits={"filePath": r"server\.toml$", "oldString": "8080", "newString": "9000"},
         told=("Replace text in a file", "copied exactly", "without read's line numbers"),
         attached=("server.toml",),
+        fair=(_patched("Update", r"server\.toml", r"-port = 8080\n.*?\+port = 9000\n"),),
     ),
     Task(
         name="edit-all",
@@ -234,6 +247,7 @@ _WRITING = (
         fits={"oldString": "^colour$", "newString": "^color$", "replaceAll": "^True$"},
         told=("change every occurrence",),
         attached=("page.txt",),
+        fair=(_patched("Update", r"page\.txt", r"\+The color red\..*\+The color blue\."),),
     ),
     Task(
         name="edit-removal",
@@ -243,6 +257,7 @@ _WRITING = (
         fits={"filePath": r"flags\.txt$", "oldString": "DEBUG"},
         told=("what stands there afterwards",),
         attached=("flags.txt",),
+        fair=(_patched("Update", r"flags\.txt", r"\n-DEBUG\n"),),
     ),
     Task(
         name="todo-list",
@@ -300,6 +315,7 @@ _RUNNING = (
         arguments={"command": "make", "workdir": "firmware"},
         fits={"command": "make", "workdir": "firmware/?$"},
         told=("rather than cd",),
+        fair=(("bash", {"command": r"^make (-C ?|--directory[ =])firmware/?( |$)"}),),
     ),
     Task(
         name="bash-own-server",

@@ -89,6 +89,70 @@ def test_each_expression_can_fail(task: Task) -> None:
     assert [each for each in others if is_right(task, [(task.tool, each)] * task.times)] == []
 
 
+def patch(head: str, *lines: str) -> str:
+    return "\n".join(("*** Begin Patch", f"*** {head}", *lines, "*** End Patch")) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "tool", "arguments", "right"),
+    [
+        ("write-file", "apply_patch", patch("Add File: LICENSE.txt", "+MIT"), True),
+        ("write-file", "apply_patch", patch("Add File: LICENSE.txt", "+BSD"), False),
+        ("write-folder", "apply_patch", patch("Add File: tools/hello.sh", "+echo hello"), True),
+        ("write-folder", "apply_patch", patch("Add File: hello.sh", "+echo hello"), False),
+        (
+            "edit-value",
+            "apply_patch",
+            patch("Update File: server.toml", "@@", "-port = 8080", "+port = 9000"),
+            True,
+        ),
+        (
+            "edit-value",
+            "apply_patch",
+            patch("Update File: new.toml", "@@", "-port = 8080", "+port = 9000"),
+            False,
+        ),
+        (
+            "edit-all",
+            "apply_patch",
+            patch(
+                "Update File: page.txt",
+                "-The colour red.",
+                "-The colour blue.",
+                "+The color red.",
+                "+The color blue.",
+            ),
+            True,
+        ),
+        (
+            "edit-all",
+            "apply_patch",
+            patch("Update File: page.txt", "-The colour red.", "+The color red."),
+            False,
+        ),
+        (
+            "edit-removal",
+            "apply_patch",
+            patch("Update File: flags.txt", " VERBOSE", "-DEBUG"),
+            True,
+        ),
+        ("edit-removal", "apply_patch", patch("Update File: flags.txt", "-VERBOSE"), False),
+        ("bash-folder", "bash", {"command": "make -C firmware"}, True),
+        ("bash-folder", "bash", {"command": "make -C other"}, False),
+        ("grep-context", "grep", {"pattern": "ValueError", "before": 3, "after": 3}, True),
+        ("grep-context", "grep", {"pattern": "ValueError", "before": 3}, False),
+        ("read-two", "bash", {"command": "diff -u old.toml new.toml"}, True),
+        ("read-two", "bash", {"command": "diff -u old.toml page.txt"}, False),
+    ],
+)
+def test_other_fair_calls_are_right_for_all_that_is_wished(
+    name: str, tool: str, arguments: object, right: bool
+) -> None:
+    given = {"patchText": arguments} if isinstance(arguments, str) else arguments
+
+    assert is_right(CALLING[name], [(tool, given)]) is right  # type: ignore[list-item]
+
+
 def test_where_no_call_is_right_each_call_is_wrong() -> None:
     task = next(task for task in TASKS if not task.tool)
 
