@@ -49,7 +49,7 @@ async def _requests(context: ToolContext, pattern: str, path: str) -> Path:
 
 @tool(asks=_requests, aliases={"query": "pattern", "directory": "path"}, effect="reads")
 async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult:
-    """Find files by name, newest first, at most a hundred.
+    """Find files by name, last changed first, at most a hundred.
 
     Files that git ignores are left out, unless path is a folder of them.
 

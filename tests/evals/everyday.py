@@ -167,7 +167,7 @@ _SEARCHING = (
         tool="glob",
         arguments={"pattern": "**/*.py"},
         fits={"pattern": r"\.py$"},
-        told=("newest first",),
+        told=("last changed first",),
         also=("bash",),
     ),
     Task(

@@ -60,7 +60,7 @@ async def test_the_tools_have_the_protocols_names_and_permissions():
 SAYS = {
     "bash": ("shell", "rather than cd", "behind `&`", "cut in the middle", "milliseconds", "quote"),
     "edit": ("copied exactly", "without read's line numbers", "occur once", "write"),
-    "glob": ("newest first", "git ignores", "without a slash", "**/*.py"),
+    "glob": ("last changed first", "git ignores", "without a slash", "**/*.py"),
     "grep": ("regular expression", "one line at a time", "git ignores", "(?i)", "*.{ts,tsx}"),
     "read": ("from 1", "several files in one step", "Pictures", "relative to the working"),
     "task": ("in one step", "Not for a file", "must not share files", "what to send back", "user"),

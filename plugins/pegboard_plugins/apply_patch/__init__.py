@@ -20,7 +20,7 @@ async def _requests(context: ToolContext, patchText: str) -> None:
     effect="edits",
 )
 async def apply_patch(context: ToolContext, patchText: str) -> ToolResult:
-    """Change files that you have read: all that the patch names, or none.
+    """Change files that you have read, or that are attached: all that the patch names, or none.
 
     Paths are relative to the working directory, or absolute. A file may have several chunks,
     each below an `@@` line, with three unchanged lines around the change; every line of a new

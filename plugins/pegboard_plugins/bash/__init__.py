@@ -179,9 +179,9 @@ async def bash(  # noqa: PLR0913 - the model's arguments
     Args:
         command: the line; quote paths.
         description: what it does in 5 to 10 words, for the user.
-        timeout: in milliseconds, at most an hour.
+        timeout: in milliseconds, 120000 if left out, at most an hour.
         workdir: the folder to start in, rather than cd.
-        background: let it run on, for a server; the tool processes then shows and stops it.
+        background: let it run on, for a server.
     """
     if not command.strip():
         raise ToolError("the command is empty")

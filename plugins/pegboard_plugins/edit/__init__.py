@@ -24,13 +24,13 @@ _ALIASES = {
 async def edit(
     context: ToolContext, filePath: str, oldString: str, newString: str, *, replaceAll: bool = False
 ) -> ToolResult:
-    """Replace text in a file that you have read; for most of a file use write.
+    """Replace text in a file that you have read, or that is attached; for most of a file use write.
 
     Args:
         filePath: absolute, or relative to the working directory.
         oldString: copied exactly from the file, indentation included, without read's line
-            numbers, and long enough to occur once. Empty: a new file is made.
-        newString: what stands there afterwards.
+            numbers. It must occur once, unless replaceAll. Empty: a new file is made.
+        newString: what stands there afterwards; empty removes.
         replaceAll: change every occurrence.
     """
     from pegboard_plugins.edit.change import Edit, change_file  # 4 ms, at the first edit
