@@ -90,6 +90,7 @@ async def rest(app: App) -> list[str]:
     runs = app._runs
     try:
         async with asyncio.timeout(REST_S):
+            await asyncio.sleep(0.01)  # what was told last is heard
             while runs._tasks or any(
                 each.get_name().startswith("title ") for each in asyncio.all_tasks()
             ):
@@ -141,6 +142,9 @@ async def _all_done(world: World, folder: Path) -> None:
     world.closed = [app for app, actor in zip(world.apps, actors, strict=True) if actor.closed]
     world.apps = [app for app in world.apps if app not in world.closed]
     for app in world.apps:
+        # Who reads what a dead process has left ends it, and an answer that has ended gets a title.
+        for session in await app.storage.sessions(None):
+            await app.storage.turns(session.id)
         world.stuck += await rest(app)
 
 
