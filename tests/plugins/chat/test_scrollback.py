@@ -19,7 +19,7 @@ TABLE = "| a | b |\n|---|---|\n| 1 | 2 |\n\n```python\nx = 1\n```\n\nTabled."
 
 
 @pytest.mark.long
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 async def test_each_line_is_in_the_scrollback_once_and_in_order(
     pegboard: CommandLine, way: Way
 ) -> None:
@@ -37,7 +37,7 @@ async def test_each_line_is_in_the_scrollback_once_and_in_order(
             await terminal.see(f"Answer to line {first + at_once - 1}.")
             await terminal.quiet()
             terminal.resize(chance.randint(40, 200), chance.randint(12, 50))
-            await terminal.quiet()
+        await terminal.quiet()
         everything = terminal.everything
 
     every = [str(number) for number in range(TURNS)]
