@@ -139,6 +139,6 @@ def _configured(known: Endpoint, settings: ProviderConfig, *, is_known: bool) ->
         headers={str(key): str(value) for key, value in options.get("headers", {}).items()},
         options={key: value for key, value in options.items() if key not in OWN_OPTIONS},
         models=tuple(dict.fromkeys((*known.models, *settings.models))),
-        strict=not is_known and bool(settings.models),
+        strict=known.strict if is_known else bool(settings.models),
         timeout_s=float(options.get("timeout_s") or known.timeout_s),
     )

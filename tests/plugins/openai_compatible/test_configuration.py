@@ -7,7 +7,7 @@ import pytest
 
 from keyed import keys_of
 from pegboard.engine.modelentry import overridden
-from pegboard.providers.httpprovider import HttpProvider
+from pegboard.providers.httpprovider import HttpProvider, endpoints
 from pegboard.providers.wireformat import Endpoint
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import (
@@ -37,6 +37,17 @@ def _endpoints(
     environ: Mapping[str, str] | None = None, **providers: ProviderConfig
 ) -> dict[str, Endpoint]:
     return {name: one.endpoint for name, one in _providers(environ, **providers).items()}
+
+
+@pytest.mark.parametrize("is_strict", [True, False])
+def test_a_plugin_says_whether_its_server_has_other_models(is_strict: bool) -> None:
+    known = Endpoint(
+        id="acme", name="Acme", url="http://127.0.0.1:9", models=("anvil",), strict=is_strict
+    )
+
+    (found,) = endpoints(Config(), {}, known={"acme": known}, npm=())
+
+    assert found.strict is is_strict
 
 
 async def test_the_known_providers_are_registered() -> None:
