@@ -195,6 +195,7 @@ async def test_through_the_command_line(
         done = await pegboard("run", "--format", "json", "hi")
         told = await pegboard("run", "hi @.env")
         command = await pegboard("run", "/evil")
+    doctor = await pegboard("plugins", "doctor")
     shown = await pegboard("trust", "allow")
     listed = await pegboard("trust", "list")
 
@@ -203,7 +204,8 @@ async def test_through_the_command_line(
     assert repository.unharmed() == []
     assert outcomes([state["status"] for state in states]) == OUTCOMES
     assert (evil.requests, SECRET in json.dumps(server.requests)) == ([], False)
-    assert untold(repository, told.err) == []
+    assert "more: `pegboard plugins doctor` shows them" in told.err
+    assert untold(repository, doctor.err) == []
     assert untold(repository, "\n".join(warnings)) == []
     assert (command.code, "command not found: evil" in command.err) == (2, True)
     assert [name for name in repository.attempts if name not in shown.out] == []

@@ -195,6 +195,8 @@ def _inside(path: str, roots: Sequence[str]) -> bool:
 def worktrees(root: Path) -> tuple[str, ...]:
     """The folder, and all others that are worktrees of the same repository, as git's files say."""
     shared = own = f"{root}/.git"
+    if not os.path.lexists(own):
+        return (str(root),)
     if pointed := _pointed_to(own, "gitdir:"):
         own = pointed
         shared = _pointed_to(f"{own}/commondir") or own
