@@ -143,9 +143,9 @@ class Asker:
     async def _pressed(self, *, once: bool) -> Typed:
         """What the first key means that means something."""
         terminal = self._terminal.fileno()
-        self._screen.question(QUESTION)
         typed, key = None, ""
         with _key_by_key(terminal):
+            self._screen.question(QUESTION)  # who has seen it can answer it
             while typed is None and key != WHY:
                 key = await _read_key(terminal)
                 typed = read_key(key, once=once)
