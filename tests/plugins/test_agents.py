@@ -16,8 +16,7 @@ from pegboard_plugins.agents import (
     prompt_for,
     register_agents,
 )
-from pegboard_plugins.agents.families import Family, family
-from pegboard_plugins.agents.pieces import EXPLORE, GENERAL, SHORT, WHOLE
+from pegboard_plugins.agents.pieces import EXPLORE, GENERAL, SHORT, WHOLE, Family, family
 from session_views import MODEL, view
 
 DEFAULTS = (

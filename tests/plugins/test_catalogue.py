@@ -13,7 +13,7 @@ import pytest
 from pegboard.schema.model import CacheCost, CostTier, Modalities, ModelCost, ModelLimit
 from pegboard_plugins.catalogue.build import LIMIT_BYTES, tables, with_prices
 from pegboard_plugins.catalogue.pricelist import row_of
-from pegboard_plugins.catalogue.sources import REFRESHED, SERVED, SHIPPED, facts_of, names_of
+from pegboard_plugins.catalogue.table import REFRESHED, SERVED, SHIPPED, facts_of, names_of
 
 OPENS = """
 import asyncio, json, sys
@@ -30,7 +30,7 @@ def tables():
 
 async def main(folder):
     async with opened(folder, Played(text("hi")), builtins=True) as app:
-        at_start = tables(), "pegboard_plugins.catalogue.sources" in sys.modules
+        at_start = tables(), "pegboard_plugins.catalogue.table" in sys.modules
         for _ in range(3):
             await app.resolve_model("openai/gpt-5")
         once = tables()

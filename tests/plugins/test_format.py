@@ -14,6 +14,7 @@ from pegboard.schema.part import Completed, TextInput
 from pegboard_plugins import format as plugin
 from pegboard_plugins import write as write_plugin
 from pegboard_plugins.edit import edit
+from pegboard_plugins.format import formatting
 from pegboard_plugins.format.known import KNOWN, formatters
 from pegboard_plugins.write import write
 from played import Played, calls, opened, text
@@ -134,7 +135,7 @@ async def test_the_configuration_adds_a_formatter_with_its_environment(project):
     ],
 )
 async def test_a_formatter_that_fails_halfway_costs_nothing(project, monkeypatch, code, reason):
-    monkeypatch.setattr(plugin, "FILE_S", 0.5)
+    monkeypatch.setattr(formatting, "FILE_S", 0.5)
     config = own(script(project, code), ".txt")
     (project / "other").write_text("another\n")
 
@@ -200,7 +201,7 @@ async def test_a_call_that_is_stopped_leaves_the_file_whole(project):
 
 
 async def test_after_a_long_time_the_rest_of_a_call_is_not_formatted(project, monkeypatch):
-    monkeypatch.setattr(plugin, "CALL_S", -1.0)
+    monkeypatch.setattr(formatting, "CALL_S", -1.0)
 
     result = await written(Context(project), UGLY)
 

@@ -8,7 +8,6 @@ from pegboard.providers import ModelRequest
 from pegboard.schema.config import Agent, Config
 from pegboard.schema.model import Model
 from pegboard.schema.part import ModelChoice
-from pegboard_plugins.agents.families import Family, family
 from pegboard_plugins.agents.pieces import (
     EXPLORE,
     GENERAL,
@@ -17,6 +16,8 @@ from pegboard_plugins.agents.pieces import (
     PLANNING,
     SHORT,
     WHOLE,
+    Family,
+    family,
 )
 
 _SHORT_FOR: frozenset[Family] = frozenset({"open_weights", "small"})

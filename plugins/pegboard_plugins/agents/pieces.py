@@ -1,7 +1,13 @@
 """The pieces of the system prompt, each a subject of its own, in the order in which they stand.
 
-A piece begins with its title, `# Title`, by which a plugin finds and replaces it.
+A piece begins with its title, `# Title`, by which a plugin finds and replaces it. Families of
+models, which are told by the name, want to be told different things.
 """
+
+import re
+from typing import Literal
+
+from pegboard.schema.model import Model
 
 ROLE = """\
 You are Pegboard, a coding agent. You work in the user's project with the tools that you are \
@@ -162,3 +168,33 @@ lines at the most. Say what you looked for and did not find."""
 _SEARCHING = (_EXPLORE, ORDERS, REFUSALS, _EXPLORE_END)
 EXPLORE = "\n\n".join(_SEARCHING)
 """The prompt of the subagent that searches."""
+
+
+Family = Literal["gpt", "claude", "gemini", "open_weights", "small"]
+
+_BILLIONS = re.compile(r"(?<![\w.])(?:e)?(\d+(?:\.\d+)?)b(?![a-z0-9])")
+_SMALL_BELOW = 10.0
+"""Billions of parameters."""
+_OPEN = re.compile(
+    r"qwen|qwq|glm|deepseek|kimi|llama|mistral|mixtral|devstral|codestral|gemma|phi-?\d|granite"
+    r"|minimax|gpt-oss|nemotron|starcoder|command-r|olmo|ernie|hermes"
+)
+_NAMES: tuple[tuple[Family, re.Pattern[str]], ...] = (
+    ("open_weights", _OPEN),
+    ("claude", re.compile(r"claude|(?:^|[/-])(?:sonnet|opus|haiku)")),
+    ("gemini", re.compile(r"gemini")),
+    ("gpt", re.compile(r"gpt-|codex|(?:^|/)o\d")),
+)
+
+
+def family(model: Model) -> Family | None:
+    """The model's family, None for a name that says nothing.
+
+    A name that gives fewer than ten billion parameters (`qwen3:4b`, `llama-3.2-3b`) is of the
+    small ones, whoever made it; of a mixture (`30b-a3b`) the whole counts.
+    """
+    name = (model.api.id or model.id).lower()
+    sizes = [float(found) for found in _BILLIONS.findall(name)]
+    if sizes and max(sizes) < _SMALL_BELOW:
+        return "small"
+    return next((known for known, pattern in _NAMES if pattern.search(name)), None)

@@ -4,9 +4,17 @@ import os
 import time
 from pathlib import Path
 
-from pegboard_plugins.audit.chain import full_files, line_after, newest_link
+from pegboard_plugins.audit.chain import (
+    Head,
+    full_files,
+    line_after,
+    locked,
+    newest_link,
+    read_head,
+    to_disk,
+    write_head,
+)
 from pegboard_plugins.audit.check import verify_audit
-from pegboard_plugins.audit.head import Head, locked, read_head, to_disk, write_head
 
 
 def acknowledge_audit(path: Path, *, witness: Path | None = None) -> Path | None:

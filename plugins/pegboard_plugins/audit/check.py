@@ -6,8 +6,16 @@ from typing import BinaryIO
 
 import msgspec
 
-from pegboard_plugins.audit.chain import ZERO, Link, full_files, read_line
-from pegboard_plugins.audit.head import Head, head_file, locked, read_head
+from pegboard_plugins.audit.chain import (
+    ZERO,
+    Head,
+    Link,
+    full_files,
+    head_file,
+    locked,
+    read_head,
+    read_line,
+)
 
 
 class Audited(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,16 +25,20 @@ from pegboard.kit import redacted, shielded
 from pegboard_plugins.audit.chain import (
     LONGEST_LINE_BYTES,
     ZERO,
+    Head,
     Link,
     cut_note,
     first_link,
     full_file,
     full_files,
     line_after,
+    locked,
     newest_link,
+    read_head,
     read_line,
+    to_disk,
+    write_head,
 )
-from pegboard_plugins.audit.head import Head, locked, read_head, to_disk, write_head
 
 FULL_BYTES = 16 << 20
 """A file of this size is full: some 40,000 lines."""

@@ -8,7 +8,7 @@ from types import ModuleType
 
 from pegboard import Host, hookimpl
 from pegboard_plugins.auth import hookspecs
-from pegboard_plugins.auth.signing import Login as Login
+from pegboard_plugins.auth.hookspecs import Login as Login
 
 
 @hookimpl

@@ -31,7 +31,7 @@ options = Options
 @hookimpl
 def model_facts(provider: str, model: str, places: Places) -> "ModelFacts | None":
     """What is known of the model, from all sources together."""
-    from pegboard_plugins.catalogue.sources import facts_of
+    from pegboard_plugins.catalogue.table import facts_of
 
     return facts_of(provider, model, places.cache)
 
@@ -39,6 +39,6 @@ def model_facts(provider: str, model: str, places: Places) -> "ModelFacts | None
 @hookimpl
 def model_names(provider: str, places: Places) -> Sequence[str] | None:
     """The models that the provider's server has last listed, else those of the table."""
-    from pegboard_plugins.catalogue.sources import names_of
+    from pegboard_plugins.catalogue.table import names_of
 
     return names_of(provider, places.cache)

@@ -12,8 +12,7 @@ from pegboard.kit import without_values
 from pegboard_plugins.catalogue.build import tables
 from pegboard_plugins.catalogue.listing import Kind, key_headers, listed
 from pegboard_plugins.catalogue.pricelist import read_price_list
-from pegboard_plugins.catalogue.sources import REFRESHED, SERVED
-from pegboard_plugins.catalogue.table import Listed, read_table
+from pegboard_plugins.catalogue.table import REFRESHED, SERVED, Listed, read_table
 
 if TYPE_CHECKING:
     import httpx

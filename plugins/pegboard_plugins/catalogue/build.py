@@ -14,8 +14,7 @@ from typing import Any
 import msgspec
 
 from pegboard_plugins.catalogue.pricelist import Entry, read_price_list, row_of
-from pegboard_plugins.catalogue.sources import PRICE_LIST, SHIPPED
-from pegboard_plugins.catalogue.table import LIST, Listed, PriceList, Row
+from pegboard_plugins.catalogue.table import LIST, PRICE_LIST, SHIPPED, Listed, PriceList, Row
 
 LIMIT_BYTES = 300_000
 PROVIDERS = {

@@ -71,7 +71,7 @@ def _refuse(text: str, found: _Found) -> None:
     """Say that no model has the text, with those that nearly have it, or that need a key."""
     from pegboard.errors import NotFoundError
     from pegboard.kit import nearest_names
-    from pegboard_plugins.catalogue.sources import names_of
+    from pegboard_plugins.catalogue.table import names_of
 
     cache = Places.of(os.environ).cache
     locked = [f"{each}/{name}" for each in found.missing for name in names_of(each, cache) or ()]
@@ -89,7 +89,7 @@ def _counted(models: int) -> str:
 
 async def _found(directory: Path, *, refresh: bool, local: bool, every: bool) -> _Found:
     from pegboard import App
-    from pegboard_plugins.catalogue.sources import names_of
+    from pegboard_plugins.catalogue.table import names_of
 
     async with await App.open(directory) as app:
         told = await _asked(app, refresh=refresh, local=local) if refresh or local else ()

@@ -1,7 +1,14 @@
-"""The table of models: a JSON file of providers, each with its models in rows of short names."""
+"""The tables of models, and what they say of one, in their order.
 
-from collections.abc import Mapping
+A table is a JSON file of providers, each with its models in rows of short names.
+"""
+
+import importlib.util
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -15,6 +22,7 @@ from pegboard.schema.model import (
     ModelLimit,
     ReasoningStyle,
     WireName,
+    merged,
 )
 
 MEDIA = {"i": "image", "p": "pdf", "a": "audio", "v": "video"}
@@ -122,3 +130,122 @@ def _tiers(rows: tuple[tuple[float | None, ...], ...]) -> tuple[CostTier, ...]:
         )
         for over, read, written, cached, stored in rows
     )
+
+
+SHIPPED = Path(__file__).with_name("models.json")
+REFRESHED = "models.json"
+SERVED = "served-models.json"
+PRICE_LIST = "model_prices_and_context_window_backup.json"
+_SAME = {"google": "gemini"}
+"""Providers that a table has under another name."""
+_DATED = r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$"
+_SEEING = ("openai", "openrouter")
+"""Providers of whose models most take pictures."""
+_REASONING = ("o1", "o3", "o4", "gpt-5", "gpt-6")
+
+
+def facts_of(provider: str, model: str, cache: Path) -> ModelFacts | None:
+    """All that is known of a model, None when that is nothing."""
+    served = _provider(cache / SERVED, provider)
+    refreshed = _provider(cache / REFRESHED, provider)
+    shipped = _provider(SHIPPED, provider)
+    tables = [_named(each, model) for each in (refreshed, shipped)]
+    if not any(tables):
+        tables.append(_unlisted(provider, model, shipped))
+    found = [facts for facts in (_named(served, model), *tables) if facts is not None]
+    if not found:
+        return None
+    facts = found[-1]
+    for each in reversed(found[:-1]):
+        facts = merged(facts, over=each)
+    return facts
+
+
+def names_of(provider: str, cache: Path) -> Sequence[str] | None:
+    """The models of a provider: those that its server has listed, else those of the table.
+
+    Which models somebody has on their own machine is in no table.
+    """
+    for path in (cache / SERVED, cache / REFRESHED, SHIPPED):
+        listed = _provider(path, provider)
+        if listed is not None and listed.models and not listed.free:
+            return tuple(listed.models)
+    return None
+
+
+def _provider(path: Path, provider: str) -> Listed | None:
+    try:
+        written_at = path.stat().st_mtime_ns
+    except OSError:
+        return None
+    own = _read(path, provider, written_at)
+    same = _SAME.get(provider)
+    return own if own is not None or same is None else _read(path, same, written_at)
+
+
+@lru_cache(maxsize=256)
+def _read(path: Path, provider: str, _written_at: int) -> Listed | None:
+    """One provider of a file as it was written then; a list of models asks for it each time."""
+    raw = _table(path, _written_at).get(provider)
+    return None if raw is None else read_provider(raw)
+
+
+@lru_cache(maxsize=4)
+def _table(path: Path, _written_at: int) -> Mapping[str, msgspec.Raw]:
+    return read_table(path)
+
+
+def _named(listed: Listed | None, model: str) -> ModelFacts | None:
+    """The model of this name, or that of which the name is a dated release."""
+    if listed is None:
+        return None
+    row = listed.models.get(model) or listed.models.get(re.sub(_DATED, "", model))
+    return None if row is None else row.facts(small=listed.small)
+
+
+def _unlisted(provider: str, model: str, shipped: Listed | None) -> ModelFacts | None:
+    """What is known of a model that no table has."""
+    entry = _in_price_list(provider, model, shipped)
+    if entry is not None:
+        from pegboard_plugins.catalogue.pricelist import row_of  # seldom needed, 2 ms
+
+        return row_of(provider, model, entry).facts(small=shipped.small if shipped else None)
+    if shipped is None:
+        return None
+    thinks = provider == "openai" and model.startswith(_REASONING) and "chat" not in model
+    return ModelFacts(
+        reads=Modalities(image=True, pdf=True) if provider in _SEEING else None,
+        reasoning=thinks or None,
+        temperature=False if thinks else None,
+        cost=ModelCost(input=0, output=0) if shipped.free else None,
+    )
+
+
+def _in_price_list(provider: str, model: str, shipped: Listed | None) -> dict[str, Any] | None:
+    """The entry of litellm's list, without reading the 4,000 others.
+
+    A list that the shipped table is made of has no more of a provider than the table.
+    """
+    known = _made_of()
+    if shipped is None and provider not in known.others:
+        return None
+    spec = importlib.util.find_spec("litellm")
+    if spec is None or spec.origin is None:
+        return None
+    file = Path(spec.origin).with_name(PRICE_LIST)
+    name = f"{shipped.litellm if shipped else provider}/{model}"
+    try:
+        if shipped is not None and file.stat().st_size == known.size:
+            return None
+        content = file.read_bytes()
+        start = content.index(b"{", content.index(b"\n    " + msgspec.json.encode(name) + b": {"))
+        end = content.index(b"\n    }", start) + len(b"\n    }")
+        entry: dict[str, Any] = msgspec.json.decode(content[start:end], type=dict[str, Any])
+    except (OSError, ValueError):
+        return None
+    return entry
+
+
+def _made_of() -> PriceList:
+    raw = read_table(SHIPPED).get(LIST)
+    return msgspec.json.decode(raw, type=PriceList) if raw else PriceList()

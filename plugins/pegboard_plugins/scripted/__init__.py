@@ -41,8 +41,7 @@ from pegboard.schema.model import (
 )
 
 if TYPE_CHECKING:
-    from pegboard_plugins.scripted.transcript import Fault, Step, Transcript
-    from pegboard_plugins.scripted.turn import Turn
+    from pegboard_plugins.scripted.transcript import Fault, Step, Transcript, Turn
 
 ID = "scripted"
 _DEMO = "demo"
@@ -90,8 +89,7 @@ class Scripted:
         :raises ProviderError: when the transcript cannot be read or has no such step.
         """
         # 3 ms of structs that a start with another model does not need.
-        from pegboard_plugins.scripted.transcript import read_transcript
-        from pegboard_plugins.scripted.turn import Turn, play
+        from pegboard_plugins.scripted.transcript import Turn, play, read_transcript
 
         try:
             transcript = await asyncio.to_thread(read_transcript, request.model.id)

@@ -1,9 +1,32 @@
-"""The form of a transcript's file."""
+"""The form of a transcript's file, and the events of the step that a conversation has come to."""
 
+import json
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
+
+from pegboard.providers import (
+    ModelMessage,
+    ModelRequest,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    Result,
+    StreamEvent,
+    StreamFinish,
+    Text,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCall,
+    ToolInputDelta,
+    ToolInputEnd,
+    ToolInputStart,
+    Usage,
+)
 
 FinishReason = Literal[
     "stop", "length", "content-filter", "tool-calls", "error", "other", "unknown"
@@ -77,3 +100,108 @@ def read_transcript(model_id: str) -> Transcript:
     is_file = model_id.endswith(".json")
     source = Path(model_id) if is_file else Path(__file__).with_name(f"{model_id}.json")
     return msgspec.json.decode(source.read_bytes(), type=Transcript)
+
+
+CHARS_PER_TOKEN = 4
+_TEMPLATE = r"\{\{\s*(prompt|result\.(-?\d+))\s*(?:\|\s*(.*?)\s*)?\}\}"
+
+
+class Turn:
+    """Where the conversation stands: what the user said last, and what came since."""
+
+    def __init__(self, request: ModelRequest) -> None:
+        messages = request.messages
+        users = [place for place, message in enumerate(messages) if message.role == "user"]
+        since = messages[users[-1] + 1 :] if users else messages
+        self.prompt = _text(messages[users[-1]]) if users else ""
+        self.step = sum(message.role == "assistant" for message in since)
+        self.results = [
+            part.output for message in since for part in message.content if isinstance(part, Result)
+        ]
+        self.count = len(messages)
+        self.read = sum(len(_text(message)) for message in messages) // CHARS_PER_TOKEN
+        self._system = "\n".join(request.system)
+        self._tools = bool(request.tools)
+
+    def fits(self, when: When) -> bool:
+        """Whether a script is for this turn."""
+        return (
+            (when.tools is None or when.tools == self._tools)
+            and re.search(when.prompt, self.prompt) is not None
+            and re.search(when.system, self._system) is not None
+        )
+
+    def filled(self, value: Any) -> Any:  # noqa: ANN401 - JSON of the transcript
+        """The value with its templates replaced, at any depth."""
+        match value:
+            case str():
+                return re.sub(_TEMPLATE, self._replacement, value)
+            case dict():
+                return {key: self.filled(inner) for key, inner in value.items()}
+            case list():
+                return [self.filled(inner) for inner in value]
+            case _:
+                return value
+
+    def _replacement(self, found: re.Match[str]) -> str:
+        name, number, pattern = found.groups()
+        try:
+            value = self.prompt if name == "prompt" else self.results[int(number)]
+        except IndexError:
+            raise ValueError(f"{found[0]}: there are {len(self.results)} results") from None
+        if not pattern:
+            return value
+        hit = re.search(pattern, value)
+        if hit is None:
+            raise ValueError(f"{found[0]}: the text does not match: {value[:200]!r}")
+        return str(hit[1] if hit.re.groups else hit[0])
+
+
+def play(step: Step, transcript: Transcript, turn: Turn) -> Iterator[StreamEvent]:
+    """The events of a step, in the pieces that the transcript asks for.
+
+    :raises ValueError: when a template cannot be replaced.
+    """
+    wrote = 0
+    if step.reasoning:
+        thought = turn.filled(step.reasoning)
+        wrote += len(thought)
+        yield ReasoningStart("reasoning")
+        for piece in _pieces(thought, transcript):
+            yield ReasoningDelta("reasoning", piece)
+        yield ReasoningEnd("reasoning")
+    if step.text:
+        text = turn.filled(step.text)
+        wrote += len(text)
+        yield TextStart("text")
+        for piece in _pieces(text, transcript):
+            yield TextDelta("text", piece)
+        yield TextEnd("text")
+    for number, call in enumerate(step.calls):
+        written = _arguments(turn.filled(call.input))
+        wrote += len(written)
+        call_id = f"call_{turn.count}_{number}"
+        yield ToolInputStart(call_id, call.tool)
+        for piece in _pieces(written, transcript):
+            yield ToolInputDelta(call_id, piece)
+        yield ToolInputEnd(call_id)
+        yield ToolCall(call_id, call.tool, written)
+    reason: FinishReason = step.finish or ("tool-calls" if step.calls else "stop")
+    yield StreamFinish(reason, Usage(input=turn.read, output=wrote // CHARS_PER_TOKEN))
+
+
+def _pieces(text: str, transcript: Transcript) -> Iterator[str]:
+    size = max(1, transcript.chunk_chars)
+    return (text[start : start + size] for start in range(0, len(text), size))
+
+
+def _arguments(value: Mapping[str, Any] | str) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _text(message: ModelMessage) -> str:
+    return "\n".join(
+        part.text if isinstance(part, Text) else part.output
+        for part in message.content
+        if isinstance(part, Text | Result)
+    )

@@ -1,14 +1,19 @@
-"""Files put back into a worktree: whole or not at all, and never through a symlink."""
+"""Files put back into a worktree: whole or not at all, and never through a symlink.
+
+And what became of one file between two states, as people read it.
+"""
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
-from pegboard.kit import temporary_beside
+from pegboard.kit import diff_texts, temporary_beside
+from pegboard.schema.session import FileDiff
 from pegboard_plugins.snapshots.objects import EXECUTABLE, SYMLINK, Entry
 
 _NEW_FILE = 0o666
@@ -98,3 +103,35 @@ def _drop_empty(root: Path, folder: Path) -> None:
             each.rmdir()
         except OSError:
             return
+
+
+LIMIT_BYTES = 1 << 20
+"""Of a longer file a diff says only that it changed."""
+
+
+def file_diff(move: Move, contents: Mapping[bytes, bytes]) -> FileDiff:
+    """The diff of a file; `contents` are those that are known, by id."""
+    name = move.path.decode(errors="replace")
+    before, after = _text(move.expected, contents), _text(move.wanted, contents)
+    status: Literal["added", "deleted", "modified"] = "modified"
+    if move.expected is None or move.wanted is None:
+        status = "added" if move.expected is None else "deleted"
+    if before is None or after is None:
+        return FileDiff(file=name, additions=0, deletions=0, status=status)
+    diff = diff_texts(before, after, name=name)
+    return FileDiff(
+        file=name,
+        additions=diff.additions,
+        deletions=diff.deletions,
+        patch=diff.text,
+        status=status,
+    )
+
+
+def _text(entry: Entry | None, contents: Mapping[bytes, bytes]) -> str | None:
+    if entry is None:
+        return ""
+    content = contents.get(entry.oid)
+    if content is None or len(content) > LIMIT_BYTES or b"\0" in content:
+        return None
+    return content.decode(errors="replace")

@@ -11,8 +11,14 @@ from typing import Literal, NamedTuple
 from pegboard.schema.part import Staged
 from pegboard.storage import Left, StagedWay
 from pegboard_plugins.snapshots.git import GitError, ShadowGit
-from pegboard_plugins.snapshots.objects import SUBMODULE, Entry, Objects
-from pegboard_plugins.snapshots.tree import MissingObjectError, look_up, tree_of
+from pegboard_plugins.snapshots.objects import (
+    SUBMODULE,
+    Entry,
+    MissingObjectError,
+    Objects,
+    look_up,
+    tree_of,
+)
 
 
 class _Step(NamedTuple):

@@ -10,9 +10,8 @@ import msgspec
 
 from pegboard.kit import secret_path
 from pegboard.schema.part import Staged
-from pegboard_plugins.snapshots.apart import Apart
+from pegboard_plugins.snapshots.apart import FILE_LIMIT_BYTES, FREE_BYTES, Apart, LargeFiles
 from pegboard_plugins.snapshots.git import Listing, ShadowGit
-from pegboard_plugins.snapshots.large import FILE_LIMIT_BYTES, FREE_BYTES, LargeFiles
 from pegboard_plugins.snapshots.objects import (
     EXECUTABLE,
     FILE,
@@ -20,11 +19,11 @@ from pegboard_plugins.snapshots.objects import (
     SYMLINK,
     Entry,
     Objects,
+    Tree,
     file_id,
     object_id,
 )
 from pegboard_plugins.snapshots.staging import staged
-from pegboard_plugins.snapshots.tree import Tree
 
 OTHERS_LIMIT_FILES = 10_000
 OTHERS_LIMIT_BYTES = 128 << 20

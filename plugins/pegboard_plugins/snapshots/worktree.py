@@ -20,16 +20,13 @@ from pegboard.kit import secret_path
 from pegboard.schema.part import Staged, Unkept
 from pegboard.schema.session import FileDiff
 from pegboard.storage import Left, Restored, StagedWay, Way
-from pegboard_plugins.snapshots.claims import Claims, Writing
-from pegboard_plugins.snapshots.copies import Copies
-from pegboard_plugins.snapshots.filediff import file_diff
+from pegboard_plugins.snapshots.claims import Claims, Copies, Writing
 from pegboard_plugins.snapshots.git import GitUnusableError, ShadowGit
-from pegboard_plugins.snapshots.objects import SUBMODULE, Objects
-from pegboard_plugins.snapshots.restore import Move, put_back
+from pegboard_plugins.snapshots.objects import SUBMODULE, MissingObjectError, Objects, look_up
+from pegboard_plugins.snapshots.restore import Move, file_diff, put_back
 from pegboard_plugins.snapshots.staging import restage
 from pegboard_plugins.snapshots.state import TooMuchError, WorktreeState
 from pegboard_plugins.snapshots.store import Store, drop_orphans, place_of
-from pegboard_plugins.snapshots.tree import MissingObjectError, look_up
 from pegboard_plugins.snapshots.watch import Watch
 
 COLLECT_EVERY_S = 24 * 3600.0

@@ -26,10 +26,9 @@ from pegboard import (
 )
 from pegboard.schema.config import Config
 from pegboard_plugins.websearch import hookspecs
-from pegboard_plugins.websearch.backends import SearchBackend as SearchBackend
-from pegboard_plugins.websearch.backends import SearchHit as SearchHit
-from pegboard_plugins.websearch.backends import SearchKind as SearchKind
-from pegboard_plugins.websearch.searxng import SearXNG
+from pegboard_plugins.websearch.hookspecs import SearchBackend as SearchBackend
+from pegboard_plugins.websearch.hookspecs import SearchHit as SearchHit
+from pegboard_plugins.websearch.hookspecs import SearchKind as SearchKind
 
 DEFAULT_RESULTS = 8
 MOST_RESULTS = 30
@@ -152,6 +151,8 @@ async def register_search_backends(plugin: Plugin) -> list[SearchBackend]:
         raise InvalidInputError(
             f"plugins.websearch.options.url is {url!r}, not the http(s) address of a SearXNG server"
         )
+    from pegboard_plugins.websearch.searxng import SearXNG  # only who has a server needs it
+
     return [SearXNG(url, key=plugin.options.key)]
 
 

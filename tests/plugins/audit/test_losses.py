@@ -10,9 +10,8 @@ import msgspec
 import pytest
 
 from pegboard_plugins.audit.acknowledgement import acknowledge_audit
-from pegboard_plugins.audit.chain import Link
+from pegboard_plugins.audit.chain import Head, Link, head_file, locked, write_head
 from pegboard_plugins.audit.check import Audited, verify_audit
-from pegboard_plugins.audit.head import Head, head_file, locked, write_head
 from pegboard_plugins.audit.trail import Audit
 
 

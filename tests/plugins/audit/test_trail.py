@@ -6,9 +6,8 @@ import sys
 import pytest
 
 from pegboard.errors import ToolError
-from pegboard_plugins.audit.chain import full_files
+from pegboard_plugins.audit.chain import full_files, head_file, locked, read_head
 from pegboard_plugins.audit.check import Audited, verify_audit
-from pegboard_plugins.audit.head import head_file, locked, read_head
 from pegboard_plugins.audit.trail import Audit
 
 WRITER = (

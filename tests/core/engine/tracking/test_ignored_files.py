@@ -89,7 +89,7 @@ async def test_an_ignored_file_that_a_patch_removes_moves_or_changes_is_put_back
 async def test_an_ignored_file_that_a_patch_removes_is_named_where_it_cannot_be_kept(
     tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pegboard_plugins.snapshots.large.LIMIT_BYTES", 1)
+    monkeypatch.setattr("pegboard_plugins.snapshots.apart.LIMIT_BYTES", 1)
     (project / "big.log").write_bytes(b"line\n" * (1 << 19))
     reads = calls(call("read", json.dumps({"filePath": "big.log", "limit": 1})))
     change = patch("*** Delete File: big.log")
@@ -121,7 +121,7 @@ async def test_no_copy_is_made_of_a_secret_that_git_ignores(tmp_path: Path, proj
 async def test_the_room_for_long_copies_has_a_limit(
     tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pegboard_plugins.snapshots.large.LIMIT_BYTES", 7 << 20)
+    monkeypatch.setattr("pegboard_plugins.snapshots.apart.LIMIT_BYTES", 7 << 20)
     for name in ("one.log", "two.log", "three.log"):
         (project / name).write_bytes(os.urandom(3 << 20))
     answers = (written(f"{name}.log", "x") for name in ("one", "two", "three"))

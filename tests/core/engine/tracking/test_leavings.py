@@ -190,7 +190,7 @@ async def test_a_session_that_only_read_leaves_nothing_unknown(
 async def test_a_long_file_that_git_does_not_track_comes_back(
     tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pegboard_plugins.snapshots.large.LIMIT_BYTES", 7 << 20)
+    monkeypatch.setattr("pegboard_plugins.snapshots.apart.LIMIT_BYTES", 7 << 20)
     for name in ("one.bin", "two.bin", "three.bin"):
         (project / name).write_bytes(os.urandom(3 << 20))
     before = binaries(project)

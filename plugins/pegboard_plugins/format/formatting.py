@@ -1,0 +1,219 @@
+"""Files that a tool has changed are formatted as the project's own formatters do it."""
+
+import asyncio
+import os
+import stat
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from pegboard import ToolContext, ToolError, ToolResult
+from pegboard.kit import (
+    ProcessResult,
+    StashKey,
+    diff_texts,
+    open_resolved,
+    remove_resolved,
+)
+from pegboard_plugins.format.known import Formatter, formatters
+
+FILE_S = 10.0
+"""How long one formatter may take for one file."""
+CALL_S = 40.0
+"""After this time no further file of a call is formatted."""
+SHOWN_LINES = 60
+REASON_CHARS = 500
+_TOLD = StashKey[set[str]]()
+"""Why programs of the project do not run; each reason is told once."""
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """What stands in a file, and who may do what with it."""
+
+    content: bytes
+    mode: int
+
+
+def written(path: Path) -> Written | None:
+    """A regular file that is not too long; None for anything else, and behind links."""
+    try:
+        number = open_resolved(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return None
+    facts = os.fstat(number)
+    if not stat.S_ISREG(facts.st_mode) or facts.st_size > LIMIT_BYTES:
+        os.close(number)
+        return None
+    with os.fdopen(number, "rb") as file:
+        return Written(content=file.read(), mode=stat.S_IMODE(facts.st_mode))
+
+
+def lost(before: Written, after: Written) -> str:
+    """What a formatter cannot have meant to do to a file; empty if all is well."""
+    if before.content.strip() and not after.content.strip():
+        return "it left nothing of the file"
+    if _letters(after.content) < _letters(before.content) * LEFT_SHARE:
+        return "it left less than half of the file"
+    return "it left no text in UTF-8" if _is_text(before) and not _is_text(after) else ""
+
+
+def set_mode(path: Path, mode: int) -> None:
+    """Give the file a mode, unless it is gone or a link by now."""
+    with suppress(OSError):
+        number = open_resolved(path, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            os.fchmod(number, mode)
+        finally:
+            os.close(number)
+
+
+def _letters(content: bytes) -> int:
+    return len(content.translate(None, _NO_LETTERS))
+
+
+def _is_text(file: Written) -> bool:
+    """Whether it is UTF-8: of an older encoding too few letters may stay to tell it by."""
+    if b"\0" in file.content:
+        return False
+    try:
+        file.content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+class _Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What a formatter made of a file; `failure` says why it is as before.
+
+    `spoilt` says why it could not be put back.
+    """
+
+    before: bytes
+    after: bytes
+    failure: str = ""
+    spoilt: str = ""
+
+
+async def formatted(context: ToolContext, result: ToolResult) -> ToolResult | None:
+    """The answer with what the formatters made of the files that the call has changed."""
+    notes: list[str] = []
+    until = time.monotonic() + CALL_S
+    for path in context.changed:
+        if time.monotonic() > until:
+            notes.append(f"({path.name} and what follows were not formatted: it took too long)")
+            break
+        notes.extend(await _formatted(context, path))
+    if not notes:
+        return None
+    return replace(result, output="\n\n".join((result.output, *notes)))
+
+
+async def _formatted(context: ToolContext, path: Path) -> list[str]:
+    """What the model should know, one note for each formatter that did or tried something."""
+    search = context.programs(await context.env())
+    chosen = await asyncio.to_thread(formatters, path, search, context.session.config.formatter)
+    notes: list[str] = []
+    told = context.stash.setdefault(_TOLD, set)
+    for formatter in chosen:
+        if formatter.refused and formatter.refused not in told:
+            told.add(formatter.refused)
+            notes.append(f"({formatter.name}: {formatter.refused})")
+        if not formatter.command:
+            continue
+        async with context.files.writing(path):
+            outcome = await _run(context, formatter, path)
+        if outcome is None:
+            continue
+        if outcome.spoilt:
+            notes.append(
+                f"({formatter.name} failed at {path.name}: {outcome.failure}. What was there cannot"
+                f" be put back: {outcome.spoilt}. Look at it before you go on)"
+            )
+        elif outcome.failure:
+            notes.append(
+                f"({formatter.name} could not format {path.name}, which is as it was written:"
+                f" {outcome.failure})"
+            )
+        elif outcome.after != outcome.before:
+            await context.edited(path)
+            notes.append(await asyncio.to_thread(_note, formatter, path, outcome))
+    return notes
+
+
+async def _run(context: ToolContext, formatter: Formatter, path: Path) -> _Outcome | None:
+    """What the formatter did; the file is as before if it failed or was stopped."""
+    before = await asyncio.to_thread(written, path)
+    if before is None:
+        return None
+    try:
+        return await _outcome(context, formatter, path, before)
+    except asyncio.CancelledError:
+        await _put_back(context, path, before)
+        raise
+
+
+async def _outcome(
+    context: ToolContext, formatter: Formatter, path: Path, before: Written
+) -> _Outcome:
+    try:
+        done = await context.run(
+            formatter.command, env=formatter.environment, timeout_s=FILE_S, limit_bytes=1 << 14
+        )
+        failure = _failure(done)
+    except ToolError as error:
+        failure = str(error)
+    after = await asyncio.to_thread(written, path)
+    if after is None or (failure := failure or lost(before, after)):
+        spoilt = "" if after == before else await _put_back(context, path, before)
+        return _Outcome(
+            before=before.content,
+            after=before.content,
+            failure=failure or "it left no file there, or a link, or a very long one",
+            spoilt=spoilt,
+        )
+    if after.mode != before.mode:
+        await asyncio.to_thread(set_mode, path, before.mode)
+    if after != before:
+        context.files.note_read(path)
+    return _Outcome(before=before.content, after=after.content)
+
+
+async def _put_back(context: ToolContext, path: Path, before: Written) -> str:
+    """Why the file cannot be as it was; empty once it is."""
+    try:
+        if await asyncio.to_thread(path.is_symlink):
+            await asyncio.to_thread(remove_resolved, path)
+        await context.files.replace(path, before.content)
+        await asyncio.to_thread(set_mode, path, before.mode)
+    except OSError as error:
+        return str(error)
+    return ""
+
+
+def _failure(done: ProcessResult) -> str:
+    if done.timed_out:
+        return f"it took longer than {FILE_S:g} s"
+    if done.exceeded:
+        return f"it was stopped: {done.exceeded}"
+    if done.exit_code != 0:
+        return done.output.strip()[:REASON_CHARS] or f"exit code {done.exit_code}"
+    return ""
+
+
+def _note(formatter: Formatter, path: Path, outcome: _Outcome) -> str:
+    before, after = outcome.before.decode(errors="replace"), outcome.after.decode(errors="replace")
+    diff = diff_texts(before, after, name=path.name)
+    changed = f"{formatter.name} formatted {path.name}: +{diff.additions} -{diff.deletions} lines"
+    if diff.text.count("\n") > SHOWN_LINES:
+        return f"{changed}. Read it again before you edit it."
+    return f"{changed}.\n\n{diff.text}"
+
+
+LIMIT_BYTES = 5 << 20
+"""A longer file is left as it is."""
+LEFT_SHARE = 0.5
+"""Formatters move blanks, marks and lines; of letters and digits at least so many stay."""
+_NO_LETTERS = bytes(byte for byte in range(0x80) if not chr(byte).isalnum())
