@@ -1,6 +1,6 @@
 """For every hook a call that the engine could make, for tests over all hooks.
 
-Those of the core are what `pegboard.testing` calls them with; built-in plugins bring the others.
+Those of the core are what `pegboard_testing` calls them with; built-in plugins bring the others.
 """
 
 import asyncio
@@ -17,8 +17,8 @@ from pegboard.loading.registration import Registrant, Registry
 from pegboard.paths import Places
 from pegboard.schema.config import Config
 from pegboard.schema.event import PluginFailed
-from pegboard.testing import hookcalls
 from pegboard_plugins import auth, chat, sandbox, server, websearch
+from pegboard_testing import hookcalls
 
 BRINGING = (auth, chat, sandbox, server, websearch)
 """The built-in plugins that bring hooks."""

@@ -17,25 +17,25 @@ def _parsed(file: Path) -> ast.Module:
 
 
 def tree(module: str) -> ast.Module:
-    """A module of the core, by its name without `pegboard.`."""
-    path = CORE.joinpath(*filter(None, module.split(".")))
+    """A module of the core, or of what stands beside the plugins."""
+    package, *parts = module.split(".")
+    path = (CORE if package == "pegboard" else PLUGINS.parent / package).joinpath(*parts)
     file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     return _parsed(file)
 
 
 def _names(ring: str) -> dict[str, str]:
-    """The public names of a ring with the modules, without `pegboard.`, that define them."""
+    """The public names of a ring with the modules that define them."""
     found = {}
-    home = ring.removeprefix("pegboard").removeprefix(".")
-    body = tree(home).body
+    body = tree(ring).body
     late = [node for each in body if isinstance(each, ast.If) for node in each.body]
     for node in (*body, *late):
         match node:
             case ast.ImportFrom(module=str(source), names=[ast.alias(name, asname)]):
                 if name == asname:
-                    found[name] = source.removeprefix("pegboard.")
-            case ast.ClassDef() | ast.AsyncFunctionDef() if home:
-                found[node.name] = home
+                    found[name] = source
+            case ast.ClassDef() | ast.AsyncFunctionDef() if ring != "pegboard":
+                found[node.name] = ring
     return found
 
 
@@ -49,7 +49,7 @@ RINGS = {
         "pegboard.errors",
         "pegboard.embedding",
         "pegboard.cli",
-        "pegboard.testing",
+        "pegboard_testing",
     )
 }
 """Where public names are imported from, each with its names and the modules that define them.
@@ -70,18 +70,18 @@ def definitions(name: str, module: str) -> list[ast.stmt]:
             case ast.Assign(targets=[target]) | ast.AnnAssign(target=target):
                 if isinstance(target, ast.Name) and target.id == name:
                     found.append(node)
-            case ast.ImportFrom(module=str(source), names=names) if source.startswith("pegboard."):
+            case ast.ImportFrom(module=str(source), names=names) if source.startswith("pegboard"):
                 if any((each.asname or each.name) == name for each in names):
-                    found += definitions(name, source.removeprefix("pegboard."))
-    assert found, f"pegboard.{module} does not define {name}"
+                    found += definitions(name, source)
+    assert found, f"{module} does not define {name}"
     return found
 
 
 def hooks() -> Iterator[tuple[ast.FunctionDef, ast.Call]]:
     """Every hook with the call that marks its kind, the core's first, then those of plugins."""
     for module in (
-        tree("contract.hookspecs"),
-        tree("contract.modelhooks"),
+        tree("pegboard.contract.hookspecs"),
+        tree("pegboard.contract.modelhooks"),
         *map(_parsed, sorted(PLUGINS.glob("*/hookspecs.py"))),
     ):
         for node in module.body:

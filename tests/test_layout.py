@@ -6,7 +6,7 @@ from pathlib import Path
 
 CORE = Path(__file__).parents[1] / "core" / "pegboard"
 FLAT_FILES = 8
-PUBLIC = {"cli", "embedding", "kit", "providers", "storage", "testing"}
+PUBLIC = {"cli", "embedding", "kit", "providers", "storage"}
 """Packages whose `__init__` gives names to other people's programs."""
 
 

@@ -38,7 +38,7 @@ MAY_CATCH_ALL = {
     "pegboard/credentials/keptkeys.py",  # where the package of the keyring is called
     "pegboard/cli/main.py",  # the outermost frame of the command line
     "pegboard/storage/writerthread.py",  # the outermost frame of the thread that writes
-    "pegboard/testing/finding.py",  # where a suite checks what an author has written
+    "pegboard_testing/finding.py",  # where a suite checks what an author has written
     "pegboard/engine/toolcall.py",  # the outermost frame of a tool call
     "pegboard_plugins/chat/guests.py",  # where a plugin's command or key of the chat is called
     "pegboard_plugins/server/guard.py",  # the outermost frame of the server
@@ -200,7 +200,9 @@ def test_only_foreign_code_is_called_under_a_broad_except(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", _files(ROOT / "plugins", *(ROOT / "contrib").glob("*/pegboard_*")), ids=_name
+    "path",
+    _files(ROOT / "plugins" / "pegboard_plugins", *(ROOT / "contrib").glob("*/pegboard_*")),
+    ids=_name,
 )
 def test_a_plugin_imports_only_the_public_names(path: Path) -> None:
     top, *parts = path.relative_to(ROOT).parts

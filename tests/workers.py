@@ -45,7 +45,7 @@ LONG_S = {
     "core/engine/test_asked_time.py": 10,
     "core/engine/test_meanwhile.py": 15,
     "core/engine/test_stream_costs.py": 10,
-    "core/testing/test_suites.py": 12,
+    "testing/test_suites.py": 12,
     "plugins/chat/test_additions.py": 8,
     "plugins/chat/test_day.py": 35,
     "plugins/chat/test_keys.py": 10,

@@ -19,7 +19,6 @@ ALL_ON = {
 }
 HOMONYMS = {
     "bash": {
-        "testing/policychecks.py": "a permission of the requests that a policy is tried with",
         "engine/input/shell.py": "the program, looked for on the PATH",
     },
     "compaction": {
@@ -28,12 +27,7 @@ HOMONYMS = {
         "engine/history.py": "a key of a message's metadata, in stored sessions",
     },
     "edit": {
-        "testing/policychecks.py": "a permission of the requests that a policy is tried with",
         "schema/session.py": "a permission of the protocol's config files, for all that edits",
-    },
-    "invalid": {
-        "testing/provider_faults.py": "how a server refuses a request that is not valid",
-        "testing/wireframes.py": "how a server refuses a request that is not valid",
     },
     "lsp": {
         "config/keys.py": "a table of the configuration",
@@ -48,7 +42,6 @@ HOMONYMS = {
         "engine/asking/toolquestion.py": "a kind of id, in the protocol",
     },
     "read": {
-        "testing/policychecks.py": "a permission of the requests that a policy is tried with",
         "schema/session.py": "a permission of the protocol's config files, for all that reads",
     },
     "skill": {
@@ -58,11 +51,7 @@ HOMONYMS = {
         "engine/session/copies.py": "the name of a group in an expression",
         "engine/content/sanitise.py": "a field of a tool's result",
         "contract/changes.py": "a field of a session",
-        "testing/storagechecks.py": "a field of a session",
         "arguments/pydantic_model.py": "a keyword of JSON Schema",
-    },
-    "webfetch": {
-        "testing/policychecks.py": "a permission of the requests that a policy is tried with",
     },
     "write": {
         "schema/session.py": "a word of the `tools` tables of OpenCode's files",

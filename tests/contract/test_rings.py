@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from surface import CORE, RINGS, definitions, hooks, signature
+from surface import RINGS, definitions, hooks, signature
 
 ROOT = Path(__file__).parents[2]
 MIDDLE = 30
 WRITTEN_FROM_THE_CODE = {"api.md", "hooks.md"}
-FOR_OTHERS = {"pegboard.errors", "pegboard.testing"}
+FOR_OTHERS = {"pegboard.errors", "pegboard_testing"}
 """Rings that others need more of than we: they may catch any error, and test with the kit."""
 
 
@@ -83,7 +83,7 @@ def test_a_ring_gives_each_of_its_names_as_its_home_does(ring: str) -> None:
     module = importlib.import_module(ring)
 
     for name, home in RINGS[ring].items():
-        assert getattr(module, name) is getattr(importlib.import_module(f"pegboard.{home}"), name)
+        assert getattr(module, name) is getattr(importlib.import_module(home), name)
 
 
 @pytest.mark.parametrize("ring", RINGS)
@@ -97,8 +97,8 @@ def test_a_ring_lists_its_names_and_has_no_others(ring: str) -> None:
 
 @pytest.mark.parametrize("ring", RINGS)
 def test_no_name_of_a_ring_is_hidden_by_a_module_beside_it(ring: str) -> None:
-    folder = CORE.joinpath(*ring.split(".")[1:])
-    modules = {path.stem for path in folder.glob("*.py")} if folder.is_dir() else set()
+    file = Path(importlib.import_module(ring).__file__)
+    modules = {path.stem for path in file.parent.glob("*.py") if file.stem == "__init__"}
 
     assert modules & set(RINGS[ring]) == set()
 

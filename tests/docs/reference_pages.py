@@ -37,12 +37,12 @@ something is says its class: `isinstance(part, TextPart)`, or `match part:` with
 
 """
 HANDED = {
-    "BackgroundAccess": "contract.context",
-    "Effect": "contract.tools",
-    "FileAccess": "contract.context",
-    "FinishReason": "contract.providers",
-    "Meaning": "providers.wireformat",
-    "Service": "contract.tools",
+    "BackgroundAccess": "pegboard.contract.context",
+    "Effect": "pegboard.contract.tools",
+    "FileAccess": "pegboard.contract.context",
+    "FinishReason": "pegboard.contract.providers",
+    "Meaning": "pegboard.providers.wireformat",
+    "Service": "pegboard.contract.tools",
 }
 """Types of fields and arguments that nobody has to import, with the modules that define them."""
 HANDED_DOC = "Types of what stands above; nobody has to import them."
@@ -72,7 +72,8 @@ def hooks_page() -> str:
         for hook, kind in found
     )
     table = "\n".join(["| hook | kind | |", "|---|---|---|", *rows])
-    return f"{HOOKS_HEAD}{_doc(tree('contract.hookspecs'))}\n\n{table}\n\n" + "\n".join(sections)
+    doc = _doc(tree("pegboard.contract.hookspecs"))
+    return f"{HOOKS_HEAD}{doc}\n\n{table}\n\n" + "\n".join(sections)
 
 
 def api_page() -> str:
@@ -80,7 +81,7 @@ def api_page() -> str:
     sections = (
         RING.format(
             ring=ring,
-            doc=_doc(tree(ring.removeprefix("pegboard").removeprefix("."))),
+            doc=_doc(tree(ring)),
             entries="\n".join(_entry(*name) for name in sorted(names.items())),
         )
         for ring, names in RINGS.items()
@@ -93,7 +94,8 @@ def api_page() -> str:
 def schema_page() -> str:
     """Every value of the schema with its fields, by module."""
     modules = sorted(path.stem for path in (CORE / "schema").glob("[!_]*.py"))
-    sections = (_schema_module(f"schema.{module}") for module in modules if module != "wire")
+    public = (f"pegboard.schema.{module}" for module in modules if module != "wire")
+    sections = map(_schema_module, public)
     return SCHEMA_HEAD + "\n".join(sections)
 
 
@@ -106,7 +108,7 @@ def _schema_module(module: str) -> str:
         if not name.startswith("_") and not name.isupper()
     ]
     entries = "\n".join(_entry(name, module) for name in names)
-    return RING.format(ring=f"pegboard.{module}", doc=_doc(body), entries=entries)
+    return RING.format(ring=module, doc=_doc(body), entries=entries)
 
 
 def _defined(node: ast.stmt) -> Iterator[str]:

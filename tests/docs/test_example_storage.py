@@ -10,7 +10,7 @@ from docs.pages import EXAMPLES, PAGES, links
 from pegboard.embedding import IdSource
 from pegboard.errors import StorageError
 from pegboard.schema.part import TextPart
-from pegboard.testing import check_hooks, check_storage
+from pegboard_testing import check_hooks, check_storage
 from played import HI, Played, opened, text
 
 FOLDER = EXAMPLES / "pegboard_lines"

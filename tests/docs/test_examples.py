@@ -15,8 +15,8 @@ from pegboard.contract.providers import ModelRequest, Text
 from pegboard.errors import ConfigError
 from pegboard.schema.part import Completed, Failed, TextInput, ToolPart
 from pegboard.schema.session import Verdict
-from pegboard.testing import check_tools
 from pegboard_plugins import read, websearch
+from pegboard_testing import check_tools
 from played import HI, Played, ToolsPlugin, call, calls, text, texts, tools_of
 from plugins.cli.commands import CommandLine
 from served import model, served

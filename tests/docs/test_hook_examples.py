@@ -12,7 +12,7 @@ from docs.pages import ROOT, Block, blocks
 from docs.test_pages import _load, _options
 from pegboard import App
 from pegboard.schema.part import TextInput, TextPart
-from pegboard.testing import CANCEL, TurnRecord, check_hooks, play_turn
+from pegboard_testing import CANCEL, TurnRecord, check_hooks, play_turn
 from surface import hooks
 
 PAGE = ROOT / "docs" / "how-to" / "hooks-by-example.md"
@@ -106,7 +106,7 @@ def test_what_the_model_does_is_changed(tmp_path: Path) -> None:
 
 async def test_a_slash_command_is_changed(tmp_path: Path) -> None:
     from pegboard.embedding import CommandOrder
-    from pegboard.testing import scripted_app
+    from pegboard_testing import scripted_app
 
     plugins = [_load(EXAMPLES[each], tmp_path) for each in _OF_COMMANDS]
     async with scripted_app(tmp_path, *plugins, script=["done"]) as scripted:
@@ -122,7 +122,7 @@ _OF_COMMANDS = ("register_commands", "command_execute_before")
 
 
 async def test_a_session_is_shortened(tmp_path: Path) -> None:
-    from pegboard.testing import scripted_app
+    from pegboard_testing import scripted_app
 
     plugins = [_load(EXAMPLES[each], tmp_path) for each in ("register_compactors",)]
     async with scripted_app(tmp_path, *plugins, script=["one", "Greeted.", "two"]) as scripted:

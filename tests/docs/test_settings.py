@@ -9,7 +9,6 @@ import msgspec
 from docs.reference_pages import REFERENCE
 from pegboard import Tool
 from pegboard.schema.config import Config, PluginConfig
-from pegboard.testing import tools_of
 from pegboard_plugins import (
     apply_patch,
     bash,
@@ -31,6 +30,7 @@ from pegboard_plugins import (
     write,
 )
 from pegboard_plugins.edit import multiedit
+from pegboard_testing import tools_of
 
 PLAIN = (bash, edit, glob, grep, invalid, read, task, todo, write)
 RULES = frozenset({"project_permission"})

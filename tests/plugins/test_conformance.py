@@ -5,7 +5,7 @@ from importlib.metadata import entry_points
 
 import pytest
 
-from pegboard.testing import check_hooks, check_policy, check_tools, tools_of
+from pegboard_testing import check_hooks, check_policy, check_tools, tools_of
 
 MODULES = sorted(
     point.value

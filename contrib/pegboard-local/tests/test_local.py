@@ -30,7 +30,7 @@ from pegboard.providers import (
 )
 from pegboard.schema.message import AssistantMessage
 from pegboard.schema.part import TextInput
-from pegboard.testing import check_hooks, check_provider
+from pegboard_testing import check_hooks, check_provider
 
 NAME = "smollm2-135m"
 REAL = pytest.mark.skipif(

@@ -21,7 +21,7 @@ from pegboard.errors import ContextOverflowError, ProviderError
 from pegboard.providers import ModelMessage, ModelRequest, StreamEvent, StreamFinish, Text, Usage
 from pegboard.schema.message import AssistantMessage
 from pegboard.schema.part import TextInput
-from pegboard.testing import check_provider
+from pegboard_testing import check_provider
 from processes import alive
 
 Written = Callable[..., Path]

@@ -1,7 +1,7 @@
 """A storage: all sessions in one file, to which each commit adds a line; opening reads it again.
 
 `PEGBOARD_DATABASE=lines:///home/ada/sessions.jsonl` opens one. It is for one process at a time and
-holds everything in memory. `pegboard.testing.check_storage` says whether it keeps what it must. A
+holds everything in memory. `pegboard_testing.check_storage` says whether it keeps what it must. A
 distribution names it in its entry point:
 
     [project.entry-points.pegboard]

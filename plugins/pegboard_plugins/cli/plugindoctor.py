@@ -107,7 +107,7 @@ def _empty(app: "App") -> Iterator[Fault]:
 
 
 def _unmarked(app: "App") -> Iterator[Fault]:
-    from pegboard.testing import unmarked_hooks
+    from pegboard_testing import unmarked_hooks
 
     for each in _foreign(app):
         for name in unmarked_hooks(_module(str(each.location))):
@@ -122,7 +122,7 @@ def _module(location: str) -> ModuleType | None:
 
 def _tools(app: "App") -> Iterator[Fault]:
     """What would trouble a model in the tools of foreign plugins."""
-    from pegboard.testing import check_tools
+    from pegboard_testing import check_tools
 
     for each in _foreign(app):
         own = [app.tools[name] for name in each.tools if name in app.tools]

@@ -56,8 +56,8 @@ def _shown(value: object) -> str:
 async def _traced(directory: Path, prompt: str, agent: str | None) -> dict[str, Any]:
     from pegboard import App, AppOptions
     from pegboard.schema.part import TextInput
-    from pegboard.testing import ScriptedModel
     from pegboard_plugins.cli.tool import Scripted
+    from pegboard_testing import ScriptedModel
 
     script = ScriptedModel(["Done."])
     options = AppOptions(plugins=(Scripted(script),), config={"trace": True})

@@ -206,7 +206,7 @@ class _Call:
 
     async def _part(self, app: "App", session_id: str) -> "ToolPart":
         from pegboard.schema.part import TextInput, ToolPart
-        from pegboard.testing import ScriptedModel
+        from pegboard_testing import ScriptedModel
 
         model = ScriptedModel([]).models()[0]
         text = f"{TITLE} {self._name} {as_json(self._args)}"
@@ -229,7 +229,7 @@ class _Call:
     async def _opened(self) -> "AsyncIterator[App]":
         """The App of this project, with the script; who sits at a terminal is asked."""
         from pegboard import App, AppOptions
-        from pegboard.testing import ScriptedModel
+        from pegboard_testing import ScriptedModel
 
         script = ScriptedModel([(self._name, self._args), "Done."])
         interactive = sys.stdin.isatty() and sys.stderr.isatty()

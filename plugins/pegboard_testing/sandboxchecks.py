@@ -12,8 +12,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pegboard.contract.backends import Enclosing, Sandbox, SandboxPolicy
-from pegboard.testing.finding import Finding, Rule, broken, must
+from pegboard import Sandbox, SandboxPolicy
+from pegboard.kit import Enclosing
+from pegboard_testing.finding import Finding, Rule, broken, must
 
 _SECRET = "a secret of somebody's"  # noqa: S105 - one that is made to be looked for
 _CONNECT = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])), 2)"

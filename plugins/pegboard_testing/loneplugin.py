@@ -9,16 +9,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from pegboard import Plugin
 from pegboard.config.keys import Merged, normalised
 from pegboard.config.layer import Layer
-from pegboard.contract.plugin import Plugin
 from pegboard.credentials.keyfile import PluginSecrets, variable_of
+from pegboard.embedding import Places
 from pegboard.hooks.callers import Hooks
 from pegboard.loading.candidates import embedded_name, entry_name
 from pegboard.loading.handle import Belongings, Handle
 from pegboard.loading.options import options_of
 from pegboard.loading.registration import Registrant, Registry
-from pegboard.paths import Places
 from pegboard.schema.config import Config, PluginConfig
 from pegboard.schema.event import PluginFailed
 

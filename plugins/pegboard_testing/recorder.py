@@ -5,7 +5,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
-from pegboard.engine.bus import Subscription
+from pegboard.embedding import Subscription
 from pegboard.errors import TimeLimitError
 from pegboard.schema.event import Event
 

@@ -15,9 +15,9 @@ from typing import Any
 from pegboard.contract import hookspecs
 from pegboard.contract.marks import mark_of
 from pegboard.schema.event import PluginFailed
-from pegboard.testing.finding import BrokenRuleError, Finding, Rule, broken, must
-from pegboard.testing.hookcalls import calls, specifications
-from pegboard.testing.loneplugin import LonePlugin, Settings, lone_plugin
+from pegboard_testing.finding import BrokenRuleError, Finding, Rule, broken, must
+from pegboard_testing.hookcalls import calls, specifications
+from pegboard_testing.loneplugin import LonePlugin, Settings, lone_plugin
 
 SLOW_S = 0.5
 """A call of a hook that takes so long is felt by whoever waits for the model."""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from pegboard.contract.tools import Tool
-    from pegboard.testing.scriptedapp import CallRecord, ScriptedApp, TurnRecord
+    from pegboard import Tool
+    from pegboard_testing.scriptedapp import CallRecord, ScriptedApp, TurnRecord
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def pegboard_app(tmp_path: Path) -> "Callable[..., AbstractAsyncContextManager[S
         *plugins: object,
         **options: Any,  # noqa: ANN401 - those of `scripted_app`
     ) -> "AbstractAsyncContextManager[ScriptedApp]":
-        from pegboard.testing.scriptedapp import scripted_app
+        from pegboard_testing.scriptedapp import scripted_app
 
         return scripted_app(tmp_path, *plugins, **options)
 
@@ -41,8 +41,8 @@ def run_turn(tmp_path: Path) -> "Callable[..., TurnRecord]":
         *plugins: object,
         **options: Any,  # noqa: ANN401 - those of `play_turn`
     ) -> "TurnRecord":
-        from pegboard.processes.eventloop import run_async
-        from pegboard.testing.scriptedapp import play_turn
+        from pegboard.embedding import run_async
+        from pegboard_testing.scriptedapp import play_turn
 
         return run_async(play_turn(tmp_path, *plugins, **options))
 

@@ -17,7 +17,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from enum import Enum
 from typing import Any, Final, get_args
 
-from pegboard.contract.providers import (
+from pegboard.errors import ProviderError
+from pegboard.providers import (
     ModelRequest,
     StreamEvent,
     StreamFinish,
@@ -30,7 +31,6 @@ from pegboard.contract.providers import (
     ToolInputStart,
     Usage,
 )
-from pegboard.errors import ProviderError
 from pegboard.schema.model import Capabilities, Modalities, Model, ModelApi, ModelLimit
 
 PROVIDER = "test"

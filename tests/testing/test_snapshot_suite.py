@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from pegboard.contract.backends import Snapshots
 from pegboard.storage import Restored, Way
-from pegboard.testing import check_snapshots
 from pegboard.workspace import open_workspace
 from pegboard_plugins.snapshots.worktree import GitSnapshots
+from pegboard_testing import check_snapshots
 from worktrees import git
 
 

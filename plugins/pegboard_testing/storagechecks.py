@@ -8,29 +8,30 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pegboard.contract.changes import (
+from pegboard.embedding import IdSource
+from pegboard.errors import InvalidInputError, NotFoundError, PegboardError, SessionBusyError
+from pegboard.schema.event import Event, PartUpdated, SessionCreated, SessionDeleted, SessionUpdated
+from pegboard.schema.message import MessageTime, Turn, UserMessage
+from pegboard.schema.part import ModelChoice, Part, TextPart
+from pegboard.schema.session import Project, ProjectTime, Rule, Session, SessionTime, Todo, Tokens
+from pegboard.storage import (
     AddText,
     ChangeSession,
     CreateSession,
     DropMessage,
     DropPart,
     DropSession,
+    OpenStorage,
     PutApproval,
     PutMessage,
     PutPart,
     PutProject,
     PutState,
     PutTodos,
+    Storage,
 )
-from pegboard.contract.storage import OpenStorage, Storage
-from pegboard.errors import InvalidInputError, NotFoundError, PegboardError, SessionBusyError
-from pegboard.ids import IdSource
-from pegboard.schema.event import Event, PartUpdated, SessionCreated, SessionDeleted, SessionUpdated
-from pegboard.schema.message import MessageTime, Turn, UserMessage
-from pegboard.schema.part import ModelChoice, Part, TextPart
-from pegboard.schema.session import Project, ProjectTime, Rule, Session, SessionTime, Todo, Tokens
-from pegboard.testing.finding import Finding, broken, must
-from pegboard.testing.finding import Rule as Check
+from pegboard_testing.finding import Finding, broken, must
+from pegboard_testing.finding import Rule as Check
 
 _NOW_MS = 1_772_366_400_000
 _PROJECT = Project(

@@ -11,7 +11,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
-from pegboard.contract.providers import (
+from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
+from pegboard.providers import (
     ModelMessage,
     ModelRequest,
     Provider,
@@ -22,11 +23,10 @@ from pegboard.contract.providers import (
     ToolCall,
     ToolDefinition,
 )
-from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
-from pegboard.testing.finding import Finding, Rule, broken, must
-from pegboard.testing.providerchecks import check_answer
-from pegboard.testing.scriptedserver import Disconnect, Pause, Play, ScriptedServer, Status
-from pegboard.testing.wireframes import End, Refusal, ServerFrames
+from pegboard_testing.finding import Finding, Rule, broken, must
+from pegboard_testing.providerchecks import check_answer
+from pegboard_testing.scriptedserver import Disconnect, Pause, Play, ScriptedServer, Status
+from pegboard_testing.wireframes import End, Refusal, ServerFrames
 
 IDLE_S = 0.4
 """The silence that a request allows; `make` gives the provider as little for the first byte."""

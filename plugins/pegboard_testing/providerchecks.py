@@ -7,7 +7,8 @@ from functools import partial
 
 import msgspec
 
-from pegboard.contract.providers import (
+from pegboard.errors import ProviderError
+from pegboard.providers import (
     ModelMessage,
     ModelRequest,
     Provider,
@@ -25,9 +26,8 @@ from pegboard.contract.providers import (
     ToolInputEnd,
     ToolInputStart,
 )
-from pegboard.errors import ProviderError
 from pegboard.schema.model import Model
-from pegboard.testing.finding import BrokenRuleError, Finding, Rule, broken, must
+from pegboard_testing.finding import BrokenRuleError, Finding, Rule, broken, must
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _ENV = re.compile(r"[A-Z][A-Z0-9_]*")

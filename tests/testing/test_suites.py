@@ -33,8 +33,8 @@ from pegboard.schema.config import Config
 from pegboard.schema.event import Event
 from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.session import PermissionRequest, Verdict
-from pegboard.testing import check_answer, check_hooks, check_policy, check_provider
-from pegboard.testing.hookcalls import calls, specifications
+from pegboard_testing import check_answer, check_hooks, check_policy, check_provider
+from pegboard_testing.hookcalls import calls, specifications
 
 DENY = Verdict(action="deny", reason="no")
 SAID: list[StreamEvent] = [TextStart("0"), TextDelta("0", "hi"), TextEnd("0")]

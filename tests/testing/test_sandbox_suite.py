@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from pegboard.contract.backends import Enclosing, Sandbox, SandboxPolicy
-from pegboard.testing import check_sandbox
 from pegboard_plugins.sandbox.bubblewrap import Bubblewrap
 from pegboard_plugins.sandbox.landlock import Landlock
+from pegboard_testing import check_sandbox
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from pegboard.errors import NotFoundError
 from pegboard.ids import IdSource
 from pegboard.schema.event import Event
 from pegboard.storage.opener import open_storage
-from pegboard.testing import check_storage
+from pegboard_testing import check_storage
 
 
 def urls(folder: Path) -> Callable[[], str]:

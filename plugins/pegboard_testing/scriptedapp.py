@@ -10,15 +10,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from pegboard.app import App
+from pegboard import App, AppOptions, Tool, hookimpl
 from pegboard.arguments.binding import Arguments
-from pegboard.contract.marks import hookimpl
-from pegboard.contract.providers import ModelRequest, Provider
-from pegboard.contract.tools import Tool
 from pegboard.credentials.keyfile import variable_of
 from pegboard.errors import AbortedError, RequiredHookError
 from pegboard.loading.toolset import Live
-from pegboard.opening import AppOptions
+from pegboard.providers import ModelRequest, Provider
 from pegboard.schema.event import Event, PartUpdated, PermissionAsked
 from pegboard.schema.message import (
     AbortedFailure,
@@ -38,9 +35,9 @@ from pegboard.schema.part import (
     ToolPart,
 )
 from pegboard.schema.session import PermissionRequest, Reply
-from pegboard.testing.loneplugin import settings_name
-from pegboard.testing.recorder import EventRecorder
-from pegboard.testing.scriptedmodel import MODEL, PROVIDER, Script, ScriptedModel
+from pegboard_testing.loneplugin import settings_name
+from pegboard_testing.recorder import EventRecorder
+from pegboard_testing.scriptedmodel import MODEL, PROVIDER, Script, ScriptedModel
 
 BEGIN_LIMIT_S = 10.0
 """How long a cancel waits for the calls before it to begin."""
@@ -161,7 +158,7 @@ async def scripted_app(  # noqa: PLR0913 - what a test can set, all keyword-only
     """An App with the built-in plugins and these, all of whose folders are below `folder`.
 
     A plugin may be a module, an object with hooks, or a tool. `script` is what the model says,
-    as `pegboard.testing.scriptedmodel` has it. `reply` answers what is asked of the user; without
+    as `pegboard_testing.scriptedmodel` has it. `reply` answers what is asked of the user; without
     one nobody is there, and what would be asked is denied. `config` is as in a `pegboard.toml`;
     `options` and `secrets` are those of each of the plugins. `files` are written into the project,
     which is trusted: tools and plugins among them are loaded.

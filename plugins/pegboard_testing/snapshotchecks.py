@@ -5,8 +5,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from functools import partial
 from pathlib import Path
 
-from pegboard.contract.backends import Restored, Snapshots, Way
-from pegboard.testing.finding import Finding, Rule, broken, must
+from pegboard.storage import Restored, Snapshots, Way
+from pegboard_testing.finding import Finding, Rule, broken, must
 
 _SESSION = "ses_test"
 _ODD_NAMES = ("with space.txt", "ünï.txt", "-rf", "new\nline.txt", "deep/er/file.txt")

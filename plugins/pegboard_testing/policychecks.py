@@ -7,13 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pegboard import SessionView
 from pegboard.contract import hookspecs
-from pegboard.contract.context import SessionView
 from pegboard.schema.event import PluginFailed
 from pegboard.schema.session import PermissionRequest, Verdict
-from pegboard.testing.finding import BrokenRuleError, Finding, Rule, broken, must
-from pegboard.testing.hookcalls import session_view
-from pegboard.testing.loneplugin import LonePlugin, Settings, lone_plugin
+from pegboard_testing.finding import BrokenRuleError, Finding, Rule, broken, must
+from pegboard_testing.hookcalls import session_view
+from pegboard_testing.loneplugin import LonePlugin, Settings, lone_plugin
 
 STALL_S = 0.25
 """So long may a policy hold up the event loop: each tool call of each session waits meanwhile."""

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
-from pegboard.contract.tools import Tool, checked_id
+from pegboard import Tool
+from pegboard.contract.tools import checked_id
 from pegboard.errors import InvalidInputError, SignatureError, ToolError
 from pegboard.schema.event import PluginFailed
-from pegboard.testing.finding import Finding
-from pegboard.testing.loneplugin import Settings, lone_plugin
-from pegboard.testing.samples import fits, samples
+from pegboard_testing.finding import Finding
+from pegboard_testing.loneplugin import Settings, lone_plugin
+from pegboard_testing.samples import fits, samples
 
 # Anthropic's rule for the names of a tool's arguments, the narrowest of those we know.
 _PARAMETER = re.compile(r"[a-zA-Z0-9_.-]{1,64}")

@@ -15,8 +15,8 @@ from pegboard import Attachment, Plugin, ToolContext, ToolError, ToolResult, hoo
 from pegboard.contract.providers import ModelRequest, Result, StreamFinish
 from pegboard.errors import PluginError, ProviderError
 from pegboard.schema.event import PermissionAsked, SessionIdle
-from pegboard.testing import CANCEL, ScriptedModel, scripted_app
 from pegboard_plugins import webfetch
+from pegboard_testing import CANCEL, ScriptedModel, scripted_app
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -256,7 +256,7 @@ async def test_a_model_without_an_app_cannot_cancel() -> None:
 
 SUITE = '''
 from pegboard import tool
-from pegboard.testing import CANCEL
+from pegboard_testing import CANCEL
 
 
 @tool
@@ -334,8 +334,9 @@ def test_a_turn_writes_below_tmp_path_alone_and_uses_no_network(tmp_path: Path) 
 def test_a_run_without_the_fixtures_loads_the_module_alone(tmp_path: Path) -> None:
     (tmp_path / "test_none.py").write_text(
         "import sys\n\n\ndef test_none():\n"
-        "    ours = {name for name in sys.modules if name.partition('.')[0] == 'pegboard'}\n"
-        "    assert ours == {'pegboard', 'pegboard.testing', 'pegboard.testing.fixtures'}\n"
+        "    kit = {'pegboard', 'pegboard_testing'}\n"
+        "    ours = {name for name in sys.modules if name.partition('.')[0] in kit}\n"
+        "    assert ours == {'pegboard', 'pegboard_testing', 'pegboard_testing.fixtures'}\n"
     )
 
     done = _suite(tmp_path, home=tmp_path)

@@ -5,21 +5,18 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from pegboard import HookCalls, PendingCall, SessionView, ToolResult, Workspace
 from pegboard.contract import hookspecs
-from pegboard.contract.context import SessionView
-from pegboard.contract.host import HookCalls
-from pegboard.contract.plugin import Stash
-from pegboard.contract.providers import ModelMessage, ModelRequest, Text, ToolDefinition
-from pegboard.contract.results import PendingCall, ToolResult
-from pegboard.paths import Places
+from pegboard.embedding import Places
+from pegboard.kit import Stash
+from pegboard.providers import ModelMessage, ModelRequest, Text, ToolDefinition
 from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.event import TYPES, Custom, Event
 from pegboard.schema.message import MessageTime, Turn, UserMessage
 from pegboard.schema.part import Completed, CompletedSpan, ModelChoice, TextPart, ToolPart
 from pegboard.schema.session import Decided, PermissionRequest, Session, SessionTime
-from pegboard.testing.samples import minimal
-from pegboard.testing.scriptedmodel import MODEL
-from pegboard.workspace import Workspace
+from pegboard_testing.samples import minimal
+from pegboard_testing.scriptedmodel import MODEL
 
 _AGENT = Agent(name="tester", mode="primary", permission=(), options={})
 _TEXTS = ("hello", "", "a `b` [c](d) ünï\n\n```\nx\n```", "x" * 20_000)
