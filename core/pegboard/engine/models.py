@@ -13,8 +13,8 @@ from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import Model, ModelFacts
 
 NONE_CHOSEN = (
-    "Name one with -m provider/model, or set `model` in pegboard.toml; with OPENAI_API_KEY set, "
-    "-m openai/MODEL works at once, and -m ollama/MODEL with a local Ollama."
+    "Name one with -m provider/model, or set `model` in pegboard.toml; `pegboard models` lists "
+    "those that can be asked, and `pegboard auth login` keeps a key."
 )
 
 

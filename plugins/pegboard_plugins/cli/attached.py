@@ -110,6 +110,10 @@ class AttachedBackend(Attachment):
         """The server's, of which no call tells the permissions."""
         return dict.fromkeys(await self._client.tools(), "")
 
+    async def found_here(self) -> Sequence[str]:
+        """Nothing: keys and servers are the server's."""
+        return ()
+
     async def named(self, chosen: str | None, agent: str | None, session: Session | None) -> str:
         """The name of the model that answers."""
         agents = await self._client.agents()

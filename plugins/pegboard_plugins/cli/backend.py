@@ -86,6 +86,10 @@ class Backend(Protocol):
         """The models that can be asked."""
         ...
 
+    async def found_here(self) -> Sequence[str]:
+        """What there is on this machine to ask models with, a line each."""
+        ...
+
     async def named(self, chosen: str | None, agent: str | None, session: Session | None) -> str:
         """The name of the model that answers, empty where nothing names one."""
         ...

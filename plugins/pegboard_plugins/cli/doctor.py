@@ -126,7 +126,7 @@ async def _chosen_model(app: "App") -> Finding:
 
     name = app.config.model
     if name is None:
-        text = 'none is chosen; `model = "provider/model"` in pegboard.toml chooses one'
+        text = "none is chosen; `pegboard config set model PROVIDER/MODEL` chooses one"
         return Finding(what="model", state="warns", text=text)
     try:
         found = await app.resolve_model(name)

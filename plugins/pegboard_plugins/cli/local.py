@@ -62,6 +62,12 @@ class LocalBackend:
         """Those of the App."""
         return await self._app.models()
 
+    async def found_here(self) -> Sequence[str]:
+        """Keys and servers, as the App would use them."""
+        from pegboard_plugins.cli.firstrun import found_here  # only where no model is chosen
+
+        return await found_here(self._app)
+
     async def named(self, chosen: str | None, agent: str | None, session: Session | None) -> str:
         """The name of the model that answers."""
         named = agent or (session and session.agent) or self._app.default_agent().name

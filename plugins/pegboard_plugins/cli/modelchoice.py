@@ -1,13 +1,18 @@
-"""The model of a prompt, which a person chooses on a terminal where nothing names one."""
+"""The model of a prompt where nothing names one: a person chooses it, or is told how to begin."""
 
+import re
 from collections.abc import Callable
 
 from msgspec.structs import replace
 
 from pegboard.schema.session import Session
 from pegboard_plugins.cli.backend import Backend, PromptRequest
+from pegboard_plugins.cli.firstrun import DEMO, first_lines
 from pegboard_plugins.cli.picking import can_pick, pick
 from pegboard_plugins.cli.render import Line
+
+VERSION_DIGITS = 2
+"""A longer number in a model's name is a date."""
 
 
 async def with_model(
@@ -15,18 +20,33 @@ async def with_model(
 ) -> PromptRequest:
     """The prompt with the chosen model; as it is where one is named, or none can be chosen.
 
+    Where there is none to choose but the demonstration's, `note` has the page of the first run.
+
     :raises click.Abort: when the person leaves.
     """
     command = (await backend.commands()).get(prompt.command.name) if prompt.command else None
     chosen = (command and command.model) or prompt.model
     agent = (command and command.agent) or prompt.agent
-    if not can_pick() or await backend.named(
-        chosen or prompt.model, agent or prompt.agent, session
-    ):
+    if await backend.named(chosen or prompt.model, agent or prompt.agent, session):
         return prompt
-    found = {f"{each.provider_id}/{each.id}": each.name for each in await backend.models()}
-    if not found:
+    models = {
+        f"{each.provider_id}/{each.id}": each.name if each.name != each.id else ""
+        for each in await backend.models()
+        if each.capabilities.toolcall
+    }
+    models.pop(DEMO, None)
+    if not models:
+        for line in first_lines(await backend.found_here()):
+            note(line)
+    if not models or not can_pick():
         return prompt
-    model = pick("model", sorted(found.items()))
+    model = pick("model", sorted(models.items(), key=lambda row: _age(row[0])))
     note(Line(text=f"`pegboard config set model {model}` keeps this choice", style="dim"))
     return replace(prompt, model=model)
+
+
+def _age(name: str) -> tuple[str, list[int], str]:
+    """What sorts the models of a provider: those of a higher version are newer, and come first."""
+    provider, _, model = name.partition("/")
+    versions = [int(each) for each in re.findall(r"\d+", model) if len(each) <= VERSION_DIGITS]
+    return provider, [*(-each for each in versions), 1], name

@@ -29,7 +29,8 @@ def pick(what: str, rows: Sequence[tuple[str, str]]) -> str:
     while True:
         shown = found[:SHOWN]
         for number, (value, text) in enumerate(shown, start=1):
-            click.echo(visible(f"{number:>3}  {value}  {' '.join(text.split())}"), err=True)
+            said = f"{number:>3}  {value}  {' '.join(text.split())}"
+            click.echo(visible(said.rstrip()), err=True)
         more = f"     and {len(found) - len(shown)} more: letters of it narrow the choice"
         if len(found) > len(shown):
             click.echo(more, err=True)

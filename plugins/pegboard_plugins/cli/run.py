@@ -160,8 +160,8 @@ async def _turn(  # noqa: PLR0913, PLR0917 - what a prompt needs
         view.warn(warning)
     prompt = await _prompt(backend, options, parts)
     found = await _old_session(backend, options)
-    if options.model is None and options.style == "text" and sys.stdin.isatty():
-        from pegboard_plugins.cli.modelchoice import with_model  # only a person chooses one
+    if options.model is None and options.style == "text":
+        from pegboard_plugins.cli.modelchoice import with_model  # most runs have a model
 
         prompt = await with_model(backend, prompt, found, view.note)
     session = await _session(backend, options, prompt, found)

@@ -76,6 +76,7 @@ async def test_run_offers_the_models_where_none_is_chosen(pegboard: CommandLine)
             code = await terminal.end()
 
     assert (headless.code, "none is chosen" in headless.err) == (4, True)
+    assert "no model is chosen yet" not in headless.err
     assert code == 0
     assert "`pegboard config set model fake/model` keeps this choice" in terminal.shown
     assert "One." in terminal.shown
@@ -92,3 +93,69 @@ def test_ctrl_c_ends_a_question_at_once() -> None:
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(ask())
     assert passed == []
+
+
+async def test_the_newest_models_are_offered_first(pegboard: CommandLine) -> None:
+    pegboard.env["ANTHROPIC_API_KEY"] = "k"
+    names = ["say-2", "say-3-5", "say-3", "say-3-20250101", "say-10", "plain"]
+    limit = {"context": 100_000, "output": 4_000}
+    models = {**{name: {"limit": limit} for name in names}, "no-tools-99": {"tool_call": False}}
+    options = {"baseURL": "http://127.0.0.1:9", "apiKey": "k"}
+    pegboard.configure(
+        provider={"fake": {"options": options, "models": models}}, enabled_providers=["fake"]
+    )
+
+    async with pegboard.terminal("run", "hi") as terminal:
+        await terminal.see("Which model? [1]:")
+        shown = [line.split() for line in terminal.shown.splitlines() if "fake/" in line]
+        terminal.type("\x04")
+        await terminal.end()
+
+    assert [each[1] for each in shown] == [
+        "fake/say-10",
+        "fake/say-3-5",
+        "fake/say-3",
+        "fake/say-3-20250101",
+        "fake/say-2",
+        "fake/plain",
+    ]
+    assert all(len(each) == 2 for each in shown)
+
+
+@pytest.mark.parametrize("on_a_terminal", [True, False])
+async def test_a_first_run_says_what_was_found_and_asks_nothing(
+    pegboard: CommandLine, *, on_a_terminal: bool
+) -> None:
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1")
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        pegboard.env["OLLAMA_HOST"] = f"127.0.0.1:{port}"
+        if on_a_terminal:
+            async with pegboard.terminal("run", "hi") as terminal:
+                code = await terminal.end()
+            shown = terminal.shown
+        else:
+            done = await pegboard("run", "hi")
+            code, shown = done.code, done.err
+            assert done.out == ""
+
+    assert code == 4
+    assert "no model is chosen yet" in shown
+    assert "keys: none is set" in shown
+    assert f"servers on this machine: ollama (127.0.0.1:{port})" in shown
+    assert "`-m ollama/MODEL` asks it" in shown
+    for way in ("pegboard auth login PROVIDER", "pegboard config set model", "pegboard demo"):
+        assert way in shown
+    assert "Which model?" not in shown
+
+
+async def test_a_key_that_opens_no_known_model_is_named_and_not_shown(
+    pegboard: CommandLine,
+) -> None:
+    options = {"baseURL": "http://127.0.0.1:9", "apiKey": "sk-planted-secret"}
+    pegboard.configure(provider={"house": {"options": options}})
+
+    done = await pegboard("run", "hi")
+
+    assert "keys: house (" in done.err
+    assert "sk-planted-secret" not in done.err

@@ -1,0 +1,69 @@
+"""What `run` says where no model can be asked: what there is on the machine, and ways to begin."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from pegboard.kit import is_loopback
+from pegboard_plugins.cli.render import Line
+
+if TYPE_CHECKING:
+    from pegboard import App
+
+DEMO = "scripted/demo"
+"""The model of the demonstration: it plays its script, whatever it is asked."""
+PROBE_S = 0.3
+"""A server on this machine takes a connection at once, or it is not there."""
+_WAYS = (
+    ("pegboard auth login PROVIDER", "keeps a key, and `pegboard models` says what each opens"),
+    ("pegboard config set model PROVIDER/MODEL", "chooses a model for good"),
+    ("pegboard demo", "shows the agent at work, without network or key"),
+)
+
+
+async def found_here(app: "App") -> tuple[str, ...]:
+    """The keys that are set, and the servers of models that answer on this machine."""
+    sources = {name: app.keys.source(name, each.env) for name, each in app.providers.items()}
+    keys = [f"{name} ({source})" for name, source in sources.items() if source is not None]
+    local = _local(app)
+    open_ = await asyncio.gather(*(_answers(*place) for place in local.values()))
+    names = [name for name, answers in zip(local, open_, strict=True) if answers]
+    answering = [f"{name} ({local[name][0]}:{local[name][1]})" for name in names]
+    known = ", ".join(local)
+    return (
+        f"keys: {', '.join(keys) or 'none is set'}",
+        f"servers on this machine: {', '.join(answering) or f'none answers of {known}'}",
+        *(f"`-m {name}/MODEL` asks it, and `pegboard models --local` lists them" for name in names),
+    )
+
+
+def first_lines(found: Sequence[str]) -> tuple[Line, ...]:
+    """The page: what was found, and how to go on; it asks nothing."""
+    width = max(len(way) for way, _ in _WAYS)
+    return (
+        Line(text="no model is chosen yet", style="warning"),
+        *(Line(text=text, indent=1) for text in found),
+        *(Line(head=f"{way:{width}}", text=text, indent=1) for way, text in _WAYS),
+    )
+
+
+def _local(app: "App") -> Mapping[str, tuple[str, int]]:
+    """Where the servers of this machine would be, by the name of the provider."""
+    places = {}
+    for name, provider in app.providers.items():
+        model = None if provider.env else provider.resolve("any")
+        url = urlsplit(model.api.url or "") if model else urlsplit("")
+        if url.hostname and url.port and is_loopback(url.hostname):
+            places[name] = (url.hostname, url.port)
+    return places
+
+
+async def _answers(host: str, port: int) -> bool:
+    with suppress(OSError, TimeoutError):
+        async with asyncio.timeout(PROBE_S):
+            _, writer = await asyncio.open_connection(host, port)
+            writer.close()
+            return True
+    return False
