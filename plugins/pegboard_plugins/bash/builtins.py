@@ -48,7 +48,7 @@ def printf(call: Call) -> None:
     words = call.words
     first = words[0].literal if words else ""
     if first is None:
-        call.line.later.append(partial(_refuse_option, call, words[0]))
+        _refuse_option(call, words[0])
     elif first.startswith("-v"):
         rest = words[1:] if first == "-v" else [words[0].behind(len("-v")), *words[1:]]
         is_plain = [word.literal for word in rest[1:2]] == ["%s"] and len(rest) == len("v%x")
@@ -110,15 +110,13 @@ def test(call: Call) -> None:
             is_settled = _OF_TWO.fullmatch("$" if after.literal is None else after.literal)
             is_operand = _OF_ONE.fullmatch(before.shown) or (is_settled and is_single(word))
             refused = _NO_OPERAND if is_operand or word.literal is not None else MAY_BE_OPTION
-            call.line.later.append(partial(_refuse_names, call, word, refused))
+            call.refuse(word, "test-v", partial(_computes, refused, is_single(word)))
         before = word
 
 
-def _refuse_names(call: Call, word: Word, refused: re.Pattern[str]) -> None:
-    """No `-v` in a word, nor in the several that one may come to."""
-    for text in call.line.values.words([word]):
-        if refused.match(text) or (ANYTHING in text and not is_single(word)):
-            raise call.no("test-v", word)
+def _computes(refused: re.Pattern[str], is_single: bool, text: str) -> bool:  # noqa: FBT001
+    """Whether a text is such a test, or may be several words."""
+    return refused.match(text) is not None or (ANYTHING in text and not is_single)
 
 
 def set_options(call: Call) -> None:
@@ -148,14 +146,13 @@ def wait(call: Call) -> None:
     """`wait`, of which `-p` sets a variable."""
     for word in call.words:
         if word.literal not in ("-n", "-f"):
-            call.line.later.append(partial(_refuse_option, call, word))
+            _refuse_option(call, word)
 
 
 def _refuse_option(call: Call, word: Word) -> None:
     """No word that may come to an option."""
-    is_counted = len(word.pieces) == 1 and is_count(word.pieces[0].body)
-    if not is_counted and any(map(MAY_BE_OPTION.match, call.line.values.words([word]))):
-        raise call.no("builtin-option", word)
+    if len(word.pieces) != 1 or not is_count(word.pieces[0].body):
+        call.refuse(word, "builtin-option", MAY_BE_OPTION.match)
 
 
 def getopts(call: Call) -> None:

@@ -223,16 +223,13 @@ def source(call: Call) -> None:
     is_open = kinds & {"output", "process", "glob", "braces"} or not is_single(words[0])
     if is_open or words[0].shown.startswith("-"):
         raise call.no("dynamic-code")
-    call.line.later.append(partial(_refuse_any, call, words[0]))
+    call.refuse(words[0], "dynamic-code", _may_be_any, whole=True)
     for word in words[1:]:
         call.line.values.add(ARGUMENTS, word)
 
 
-def _refuse_any(call: Call, word: Word) -> None:
-    """No script of which nobody knows which it is."""
-    texts = call.line.values.texts(word)
-    if any(not text or DEVICE.match(text) or ANYTHING in text for text in texts):
-        raise call.no("dynamic-code", word)
+def _may_be_any(text: str) -> bool:
+    return not text or DEVICE.match(text) is not None or ANYTHING in text
 
 
 def trap(call: Call) -> None:
@@ -303,7 +300,7 @@ def find(call: Call) -> None:
             if at > len(words) or not is_known:
                 raise call.no("find-test", words[min(at, len(words)) - 1])
         elif text is None:
-            call.line.later.append(partial(_refuse_test, call, words[at]))
+            call.refuse(words[at], "find-test", _may_be_test)
             at += 1
         elif text.startswith("-") and text not in _FIND_PLAIN:
             raise call.no("find-test", words[at])
@@ -311,11 +308,8 @@ def find(call: Call) -> None:
             at += 1
 
 
-def _refuse_test(call: Call, word: Word) -> None:
-    """No test of `find` in a word that should name where it starts."""
-    for text in call.line.values.words([word]):
-        if text[:1] in ("-", "!", "(", ")", ANYTHING) or fnmatchcase("-exec", text):
-            raise call.no("find-test", word)
+def _may_be_test(text: str) -> bool:
+    return text[:1] in ("-", "!", "(", ")", ANYTHING) or fnmatchcase("-exec", text)
 
 
 def _executed(call: Call, at: int) -> int:
@@ -326,7 +320,7 @@ def _executed(call: Call, at: int) -> int:
         raise call.no("dynamic-command", words[at])
     for word in words[at + 1 : end]:
         if word.literal is None or (word.literal == "{}" and words[at].shown.startswith("-ok")):
-            call.line.later.append(partial(_refuse_end, call, word))
+            call.refuse(word, "find-test", partial(_may_end, is_single(word)))
     call.start(words[at + 1 : end], placeholder="{}")
     return end + 1
 
@@ -337,12 +331,10 @@ def _ends(words: Sequence[Word], at: int) -> bool:
     return words[at].literal == ";" or (words[at].literal == "+" and is_behind)
 
 
-def _refuse_end(call: Call, word: Word) -> None:
-    """No word that may come to the end of an `-exec`: another one could follow."""
-    for text in call.line.values.words([word]):
-        is_open = ANYTHING in text and (not is_single(word) or not text.strip(f"{ANYTHING};+{{}}"))
-        if is_open or text in (";", "+", "{}") or any(fnmatchcase(sign, text) for sign in ";+"):
-            raise call.no("find-test", word)
+def _may_end(is_single: bool, text: str) -> bool:  # noqa: FBT001
+    """Whether a text may be the end of an `-exec`, behind which another one could follow."""
+    is_open = ANYTHING in text and not (is_single and text.strip(f"{ANYTHING};+{{}}"))
+    return is_open or text in (";", "+", "{}") or any(fnmatchcase(sign, text) for sign in ";+")
 
 
 RULES: Mapping[str, Rule] = {

@@ -6,7 +6,7 @@ from functools import partial
 
 from pegboard_plugins.bash.line import Call, Rule
 from pegboard_plugins.bash.listings import is_any_feed, is_unknown
-from pegboard_plugins.bash.programs import KINDS, OPTIONS, git_words, is_single, read_options
+from pegboard_plugins.bash.programs import KINDS, OPTIONS, git_words, read_options
 from pegboard_plugins.bash.syntax import Word
 from pegboard_plugins.bash.tables import pattern, patterns, words
 from pegboard_plugins.bash.values import ANYTHING
@@ -25,7 +25,7 @@ _SED_OPTIONS = pattern("programs", "sed-options")
 _SED_CODE = re.compile(r"-[nErsuz]*e|--expression")
 _TAME_VALUE = re.compile(r"[\w .:,@%+=-]*")
 _AWK_ACTS = pattern("programs", "awk-acts")
-_GIT_COMMANDS, _GIT_FLAGS = (words("git", "words", name) for name in ("commands", "flags"))
+_GIT_COMMANDS = words("git", "words", "commands")
 _GIT_RUNS = patterns("git", "runs")
 _TAME_SETTING, _HOOKED = pattern("git", "tame-setting"), pattern("git", "hooked")
 _WILD = re.compile(r"\[|-.*[*?\[]|[*?]+$", re.DOTALL)
@@ -57,14 +57,11 @@ def sed(call: Call) -> None:
     for word in scripts or others[:1]:
         call.line.later.append(partial(_read_sed, call, word))
     for word in others[0 if scripts else 1 :]:
-        call.line.later.append(partial(refuse_options, call, word, "sed-option"))
+        call.refuse(word, "sed-option", partial(_may_be_option, call, word))
 
 
-def refuse_options(call: Call, word: Word, code: str) -> None:
-    """No option in a word that should be an operand."""
-    for text in call.line.values.words([word]):
-        if (text.startswith("-") and text != "-") or is_open(call, word, text):
-            raise call.no(code, word)
+def _may_be_option(call: Call, word: Word, text: str) -> bool:
+    return (text.startswith("-") and text != "-") or is_open(call, word, text)
 
 
 def is_filled(call: Call, word: Word) -> bool:
@@ -124,28 +121,19 @@ def is_open(call: Call, word: Word, text: str) -> bool:
 
 def git(call: Call) -> None:
     """A known command of git, without options that make it run something."""
-    words, at = call.words, 0
-    while at < len(words):
-        text = words[at].literal
-        if text in ("-C", "-c"):
-            value = words[at + 1] if at + 1 < len(words) else None
-            if value is None or not is_single(value):
-                raise call.no("git-option", words[at])
-            if text == "-c" and not _TAME_SETTING.fullmatch(value.shown):
-                raise call.no("git-option", words[at])
-            at += 2
-        elif text in _GIT_FLAGS:
-            at += 1
-        else:
-            break
-    if at >= len(words):
-        if call.command.is_fed:
-            raise call.no("git-command")
+    options = read_options(call.words, OPTIONS["git"], "git-option")
+    for setting in options.values("c"):
+        if not _TAME_SETTING.fullmatch(setting.shown):
+            raise call.no("git-option", setting)
+    words = call.words[options.at :]
+    if not words and call.command.is_fed:
+        raise call.no("git-command")
+    if not words or options.values("v", "version"):
         return
-    name = words[at].literal
+    name = "help" if options.values("h", "help") else words[0].literal
     if name not in _GIT_COMMANDS:
-        raise call.no("git-command", words[at])
-    rest = _git_runs(call, name, words[at + 1 :])
+        raise call.no("git-command", words[0])
+    rest = _git_runs(call, name, words[words[0].literal == name :])
     call.line.later.append(partial(_refuse_options, call, name, rest))
 
 

@@ -68,6 +68,21 @@ class Call:
         words = self.command.words if word is None else [word]
         return Unclear(code, words[0].at, words[-1].end)
 
+    def refuse(
+        self, word: Word, code: str, refused: Callable[[str], object], *, whole: bool = False
+    ) -> None:
+        """Let no text to which the word may come be one of these, when all values are known.
+
+        What splits does so first, but where it is taken as a `whole`.
+        """
+
+        def check() -> None:
+            values = self.line.values
+            if any(map(refused, values.texts(word) if whole else values.words([word]))):
+                raise self.no(code, word)
+
+        self.line.later.append(check)
+
     def start(
         self, words: Sequence[Word], *, placeholder: str = "", is_fed: bool = False
     ) -> Command:
@@ -208,8 +223,9 @@ class Line:
         if not is_program or name.startswith("-") or name in _NO_PROGRAMS or is_code:
             raise call.no("dynamic-command", command.words[0])
         first, *shown = [word.shown for word in command.words]
-        for each in (first, name, base):
-            self.commands[each, *shown] = None
+        self.commands[first, *shown] = None
+        if first != base:
+            self.commands |= dict.fromkeys(((name, *shown), (base, *shown)))
         self.judged.append(command)
         self.rules.get(command.base, self.default)(call)
 

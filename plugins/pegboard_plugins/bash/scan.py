@@ -196,7 +196,10 @@ def program(call: Call) -> None:
         shown = " ".join(word.literal or "$" for word in words)
         if not re.fullmatch(HARMLESS_CARRIERS.get(base, "(?!)"), shown):
             raise call.no("carrier")
-    if runs is not None or is_open:
+    for word in words if is_open else ():
+        if word.literal is not None:
+            _refuse_sharp(call, word, word.literal)
+    if runs is not None or (is_open and any(word.literal is None for word in words)):
         call.line.later.append(partial(_refuse_runs, call, runs, is_open=is_open))
     if "obeys-input" in does:
         _refuse_input(call)
@@ -211,8 +214,8 @@ def _refuse_runs(call: Call, runs: str | None, *, is_open: bool) -> None:
         if runs is not None and word.pieces and word.pieces[0].kind == "process":
             raise call.no("option-runs", word)
         for text, *behind in _sequences(call, word, after):
-            if is_open and not kinds(text.rpartition("/")[2]).isdisjoint(_SHARP):
-                raise call.no("wrapper", word)
+            if is_open:
+                _refuse_sharp(call, word, text)
             is_option = runs is not None and any(
                 re.match(runs, told, _FLAGS) for told in _guises(text, behind[:1])
             )
@@ -220,6 +223,11 @@ def _refuse_runs(call: Call, runs: str | None, *, is_open: bool) -> None:
                 raise call.no("option-runs", word)
     if takes_options and call.command.is_fed and is_any_feed(call.one.fed, call.line.values):
         raise call.no("option-runs")
+
+
+def _refuse_sharp(call: Call, word: Word, text: str) -> None:
+    if not kinds(text.rpartition("/")[2]).isdisjoint(_SHARP):
+        raise call.no("wrapper", word)
 
 
 def _sequences(call: Call, word: Word, after: Word) -> Iterator[list[str]]:

@@ -1,19 +1,25 @@
 """Words as the shell reads them: letters, quotes, wildcards, braces, and what a `$` begins."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from itertools import product
 from typing import Literal
 
 from pegboard_plugins.bash.source import DEEPEST, Source, placed, read_sum
 from pegboard_plugins.bash.syntax import Feed, Piece, Word
 
-_PLAIN = re.compile(r"[A-Za-z0-9_./:,@%+^=!\]\-\x80-\U0010ffff]+")
-_WHOLE = re.compile(rf"""(?:({_PLAIN.pattern})|'([^'\n]*)'|"([^"\\$`\n]*)")(?=[ \t\n;|)]|\Z)""")
-"""A word of plain letters, or of one text in quotes: as most are."""
+_LETTERS = r"[A-Za-z0-9_./:,@%+^=!\]\-\x80-\U0010ffff]+"
+_ENDS = r"(?=[ \t\n;|)]|\Z)"
+_WHOLE = re.compile(
+    rf"""(?:({_LETTERS})|'([^'\n]*)'|"([^"\\$`\n]*)"|("?)\$([A-Za-z][A-Za-z0-9_]*)\4){_ENDS}"""
+)
+"""A word of plain letters, of one text in quotes, or of a variable: as most are."""
+_SET = r"\[[!^]?[A-Za-z0-9_.:,@%+-]*(?:\[:[a-z]+:\][A-Za-z0-9_.-]*)?\]"
+_PART = re.compile(rf"""({_LETTERS})|'([^']*)'|"([^"\\$`]*)"|\\([^\n])|([*?]|{_SET})""")
+"""Of another word a text: plain, quoted in one of three ways, or a wildcard."""
+_WILDCARD = 5
 _IN_QUOTES = re.compile(r'[^"\\$`]+')
 _IN_BODY = re.compile(r"[^\\$`]+")
-_SET = re.compile(r"\[[!^]?[A-Za-z0-9_.:,@%+-]*(?:\[:[a-z]+:\][A-Za-z0-9_.-]*)?\]")
 _TILDE = re.compile(r"~([A-Za-z_][A-Za-z0-9_-]*)?(?=[/ \t\n;&|<>):]|$)")
 _ASSIGNS = re.compile(r"[A-Za-z_]\w*(?:\[[0-9]+\])?\+?=")
 _CHOICE = r"[^\s{}'\"`$\\;&|<>()*?\[~!#,]*"
@@ -43,48 +49,73 @@ _ANSI = re.compile(
 )
 _ANSI_LETTERS = dict(zip("ntrabfveE\\'\"?", "\n\t\r\a\b\f\v\x1b\x1b\\'\"?", strict=True))
 _NO_ASCII = 0x7F
-_REFUSED = {"(": "parenthesis", "#": "syntax"} | dict.fromkeys("<>", "process-substitution")
-
-
-class _Draft:
-    """A word that is being read."""
-
-    __slots__ = ("assigning", "pieces", "source", "start")
-
-    def __init__(self, source: Source, *, assigning: bool) -> None:
-        self.source = source
-        self.start = source.at
-        self.assigning = assigning
-        self.pieces: list[Piece] = []
-
-    def add(self, text: str, *, quoted: bool = False) -> None:
-        self.pieces.append(Piece("text", text, quoted))
+_REFUSED = {"(": "parenthesis", "#": "syntax", "'": "unfinished", "\\": "line-continuation"}
+_NO_SET = ("", *" \t\n;")
+_REFUSED |= dict.fromkeys("<>", "process-substitution")
 
 
 def read_word(source: Source, *, assigning: bool = False) -> Word:
     """The word that begins here; `assigning` where a tilde counts behind its first `=`."""
-    text, end = source.text, source.end
-    if found := _WHOLE.match(text, source.at):
-        at, source.at = source.at, found.end()
+    text, start = source.text, source.at
+    if found := _WHOLE.match(text, start):
+        source.at = found.end()
         if found.lastindex == 1:
-            return Word.plain(found[0], at)
-        return Word((Piece("text", found[2] or found[3] or "", quoted=True),), found[0], at)
-    draft = _Draft(source, assigning=assigning)
-    while source.at < end:
-        if found := _PLAIN.match(text, source.at):
-            draft.add(found[0])
-            source.at = found.end()
-            continue
-        letter = text[source.at]
-        if letter in " \t\n;&|)" or (letter in "<>" and text[source.at + 1 : source.at + 2] != "("):
-            break
-        _step(draft, letter)
-    if source.at == draft.start:
+            return Word.plain(found[0], start)
+        if name := found[5]:
+            piece = Piece("variable", name, bool(found[4]), f"${name}")
+        else:
+            piece = Piece("text", found[2] or found[3] or "", quoted=True)
+        return Word((piece,), found[0], start)
+    pieces: list[Piece] = []
+    while source.at < source.end:
+        begin = source.at
+        if found := _PART.match(text, begin):
+            source.at, number = found.end(), found.lastindex or 0
+            kind: Literal["glob", "text"] = "glob" if number == _WILDCARD else "text"
+            pieces.append(Piece(kind, found[number], 1 < number < _WILDCARD))
+        else:
+            letter = text[begin]
+            if letter in " \t\n;&|)" or (letter in "<>" and text[begin + 1 : begin + 2] != "("):
+                break
+            pieces += _read_part(source, letter, pieces, start, assigning=assigning)
+        source.refuse_lines(begin)
+    if source.at == start:
         source.no("syntax")
-    raw = text[draft.start : source.at]
+    raw = text[start : source.at]
     if source.letter and source.letter in "<>" and _DESCRIPTOR.fullmatch(raw):
-        source.no("redirection", draft.start)
-    return Word(draft.pieces, raw, draft.start)
+        source.no("redirection", start)
+    return Word(pieces, raw, start)
+
+
+def _read_part(
+    source: Source, letter: str, pieces: list[Piece], start: int, *, assigning: bool
+) -> Sequence[Piece]:
+    """What the letter begins, which is no text: behind those pieces of a word."""
+    if letter == '"':
+        source.at += 1
+        quoted = read_quoted(source, letter)
+        source.at += 1
+        return quoted
+    is_first = source.at == start
+    match letter:
+        case "$":
+            found = read_dollar(source, quoted=False)
+        case "`":
+            found = read_backticks(source, quoted=False)
+        case "{":
+            found = _brace(source, pieces)
+        case "~":
+            found = _tilde(source, start, assigning=assigning)
+        case "<" | ">" if is_first:
+            found = read_output(source, "process", quoted=False)
+        case "#" | "[" if not is_first or letter == "[":  # behind `>` a `#` would begin a comment
+            found = Piece("text", letter)
+            source.at += 1
+            if letter == "[" and not (is_first and source.letter in _NO_SET):
+                source.no("bracket", source.at - 1)  # a subscript may hold blanks: `a[ 1 ]=x`
+        case _:
+            source.no(_REFUSED.get(letter, "character"))
+    return (found,)
 
 
 def read_quoted(source: Source, closer: str) -> list[Piece]:
@@ -121,98 +152,31 @@ def _escaped_in_quotes(source: Source, pieces: list[Piece], closer: str) -> None
     source.at += len(f"\\{after}")
 
 
-def _step(draft: _Draft, letter: str) -> None:
-    """Take what the letter begins, which is no plain one."""
-    source = draft.source
-    if letter in _STEPS:
-        _STEPS[letter](draft)
-        return
-    match letter:
-        case "$":
-            draft.pieces.append(read_dollar(source, quoted=False))
-        case "*" | "?":
-            draft.pieces.append(Piece("glob", letter))
-            source.at += 1
-        case "`":
-            draft.pieces.append(read_backticks(source, quoted=False))
-        case "<" | ">" if source.at == draft.start:
-            draft.pieces.append(read_output(source, "process", quoted=False))
-        case "#" if source.at != draft.start:  # behind a sign such as `>` it would be a comment
-            draft.add("#")
-            source.at += 1
-        case _:
-            source.no(_REFUSED.get(letter, "character"))
-
-
-def _single(draft: _Draft) -> None:
-    source, start = draft.source, draft.source.at
-    end = source.text.find("'", start + 1)
-    if end < 0:
-        source.no("unfinished")
-    draft.add(source.text[start + 1 : end], quoted=True)
-    source.at = end + 1
-    source.refuse_lines(start)
-
-
-def _double(draft: _Draft) -> None:
-    source, start = draft.source, draft.source.at
-    source.at += 1
-    draft.pieces += read_quoted(source, '"') or [Piece("text", "", quoted=True)]
-    source.at += 1
-    source.refuse_lines(start)
-
-
-def _escaped(draft: _Draft) -> None:
-    source = draft.source
-    after = source.text[source.at + 1 : source.at + 2]
-    if after in ("", "\n"):
-        source.no("line-continuation")
-    draft.add(after, quoted=True)
-    source.at += 2
-
-
-def _bracket(draft: _Draft) -> None:
-    source = draft.source
-    if found := source.take(_SET):
-        draft.pieces.append(Piece("glob", found[0]))
-        return
-    draft.add("[")
-    source.at += 1
-    is_subscript = source.at - 1 != draft.start  # one may hold blanks and signs: `a[ 1 ]=x`
-    if is_subscript or (source.letter and source.letter not in " \t\n;"):
-        source.no("bracket", source.at - 1)
-
-
-def _tilde(draft: _Draft) -> None:
-    source = draft.source
-    before = source.text[draft.start : source.at]
-    assigns = draft.assigning or _ASSIGNS.match(before) is not None
+def _tilde(source: Source, start: int, *, assigning: bool) -> Piece:
+    before = source.text[start : source.at]
+    assigns = assigning or _ASSIGNS.match(before) is not None
     if before and not (before[-1] in "=:" and assigns):
-        draft.add("~")
         source.at += 1
-    elif found := source.take(_TILDE):
-        draft.pieces.append(Piece("tilde", found[0]))
-    else:
+        return Piece("text", "~")
+    found = source.take(_TILDE)
+    if found is None:
         source.no("tilde")
+    return Piece("tilde", found[0])
 
 
-def _brace(draft: _Draft) -> None:
+def _brace(source: Source, pieces: Sequence[Piece]) -> Piece:
     """`{a,b}` and `{1..3}` as what they stand for, `{}` and `{name}` as they are."""
-    source, pieces = draft.source, draft.pieces
     start = source.at
     if found := source.take(_BRACES):
         last = pieces[-1] if pieces else Piece("text", "")
         is_name = last.kind == "variable" and not last.raw.endswith("}")
-        if is_name or last.shown.endswith("$"):
-            source.no("brace", start)  # braces come first: `$x{a,b}` is `$xa $xb`
         choices = found[1].split(",") if found[1] is not None else _between(found[2], found[3])
-        if not choices:
-            source.no("brace", start)
-        pieces.append(Piece("braces", "", raw=found[0], choices=tuple(choices)))
-    elif any(piece.kind == "braces" for piece in pieces) or not (found := source.take(_NO_BRACES)):
+        if is_name or last.shown.endswith("$") or not choices:
+            source.no("brace", start)  # braces come first: `$x{a,b}` is `$xa $xb`
+        return Piece("braces", "", raw=found[0], choices=tuple(choices))
+    if any(piece.kind == "braces" for piece in pieces) or not (found := source.take(_NO_BRACES)):
         source.no("brace", start)
-    else:
-        draft.add(found[0])
+    return Piece("text", found[0])
 
 
 def _between(first: str, last: str) -> list[str]:
@@ -344,13 +308,3 @@ def _ansi(source: Source) -> str:
     source.at += 1
     source.refuse_lines(start)
     return "".join(text)
-
-
-_STEPS: Mapping[str, Callable[[_Draft], None]] = {
-    "'": _single,
-    '"': _double,
-    "\\": _escaped,
-    "[": _bracket,
-    "~": _tilde,
-    "{": _brace,
-}
