@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pegboard_plugins.bash.listings import is_unknown
@@ -129,17 +129,21 @@ class Findings:
         is_made = any(_is_within(made, path) for made in (*self.made, *self.lands, MADE_UP))
         return is_made or (os.path.isdir(path) and folder not in self.destroys)  # noqa: PTH112
 
-    def places(self, word: Operand) -> Iterator[str]:
+    def folders(self, word: Operand) -> list[str]:
         """The word as a path from each folder; `..` stays behind what may be a symlink."""
         text = self.without_tilde(word)
-        for folder in self.cwd:
-            path = text
-            if not text.startswith("/"):  # `..` must stay behind a symlink
-                if folder == ANYWHERE:
-                    continue
-                path = f"{folder}{text}" if folder.endswith("/") else f"{folder}/{text}"
-            if not (path.startswith("/dev/") and _DEVICE.fullmatch(path)):
-                yield path
+        if text[:1] == "/":
+            return [text]
+        return [
+            f"{folder}{text}" if folder.endswith("/") else f"{folder}/{text}"
+            for folder in self.cwd
+            if folder != ANYWHERE
+        ]
+
+    def places(self, word: Operand) -> list[str]:
+        """The same without devices, in which nothing is kept."""
+        paths = self.folders(word)
+        return [path for path in paths if path[:5] != "/dev/" or not _DEVICE.fullmatch(path)]
 
     def touch(self, word: Operand, *, write: bool = False) -> None:
         """A path that would be read or written; of a glob the part before its first sign."""

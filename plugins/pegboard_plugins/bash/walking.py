@@ -306,7 +306,7 @@ def _move(words: Sequence[Operand], findings: Findings) -> None:
     is_former = target.text == "-" or re.match(r"[-+]\d", target.text)
     if values is not None and not is_former:
         lost = [ANYWHERE] if any(map(findings.is_lost, values)) else []
-        findings.move([*(path for value in values for path in findings.places(value)), *lost])
+        findings.move([*(path for value in values for path in findings.folders(value)), *lost])
         return
     is_unknown = findings.is_unknown(target)
     if is_unknown:

@@ -34,6 +34,7 @@ def destroyed(project, command):
             "{ cd gone; } > log; rm -rf *",
             "! cd gone; rm -rf *",
         ),
+        *("cd /dev/null; rm -rf *", "cd /dev/fd/0; rm -rf *", "pushd /dev/tty; rm -rf *"),
         *("cd gone; cd also; rm -rf *", "eval 'cd gone'; rm -rf *", "D=gone; cd $D; rm -rf *"),
     ],
 )
