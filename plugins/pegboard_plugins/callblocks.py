@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pegboard import hookimpl
-from pegboard.kit import Block, Span, block_of_text, counted, default_block, lines_of
-from pegboard.kit import one_line as short
+from pegboard.kit import Block, Span
 from pegboard.schema.part import Completed, ToolPart
+from pegboard_terminal import block_of_text, counted, default_block, lines_of
+from pegboard_terminal import one_line as short
 
 ANSWER_LINES = 12
 

@@ -51,7 +51,7 @@ FIRED_BY = {
     "tool_execute_before": _RUN,
     "tool_execute_after": _RUN,
     "render_tool": (
-        "tests/core/cli/test_blocks.py"
+        "tests/terminal/test_blocks.py"
         "::test_a_plugins_block_comes_before_the_tools_own_and_is_made_once"
     ),
     "shell_env": _RUN,

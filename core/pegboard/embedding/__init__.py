@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pegboard.config.layer import read_layer as read_layer
     from pegboard.config.project import redirections as redirections
     from pegboard.config.project import shown_before as shown_before
+    from pegboard.contract.modelhooks import render_tool as render_tool
     from pegboard.contract.tools import serving as serving
     from pegboard.credentials.keptkeys import KeptKey as KeptKey
     from pegboard.credentials.keptkeys import KeptKeys as KeptKeys
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from pegboard.engine.session.revert import Reverted as Reverted
     from pegboard.engine.tracking.leavings import reason_of as reason_of
     from pegboard.engine.tracking.leavings import shown_path as shown_path
-    from pegboard.hooks.callers import CallBlocks as CallBlocks
     from pegboard.ids import IdSource as IdSource
     from pegboard.ids import check_id as check_id
     from pegboard.kit.redact import secret_values as secret_values

@@ -1,29 +1,23 @@
 """The callers of hooks, one for each kind: a call is typed by the hook's own specification.
 
 `await hooks.fold(hookspecs.text_complete, session=..., part=..., text=...)` asks every plugin.
-
-What people see of each tool call: a plugin's block, the tool's own, or the one any call has.
 """
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import ParamSpec, Protocol, TypeVar
 
 from pegboard.contract import hookspecs
 from pegboard.contract.checks import check_of
-from pegboard.contract.host import HookCalls
 from pegboard.contract.marks import Answer, mark_of
 from pegboard.contract.plugin import Plugin
-from pegboard.contract.results import Block, default_block, given_block
 from pegboard.errors import PluginError
 from pegboard.hooks.dispatch import Dispatch
 from pegboard.hooks.health import Timing, TraceStep, blaming
 from pegboard.hooks.isolation import Implementation
 from pegboard.hooks.stalls import Holder
 from pegboard.schema.event import PluginFailed
-from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.session import Verdict
 
 _P = ParamSpec("_P")
@@ -205,32 +199,3 @@ def _unary(spec: Callable[..., _T | None]) -> Callable[[object], _T]:
     """The check of answers that replace nothing."""
     check = check_of(spec)
     return lambda answer: check(answer, None)  # type: ignore[return-value]  # by its annotation
-
-
-_KEPT = 256
-
-
-class CallBlocks:
-    """The blocks of tool calls; that of a call which has ended is made once for each width."""
-
-    def __init__(self, hooks: HookCalls) -> None:
-        self._hooks = hooks
-        self._kept: OrderedDict[tuple[str, int], Block] = OrderedDict()
-
-    async def block(self, part: ToolPart, width: int) -> Block:
-        """What is to be shown of a call, in lines of at most `width` columns where it matters."""
-        key = (part.id, width)
-        if key in self._kept:
-            return self._kept[key]
-        block = await self._made(part, width)
-        if isinstance(part.state, Completed | Failed):
-            self._kept[key] = block
-            if len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
-        return block
-
-    async def _made(self, part: ToolPart, width: int) -> Block:
-        drawn = None
-        if self._hooks.has(hookspecs.render_tool):
-            drawn = await self._hooks.first(hookspecs.render_tool, part=part, width=width)
-        return drawn or given_block(part) or default_block(part)

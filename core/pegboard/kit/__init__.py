@@ -15,16 +15,11 @@ if TYPE_CHECKING:
     from pegboard.contract.plugin import Secret as Secret
     from pegboard.contract.plugin import Stash as Stash
     from pegboard.contract.plugin import StashKey as StashKey
+    from pegboard.contract.results import DISPLAY as DISPLAY
     from pegboard.contract.results import Block as Block
     from pegboard.contract.results import Span as Span
-    from pegboard.contract.results import block_of_text as block_of_text
-    from pegboard.contract.results import counted as counted
-    from pegboard.contract.results import default_block as default_block
-    from pegboard.contract.results import given_block as given_block
-    from pegboard.contract.results import lines_of as lines_of
-    from pegboard.contract.results import one_line as one_line
-    from pegboard.contract.results import subject_of as subject_of
-    from pegboard.contract.results import todo_lines as todo_lines
+    from pegboard.contract.results import SpanLine as SpanLine
+    from pegboard.contract.results import SpanStyle as SpanStyle
     from pegboard.kit.addresses import ip_address_of as ip_address_of
     from pegboard.kit.addresses import is_loopback as is_loopback
     from pegboard.kit.addresses import is_public_address as is_public_address

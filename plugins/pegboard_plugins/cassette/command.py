@@ -38,7 +38,7 @@ def replay(directory: Path, session: str, *, model: str, first: int) -> int:
 
 async def _replayed(directory: Path, session_id: str, model: str, first: int) -> int:
     from pegboard import App
-    from pegboard.cli import exit_of_answer
+    from pegboard_terminal import exit_of_answer
 
     async with await App.open(directory) as app:
         await app.resolve_model(model)  # before there is a session for it

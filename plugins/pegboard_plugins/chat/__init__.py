@@ -10,7 +10,7 @@ from types import ModuleType
 import msgspec
 
 from pegboard import hookimpl
-from pegboard.kit import Span, counted, walk_files
+from pegboard.kit import Span, walk_files
 from pegboard_plugins.chat import hookspecs
 from pegboard_plugins.chat.additions import ChatContext as ChatContext
 from pegboard_plugins.chat.additions import ChatKey as ChatKey
@@ -21,6 +21,7 @@ from pegboard_plugins.chat.additions import SlashCommand as SlashCommand
 from pegboard_plugins.chat.additions import StatusItem as StatusItem
 from pegboard_plugins.chat.additions import Theme as Theme
 from pegboard_plugins.chat.additions import short_count
+from pegboard_terminal import counted
 
 COMPLETIONS = 20
 FILES_LOOKED_AT = 50_000

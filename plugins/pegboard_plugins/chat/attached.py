@@ -11,8 +11,8 @@ from pegboard_client import AsyncClient, Resync, ServerError, ServerUnreachableE
 from pegboard_client.attachment import Attachment, gone
 
 from pegboard import HookCalls, PegboardError
-from pegboard.embedding import Bus, CallBlocks, Subscription
-from pegboard.kit import Block, default_block, given_block
+from pegboard.embedding import Bus, Subscription
+from pegboard.kit import Block
 from pegboard.schema.bodies import PluginEntry, TraceEntry
 from pegboard.schema.config import Agent, Command
 from pegboard.schema.event import Custom, Event
@@ -30,6 +30,7 @@ from pegboard.schema.session import (
 )
 from pegboard_plugins.chat.feed import QUEUED_EVENTS, RESYNC, Facts, Order
 from pegboard_plugins.chat.local import chat_options, plugins_here
+from pegboard_terminal import CallBlocks, default_block, given_block
 
 if TYPE_CHECKING:
     from pegboard_client import AsyncEventStream

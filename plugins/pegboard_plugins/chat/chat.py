@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pegboard import PegboardError
-from pegboard.cli import PALETTE
 from pegboard.kit import Span
 from pegboard.schema.model import Model
 from pegboard.schema.session import Session
@@ -29,9 +28,10 @@ from pegboard_plugins.chat.statusline import status_line
 from pegboard_plugins.chat.talk import Talk
 from pegboard_plugins.chat.themes import ThemeChoice
 from pegboard_plugins.chat.window import Window
+from pegboard_terminal import PALETTE
 
 if TYPE_CHECKING:
-    from pegboard.cli import Pen
+    from pegboard_terminal import Pen
 
 TICK_S = 1.0
 """How often the seconds of what runs are counted; nothing ticks at rest."""
@@ -206,7 +206,7 @@ class Chat:
     def pen(self) -> "Pen":
         """What draws in the theme's colours; loaded with the first row."""
         if self._pen is None:
-            from pegboard.cli import Pen, colours_of
+            from pegboard_terminal import Pen, colours_of
 
             self._pen = Pen(self.palette, colours=colours_of(self.env))
         return self._pen

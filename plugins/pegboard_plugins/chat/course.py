@@ -5,8 +5,6 @@ from time import time
 
 import msgspec
 
-from pegboard.cli import MarkdownBlocks
-from pegboard.kit import one_line
 from pegboard.schema.event import (
     Event,
     MessageRemoved,
@@ -51,6 +49,7 @@ from pegboard.schema.session import (
     Tokens,
 )
 from pegboard_plugins.chat.finished import Answered, Asked, Called, Finished, Noted, Thought
+from pegboard_terminal import MarkdownBlocks, one_line
 
 MS = 1000
 

@@ -4,9 +4,9 @@ from typing import Literal
 
 import msgspec
 
-from pegboard.cli import Pen, block_lines, shown_line, with_note, wrapped
-from pegboard.kit import Block, Span, lines_of
+from pegboard.kit import Block, Span
 from pegboard.schema.part import Failed, Pending, Running, ToolPart
+from pegboard_terminal import Pen, block_lines, lines_of, shown_line, with_note, wrapped
 
 SpanLine = tuple[Span, ...]
 MARK = (Span("  │ ", "dim"),)

@@ -6,12 +6,12 @@ from time import time
 import msgspec
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 
-from pegboard.cli import shown_line, wrapped
-from pegboard.kit import Span, counted, one_line
+from pegboard.kit import Span
 from pegboard.schema.part import Completed, Failed, Running, ToolPart
 from pegboard_plugins.chat.course import Child, Course, subject_of
 from pegboard_plugins.chat.finished import call_head
 from pegboard_plugins.chat.modes import Mode, SpanLine
+from pegboard_terminal import counted, one_line, shown_line, wrapped
 
 TAIL_LINES, TAIL_LETTERS = 6, 2000
 CALLS, CHILDREN, TODOS, QUEUED, OFFERED = 4, 4, 5, 3, 6

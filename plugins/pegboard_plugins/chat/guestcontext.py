@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pegboard.cli import shown_line
 from pegboard.kit import Span
 from pegboard.schema.session import Question, QuestionOption
 from pegboard_plugins.chat.additions import ChatState
+from pegboard_terminal import shown_line
 
 if TYPE_CHECKING:
     from pegboard_plugins.chat.chat import Chat

@@ -9,13 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from pegboard import HookCalls
-from pegboard.embedding import (
-    CallBlocks,
-    Subscription,
-    plugin_entries,
-    standing,
-    trace_entries,
-)
+from pegboard.embedding import Subscription, plugin_entries, standing, trace_entries
 from pegboard.kit import Block, branch
 from pegboard.schema.bodies import PluginEntry, TraceEntry
 from pegboard.schema.config import Agent, Command
@@ -36,6 +30,7 @@ from pegboard.schema.session import (
     Todo,
 )
 from pegboard_plugins.chat.feed import QUEUED_EVENTS, Facts, Order
+from pegboard_terminal import CallBlocks
 
 if TYPE_CHECKING:
     from pegboard import App

@@ -5,9 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pegboard.cli import block_lines, shown_line
 from pegboard.errors import NotFoundError
-from pegboard.kit import Block, Span, counted, lines_of, todo_lines
+from pegboard.kit import Block, Span
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import (
     Completed,
@@ -20,6 +19,7 @@ from pegboard.schema.wire import to_json
 from pegboard_plugins.chat.finished import Drawn
 from pegboard_plugins.chat.keys import KEYS
 from pegboard_plugins.chat.modes import SpanLine
+from pegboard_terminal import block_lines, counted, lines_of, shown_line, todo_lines
 
 if TYPE_CHECKING:
     from pegboard_plugins.chat.chat import Chat

@@ -6,8 +6,8 @@ from typing import Protocol
 
 import msgspec
 
-from pegboard.cli import shown_line
 from pegboard.kit import Span
+from pegboard_terminal import shown_line
 
 SpanLine = tuple[Span, ...]
 

@@ -7,10 +7,11 @@ from functools import lru_cache
 import msgspec
 from rich.cells import cell_len
 
-from pegboard.cli import block_lines, exposed, shown_line, wrapped
-from pegboard.kit import Block, Span, counted, one_line
+from pegboard.cli import exposed
+from pegboard.kit import Block, Span
 from pegboard.schema.session import PermissionRequest, Question, QuestionRequest, Reply, Scope
 from pegboard_plugins.chat.modes import Choice, Item, SpanLine
+from pegboard_terminal import block_lines, counted, one_line, shown_line, wrapped
 
 IGNORED_S = 0.3
 """A dialog takes no key before: what was typed until then was meant for something else."""

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from pegboard import PegboardError
-from pegboard.cli import Pen
 from pegboard.errors import AbortedError, NotFoundError
 from pegboard.schema.event import Custom, Event, MessageUpdated
 from pegboard.schema.message import UserMessage
@@ -17,6 +16,7 @@ from pegboard_plugins.chat.course import Course
 from pegboard_plugins.chat.feed import RESYNC, Feed, Order
 from pegboard_plugins.chat.finished import Answered, Called, Finished, Noted, NoteStyle, rows_of
 from pegboard_plugins.chat.requests import Permission, Questions, Settled
+from pegboard_terminal import Pen
 
 REPLAYED = 20
 """Prompts of a session that are shown when it is resumed."""

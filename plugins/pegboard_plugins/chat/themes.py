@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
-from pegboard.cli import PALETTE
 from pegboard_plugins.chat.additions import Theme
+from pegboard_terminal import PALETTE
 
 _DARK = {
     "tool": "#7aa2f7",

@@ -11,7 +11,7 @@ from pegboard_client.attachment import Attachment
 
 from pegboard.embedding import Bus, Subscription
 from pegboard.errors import ModelNotFoundError, NotFoundError, TimeLimitError
-from pegboard.kit import Block, default_block, given_block, nearest_names
+from pegboard.kit import Block, nearest_names
 from pegboard.schema.config import Command
 from pegboard.schema.event import (
     Event,
@@ -28,6 +28,7 @@ from pegboard.schema.model import Model
 from pegboard.schema.part import Part, Pending, ToolPart
 from pegboard.schema.session import Session
 from pegboard_plugins.cli.backend import QUEUED_EVENTS, PromptRequest, model_name
+from pegboard_terminal import default_block, given_block
 
 if TYPE_CHECKING:
     from pegboard_client import AsyncEventStream

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pegboard.embedding import CallBlocks, Subscription
+from pegboard.embedding import Subscription
 from pegboard.kit import Block
 from pegboard.schema.config import Command
 from pegboard.schema.event import PluginFailed
@@ -13,6 +13,7 @@ from pegboard.schema.part import FileInput, ToolPart
 from pegboard.schema.session import Reply, Scope, Session
 from pegboard_plugins.cli.backend import QUEUED_EVENTS, PromptRequest, model_name
 from pegboard_plugins.cli.opening import find_session, warnings_of
+from pegboard_terminal import CallBlocks
 
 if TYPE_CHECKING:
     from pegboard import App

@@ -33,7 +33,7 @@ def repair() -> int:
     that cannot be mended.
     """
     from pegboard.cli import visible
-    from pegboard.kit import counted
+    from pegboard_terminal import counted
 
     warnings, interrupted, problems, sessions = run_async(_repaired(_places()))
     for text in warnings:

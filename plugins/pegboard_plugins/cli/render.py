@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pegboard.cli import block_lines, exposed, plain_line, visible, with_note
-from pegboard.kit import Block, Span, counted, default_block, subject_of
-from pegboard.kit import one_line as first_line
+from pegboard.cli import exposed, visible
+from pegboard.kit import Block, Span
 from pegboard.schema.message import Failure
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.session import PermissionRequest, Question, Retry, Tokens
+from pegboard_terminal import block_lines, counted, default_block, plain_line, subject_of, with_note
+from pegboard_terminal import one_line as first_line
 
 Style = Literal[
     "plain", "tool", "dim", "error", "warning", "added", "removed", "hunk", "done", "active"

@@ -7,10 +7,10 @@ from typing import Any, Literal, get_args
 import click
 import msgspec
 
-from pegboard.cli import password_of
 from pegboard.schema.config import SandboxLevel
 from pegboard_plugins.cli.completing import live
 from pegboard_plugins.cli.message import Message
+from pegboard_terminal import password_of
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 
 import msgspec
 
-from pegboard.cli import denial_of
 from pegboard.schema.event import (
     Event,
     MessageUpdated,
@@ -17,6 +16,7 @@ from pegboard.schema.event import (
 from pegboard.schema.message import AssistantMessage, BudgetFailure, Failure
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.session import CacheTokens, Tokens, sum_costs
+from pegboard_terminal import denial_of
 
 
 class Tally:

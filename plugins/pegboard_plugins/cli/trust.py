@@ -120,7 +120,7 @@ def lock(directory: Path, file: Path | None) -> None:
     """
     from pegboard.cli import visible
     from pegboard.embedding import write_lock
-    from pegboard.kit import counted
+    from pegboard_terminal import counted
 
     decision = run_async(_decision(directory, _places()))
     target = file or decision.root / LOCK

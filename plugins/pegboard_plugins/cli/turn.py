@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from pegboard.cli import CUT, Exit, complain, exit_of_answer
+from pegboard.cli import Exit, complain
 from pegboard.embedding import Subscription
 from pegboard.errors import AbortedError
 from pegboard.schema.event import Event, PartUpdated, PermissionAsked, QuestionAsked
@@ -21,6 +21,7 @@ from pegboard_plugins.cli.render import failure_text
 from pegboard_plugins.cli.replies import Replies
 from pegboard_plugins.cli.tally import Tally
 from pegboard_plugins.cli.views import Result, View
+from pegboard_terminal import CUT, exit_of_answer
 
 QUIET_S = 0.4
 """After so many seconds without an event a person wants to see that something goes on."""

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from pegboard.contract.results import Span, SpanLine, SpanStyle
+from pegboard.kit import Span, SpanLine, SpanStyle
 
 COMPARED_LETTERS = 400
 """Of longer lines the changed words are not looked for: it takes quadratic time."""

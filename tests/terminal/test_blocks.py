@@ -6,13 +6,12 @@ from typing import Any
 import pytest
 
 from pegboard import ToolResult, hookimpl, tool
-from pegboard.cli import block_lines, plain_line, with_note
-from pegboard.cli.difflines import diff_rows
 from pegboard.contract import hookspecs
-from pegboard.contract.results import given_block
-from pegboard.embedding import CallBlocks
-from pegboard.kit import Block, Span, default_block
+from pegboard.kit import Block, Span
 from pegboard.schema.part import Completed, CompletedSpan, TextInput, ToolPart
+from pegboard_terminal import CallBlocks, block_lines, default_block, plain_line, with_note
+from pegboard_terminal.defaultblocks import given_block
+from pegboard_terminal.difflines import diff_rows
 from played import Played, ToolsPlugin, call, calls, opened, text
 
 DIFF = """--- calc.py

@@ -8,9 +8,9 @@ from rich.cells import cell_len, get_character_cell_size
 from rich.color import ColorSystem
 from rich.style import Style
 
-from pegboard.cli.palette import PALETTE
-from pegboard.cli.visibletext import visible
-from pegboard.contract.results import Span, SpanLine
+from pegboard.cli import visible
+from pegboard.kit import Span, SpanLine
+from pegboard_terminal.palette import PALETTE
 
 Colours = Literal["none", "standard", "many", "full"]
 """None, the sixteen of the terminal's own palette, 256, or all."""
@@ -66,7 +66,7 @@ class Pen:
 
         What cannot be drawn is shown as it was written.
         """
-        from pegboard.cli.answermarkdown import markdown_rows  # 60 ms that an empty chat saves
+        from pegboard_terminal.answermarkdown import markdown_rows  # 60 ms that an empty chat saves
 
         styles = {name: self._style(role) for name, role in _MARKDOWN.items()}
         rows = markdown_rows(text, max(_NARROWEST, width), styles if self._system else {})

@@ -1,6 +1,6 @@
 """Markdown as rows: nothing that a model says is left out, however narrow the terminal is."""
 
-from pegboard.cli.answermarkdown import markdown_rows
+from pegboard_terminal.answermarkdown import markdown_rows
 
 TABLE = "| file | what |\n|---|---|\n| tests/plugins/test_cart.py | a test |\n"
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pegboard.cli import Pen
-from pegboard.cli.markdownblocks import LONGEST_BLOCK, MarkdownBlocks
+from pegboard_terminal import Pen
+from pegboard_terminal.markdownblocks import LONGEST_BLOCK, MarkdownBlocks
 
 TEXT = """# Title
 A paragraph

@@ -1,0 +1,34 @@
+"""What front ends share: tool calls as blocks, blocks and Markdown drawn for a terminal.
+
+Each name is loaded when it is first asked for.
+"""
+
+from typing import TYPE_CHECKING
+
+from pegboard import late_names
+
+if TYPE_CHECKING:
+    from pegboard_terminal.blocklines import block_lines as block_lines
+    from pegboard_terminal.blocklines import plain_line as plain_line
+    from pegboard_terminal.blocklines import shown_line as shown_line
+    from pegboard_terminal.blocklines import with_note as with_note
+    from pegboard_terminal.defaultblocks import CallBlocks as CallBlocks
+    from pegboard_terminal.defaultblocks import block_of_text as block_of_text
+    from pegboard_terminal.defaultblocks import counted as counted
+    from pegboard_terminal.defaultblocks import default_block as default_block
+    from pegboard_terminal.defaultblocks import given_block as given_block
+    from pegboard_terminal.defaultblocks import lines_of as lines_of
+    from pegboard_terminal.defaultblocks import one_line as one_line
+    from pegboard_terminal.defaultblocks import subject_of as subject_of
+    from pegboard_terminal.defaultblocks import todo_lines as todo_lines
+    from pegboard_terminal.markdownblocks import MarkdownBlocks as MarkdownBlocks
+    from pegboard_terminal.outcome import CUT as CUT
+    from pegboard_terminal.outcome import denial_of as denial_of
+    from pegboard_terminal.outcome import exit_of_answer as exit_of_answer
+    from pegboard_terminal.palette import PALETTE as PALETTE
+    from pegboard_terminal.passwordfile import password_of as password_of
+    from pegboard_terminal.pen import Pen as Pen
+    from pegboard_terminal.pen import colours_of as colours_of
+    from pegboard_terminal.pen import wrapped as wrapped
+else:
+    __getattr__, __dir__ = late_names(__name__, __file__)

@@ -1,0 +1,65 @@
+"""What the end of a turn means for the exit code."""
+
+from collections.abc import Mapping
+
+from pegboard.cli import Exit
+from pegboard.schema.message import (
+    AbortedFailure,
+    APIFailure,
+    AssistantMessage,
+    BudgetFailure,
+    CallsFailure,
+    ContextOverflowFailure,
+    Failure,
+    Message,
+    PluginFailure,
+    ProviderAuthFailure,
+)
+from pegboard.schema.part import Failed, ToolPart
+
+CUT: Mapping[str, str] = {
+    "length": "the answer is cut off at the model's output limit; `pegboard run -c` goes on",
+    "content-filter": "the provider's content filter stopped the answer",
+}
+"""Reasons to finish that leave an answer unfinished, and what a user reads about them."""
+
+
+def exit_of_failure(failure: Failure) -> Exit:
+    """What it means that a turn ended with this failure."""
+    match failure:
+        case ProviderAuthFailure() | APIFailure() | ContextOverflowFailure():
+            return Exit.PROVIDER
+        case BudgetFailure():
+            return Exit.BUDGET
+        case PluginFailure():
+            return Exit.PLUGIN
+        case AbortedFailure():
+            return Exit.INTERRUPTED
+        case _:
+            return Exit.FAILED
+
+
+def exit_of_answer(answer: Message, *, denied: bool) -> Exit:
+    """What a prompt came to, judged by the last answer that it got.
+
+    `denied`: a call was denied, and the agent has not called anything since.
+    """
+    if isinstance(answer, AssistantMessage):
+        if isinstance(answer.error, CallsFailure) and denied:
+            return Exit.DENIED
+        if answer.error is not None:
+            return exit_of_failure(answer.error)
+        if answer.finish in CUT:
+            return Exit.FAILED
+    return Exit.DENIED if denied else Exit.DONE
+
+
+def denial_of(part: ToolPart) -> str:
+    """Why a rule, a plugin or the user said no to this call; empty when nobody did."""
+    match part.state:
+        case Failed(error=error, metadata={"denied": True, "advice": str(advice)}):
+            return f"{error.rstrip('.')}; {advice}"
+        case Failed(error=error, metadata={"denied": True}):
+            return error
+        case _:
+            return ""
