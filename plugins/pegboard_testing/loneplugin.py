@@ -15,7 +15,7 @@ from pegboard.config.layer import Layer
 from pegboard.credentials.keyfile import PluginSecrets, variable_of
 from pegboard.embedding import Places
 from pegboard.hooks.callers import Hooks
-from pegboard.loading.candidates import embedded_name, entry_name
+from pegboard.loading.candidates import with_own_table
 from pegboard.loading.handle import Belongings, Handle
 from pegboard.loading.options import options_of
 from pegboard.loading.registration import Registrant, Registry
@@ -25,12 +25,6 @@ from pegboard.schema.event import PluginFailed
 _PLACES = ("config", "data", "state", "cache")
 Settings = Config | Mapping[str, object] | None
 """A configuration as a `Config`, or as a `pegboard.toml` has it."""
-
-
-def settings_name(plugin: object, known: Mapping[str, object]) -> str:
-    """The name of a plugin's settings: its entry point's, or its own if that one is `known`."""
-    name = embedded_name(plugin)
-    return name if name in known else entry_name(plugin) or name
 
 
 def config_of(said: Settings) -> Config:
@@ -50,8 +44,8 @@ def config_of(said: Settings) -> Config:
 class LonePlugin:
     """The plugin as its hooks see it; `flaws` is what is wrong with its hooks and options.
 
-    `name` is what findings call it; its settings stand under the name of its entry point, if it
-    has one, as they do in an App. `config` has the `options` in it.
+    `name` is what findings call it: the name of its entry point, if it has one, as in an App.
+    `config` has the `options` in it.
     """
 
     def __init__(
@@ -64,17 +58,17 @@ class LonePlugin:
         secrets: Mapping[str, str] | None = None,
     ) -> None:
         config = config_of(config)
-        self.name = embedded_name(plugin)
+        candidate = with_own_table(plugin, config.plugins)
+        self.name, table = candidate.name, candidate.table
         self.places = Places.of({}, **{each: folder / each for each in _PLACES})
-        table = settings_name(plugin, config.plugins)
         if options is not None:
             own = replace(config.plugins.get(table, PluginConfig()), options=dict(options))
             config = replace(config, plugins={**config.plugins, table: own})
         self.config = config
-        env = {variable_of(table, name): value for name, value in (secrets or {}).items()}
+        env = {variable_of(self.name, name): value for name, value in (secrets or {}).items()}
         self.belongings = Belongings(self.places, PluginSecrets(self.places, env))
         judged = options_of(plugin, config.plugins.get(table, PluginConfig()).options)
-        handle = Handle(table, self.belongings)
+        handle = Handle(self.name, self.belongings)
         handle.options = judged.value
         self.handle: Plugin = handle
         registry = Registry(config)

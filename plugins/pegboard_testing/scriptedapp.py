@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 from pegboard import App, AppOptions, Tool, hookimpl
 from pegboard.arguments.binding import Arguments
 from pegboard.credentials.keyfile import variable_of
-from pegboard.errors import AbortedError, RequiredHookError
+from pegboard.errors import AbortedError, ModelNotFoundError, RequiredHookError
+from pegboard.loading.candidates import with_own_table
 from pegboard.loading.toolset import Live
 from pegboard.providers import ModelRequest, Provider
 from pegboard.schema.event import Event, PartUpdated, PermissionAsked
@@ -35,7 +36,6 @@ from pegboard.schema.part import (
     ToolPart,
 )
 from pegboard.schema.session import PermissionRequest, Reply
-from pegboard_testing.loneplugin import settings_name
 from pegboard_testing.recorder import EventRecorder
 from pegboard_testing.scriptedmodel import MODEL, PROVIDER, Script, ScriptedModel
 
@@ -70,7 +70,8 @@ class CallRecord:
 class TurnRecord:
     """A turn as a test looks at it.
 
-    `text` is the model's last one, `error` what the turn ended with, "" if it ended well;
+    `text` is the model's last one, `error` what the turn ended with, also before the model was
+    asked, "" if it ended well;
     `failures` are the faults of plugins, at load and in hooks. `requests` are what the model was
     asked, `events` what everybody could hear.
     """
@@ -134,7 +135,7 @@ class ScriptedApp:
             answer = await self.app.prompt(self.session_id, parts)
         except AbortedError as error:
             return AbortedFailure(data=TextData(message=str(error)))
-        except RequiredHookError as error:
+        except (RequiredHookError, ModelNotFoundError) as error:
             return UnknownFailure(data=TextData(message=str(error)))
         return answer.info.error if isinstance(answer.info, AssistantMessage) else None
 
@@ -157,11 +158,12 @@ async def scripted_app(  # noqa: PLR0913 - what a test can set, all keyword-only
 ) -> AsyncIterator[ScriptedApp]:
     """An App with the built-in plugins and these, all of whose folders are below `folder`.
 
-    A plugin may be a module, an object with hooks, or a tool. `script` is what the model says,
-    as `pegboard_testing.scriptedmodel` has it. `reply` answers what is asked of the user; without
-    one nobody is there, and what would be asked is denied. `config` is as in a `pegboard.toml`;
-    `options` and `secrets` are those of each of the plugins. `files` are written into the project,
-    which is trusted: tools and plugins among them are loaded.
+    A plugin may be a module, an object with hooks, or a tool. `script` is the list of the model's
+    answers, one for each request: a text, a call as `(tool, arguments)`, a list of these, `CANCEL`,
+    a `ProviderError`, an event, or a function of the request that gives one. `reply` answers what
+    is asked of the user; without one nobody is there, and what would be asked is denied. `config`
+    is as in a `pegboard.toml`; `options` and `secrets` are those of each of the plugins. `files`
+    are written into the project, which is trusted: tools and plugins among them are loaded.
     """
     project = _project(folder, files or {})
     begun: Begun = defaultdict(asyncio.Event)
@@ -304,7 +306,7 @@ def _config(
 ) -> Mapping[str, object]:
     """The configuration with the model of the test, and with the options of the plugins."""
     tables = dict(said.get("plugins", {}))
-    for name in (settings_name(each, tables) for each in plugins if options is not None):
+    for name in (with_own_table(each, tables).table for each in plugins if options is not None):
         tables[name] = {**tables.get(name, {}), "options": options}
     return {"model": f"{PROVIDER}/{MODEL.id}", **said, "plugins": tables}
 
@@ -314,7 +316,7 @@ def _env(
 ) -> Mapping[str, str]:
     """What the App knows of the environment: no more than a home, programs and the secrets."""
     tables = said.get("plugins", {})
-    names = [settings_name(each, tables) for each in plugins]
+    names = [with_own_table(each, tables).name for each in plugins]
     kept = {variable_of(name, key): value for name in names for key, value in secrets.items()}
     return {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(folder / "home"), **kept}
 

@@ -57,7 +57,7 @@ def candidates(  # noqa: PLR0913 - where plugins come from, all keyword-only
     found = [
         *_from_distributions(decision.root, builtins=builtins, installed=installed),
         *_from_files(directory, config_dir, config, decision, imports),
-        *(_embedded(plugin, config) for plugin in extra),
+        *(embedded(plugin, config.plugins) for plugin in extra),
     ]
     found = with_tables(found, config, {each.name for each in found if each.origin == "builtin"})
     return sorted(found, key=lambda each: ORIGINS.index(each.origin)), imports
@@ -67,15 +67,15 @@ def with_tables(
     found: Iterable[Candidate], config: Config, builtin: Collection[str]
 ) -> list[Candidate]:
     """The candidates with the names of their settings; `builtin` are names of our own plugins."""
-    return [replace(each, table=_table(each, config, builtin)) for each in found]
+    return [replace(each, table=_table(each, config.plugins, builtin)) for each in found]
 
 
-def _table(candidate: Candidate, config: Config, builtin: Collection[str]) -> str:
+def _table(candidate: Candidate, tables: Collection[str], builtin: Collection[str]) -> str:
     if candidate.table:
         return candidate.table
     is_shadowed = candidate.origin != "builtin" and candidate.name in builtin
     full = full_name(candidate)
-    return full if is_shadowed or full in config.plugins else candidate.name
+    return full if is_shadowed or full in tables else candidate.name
 
 
 def full_name(candidate: Candidate) -> str:
@@ -190,18 +190,30 @@ def _from_file(
     )
 
 
-def _embedded(plugin: object, config: Config) -> Candidate:
-    name = embedded_name(plugin)
-    # An entry point's settings are its own, also where its module was handed to the App.
-    table = "" if name in config.plugins else entry_name(plugin)
-    return Candidate(name=name, origin="embedded", location="", load=lambda: plugin, table=table)
+def embedded(plugin: object, tables: Collection[str]) -> Candidate:
+    """An object as a plugin, by the name and the settings that it has where it is installed.
+
+    Settings under the name of the object itself, if it is among `tables`, make that its name.
+    """
+    name, entry = embedded_name(plugin), None
+    if name not in tables and isinstance(plugin, ModuleType):
+        entry = next((each for each in entry_points() if each.value == plugin.__name__), None)
+    return Candidate(
+        name=entry.name if entry else name,
+        origin="embedded",
+        location="",
+        load=lambda: plugin,
+        version=entry.version if entry else "",
+        distribution=entry.distribution if entry else "",
+        table=entry.name if entry and entry.distribution == OWN else "",
+    )
 
 
-def entry_name(plugin: object) -> str:
-    """The name of the entry point that a module is, "" if it is none."""
-    if not isinstance(plugin, ModuleType):
-        return ""
-    return next((each.name for each in entry_points() if each.value == plugin.__name__), "")
+def with_own_table(plugin: object, tables: Collection[str]) -> Candidate:
+    """An object as a plugin beside the built-in ones, with the name of its settings."""
+    builtin = {each.name for each in entry_points() if each.distribution == OWN}
+    candidate = embedded(plugin, tables)
+    return replace(candidate, table=_table(candidate, tables, builtin))
 
 
 def embedded_name(plugin: object) -> str:
