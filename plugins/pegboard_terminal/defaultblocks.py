@@ -66,6 +66,11 @@ def subject_of(arguments: Mapping[str, Any]) -> str:
         return one_line(f"{arguments['subagent_type']}: {arguments.get('description', '')}")
     if "todos" in arguments:
         return ""  # they are shown with the answer
+    if isinstance(asked := arguments.get("questions"), list):
+        texts = (each.get("question") for each in asked if isinstance(each, dict))
+        return one_line(" ".join(text for text in texts if isinstance(text, str)))
+    if {"tool", "error"} <= arguments.keys():
+        return one_line(f"{arguments['tool']}: {arguments['error']}")
     for value in map(arguments.get, _SUBJECTS):
         if isinstance(value, str):
             return one_line(value)

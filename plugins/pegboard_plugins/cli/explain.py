@@ -156,7 +156,7 @@ def lines(found: "Explanation") -> "Iterator[Line]":
         yield Line(head="unclear", text=", ".join(unclear), style="warning")
         told = (*place(found.requests).split("\n"), *listed(found.requests, "advice"))
         yield from (Line(text=visible(text), indent=1) for text in told)
-    yield Line(head=found.verdict.action, text=visible(found.verdict.reason), style="tool")
+    yield Line(head=f"{found.verdict.action}:", text=visible(found.verdict.reason), style="tool")
     if found.headless.action != found.verdict.action:
         text = f"{found.headless.action} where nobody is there to be asked"
         yield Line(text=text, style="dim", indent=1)

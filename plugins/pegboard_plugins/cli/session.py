@@ -87,14 +87,22 @@ async def _sessions(directory: Path, *, everything: bool) -> "tuple[Session, ...
 
 
 async def _is_answered(app: "App", session: "Session") -> bool:
-    """Whether a model has answered in it; a prompt that failed is named where it did."""
-    from pegboard.schema.message import AssistantMessage
+    """Whether a model has said anything in it; a prompt that failed is named where it did."""
     from pegboard.schema.session import Tokens
 
     if session.tokens not in (None, Tokens()):
         return True
-    turns = await app.storage.turns(session.id)
-    return any(isinstance(each.info, AssistantMessage) and not each.info.error for each in turns)
+    return any(_is_answer(turn) for turn in await app.storage.turns(session.id))
+
+
+def _is_answer(turn: "Turn") -> bool:
+    """Whether the turn is a model's; one that was stopped is, as far as it came."""
+    from pegboard.schema.message import AssistantMessage
+    from pegboard.schema.part import TextPart, ToolPart
+
+    if not isinstance(turn.info, AssistantMessage):
+        return False
+    return not turn.info.error or any(isinstance(each, TextPart | ToolPart) for each in turn.parts)
 
 
 async def _conversation(

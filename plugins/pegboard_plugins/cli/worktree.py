@@ -2,8 +2,9 @@
 
 import os
 import secrets
+import shlex
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -80,12 +81,28 @@ class Worktree:
             return (
                 Line(text="(nothing was changed in the worktree, and it is gone)", style="dim"),
             )
-        ways = (
-            f"git -C {self._folder} diff HEAD" if changed else f"git diff HEAD...{self._branch}",
-            f"git worktree remove --force {self._folder} && git branch -D {self._branch}",
-        )
         place = Line(head="worktree", text=f"{self._folder} on {self._branch}", style="tool")
-        return place, *(Line(head="$", text=way, style="dim", indent=1) for way in ways)
+        return place, *(
+            Line(head=f"to {what} it", text=way, style="dim", indent=1)
+            for what, way in self._ways(changed=bool(changed)).items()
+        )
+
+    def _ways(self, *, changed: bool) -> Mapping[str, str]:
+        """What to do with what was changed, as lines for a shell in any folder."""
+        here, there = (shlex.quote(str(each)) for each in (self._root, self._folder))
+        drop = (
+            f"git -C {here} worktree remove --force {there} && "
+            f"git -C {here} branch -D {self._branch}"
+        )
+        if not changed:
+            see, take = f"diff HEAD...{self._branch}", f"merge {self._branch}"
+            return {"see": f"git -C {here} {see}", "take": f"git -C {here} {take}", "drop": drop}
+        everything = f"git -C {there} add -A && git -C {there} diff --cached"
+        return {
+            "see": f"{everything} {self._start}",
+            "take": f"{everything} --binary {self._start} | git -C {here} apply --3way",
+            "drop": drop,
+        }
 
 
 class _Git:

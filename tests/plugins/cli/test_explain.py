@@ -84,6 +84,7 @@ async def test_what_to_add_is_told_for_what_is_asked_and_for_nothing_else(
     assert (allowed["by"], allowed["requests"][0]["rule"]) == ("config", ["bash", "ls *", "allow"])
 
     shown = await pegboard("explain", "git push")
+    assert "\nask: asked because of rule " in shown.out
     assert "deny where nobody is there to be asked" in shown.out
     assert 'to allow it: permission."bash"."git push *" = "allow"' in shown.out
 

@@ -97,12 +97,24 @@ def test_a_label_is_one_line_and_says_that_there_is_more() -> None:
         (running("grep", pattern="def split"), "def split"),
         (running("task", subagent_type="explore", description="find uses"), "explore: find uses"),
         (running("todowrite", todos=[]), ""),
+        (
+            running("question", questions=[{"question": "Which?"}, {"question": "Why?"}]),
+            "Which? Why?",
+        ),
+        (running("question", questions=["Which?"]), ""),
         (running("weather", city="Oslo"), '{"city": "Oslo"}'),
         (running("now"), ""),
     ],
 )
 def test_a_call_is_named_by_its_tool_and_its_subject(call: ToolPart, label: str) -> None:
     assert tool_head(call, Path("/w")) == Line(head=call.tool, text=label, style="tool")
+
+
+def test_an_invalid_call_is_named_by_the_tool_that_was_meant() -> None:
+    arguments = {"tool": "raed", "error": "there is no raed"}
+    call = part("invalid", Running(input=arguments, time=TimeSpan(start=1)))
+
+    assert tool_head(call, Path("/w")).text == "raed: there is no raed"
 
 
 def test_a_command_shows_both_ends_of_its_output_and_a_bad_exit_code() -> None:

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -170,8 +172,39 @@ async def test_a_worktree_of_its_own_keeps_the_changes_apart(pegboard: CommandLi
     assert not (pegboard.project / "new.txt").exists()
     assert (place / "new.txt").read_text() == "new\n"
     assert f"worktree {place} on pegboard/{place.name}\n" in done.err
-    assert f"git -C {place} diff HEAD" in done.err
     assert len(await sessions(pegboard)) == 1
+
+
+@pytest.mark.parametrize("committed", [False, True])
+async def test_the_lines_after_a_worktree_show_take_and_drop_it_in_any_folder(
+    pegboard: CommandLine, *, committed: bool
+) -> None:
+    pegboard.project = pegboard.home / "my project"
+    pegboard.project.mkdir()
+    small_repository(pegboard.project)
+    calls = [call("write", {"filePath": "new.txt", "content": "new\n"})]
+    if committed:
+        order = "git add -A && git -c user.name=A -c user.email=a@b commit -qm new"
+        calls.append(call("bash", {"command": order, "description": "commit"}))
+    done, _ = await run(pegboard, "--worktree", "hi", answers=(*calls, say("Done.")))
+
+    ways = dict(re.findall(r"^  to (see|take|drop) it (.+)$", done.err, re.MULTILINE))
+    seen = [bash(ways[way], pegboard.home) for way in ("see", "take", "drop")]
+    assert "+new" in seen[0]
+    assert (pegboard.project / "new.txt").read_text() == "new\n"
+    assert git(pegboard.project, "branch", "--list", "pegboard/*") == ""
+    assert list((pegboard.home / "my project.worktrees").iterdir()) == []
+
+
+def bash(line: str, folder: Path) -> str:
+    """What a line prints in a shell that goes on after no failure."""
+    return subprocess.run(
+        ["bash", "-o", "pipefail", "-ec", line],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
 
 
 async def test_a_worktree_in_which_nothing_was_changed_is_gone(pegboard: CommandLine) -> None:

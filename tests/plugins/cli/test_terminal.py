@@ -174,3 +174,15 @@ async def test_a_spinner_shows_that_the_model_is_asked(pegboard: CommandLine) ->
             code = await terminal.end()
 
     assert code == 0
+
+
+async def test_a_session_that_was_stopped_in_its_answer_is_listed(pegboard: CommandLine) -> None:
+    async with ModelServer(lambda _: [*text("Half an answer.\n\nAnd"), Pause()]) as server:
+        pegboard.use_model(server.url)
+        async with pegboard.terminal("run", "tell me") as terminal:
+            await terminal.see("Half an answer.")
+            terminal.process.send_signal(signal.SIGINT)
+            code = await terminal.end()
+
+    assert (code, "the session is kept" in terminal.shown) == (130, True)
+    assert "tell me" in (await pegboard("session", "list")).out
