@@ -10,7 +10,7 @@ from typing import Any
 
 from pegboard.contract.context import ChildResult, Ruleset
 from pegboard.contract.plugin import Stash
-from pegboard.engine.tracking.fileledger import FileLedger
+from pegboard.engine.fileledger import FileLedger
 from pegboard.errors import PermissionDeniedError
 from pegboard.kit.programs import ProgramSearch
 from pegboard.processes.background import Background

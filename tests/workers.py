@@ -12,7 +12,7 @@ WORKERS = 3
 TESTS = Path(__file__).parent
 TIMED = frozenset(
     {
-        "core/engine/ending/test_attempts.py",
+        "core/engine/test_attempts.py",
         "core/engine/test_stalled_turns.py",
         "core/processes/test_background.py",
         "core/kit/test_diffs.py",
@@ -22,7 +22,7 @@ TIMED = frozenset(
         "core/policy/test_permissions.py",
         "core/processes/test_process.py",
         "core/hooks/test_stalls.py",
-        "core/engine/content/test_truncate.py",
+        "core/engine/test_truncate.py",
         "faults/test_many_sessions.py",
         "faults/test_provider_faults.py",
         "faults/test_server_load.py",

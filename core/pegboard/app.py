@@ -13,13 +13,11 @@ from pegboard.contract.plugin import Stash
 from pegboard.contract.providers import Keys, Provider
 from pegboard.contract.storage import Hit, Storage
 from pegboard.contract.tools import Tool
-from pegboard.engine.asking.approvals import Policy
 from pegboard.engine.bus import Subscription
 from pegboard.engine.engine import Engine
-from pegboard.engine.input.orders import CommandOrder, ShellOrder
-from pegboard.engine.input.usermessage import Prompt
+from pegboard.engine.input.usermessage import CommandOrder, Prompt, ShellOrder
 from pegboard.engine.runs import Runs
-from pegboard.engine.session.sessions import change_session, edit, new_session, revision
+from pegboard.engine.sessions import change_session, edit, new_session, revision
 from pegboard.hooks.callers import Hooks
 from pegboard.loading.register import Register
 from pegboard.loading.reload import Reload
@@ -36,7 +34,8 @@ from pegboard.trust.decisions import Decision
 from pegboard.workspace import Workspace
 
 if TYPE_CHECKING:
-    from pegboard.engine.session.revert import Reverted
+    from pegboard.engine.asking.explained import Policy
+    from pegboard.engine.revert import Reverted
 
 
 class App:
@@ -286,7 +285,7 @@ class App:
 
     async def ask(self, session_id: str, question: SideQuestion) -> str:
         """What a model answers to a text beside the conversation; `Host` says what it raises."""
-        from pegboard.engine.calls.sidecall import SideCall  # only who asks needs it
+        from pegboard.engine.sidecall import SideCall  # only who asks needs it
 
         call = SideCall(self._engine, session_id, question)
         return await call.answer(self._runs.budget(session_id))
@@ -307,13 +306,13 @@ class App:
 
     async def fork(self, session_id: str, message_id: str | None = None) -> Session:
         """A new session with the messages before this one, or with all that it has."""
-        from pegboard.engine.session.copies import forked
+        from pegboard.engine.copies import forked
 
         return await forked(self._engine, await self.session(session_id), message_id)
 
     async def adopt(self, conversations: Sequence[Conversation]) -> Session:
         """The first of these sessions, with the others below it, as new ones of this project."""
-        from pegboard.engine.session.copies import adopted
+        from pegboard.engine.copies import adopted
 
         return await adopted(self._engine, conversations)
 
@@ -341,21 +340,21 @@ class App:
         :raises NotFoundError: when there is no such session, message or part.
         :raises SessionBusyError: while the session runs.
         """
-        from pegboard.engine.session.revert import revert
+        from pegboard.engine.revert import revert
 
         async with self._runs.at_rest(session_id):
             return await revert(self._engine, session_id, message_id, part_id)
 
     async def unrevert(self, session_id: str) -> "Reverted":
         """The session and its files as they were before `revert`."""
-        from pegboard.engine.session.revert import unrevert
+        from pegboard.engine.revert import unrevert
 
         async with self._runs.at_rest(session_id):
             return await unrevert(self._engine, session_id)
 
     async def diff(self, session_id: str, *, message_id: str | None = None) -> tuple[FileDiff, ...]:
         """What a session, or the answer to one prompt of it, has changed in files."""
-        from pegboard.engine.session.revert import session_diff
+        from pegboard.engine.revert import session_diff
 
         return await session_diff(self.storage, self.snapshots, session_id, message_id)
 
@@ -390,8 +389,10 @@ class App:
         return await self._engine.models.known(without_keys=without_keys)
 
     @property
-    def policy(self) -> Policy:
+    def policy(self) -> "Policy":
         """What a call would be asked for, and what was approved for good."""
+        from pegboard.engine.asking.explained import Policy  # nobody else looks at it
+
         return Policy(self._engine)
 
     def default_agent(self) -> Agent:

@@ -20,10 +20,10 @@ from pegboard.contract.storage import Storage
 from pegboard.credentials.keyfile import PluginSecrets
 from pegboard.credentials.keylookup import KeyLookup
 from pegboard.engine.bus import Bus
-from pegboard.engine.content.truncate import sweep
 from pegboard.engine.engine import Engine
+from pegboard.engine.fileledger import FileLedger
 from pegboard.engine.models import Models
-from pegboard.engine.tracking.fileledger import FileLedger
+from pegboard.engine.toolresult import sweep
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.hooks.callers import Hooks
 from pegboard.ids import IdSource

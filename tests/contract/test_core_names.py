@@ -19,7 +19,7 @@ ALL_ON = {
 }
 HOMONYMS = {
     "bash": {
-        "engine/input/shell.py": "the program, looked for on the PATH",
+        "engine/input/usercall.py": "the program, looked for on the PATH",
     },
     "compaction": {
         "config/keys.py": "a table of the configuration",
@@ -48,8 +48,8 @@ HOMONYMS = {
         "schema/config.py": "where a slash command comes from, in the protocol",
     },
     "title": {
-        "engine/session/copies.py": "the name of a group in an expression",
-        "engine/content/sanitise.py": "a field of a tool's result",
+        "engine/copies.py": "the name of a group in an expression",
+        "engine/toolresult.py": "a field of a tool's result",
         "contract/changes.py": "a field of a session",
         "arguments/pydantic_model.py": "a keyword of JSON Schema",
     },
@@ -59,7 +59,7 @@ HOMONYMS = {
 }
 """Strings that are spelt as the id of a tool or an agent is, file by file, and what they mean."""
 
-ATTACHED = "engine/content/attachments.py"
+ATTACHED = "engine/input/attachments.py"
 """Where a model is told of the user's files as OpenCode tells it: as if tools had read them."""
 
 

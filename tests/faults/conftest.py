@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.engine.tracking.fileledger import FileLedger
+from pegboard.engine.fileledger import FileLedger
 from processes import MARK, alive
 from tool_context import Context
 

@@ -52,7 +52,7 @@ T7   faults/test_file_faults.py
        t7_a_full_disk_leaves_the_file_whole
 T8   faults/test_file_faults.py
        t8_what_the_system_refuses_is_an_error_that_says_so
-T8   core/engine/tracking/test_fileledger.py
+T8   core/engine/test_fileledger.py
        a_write_protected_file_is_not_replaced
 T9   plugins/test_containment.py
        a_way_out_is_asked_for
@@ -125,7 +125,7 @@ T21  plugins/webfetch/test_fetching.py
        a_small_answer_that_unpacks_to_gigabytes_is_cut
 T22  plugins/snapshots/test_snapshots_hostile.py
        nothing_of_a_hostile_repository_is_run
-T22  core/engine/session/test_revert.py
+T22  core/engine/test_revert.py
        files_that_the_user_changed_afterwards_are_left_and_named
 T22  plugins/snapshots/test_trees.py
        a_nested_repository_is_left_alone

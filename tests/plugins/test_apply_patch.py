@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cases import built, load
-from pegboard.engine.tracking.fileledger import FileLedger
+from pegboard.engine.fileledger import FileLedger
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.model import Model, ModelApi

@@ -3,7 +3,7 @@ import gc
 
 import pytest
 
-from pegboard.engine.tracking.fileledger import FileLedger
+from pegboard.engine.fileledger import FileLedger
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard_plugins.write import write
 from tool_context import Context, call

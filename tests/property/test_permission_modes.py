@@ -13,7 +13,7 @@ from pegboard import App
 from pegboard.contract.changes import DropApproval, PutApproval
 from pegboard.contract.context import Ruleset
 from pegboard.engine.asking.decision import judged, make_request, unattended
-from pegboard.engine.session.views import unstored_view
+from pegboard.engine.sessions import unstored_view
 from pegboard.policy.agents import default_agent
 from pegboard.policy.permissions import UNCLEAR, judge
 from pegboard.schema.session import Action, Rule

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from pegboard.engine.bus import Bus as Bus
     from pegboard.engine.bus import Subscription as Subscription
     from pegboard.engine.bus import encode_event as encode_event
-    from pegboard.engine.content.attachments import DIRECTORY_MIME as DIRECTORY_MIME
-    from pegboard.engine.content.attachments import mime_of as mime_of
-    from pegboard.engine.content.truncate import remove_old_outputs as remove_old_outputs
-    from pegboard.engine.input.orders import CommandOrder as CommandOrder
-    from pegboard.engine.input.orders import ShellOrder as ShellOrder
-    from pegboard.engine.session.revert import Reverted as Reverted
-    from pegboard.engine.tracking.leavings import reason_of as reason_of
-    from pegboard.engine.tracking.leavings import shown_path as shown_path
+    from pegboard.engine.input.attachments import DIRECTORY_MIME as DIRECTORY_MIME
+    from pegboard.engine.input.attachments import mime_of as mime_of
+    from pegboard.engine.input.usermessage import CommandOrder as CommandOrder
+    from pegboard.engine.input.usermessage import ShellOrder as ShellOrder
+    from pegboard.engine.revert import Reverted as Reverted
+    from pegboard.engine.revert import reason_of as reason_of
+    from pegboard.engine.revert import shown_path as shown_path
+    from pegboard.engine.toolresult import remove_old_outputs as remove_old_outputs
     from pegboard.ids import IdSource as IdSource
     from pegboard.ids import check_id as check_id
     from pegboard.kit.redact import secret_values as secret_values

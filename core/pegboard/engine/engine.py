@@ -15,9 +15,9 @@ from pegboard.contract.providers import Keys, Provider
 from pegboard.contract.storage import Storage
 from pegboard.contract.tools import Service, Tool, serving
 from pegboard.engine.bus import Bus
-from pegboard.engine.ending.failures import failure_of
+from pegboard.engine.fileledger import FileLedger
+from pegboard.engine.finish import failure_of
 from pegboard.engine.models import Models
-from pegboard.engine.tracking.fileledger import FileLedger
 from pegboard.errors import PegboardError, ToolError
 from pegboard.hooks.callers import Hooks
 from pegboard.ids import IdSource

@@ -5,18 +5,17 @@ from dataclasses import dataclass
 
 from pegboard.contract.context import SessionView
 from pegboard.contract.providers import ModelRequest, ToolDefinition
-from pegboard.engine.calls.preloading import load_beside
-from pegboard.engine.compaction.prune import prune
 from pegboard.engine.compaction.trigger import (
-    compact,
     is_needed,
     is_possible,
+    prune,
     request_compaction,
     unmark,
 )
-from pegboard.engine.ending.finish import Progress, goes_on
+from pegboard.engine.finish import Progress, goes_on
 from pegboard.engine.history import compaction_of
-from pegboard.engine.input.reminders import remind
+from pegboard.engine.input.usermessage import remind
+from pegboard.engine.preloading import load_beside
 from pegboard.engine.request import build_request, offered_tools
 from pegboard.engine.run import Run
 from pegboard.engine.step import Step
@@ -32,13 +31,15 @@ async def answer(run: Run) -> None:
     unmark(run)
     while (user := unanswered(run)) is not None:
         if compaction_of(run.history.get(user.id)) is not None:
+            from pegboard.engine.compaction.summary import compact  # few sessions need it
+
             await compact(run, user)
             continue
         if turn is None or turn.user.id != user.id:
             turn = await _begin(run, user)
             continue  # a prompt that arrived meanwhile is already in the history: answer that one
         if (task := run.history.next_subtask(user.id)) is not None:
-            from pegboard.engine.input.subtask import run_subtask  # few prompts have one
+            from pegboard.engine.children import run_subtask  # few prompts have one
 
             await run_subtask(run, turn.view, user, task)
             continue

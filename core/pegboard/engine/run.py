@@ -8,15 +8,13 @@ from typing import Any
 from pegboard.contract.changes import ChangeSession
 from pegboard.contract.context import ChildResult, Ruleset, SessionView
 from pegboard.contract.providers import ModelRequest
-from pegboard.engine.calls.repeats import Repeats
-from pegboard.engine.ending.finish import Progress
 from pegboard.engine.engine import ChildRequest, Engine
+from pegboard.engine.fileledger import STAMPS
+from pegboard.engine.finish import Progress, Repeats
 from pegboard.engine.history import History
-from pegboard.engine.session.sessions import SessionIds
-from pegboard.engine.session.views import make_view
+from pegboard.engine.sessions import MAX_DEPTH, SessionIds, make_view
 from pegboard.engine.spending.budget import Budget
-from pegboard.engine.tracking.fileledger import STAMPS
-from pegboard.engine.tracking.stepsnapshots import StepSnapshots
+from pegboard.engine.stepsnapshots import StepSnapshots
 from pegboard.engine.writer import Writer
 from pegboard.errors import ToolError
 from pegboard.policy.clock import Slots
@@ -113,6 +111,16 @@ class Run:
         """Add the cost of a request to the session; it is stored with the session's next change."""
         self.owed_usd += cost or 0.0
         self.owed_tokens = added(self.owed_tokens, tokens)
+
+    def take_subagent(self, *, resumed: bool = False) -> None:
+        """Take a subagent from the run's budget.
+
+        :raises ToolError: when it would be too deep below the user's session, or one too many.
+        """
+        if self.depth + 1 > MAX_DEPTH:
+            raise ToolError(f"subagents may be nested {MAX_DEPTH} deep at the most")
+        if not resumed:
+            self.budget.subagents.take()
 
     def charge_child(self, cost: float, tokens: Tokens) -> None:
         """Add and store what a subagent has cost, at once: the step may last much longer."""

@@ -4,30 +4,36 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from typing import Any
 from weakref import WeakValueDictionary
 
 from pegboard.contract.changes import DropSession, Emit, PutMessage, PutPart
 from pegboard.contract.context import ChildResult, Ruleset
 from pegboard.contract.storage import Fence
-from pegboard.engine.ending.failures import ABORTED
 from pegboard.engine.engine import ChildRequest, Engine
+from pegboard.engine.finish import ABORTED
 from pegboard.engine.history import History
-from pegboard.engine.input.orders import CommandOrder, ShellOrder
 from pegboard.engine.input.preparations import Preparations
-from pegboard.engine.input.usermessage import Prompt, expanded, refuse_known, stored
+from pegboard.engine.input.usermessage import (
+    CommandOrder,
+    Prompt,
+    ShellOrder,
+    expanded,
+    refuse_known,
+    stored,
+)
 from pegboard.engine.loop import answer, unanswered
 from pegboard.engine.run import Early, Run
-from pegboard.engine.session.sessions import (
+from pegboard.engine.sessions import (
     SessionIds,
+    ancestor_rulesets,
     change_session,
     held,
     refuse_claimed,
     saying_that_it_is_kept,
     settled,
 )
-from pegboard.engine.session.views import ancestor_rulesets
-from pegboard.engine.spending.accounts import open_budget
-from pegboard.engine.spending.budget import Budget
+from pegboard.engine.spending.budget import Budget, open_budget
 from pegboard.engine.writer import Writer
 from pegboard.errors import AbortedError, PegboardError, SessionBusyError, ToolError
 from pegboard.policy.clock import Clock
@@ -92,7 +98,8 @@ class Runs:
             session = await change_session(self._storage, PutMessage(turn.info), *puts, change)
         expanding = expanded(self._engine, session, turn, ids, command=prompt.command)
         turn = await self.beside.run(session_id, expanding)
-        await self._ended_if_stopping(session.id)
+        if session.id in self._stopping:  # a run that was aborted takes no new prompts
+            await asyncio.wait((self._tasks[session.id],))  # without a limit: it has its own
         if (copy := self._copy(session.id)) is not None:
             copy.put(turn)
         if prompt.no_reply:
@@ -137,13 +144,11 @@ class Runs:
         return turn
 
     async def shell(self, session_id: str, order: ShellOrder) -> Turn:
-        """The answer with the output of a command that the user runs.
-
-        Prompts that come while it runs are answered after it, as in any run.
+        """The output of a command of the user's; prompts that come meanwhile wait for its end.
 
         :raises SessionBusyError: while the session runs.
         """
-        from pegboard.engine.input.shell import run_shell
+        from pegboard.engine.input.usercall import run_shell
 
         ended: asyncio.Future[Turn | None] = asyncio.get_running_loop().create_future()
 
@@ -192,7 +197,7 @@ class Runs:
         :raises NotFoundError: when nothing has this id.
         :raises SessionBusyError: when another process runs it.
         """
-        from pegboard.engine.calls.children import family_of
+        from pegboard.engine.children import family_of
 
         async with (await self._session_ids(session_id)).changing:
             fence = await self._seized(session_id)
@@ -252,11 +257,6 @@ class Runs:
                 break  # the run says what is wrong
         return session
 
-    async def _ended_if_stopping(self, session_id: str) -> None:
-        """Wait, without a limit, for a run that was aborted: it takes no new prompts."""
-        if session_id in self._stopping:
-            await asyncio.wait((self._tasks[session_id],))
-
     def _task(self, session: Session, first: First | None = None) -> "asyncio.Task[Turn | None]":
         """The session's run, which is started if there is none, and then with `first`."""
         task = self._tasks.get(session.id)
@@ -298,21 +298,12 @@ class Runs:
         run = self._tasks.get(session_id)
         if run is not None:
             self._stopping.add(session_id)
-        tasks = [*self.beside.of(session_id), *([run] if run is not None else ())]
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks, timeout=ABORT_LIMIT_S)
-        return bool(tasks)
+        return await _stop(*self.beside.of(session_id), *([run] if run is not None else ()))
 
     async def aclose(self) -> None:
         """Stop all runs and preparations, wait for them, and begin no other run."""
         self._closed = True
-        tasks = [*self._tasks.values(), *self.beside.all()]
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks, timeout=ABORT_LIMIT_S)
+        await _stop(*self._tasks.values(), *self.beside.all())
 
     async def run_child(self, request: ChildRequest) -> ChildResult:
         """The answer of a subagent, which is stopped with the caller or at its time limit.
@@ -322,7 +313,7 @@ class Runs:
         :raises ToolError: when the session to go on with is not a child of the caller's, or its
             subagent is at work.
         """
-        from pegboard.engine.calls.children import charge, child_answer, child_session
+        from pegboard.engine.children import charge, child_answer, child_session
 
         session = await child_session(self._engine, request)
         if session.id in self._callers:
@@ -398,3 +389,12 @@ class Runs:
                 finally:
                     await run.snapshots.close()
                     run.settle()
+
+
+async def _stop(*tasks: asyncio.Task[Any]) -> bool:
+    """Cancel these and wait until they have ended; whether there were any."""
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks, timeout=ABORT_LIMIT_S)
+    return bool(tasks)

@@ -22,21 +22,19 @@ from pegboard.contract.providers import (
     TextStart,
     ToolInputStart,
 )
-from pegboard.engine.ending.attempts import Attempts
-from pegboard.engine.ending.failures import failure_of
-from pegboard.engine.ending.fallback import next_model
-from pegboard.engine.ending.finish import (
+from pegboard.engine.finish import (
     CUT_OFF,
     MAY_BE_EMPTY,
     PROMISED,
     TOO_LONG,
     answers_to,
     ending,
+    failure_of,
 )
-from pegboard.engine.ending.retry import EmptyAnswerError
 from pegboard.engine.processor import Processor
+from pegboard.engine.retry import Attempts, EmptyAnswerError, next_model
 from pegboard.engine.run import Run
-from pegboard.engine.spending.accounts import counts_of
+from pegboard.engine.spending.budget import counts_of
 from pegboard.engine.spending.usage import cost_of, tokens_of
 from pegboard.engine.stream import run_step, within_bounds
 from pegboard.engine.toolcall import STOPPED, Caller

@@ -14,13 +14,12 @@ from pegboard.contract.context import SessionView
 from pegboard.contract.providers import ToolCall, ToolInputStart
 from pegboard.contract.results import PendingCall, ToolResult
 from pegboard.contract.tools import Tool, serving
-from pegboard.engine.calls.repeats import digest, digest_of_call, digest_of_result
-from pegboard.engine.content.sanitise import clean_error, clean_result
-from pegboard.engine.ending.failures import denial
+from pegboard.engine.fileledger import STAMPS
+from pegboard.engine.finish import denial, digest, digest_of_call, digest_of_result
 from pegboard.engine.processor import Processor
 from pegboard.engine.run import Run
 from pegboard.engine.stream import ToolDone, ToolFailed, ToolRunning
-from pegboard.engine.tracking.fileledger import STAMPS
+from pegboard.engine.toolresult import clean_error, clean_result
 from pegboard.errors import (
     BudgetError,
     PermissionCorrectedError,

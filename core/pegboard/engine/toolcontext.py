@@ -21,16 +21,14 @@ from pegboard.contract.context import (
 from pegboard.contract.plugin import Plugin, Stash
 from pegboard.contract.results import ToolResult
 from pegboard.engine.asking.decision import make_request, settle
-from pegboard.engine.asking.external_directory import asked_path
-from pegboard.engine.asking.toolquestion import ask_user
-from pegboard.engine.calls.children import take_subagent
-from pegboard.engine.content.sanitise import clean_facts, clean_text, clean_title
+from pegboard.engine.asking.toolquestion import ask_user, asked_path
 from pegboard.engine.engine import ChildRequest, Engine
 from pegboard.engine.input.usermessage import Prompt, stored
 from pegboard.engine.processor import Processor
 from pegboard.engine.run import Run
-from pegboard.engine.session.views import unstored_view
+from pegboard.engine.sessions import unstored_view
 from pegboard.engine.stream import ToolProgress
+from pegboard.engine.toolresult import clean_facts, clean_text, clean_title
 from pegboard.errors import ToolError
 from pegboard.kit.programs import ProgramSearch
 from pegboard.policy.agents import default_agent
@@ -356,7 +354,7 @@ class CallContext:
         if found is None or found.mode == "primary":
             names = ", ".join(a.name for a in self._view.agents if a.mode != "primary")
             raise ToolError(f"there is no subagent {agent!r}; there are: {names}")
-        take_subagent(self._run, resumed=session_id is not None)
+        self._run.take_subagent(resumed=session_id is not None)
         model = found.model
         chosen = f"{model.provider_id}/{model.model_id}" if model else _name(self._view)
         request = ChildRequest(

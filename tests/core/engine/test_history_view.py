@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard.contract.providers import Call, ModelMessage, Result
-from pegboard.engine.compaction.prune import prunable
-from pegboard.engine.compaction.window import next_request
+from pegboard.engine.compaction.trigger import next_request, prunable
 from pegboard.engine.history import COMPACTION, History
 from pegboard.schema.message import (
     AssistantMessage,

@@ -13,7 +13,7 @@ from compacting import Shortens
 from pegboard import App, hookimpl, tool
 from pegboard.contract.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta
 from pegboard.contract.results import PendingCall
-from pegboard.engine.input.orders import ShellOrder
+from pegboard.engine.input.usermessage import ShellOrder
 from pegboard.errors import AbortedError, ModelNotFoundError, PluginError, ProviderError
 from pegboard.schema.event import SessionFailed, SessionIdle
 from pegboard.schema.message import AssistantMessage, PluginFailure, Turn, UnknownFailure

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pegboard import InvalidInputError, hookimpl
-from pegboard.engine.compaction.window import usable
+from pegboard.engine.compaction.trigger import usable
 from pegboard.errors import ModelNotFoundError
 from pegboard.schema.message import AssistantMessage, BudgetFailure
 from pegboard.schema.model import (

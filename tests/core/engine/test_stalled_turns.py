@@ -9,7 +9,7 @@ import pytest
 
 from pegboard import ToolContext, hookimpl, tool
 from pegboard.contract.providers import ModelRequest, StreamEvent, StreamFinish, ToolInputStart
-from pegboard.engine.ending.finish import DENIED_STEPS, FRUITLESS_STEPS, PROMISED
+from pegboard.engine.finish import DENIED_STEPS, FRUITLESS_STEPS, PROMISED
 from pegboard.engine.toolcall import DOOM_LOOP_CALLS
 from pegboard.errors import ToolError
 from pegboard.schema.event import PermissionAsked, SessionIdle, SessionWarned

@@ -17,8 +17,7 @@ from config_place import Place
 from pegboard.errors import ToolError
 from pegboard.processes import limits as limits_module
 from pegboard.processes import process as process_module
-from pegboard.processes.cgroups import Groups
-from pegboard.processes.limits import Bounds, Machine, Watch, machine
+from pegboard.processes.limits import Bounds, Groups, Machine, Watch, machine
 from pegboard.processes.process import run_process, service_process
 from pegboard.schema.config import ProcessLimits
 

@@ -14,13 +14,14 @@ from pegboard.contract.backends import Compaction, CompactionRequest
 from pegboard.contract.changes import Emit, PutMessage, PutPart
 from pegboard.contract.context import SessionView
 from pegboard.contract.tools import serving
-from pegboard.engine.compaction.window import estimate, fixed_tokens, next_request, usable
-from pegboard.engine.ending.failures import failure_of
+from pegboard.engine.compaction.trigger import next_request, usable
+from pegboard.engine.finish import failure_of
 from pegboard.engine.history import COMPACTION, compaction_of, is_compaction
 from pegboard.engine.request import plain_request, question_of, seen_by_model
 from pegboard.engine.run import Run
+from pegboard.engine.spending.usage import fixed_tokens, message_tokens
 from pegboard.engine.step import Step
-from pegboard.errors import ContextOverflowError, ProviderError
+from pegboard.errors import ContextOverflowError, PegboardError, ProviderError
 from pegboard.schema.config import Agent
 from pegboard.schema.event import SessionCompacted, SessionFailed
 from pegboard.schema.message import (
@@ -69,6 +70,49 @@ def summariser(agents: Mapping[str, Agent]) -> Agent:
     return serving(agents.values(), "summaries") or _FALLBACK
 
 
+async def compact(run: Run, user: UserMessage) -> None:
+    """Answer a request for a compaction; a failure is in the summary's `error`.
+
+    :raises ModelNotFoundError: when no provider serves the model for summaries.
+    """
+    run.change(compacting=run.engine.now())
+    try:
+        await (await Compacting.begun(run, user)).run_to_its_end()
+    except (PegboardError, asyncio.CancelledError) as error:
+        if not _is_answered(run, user):  # else the next prompt would request the same again
+            _refuse(run, user, error)
+        raise
+    finally:
+        run.change(compacting=None)
+
+
+def _is_answered(run: Run, user: UserMessage) -> bool:
+    return any(getattr(turn.info, "parent_id", None) == user.id for turn in run.history.turns)
+
+
+def _refuse(run: Run, user: UserMessage, error: BaseException) -> None:
+    """Store an empty summary with the failure."""
+    now, name = run.engine.now(), summariser(run.engine.agents).name
+    workspace = run.engine.workspace
+    info = AssistantMessage(
+        id=run.ids.message(),
+        session_id=user.session_id,
+        parent_id=user.id,
+        model_id=user.model.model_id,
+        provider_id=user.model.provider_id,
+        mode=name,
+        agent=name,
+        path=MessagePath(cwd=str(workspace.directory), root=str(workspace.worktree)),
+        cost=0.0,
+        tokens=Tokens(),
+        time=MessageTime(created=now, completed=now),
+        error=failure_of(error),
+        summary=True,
+    )
+    run.put(Turn(info=info, parts=()))
+    run.writer.change(PutMessage(info))
+
+
 @dataclass(slots=True)
 class Compacting:
     """One compaction: its input, and the newest message that it has made.
@@ -107,7 +151,7 @@ class Compacting:
             before=before,
             view=replace(run.view(agent, model), purpose="summaries"),
             tokens=next_request(run.history, model, before),
-            estimated=estimate(run.history.messages(model, before)),
+            estimated=message_tokens(run.history.messages(model, before)),
             answering=(_answering(before) if part.auto else run.history.prompts_after(user.id)),
         )
 
@@ -189,7 +233,7 @@ class Compacting:
         kept = [name for name in (*made.kept, *self.answering) if name in known]
         request = self._pinned(made.pinned)
         seen = (request, turn, *(each for each in self.before if each.info.id in kept))
-        after = estimate(self.run.history.messages(self.view.model, seen))
+        after = message_tokens(self.run.history.messages(self.view.model, seen))
         left = self._scaled(after)
         limit = usable(self.view.model)
         if self.auto and (left > self.tokens * SHRINK or (limit is not None and left > limit)):

@@ -1,25 +1,60 @@
-"""The trigger of compactions: when one is needed, and the message that requests it.
+"""The trigger of compactions: how full the model's window is, and what is done about it.
 
 A compaction is a user message with a compaction part, and the summary as its answer. The model's
-view then begins there; everything before stays in the database.
+view then begins there; everything before stays in the database. Old output of tools is cleared
+from the view without one.
 """
 
-import asyncio
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from msgspec.structs import replace
 
 from pegboard.contract import hookspecs
 from pegboard.contract.changes import PutMessage, PutPart
-from pegboard.engine.compaction.window import next_request, usable
-from pegboard.engine.ending.failures import failure_of
 from pegboard.engine.engine import Engine
+from pegboard.engine.history import History, kept_ids
 from pegboard.engine.input.usermessage import model_for
+from pegboard.engine.request import MAX_OUTPUT_TOKENS
 from pegboard.engine.run import Run
-from pegboard.engine.session.sessions import SessionIds
-from pegboard.errors import PegboardError
+from pegboard.engine.sessions import SessionIds
+from pegboard.engine.spending.usage import CHARS_PER_TOKEN, message_tokens, total
 from pegboard.policy.agents import default_agent
-from pegboard.schema.message import AssistantMessage, MessagePath, MessageTime, Turn, UserMessage
+from pegboard.schema.message import AssistantMessage, MessageTime, Turn, UserMessage
 from pegboard.schema.model import Model
-from pegboard.schema.part import CompactionPart, ModelChoice
-from pegboard.schema.session import Session, Tokens
+from pegboard.schema.part import CompactionPart, Completed, ModelChoice, Part, ToolPart
+from pegboard.schema.session import Session
+
+
+def usable(model: Model) -> int | None:
+    """The tokens that a request may have, None when the model's window is unknown.
+
+    Room for the answer is left free, but never more than half of the window.
+    """
+    limit = model.limit
+    if limit.input:
+        return limit.input
+    if not limit.context:
+        return None
+    output = min(limit.output or MAX_OUTPUT_TOKENS, MAX_OUTPUT_TOKENS, limit.context // 2)
+    return limit.context - output
+
+
+def next_request(history: History, model: Model, turns: Sequence[Turn]) -> int:
+    """The estimated tokens of the next request with these turns.
+
+    The base is the provider's count for the last answer, plus an estimate of what was added since;
+    without such a count everything is estimated.
+    """
+    summary = history.summary()
+    old = kept_ids(summary.info) if summary is not None else ()
+    for place in range(len(turns) - 1, -1, -1):
+        info = turns[place].info
+        if info.id in old:
+            break  # what it used was the history before the summary
+        if isinstance(info, AssistantMessage) and not info.summary and total(info.tokens):
+            since = [m for turn in turns[place:] for m in history.converted(model, turn)]
+            return total(info.tokens) + message_tokens(m for m in since if m.role != "assistant")
+    return message_tokens(history.messages(model, turns))
 
 
 def is_needed(run: Run, model: Model) -> bool:
@@ -59,6 +94,12 @@ def requested_by_user(engine: Engine, session: Session, ids: SessionIds, model: 
     )
 
 
+def unmark(run: Run) -> None:
+    """Undo the unfinished compaction of a process that has died."""
+    if run.session.time.compacting is not None:
+        run.change(compacting=None)
+
+
 def _requested(  # noqa: PLR0913 - the fields of the message
     now: int,
     ids: SessionIds,
@@ -79,58 +120,78 @@ def _requested(  # noqa: PLR0913 - the fields of the message
     return Turn(info=info, parts=(part,))
 
 
-async def compact(run: Run, user: UserMessage) -> None:
-    """Answer a request for a compaction; a failure is in the summary's `error`.
+PROTECTED_TOKENS = 40_000
+"""The newest output of this size stays (opencode `session/compaction.ts`, as the next ones)."""
+MINIMUM_TOKENS = 20_000
+"""Less is not worth that the provider has to read the history anew."""
+PROTECTED_PROMPTS = 2
 
-    :raises ModelNotFoundError: when no provider serves the model for summaries.
+
+def prune(run: Run) -> None:
+    """Clear what is old from the next requests of this session."""
+    if not run.engine.config.compaction.prune:
+        return
+    lasting = {tool.id for tool in run.engine.tools.values() if tool.lasting}
+    old = {part.id for part in prunable(run.history.view(), lasting)}
+    if not old:
+        return
+    for turn in tuple(run.history.turns):
+        parts = tuple(_cleared(part, old, run.engine.now()) for part in turn.parts)
+        if parts != turn.parts:
+            run.put(Turn(info=turn.info, parts=parts))
+            run.writer.change(*(PutPart(part) for part in parts if part.id in old))
+
+
+def prunable(turns: Sequence[Turn], lasting: Collection[str] = ()) -> tuple[ToolPart, ...]:
+    """The calls whose output is old: all but the newest, if that is worth it.
+
+    `lasting` are the ids of tools whose output stays.
     """
-    from pegboard.engine.compaction.summary import Compacting  # only a long session needs it
-
-    _mark(run, since=run.engine.now())
-    try:
-        await (await Compacting.begun(run, user)).run_to_its_end()
-    except (PegboardError, asyncio.CancelledError) as error:
-        if not _is_answered(run, user):  # else the next prompt would request the same again
-            _refuse(run, user, error)
-        raise
-    finally:
-        _mark(run, since=None)
+    seen, found, size = 0, list[ToolPart](), 0
+    for part in _outputs(turns, lasting):
+        tokens = _tokens(part)
+        seen += tokens
+        if seen > PROTECTED_TOKENS:
+            found.append(part)
+            size += tokens
+    return tuple(found) if size > MINIMUM_TOKENS else ()
 
 
-def _is_answered(run: Run, user: UserMessage) -> bool:
-    return any(getattr(turn.info, "parent_id", None) == user.id for turn in run.history.turns)
+def _outputs(turns: Sequence[Turn], lasting: Collection[str]) -> Iterator[ToolPart]:
+    """Calls with an output, newest first, down to the first that is cleared already."""
+    prompts = 0
+    for turn in reversed(turns):
+        prompts += isinstance(turn.info, UserMessage)
+        if prompts < PROTECTED_PROMPTS:
+            continue
+        if isinstance(turn.info, AssistantMessage) and turn.info.summary:
+            return
+        for part in _completed(reversed(turn.parts), lasting):
+            assert isinstance(part.state, Completed)
+            if part.state.time.compacted:
+                return
+            yield part
 
 
-def _refuse(run: Run, user: UserMessage, error: BaseException) -> None:
-    """Store an empty summary with the failure."""
-    from pegboard.engine.compaction.summary import summariser
-
-    now, name = run.engine.now(), summariser(run.engine.agents).name
-    workspace = run.engine.workspace
-    info = AssistantMessage(
-        id=run.ids.message(),
-        session_id=user.session_id,
-        parent_id=user.id,
-        model_id=user.model.model_id,
-        provider_id=user.model.provider_id,
-        mode=name,
-        agent=name,
-        path=MessagePath(cwd=str(workspace.directory), root=str(workspace.worktree)),
-        cost=0.0,
-        tokens=Tokens(),
-        time=MessageTime(created=now, completed=now),
-        error=failure_of(error),
-        summary=True,
-    )
-    run.put(Turn(info=info, parts=()))
-    run.writer.change(PutMessage(info))
+def _completed(parts: Iterable[Part], lasting: Collection[str]) -> Iterator[ToolPart]:
+    for part in parts:
+        if (
+            isinstance(part, ToolPart)
+            and isinstance(part.state, Completed)
+            and part.tool not in lasting
+        ):
+            yield part
 
 
-def unmark(run: Run) -> None:
-    """Undo the unfinished compaction of a process that has died."""
-    if run.session.time.compacting is not None:
-        _mark(run, since=None)
+def _tokens(part: ToolPart) -> int:
+    assert isinstance(part.state, Completed)
+    return round(len(part.state.output) / CHARS_PER_TOKEN)
 
 
-def _mark(run: Run, *, since: int | None) -> None:
-    run.change(compacting=since)
+def _cleared(part: Part, old: set[str], now: int) -> Part:
+    if part.id not in old:
+        return part
+    assert isinstance(part, ToolPart)
+    assert isinstance(part.state, Completed)
+    time = replace(part.state.time, compacted=now)
+    return replace(part, state=replace(part.state, time=time))

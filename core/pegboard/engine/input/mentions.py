@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from pegboard.contract.context import SessionView
 from pegboard.engine.engine import Engine
 from pegboard.engine.input.usermessage import model_for
-from pegboard.engine.session.views import ancestor_rulesets, make_view
+from pegboard.engine.sessions import ancestor_rulesets, make_view
 from pegboard.policy.agents import default_agent
 from pegboard.schema.config import Agent
 from pegboard.schema.model import Model, ModelApi
@@ -58,7 +58,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
     def part(self) -> FileInput:
         """The part of a prompt that attaches it."""
-        from pegboard.engine.content.attachments import DIRECTORY_MIME, mime_of
+        from pegboard.engine.input.attachments import DIRECTORY_MIME, mime_of
 
         url = self.path.as_uri()
         if self.is_dir:

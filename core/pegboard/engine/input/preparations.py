@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from pegboard.engine.ending.failures import ABORTED
+from pegboard.engine.finish import ABORTED
 from pegboard.errors import AbortedError
 
 _Value = TypeVar("_Value")

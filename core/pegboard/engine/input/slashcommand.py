@@ -16,16 +16,14 @@ import msgspec
 from pegboard.contract.context import SessionView
 from pegboard.contract.providers import ToolCall
 from pegboard.contract.tools import serving
-from pegboard.engine.calls.usercall import new_answer
 from pegboard.engine.engine import Engine
 from pegboard.engine.history import History
 from pegboard.engine.input.mentions import mentioned
-from pegboard.engine.input.orders import CommandOrder
-from pegboard.engine.input.usermessage import Prompt, model_for
+from pegboard.engine.input.usercall import new_answer
+from pegboard.engine.input.usermessage import CommandOrder, Prompt, model_for
 from pegboard.engine.processor import Processor
 from pegboard.engine.run import Run
-from pegboard.engine.session.sessions import SessionIds
-from pegboard.engine.session.views import ancestor_rulesets
+from pegboard.engine.sessions import SessionIds, ancestor_rulesets
 from pegboard.engine.toolcall import Caller
 from pegboard.engine.writer import Writer
 from pegboard.errors import (

@@ -1,6 +1,12 @@
-"""User messages: input parts are stored as typed, then expanded with the files they name."""
+"""User messages: stored as typed, expanded with the files they name, and given reminders.
+
+A reminder is a note for the model, on a change of agent or a prompt during an answer. It is stored
+with the prompt, once. Every later request then repeats the same bytes, so that the provider's
+prompt cache still fits.
+"""
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import assert_never
 
@@ -12,13 +18,15 @@ from pegboard.contract.changes import Change, ChangeSession, DropPart, PutMessag
 from pegboard.contract.context import SessionView
 from pegboard.contract.storage import Storage
 from pegboard.engine.engine import Engine
-from pegboard.engine.session.sessions import SessionIds
-from pegboard.engine.session.views import make_view
+from pegboard.engine.finish import goes_on
+from pegboard.engine.history import is_compaction
+from pegboard.engine.run import Run
+from pegboard.engine.sessions import SessionIds, make_view
 from pegboard.errors import InvalidInputError, ModelNotFoundError, NotFoundError
 from pegboard.ids import check_id
 from pegboard.policy.agents import default_agent
-from pegboard.schema.config import Command
-from pegboard.schema.message import MessageTime, Turn, UserMessage
+from pegboard.schema.config import Agent, Command
+from pegboard.schema.message import AssistantMessage, MessageTime, Turn, UserMessage
 from pegboard.schema.part import (
     AgentInput,
     AgentPart,
@@ -33,6 +41,30 @@ from pegboard.schema.part import (
     TextPart,
 )
 from pegboard.schema.session import Session, is_untitled, title_from
+
+
+class CommandOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """A slash command as the user gives it, with the files that a client attaches.
+
+    `typed`: the arguments are a person's own words, in which mentions count.
+    """
+
+    name: str
+    arguments: str = ""
+    typed: bool = True
+    agent: str | None = None
+    model: str | None = None
+    message_id: str | None = None
+    variant: str | None = None
+    files: tuple[FileInput, ...] = ()
+
+
+class ShellOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """The command line, and the agent and model that the session then goes on with."""
+
+    command: str
+    agent: str | None = None
+    model: str | None = None
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
@@ -209,7 +241,7 @@ async def _with_files(engine: Engine, turn: Turn, ids: SessionIds) -> Turn:
     for place, part in enumerate(turn.parts):
         if not isinstance(part, FilePart):
             continue
-        from pegboard.engine.content.attachments import expand_file  # few prompts have files
+        from pegboard.engine.input.attachments import expand_file  # few prompts have files
 
         note_read = engine.files.view(part.session_id).note_read
         found = await asyncio.to_thread(
@@ -258,3 +290,88 @@ def _differences(before: Turn, after: Turn) -> tuple[Change, ...]:
         if part.id not in kept
     ]
     return tuple(changes)
+
+
+MARK = "reminder"
+"""The name under which a reminder's kind is in the metadata of its part."""
+QUEUED = "queued"
+MEANWHILE = (
+    "The user sent this while you were working. Take it into account now, and go on with what you "
+    "were doing unless it says otherwise."
+)
+
+
+def remind(run: Run) -> None:
+    """Store the reminders of the prompts that are answered next."""
+    for place, kind, text in due(run.history.turns, run.engine.agents):
+        turn = run.history.turns[place]
+        part = TextPart(
+            id=run.ids.part(),
+            session_id=turn.info.session_id,
+            message_id=turn.info.id,
+            text=reminder(turn.info.session_id, text),
+            synthetic=True,
+            metadata={MARK: kind},
+        )
+        run.put(Turn(info=turn.info, parts=(*turn.parts, part)))
+        run.writer.change(PutPart(part))
+
+
+def reminder(session_id: str, text: str) -> str:
+    """The text in tags with the session's id, which other texts cannot imitate."""
+    return f'<system-reminder session="{session_id}">\n{text}\n</system-reminder>'
+
+
+def due(turns: Sequence[Turn], agents: Mapping[str, Agent]) -> list[tuple[int, str, str]]:
+    """The missing reminders of the newest prompts: the prompt's place, the kind and the text.
+
+    The kind is the name of the agent that takes over, or `QUEUED`.
+    """
+    waiting, last = _waiting(turns)
+    found: list[tuple[int, str, str]] = []
+    for place in waiting:
+        if place == waiting[-1] and (text := _switch(turns, place, agents)):
+            found.append((place, turns[place].info.agent, text))
+        if last is not None and _came_meanwhile(turns[place], last):
+            found.append((place, QUEUED, MEANWHILE))
+    return [each for each in found if not _has(turns[each[0]], each[1])]
+
+
+def _came_meanwhile(prompt: Turn, last: Turn) -> bool:
+    """Whether a person, not a tool, sent the prompt while the model worked."""
+    typed = any(not (isinstance(part, TextPart) and part.synthetic) for part in prompt.parts)
+    return typed and goes_on(last)
+
+
+def _waiting(turns: Sequence[Turn]) -> tuple[list[int], Turn | None]:
+    """The places of the prompts after the last answer, and that answer."""
+    places: list[int] = []
+    for place in range(len(turns) - 1, -1, -1):
+        info = turns[place].info
+        if isinstance(info, AssistantMessage) and not info.summary:
+            return places[::-1], turns[place]
+        if isinstance(info, UserMessage) and not is_compaction(turns[place]):
+            places.append(place)
+    return places[::-1], None
+
+
+def _switch(turns: Sequence[Turn], place: int, agents: Mapping[str, Agent]) -> str:
+    """The note for a prompt with another agent than the last answer's; "" for most agents."""
+    before = next((turn.info.agent for turn in reversed(turns[:place]) if _is_answer(turn)), None)
+    agent = turns[place].info.agent
+    if before is None or before == agent:
+        return ""
+    left, entered = agents.get(before), agents.get(agent)
+    said = (left.on_leave if left else None, entered.on_enter if entered else None)
+    return " ".join(filter(None, said))
+
+
+def _is_answer(turn: Turn) -> bool:
+    return isinstance(turn.info, AssistantMessage) and not turn.info.summary
+
+
+def _has(turn: Turn, kind: str) -> bool:
+    return any(
+        isinstance(part, TextPart) and (part.metadata or {}).get(MARK) == kind
+        for part in turn.parts
+    )

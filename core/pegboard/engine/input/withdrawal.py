@@ -8,7 +8,7 @@ from pegboard.contract.changes import DropMessage
 from pegboard.contract.storage import Storage
 from pegboard.engine.history import as_seen, is_compaction
 from pegboard.engine.run import Early, Run
-from pegboard.engine.session.sessions import SessionIds, edit, refuse_claimed
+from pegboard.engine.sessions import SessionIds, edit, refuse_claimed
 from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 

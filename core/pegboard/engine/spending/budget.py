@@ -5,76 +5,52 @@ so that subagents which work at the same time cannot spend more together than th
 """
 
 import asyncio
-import json
 import math
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import chain
 from typing import Literal, Self
 
 import msgspec
 from msgspec.structs import replace
 
+from pegboard.contract.changes import PutState
 from pegboard.contract.providers import (
-    Call,
-    Content,
     ModelRequest,
     Provider,
     ReasoningDelta,
-    Result,
     StreamEvent,
     StreamFinish,
     TextDelta,
     ToolInputDelta,
     Usage,
 )
-from pegboard.engine.spending.usage import cost_of, tokens_of, total
+from pegboard.contract.storage import Storage
+from pegboard.engine.spending.usage import (
+    CAREFUL_CHARS,
+    Need,
+    cost_of,
+    tokens_of,
+    total,
+)
 from pegboard.engine.stream import closing
 from pegboard.errors import BudgetError, ToolError
 from pegboard.policy.clock import Clock, current_clock
-from pegboard.schema.config import Limits, RunLimits
+from pegboard.schema.config import BudgetConfig, Limits, RunLimits
 from pegboard.schema.model import Model
-from pegboard.schema.session import Tokens
+from pegboard.schema.session import Session, Tokens
 
-CHARS_PER_TOKEN = 3
-"""Fewer than in most texts, so that a request is thought too long rather than too short."""
-MEDIA_TOKENS = 1500
-"""About what providers count for a picture of full size."""
-LONGEST_ANSWER_TOKENS = 32_000
-"""What is held for an answer whose length nobody limits."""
 SHORTEST_ANSWER_TOKENS = 256
 """With less room than this an answer is not worth its request."""
 WARNED_SHARE = 0.8
 """People are told when so much of the steps is taken."""
-_MILLION = 1_000_000
+STATE_KEY = "pegboard.budget"
+"""Where a session's counts are kept that its record does not have."""
 _KEYS = {
     "this run": "budget.run.steps",
     "this session": "budget.steps",
     "this subagent": "budget.subagent.steps",
 }
-
-
-class Need(msgspec.Struct, frozen=True, kw_only=True):
-    """The most that a request can take: US dollars and tokens."""
-
-    read_tokens: int
-    read_usd: float
-    answer_tokens: int
-    token_usd: float
-
-    @classmethod
-    def of(cls, request: ModelRequest) -> "Need":
-        """The need of this request, by the length of its texts."""
-        price = request.model.cost
-        read = estimated_tokens(request)
-        read_usd = cost_of(Tokens(input=read), price) or 0.0
-        million_usd = (cost_of(Tokens(input=read, output=_MILLION), price) or 0.0) - read_usd
-        longest = request.max_output_tokens or request.model.limit.output
-        return cls(
-            read_tokens=read,
-            read_usd=read_usd,
-            answer_tokens=longest or LONGEST_ANSWER_TOKENS,
-            token_usd=million_usd / _MILLION,
-        )
 
 
 class Account(msgspec.Struct, kw_only=True):
@@ -103,11 +79,8 @@ class Account(msgspec.Struct, kw_only=True):
         """Whether it matters how long requests and answers are."""
         return self.limits.usd is not None or self.limits.tokens is not None
 
-    def answer_room(self, need: Need, *, with_held: bool) -> tuple[float, str]:
-        """How many tokens the answer may have, and the limit that says so."""
-        return min(self._rooms(need, with_held=with_held), default=(math.inf, ""))
-
-    def _rooms(self, need: Need, *, with_held: bool) -> Iterator[tuple[float, str]]:
+    def rooms(self, need: Need, *, with_held: bool) -> Iterator[tuple[float, str]]:
+        """How many tokens the answer may have, by each limit, and which that is."""
         limits = self.limits
         if limits.usd is not None:
             left = limits.usd - self.usd - need.read_usd - self.held_usd * with_held
@@ -315,10 +288,8 @@ class Budget(msgspec.Struct):
             async with closing(answer):
                 async for event in answer:
                     match event:
-                        case TextDelta(text=text) | ReasoningDelta(text=text):
-                            written += len(text)
-                        case ToolInputDelta(text=text):
-                            written += len(text)
+                        case TextDelta() | ReasoningDelta() | ToolInputDelta():
+                            written += len(event.text)
                         case StreamFinish() if not ended:
                             ended = True
                             self._settle(hold, _counted(event.usage, hold, written))
@@ -330,8 +301,8 @@ class Budget(msgspec.Struct):
                 self._settle(hold, _counted(None, hold, written) if written else Tokens())
 
     def _room(self, need: Need, *, with_held: bool) -> tuple[float, str]:
-        rooms = (account.answer_room(need, with_held=with_held) for account in self.accounts)
-        return min(rooms, default=(math.inf, ""))
+        found = (each.rooms(need, with_held=with_held) for each in self.accounts)
+        return min(chain.from_iterable(found), default=(math.inf, ""))
 
     def _held(self, request: ModelRequest, need: Need, answer_tokens: int) -> Hold:
         hold = Hold(
@@ -353,36 +324,77 @@ class Budget(msgspec.Struct):
         self._freed.set()
 
 
-def estimated_tokens(request: ModelRequest) -> int:
-    """About how many tokens a request has, rather too many than too few."""
-    chars = sum(len(piece) for piece in request.system)
-    chars += sum(len(each.description) + len(str(each.parameters)) for each in request.tools)
-    pictures = 0
-    for message in request.messages:
-        for content in message.content:
-            length = _chars(content)
-            chars += length or 0
-            pictures += length is None
-    return chars // CHARS_PER_TOKEN + pictures * MEDIA_TOKENS
-
-
-def _chars(content: Content) -> int | None:
-    """The length of a piece of a message, None for a medium."""
-    match content:
-        case Call(name=name, input=value):
-            return len(name) + len(json.dumps(value, default=str))
-        case Result(output=output):
-            return len(output)
-        case _:
-            text: str | None = getattr(content, "text", None)
-            return None if text is None else len(text)
-
-
 def _counted(usage: Usage | None, hold: Hold, written: int) -> Tokens:
     if usage is not None:
         return tokens_of(usage)
-    return Tokens(input=hold.need.read_tokens, output=written // CHARS_PER_TOKEN)
+    return Tokens(input=hold.need.read_tokens, output=written // CAREFUL_CHARS)
 
 
 def _over(limit: str) -> BudgetError:
     return BudgetError(f"the budget allows no more {limit}")
+
+
+class _Counts(msgspec.Struct, frozen=True):
+    steps: int = 0
+    tool_calls: int = 0
+    seconds: float = 0.0
+
+
+async def open_budget(
+    storage: Storage, limits: BudgetConfig, session: Session, parent: Budget | None
+) -> Budget:
+    """The budget of a session's run; `parent` is that of the run which called it as a subagent.
+
+    Steps, calls and minutes of a session count from when a limit on them was set.
+    """
+    if parent is not None:
+        return parent.below(*_limited(_begun("this subagent", limits.subagent)))
+    run, whole = _begun("this run", limits.run), _begun("this session", limits)
+    whole.usd, whole.tokens = session.cost or 0.0, total(session.tokens or Tokens())
+    if _counts_matter(limits):
+        stored = await storage.state(session.id, STATE_KEY)
+        counts = msgspec.convert(stored or {}, _Counts)
+        whole.steps, whole.tool_calls = counts.steps, counts.tool_calls
+        whole.seconds = counts.seconds
+    subagents = Subagents(most=limits.run.subagents)
+    return Budget(
+        accounts=(*_limited(run), *_limited(whole)),
+        unpriced=limits.unpriced == "allow",
+        subagents=subagents,
+    )
+
+
+def counts_of(budget: Budget, session: Session) -> tuple[PutState, ...]:
+    """What has to be stored of a session's counts."""
+    if session.parent_id is not None:
+        return ()
+    return tuple(
+        PutState(
+            session.id,
+            STATE_KEY,
+            msgspec.to_builtins(
+                _Counts(
+                    steps=account.steps,
+                    tool_calls=account.tool_calls,
+                    seconds=account.spent_s(),
+                )
+            ),
+        )
+        for account in budget.accounts
+        if account.purpose == "this session" and _counts_matter(account.limits)
+    )
+
+
+def _begun(purpose: str, limits: Limits) -> Account:
+    clock = current_clock()
+    return Account(purpose=purpose, limits=limits, clock=clock, began_at=clock.now())
+
+
+def _limited(account: Account) -> tuple[Account, ...]:
+    """The account, if there is a limit on it."""
+    values = (getattr(account.limits, name) for name in Limits.__struct_fields__)
+    return (account,) if any(value is not None for value in values) else ()
+
+
+def _counts_matter(limits: Limits) -> bool:
+    return any(value is not None for value in (limits.steps, limits.tool_calls, limits.minutes))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pegboard import tool
 from pegboard.contract.providers import ModelRequest, StreamEvent, StreamFinish, Text
-from pegboard.engine.input.reminders import MARK
+from pegboard.engine.input.usermessage import MARK
 from pegboard.schema.config import Agent, Config
 from pegboard.schema.message import Turn
 from pegboard.schema.part import TextInput, TextPart

@@ -1,1 +1,0 @@
-"""Content for models: attached files and results of tools, within bounds."""

@@ -1,0 +1,178 @@
+"""Copies of conversations, with ids of their own: forks, and what comes from elsewhere."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from pegboard.contract.backends import Way
+from pegboard.contract.changes import Change, CreateSession, PutMessage, PutPart, PutTodos
+from pegboard.engine.engine import Engine
+from pegboard.engine.sessions import placed
+from pegboard.engine.stepsnapshots import ways_of
+from pegboard.errors import NotFoundError
+from pegboard.ids import IdSource
+from pegboard.schema.message import (
+    AssistantMessage,
+    Conversation,
+    TextData,
+    Turn,
+    UnknownFailure,
+)
+from pegboard.schema.part import Failed, Part, PatchPart, Pending, Running, TimeSpan, ToolPart
+from pegboard.schema.session import Session
+from pegboard.schema.wire import encode
+
+_ID = re.compile(rb"\b(?:ses|msg|prt)_[0-9A-Za-z_-]+")
+_FORK = re.compile(r"^(?P<title>.*) \(fork #(?P<number>\d+)\)$", re.DOTALL)
+_UNFINISHED = "interrupted: the session was copied before this had ended"
+
+_Value = TypeVar("_Value")
+
+
+async def forked(engine: Engine, session: Session, message_id: str | None) -> Session:
+    """The new session, with the messages before this one, or with all.
+
+    It keeps agent, model and every rule that bound the original; its cost starts at nothing. What
+    its messages tell to have changed can be reverted in it, too.
+
+    :raises NotFoundError: when the session has no such message.
+    """
+    if message_id is None and session.revert is not None:
+        message_id = session.revert.message_id  # what is taken back is not taken along
+    turns = _before(await engine.storage.turns(session.id), message_id)
+    now = engine.now()
+    turns = [ended(turn, now) for turn in turns]
+    names = Renaming(engine.ids)
+    new_id = names.session(session.id)
+    names.turns(turns)
+    copy = replace(
+        placed(engine.workspace, session, new_id),
+        title=fork_title(session.title),
+        time=replace(session.time, created=now, updated=now, compacting=None, archived=None),
+        cost=None,
+        tokens=None,
+        summary=None,
+        revert=None,
+    )
+    copies = [names.apply(turn, Turn) for turn in turns]
+    if engine.snapshots is not None:  # first: what is deleted of the original stays for the fork
+        await engine.snapshots.keep_copies(new_id, steps(copies))
+    await engine.storage.commit(*_stored(copy, copies))
+    return copy
+
+
+async def adopted(engine: Engine, conversations: Sequence[Conversation]) -> Session:
+    """The first of these sessions, stored with the others, under new ids, as ones of this project.
+
+    What ran when they were written down is interrupted here. Their files can be reverted as far
+    as this machine has the snapshots: those of its own sessions.
+    """
+    names = Renaming(engine.ids)
+    new_ids = {each.info.id: names.session(each.info.id) for each in conversations}
+    for each in conversations:
+        names.turns(each.turns)
+    changes: list[Change] = []
+    infos = []
+    for each in conversations:
+        parent = new_ids.get(each.info.parent_id or "")
+        info = replace(
+            placed(engine.workspace, each.info, new_ids[each.info.id]),
+            parent_id=parent,
+            revert=None,
+        )
+        infos.append(info)
+        copies = [names.apply(ended(turn, engine.now()), Turn) for turn in each.turns]
+        changes += _stored(info, copies)
+        if engine.snapshots is not None:
+            await engine.snapshots.keep_copies(info.id, steps(copies))
+        if each.todos:
+            changes.append(PutTodos(info.id, each.todos))
+    await engine.storage.commit(*changes)
+    return infos[0]
+
+
+def _stored(info: Session, turns: Iterable[Turn]) -> Iterator[Change]:
+    yield CreateSession(info)
+    for turn in turns:
+        yield PutMessage(turn.info)
+        yield from map(PutPart, turn.parts)
+
+
+def _before(turns: Sequence[Turn], message_id: str | None) -> list[Turn]:
+    if message_id is None:
+        return list(turns)
+    places = [place for place, turn in enumerate(turns) if turn.info.id == message_id]
+    if not places:
+        raise NotFoundError("message", message_id)
+    return list(turns[: places[0]])
+
+
+def fork_title(title: str) -> str:
+    """`title (fork #1)`, and of a fork the next number."""
+    found = _FORK.match(title)
+    if found is None:
+        return f"{title} (fork #1)"
+    return f"{found['title']} (fork #{int(found['number']) + 1})"
+
+
+class Renaming:
+    """Old ids and the new ones; text that mentions an old id, as a tool's output may, follows too.
+
+    `ids` makes the new ones, in the order of the turns, so that they sort like them.
+    """
+
+    def __init__(self, ids: IdSource) -> None:
+        self._ids = ids
+        self._names: dict[bytes, bytes] = {}
+        self._message: str | None = None
+        self._part: str | None = None
+
+    def session(self, old: str) -> str:
+        """The new id of a session."""
+        return self._noted(old, self._ids.new("session"))
+
+    def turns(self, turns: Iterable[Turn]) -> None:
+        """Give new ids to these turns and their parts."""
+        for turn in turns:
+            self._message = self._noted(turn.info.id, self._ids.new("message", after=self._message))
+            for part in turn.parts:
+                self._part = self._noted(part.id, self._ids.new("part", after=self._part))
+
+    def apply(self, value: _Value, kind: type[_Value]) -> _Value:
+        """The value with the new ids."""
+        return msgspec.json.decode(_ID.sub(self._name, encode(value)), type=kind)
+
+    def _noted(self, old: str, new: str) -> str:
+        self._names[old.encode()] = new.encode()
+        return new
+
+    def _name(self, match: re.Match[bytes]) -> bytes:
+        return self._names.get(match[0], match[0])
+
+
+def ended(turn: Turn, now: int) -> Turn:
+    """The turn with nothing unfinished in it: what ran in the original does not run in a copy."""
+    info = turn.info
+    if not isinstance(info, AssistantMessage):
+        return turn
+    if info.time.completed is None:
+        error = info.error or UnknownFailure(data=TextData(message=_UNFINISHED))
+        info = replace(info, error=error, time=replace(info.time, completed=now))
+    return Turn(info=info, parts=tuple(_ended(part, now) for part in turn.parts))
+
+
+def _ended(part: Part, now: int) -> Part:
+    if not isinstance(part, ToolPart) or not isinstance(part.state, Pending | Running):
+        return part
+    start = part.state.time.start if isinstance(part.state, Running) else now
+    state = Failed(input=part.state.input, error=_UNFINISHED, time=TimeSpan(start=start, end=now))
+    return replace(part, state=state)
+
+
+def steps(turns: Iterable[Turn]) -> dict[str, Way]:
+    """The trees that the patches of a session refer to, by a name for each pair."""
+    patches = (part for turn in turns for part in turn.parts if isinstance(part, PatchPart))
+    return {name: way for patch in patches for name, way in ways_of(patch).items()}

@@ -1,0 +1,290 @@
+"""How turns end: why an answer ended, with which failure, and whether another step follows.
+
+Another step follows a step with tool calls, whatever its provider calls the end, and no other:
+
+- A step without calls ends the turn. When its provider promised calls, a warning says so.
+- A step that says nothing at all is asked for once more; then the turn fails.
+- A step that breaks off behind a call keeps the call's result, and the next step is taken as
+  the next attempt: `retry.attempts` such steps in a row end the turn with the failure.
+- A call that the output limit cuts goes back to the model `CUT_ANSWERS` times in a turn.
+- `FRUITLESS_STEPS` steps in a row of which no call could be made end the turn, or
+  `DENIED_STEPS` when the newest of them was denied.
+- A call that comes to the same again and again has to be allowed (`Repeats`).
+"""
+
+import hashlib
+import json
+from asyncio import CancelledError
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from pegboard.contract.providers import StreamFinish
+from pegboard.contract.results import ToolResult
+from pegboard.errors import (
+    AbortedError,
+    BudgetError,
+    ContextOverflowError,
+    PegboardError,
+    PluginError,
+    ProviderAuthError,
+    ProviderError,
+)
+from pegboard.schema.message import (
+    AbortedFailure,
+    APIData,
+    APIFailure,
+    AssistantMessage,
+    AuthData,
+    BudgetFailure,
+    CallsFailure,
+    ContentFilterFailure,
+    ContextOverflowFailure,
+    Failure,
+    NoData,
+    OutputLengthFailure,
+    OverflowData,
+    PluginFailure,
+    ProviderAuthFailure,
+    TextData,
+    Turn,
+    UnknownFailure,
+)
+from pegboard.schema.part import Failed, Pending, ToolPart
+
+CUT_OFF = "The answer broke off before the call was complete."
+TOO_LONG = (
+    "The answer reached the model's output limit before this call was complete, so the call did "
+    "not run. Write less at once: split the work into several smaller calls."
+)
+CUT_ANSWERS = 2
+"""How often in a turn a model is told that its call was too long; then the turn ends."""
+REFUSED = "The provider's content filter, or the model itself, refused to go on with the answer."
+MAY_BE_EMPTY = frozenset({"stop", "other", "unknown", "tool-calls"})
+"""An answer that ended for one of these reasons, and says nothing, is a failed attempt."""
+GOES_ON = "tool-calls"
+"""Why a step is stored to have ended that another one follows."""
+PROMISED = "The model's server said that calls follow, and sent none: the turn ends here."
+FRUITLESS_STEPS = 3
+"""A model that writes so many calls in a row which cannot be made does not learn from errors."""
+DENIED_STEPS = 5
+"""Where a call was denied there may be another way, which takes a model some tries."""
+_REASON_LETTERS = 200
+
+
+def ending(
+    finish: StreamFinish, calls: Iterable[ToolPart], turns: Iterable[Turn]
+) -> tuple[str, Failure | None]:
+    """The reason that the message keeps, and the failure that it means.
+
+    `calls` are the answer's, `turns` those of the same prompt. A call that was cut off goes
+    back to the model; so do results, although some servers say "stop" behind a call, or a
+    word of their own. Without a call nothing does, although some say "tool-calls".
+    """
+    states = [part.state for part in calls]
+    cut = any(isinstance(state, Pending) for state in states)
+    match finish.reason:
+        case "length" if states and (not cut or _cuts(turns) < CUT_ANSWERS):
+            return GOES_ON, None
+        case "length":
+            return "length", OutputLengthFailure(data=NoData())
+        case "content-filter":
+            return "content-filter", ContentFilterFailure(data=TextData(message=REFUSED))
+        case reason:
+            ended = "other" if reason in ("tool-calls", "unknown") else reason
+            return (GOES_ON if states else ended), None
+
+
+def goes_on(turn: Turn) -> bool:
+    """Whether another step follows this one: its calls have results for the model."""
+    return (
+        isinstance(turn.info, AssistantMessage)
+        and turn.info.error is None
+        and turn.info.finish == GOES_ON
+        and any(isinstance(part, ToolPart) for part in turn.parts)
+    )
+
+
+@dataclass(slots=True)
+class Progress:
+    """How many of a turn's newest steps got nowhere.
+
+    `cuts` counts failed attempts behind whose calls the next step was taken, `fruitless` the
+    steps of which no call could be made.
+    """
+
+    cuts: int = 0
+    fruitless: int = 0
+
+    def stalled(
+        self, calls: Collection[ToolPart], *, made: bool, denied: bool, refusing: str
+    ) -> CallsFailure | None:
+        """Count a step with these calls; the failure, if the turn has to end with it.
+
+        `made` says whether a tool got to work, `denied` whether a call was denied. `refusing`
+        is the tool that answers what cannot be called.
+        """
+        if made or not calls:
+            self.fruitless = 0
+            return None
+        self.fruitless += 1
+        if self.fruitless < (DENIED_STEPS if denied else FRUITLESS_STEPS):
+            return None
+        advice = (
+            "Allow what is needed (`pegboard explain` names the rule), or ask for another way."
+            if denied
+            else "Name the tools to use in a prompt, or choose another model."
+        )
+        told = dict.fromkeys(_refused(part, refusing) for part in calls)
+        text = (
+            f"No call of the last {self.fruitless} steps could be made, so the turn ends. "
+            f"The last ones: {'; '.join(told)}. {advice}"
+        )
+        return CallsFailure(data=TextData(message=text))
+
+
+def _refused(part: ToolPart, refusing: str) -> str:
+    """A call that could not be made, and why; the tool `refusing` has both as its arguments."""
+    error = part.state.error if isinstance(part.state, Failed) else part.state.input.get("error")
+    name = part.state.input.get("tool", part.tool) if part.tool == refusing else part.tool
+    reason = " ".join(str(error).split())
+    cut = f"{reason[:_REASON_LETTERS]}…" if len(reason) > _REASON_LETTERS else reason
+    return f"{name} ({cut})"
+
+
+def answers_to(turns: Iterable[Turn], user_id: str) -> Iterator[Turn]:
+    """The model's messages that answer this prompt; looked up only where somebody asks."""
+    return (
+        turn
+        for turn in turns
+        if isinstance(turn.info, AssistantMessage) and turn.info.parent_id == user_id
+    )
+
+
+def _cuts(turns: Iterable[Turn]) -> int:
+    return sum(
+        any(
+            isinstance(part, ToolPart)
+            and isinstance(part.state, Failed)
+            and part.state.error == TOO_LONG
+            for part in turn.parts
+        )
+        for turn in turns
+    )
+
+
+ABORTED = "The user stopped the turn."
+
+
+def denial(error: PegboardError) -> dict[str, Any]:
+    """The metadata of a call that was denied; `advice` is for the user, and no model reads it."""
+    advice = getattr(error, "advice", "")
+    return {"denied": True, "advice": advice} if advice else {"denied": True}
+
+
+def failure_of(error: BaseException, note: str = "") -> Failure:
+    """What a message says about this error; the note is added to that of a provider."""
+    match error:
+        case ProviderAuthError():
+            data = AuthData(provider_id=error.provider_id, message=str(error))
+            return ProviderAuthFailure(data=data)
+        case ContextOverflowError():
+            overflow = OverflowData(message=str(error), response_body=error.body or None)
+            return ContextOverflowFailure(data=overflow)
+        case ProviderError():
+            return APIFailure(
+                data=APIData(
+                    message=f"{error} ({note})" if note else str(error),
+                    is_retryable=error.retryable,
+                    status_code=error.status,
+                    response_headers=error.headers or None,
+                    response_body=error.body or None,
+                )
+            )
+        case BudgetError() | PluginError():
+            kind = BudgetFailure if isinstance(error, BudgetError) else PluginFailure
+            return kind(data=TextData(message=str(error)))
+        case AbortedError() | CancelledError():
+            return AbortedFailure(data=TextData(message=str(error) or ABORTED))
+        case _:
+            return UnknownFailure(data=TextData(message=str(error) or type(error).__name__))
+
+
+_DIGEST_BYTES = 16
+
+
+class _Latest(msgspec.Struct, frozen=True):
+    """The last result of a call: its digest, how often in a row, and after which news."""
+
+    answer: bytes
+    times: int
+    news: int
+
+
+class Repeats:
+    """The calls of a turn, by their results.
+
+    Calls count as equal that have the same answer while the files are the same. News is an answer
+    that a call has not had in this turn, and a state of the files that the turn has not had; with
+    it the count begins anew. So neither are tests a circle that run behind each change, nor is a
+    file that is read again after other work, whatever tool or subagent did it; but a change that
+    is made and taken back in turns is one. Without snapshots the answers alone tell.
+    """
+
+    def __init__(self) -> None:
+        self._news = 0
+        self._tree = ""
+        self._trees: set[str] = set()
+        self._answers: set[tuple[bytes, bytes]] = set()
+        self._latest: dict[tuple[bytes, str], _Latest] = {}
+
+    def clear(self) -> None:
+        """Forget everything: another turn begins."""
+        self._trees.clear()
+        self._answers.clear()
+        self._latest.clear()
+
+    def found(self, tree: str) -> None:
+        """The files are in this state, by the id of their snapshot."""
+        self._tree = tree
+        if tree not in self._trees:
+            self._trees.add(tree)
+            self._news += 1
+
+    def ended(self, call: bytes, answer: bytes) -> None:
+        """A call has ended with this result."""
+        if (call, answer) not in self._answers:
+            self._answers.add((call, answer))
+            self._news += 1
+        before = self._latest.get((call, self._tree))
+        same = before is not None and (before.answer, before.news) == (answer, self._news)
+        times = before.times + 1 if before is not None and same else 1
+        self._latest[call, self._tree] = _Latest(answer, times, self._news)
+
+    def times(self, call: bytes) -> int:
+        """How often in a row the call had the same result, without news in between."""
+        latest = self._latest.get((call, self._tree))
+        return latest.times if latest is not None and latest.news == self._news else 0
+
+
+def digest_of_call(tool: str, args: Mapping[str, Any]) -> bytes:
+    """The digest of a call, equal for equal arguments in any order."""
+    return digest(tool, json.dumps(args, sort_keys=True))
+
+
+def digest_of_result(result: ToolResult) -> bytes:
+    """The digest of a result without the name of its output file, which is new each time."""
+    path = str(result.metadata.get("outputPath") or "\0")
+    files = (each.url for each in result.attachments)
+    return digest(result.output.replace(path, ""), *files)
+
+
+def digest(*texts: str) -> bytes:
+    """The digest of texts."""
+    sum_of = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    for text in texts:
+        sum_of.update(text.encode(errors="surrogatepass"))
+        sum_of.update(b"\0")
+    return sum_of.digest()

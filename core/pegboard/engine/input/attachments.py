@@ -1,0 +1,249 @@
+"""Attachments: the files of a prompt become texts and media for the model.
+
+Reads files, so call it in a thread.
+"""
+
+import base64
+import binascii
+import io
+import json
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+from urllib.parse import SplitResult, parse_qs, unquote, unquote_to_bytes, urlsplit
+
+import msgspec
+
+from pegboard.engine.toolresult import MAX_BYTES, MAX_LINES, MEDIA_LIMIT_BYTES
+from pegboard.kit.openat import open_resolved, resolved_path
+from pegboard.policy.sensitive import secret_path
+from pegboard.schema.part import FilePart
+
+LISTING_LIMIT = 200
+DIRECTORY_MIME = "application/x-directory"
+TEXT_MIME = "text/plain"
+
+_PROBE_BYTES = 4096
+_WITH_ZEROS = ("utf-16", "utf-32")
+_PROCESSES = "/proc"
+_HERE = frozenset({"", "localhost"})
+"""RFC 8089: the host of a `file:` URL."""
+_TEXTS = re.compile(
+    r"text/.*|.*\+(json|xml|yaml)"
+    r"|application/(json|ld\+json|xml|toml|yaml|x-yaml|javascript|typescript|sql|x-sh|graphql)"
+)
+_SHOWN_AS_THEY_ARE = ("image/", "audio/", "video/", "application/pdf")
+
+
+class Expansion(msgspec.Struct, frozen=True, kw_only=True):
+    """An expanded file part: the added texts, and its new URL and MIME type."""
+
+    texts: tuple[str, ...] = ()
+    url: str | None = None
+    mime: str | None = None
+
+
+class _Data(NamedTuple):
+    mime: str
+    charset: str
+    content: bytes
+
+
+def mime_of(path: Path) -> str:
+    """The MIME type for a file part: its own for what a model may see or hear, else text."""
+    import mimetypes  # 10 ms for its tables, which only a prompt with a file pays
+
+    guessed = mimetypes.guess_type(path.name)[0] or ""
+    is_text = _TEXTS.fullmatch(guessed) is not None
+    return guessed if guessed.startswith(_SHOWN_AS_THEY_ARE) and not is_text else TEXT_MIME
+
+
+def expand_file(
+    part: FilePart,
+    directory: Path,
+    *,
+    worktree: Path | None = None,
+    on_read: Callable[[Path], None] = lambda _: None,
+) -> Expansion:
+    """The expansion of one file; a failure becomes a text, and nothing is raised.
+
+    No link in the `worktree` (the directory unless it is given) leads out of it, and none leads
+    to a file of secrets. `on_read` is told of a text file before it is read.
+    """
+    try:
+        split = urlsplit(part.url)
+        match split.scheme:
+            case "data":
+                return _data(part)
+            case "file":
+                path = directory / _local_path(split)
+                real = _followed(path, worktree or directory)
+                return _file(part, path, real, split.query, on_read)
+            case _:
+                return Expansion()
+    except (OSError, ValueError) as error:
+        name = part.filename or part.url[:80]
+        text = f"The attached file {name} could not be read: {error}"
+        return Expansion(texts=(text,), mime=TEXT_MIME)
+
+
+def _local_path(url: SplitResult) -> str:
+    if url.netloc.lower() not in _HERE:
+        raise ValueError(f"it is on another machine, {url.netloc[:80]}")
+    return unquote(url.path)
+
+
+def _data(part: FilePart) -> Expansion:
+    """Text for the model; other content as base64, the form that all providers take."""
+    found = _parsed(part.url)
+    if _is_text(part.mime) or (not part.mime and _is_text(found.mime)):
+        text = found.content.decode(found.charset, errors="replace")
+        texts = _read_texts(part.filename or "attachment", _cut(text))
+        return Expansion(texts=texts, mime=TEXT_MIME)
+    mime = part.mime or found.mime
+    return Expansion(url=_media(mime, found.content), mime=mime)
+
+
+def _parsed(url: str) -> _Data:
+    """The content of a `data:` URL (RFC 2397), of either encoding and any character set.
+
+    :raises ValueError: when it is none.
+    """
+    head, comma, body = url[len("data:") :].partition(",")
+    if not comma:
+        raise ValueError("its data: URL has no comma")
+    mime, *settings = (piece.strip() for piece in head.split(";"))
+    charset = "utf-8"
+    for setting in settings:
+        name, _, value = setting.partition("=")
+        if name.lower() == "charset":
+            charset = value.strip("\"'")
+    raw = unquote_to_bytes(body)
+    if any(setting.lower() == "base64" for setting in settings):
+        raw = _base64(raw)
+    try:
+        b" ".decode(charset, "replace")
+    except LookupError as error:
+        raise ValueError(f"its character set {charset!r} is unknown") from error
+    return _Data(mime or TEXT_MIME, charset, raw)
+
+
+def _base64(raw: bytes) -> bytes:
+    """Decode base64 of both alphabets, with or without padding and line breaks."""
+    plain = b"".join(raw.split()).translate(bytes.maketrans(b"-_", b"+/")).rstrip(b"=")
+    try:
+        return base64.b64decode(plain + b"=" * (-len(plain) % 4), validate=True)
+    except binascii.Error as error:
+        raise ValueError(f"its data: URL is not base64 ({error})") from error
+
+
+def _followed(path: Path, worktree: Path) -> Path:
+    """The path with links resolved.
+
+    :raises ValueError: when it leads where no prompt may, such as to our own keys.
+    """
+    given, real = Path(os.path.normpath(path)), Path(resolved_path(path))
+    if given.is_relative_to(worktree) and not real.is_relative_to(worktree.resolve()):
+        raise ValueError("it is a link that leads out of the project")
+    if secret_path(real) and not secret_path(given):
+        raise ValueError("it is a link to a file of secrets")
+    if real.is_relative_to(_PROCESSES):
+        raise ValueError("it tells of a process, and of its keys")
+    return real
+
+
+def _file(
+    part: FilePart, path: Path, real: Path, query: str, on_read: Callable[[Path], None]
+) -> Expansion:
+    if real.is_dir():
+        return Expansion(texts=_listing(path), mime=DIRECTORY_MIME)
+    is_text = _is_text(part.mime or TEXT_MIME)
+    # The file may have been replaced: a pipe would block, a link would lead elsewhere.
+    with os.fdopen(open_resolved(real, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        facts = os.fstat(file.fileno())
+        if not stat.S_ISREG(facts.st_mode):
+            raise ValueError("it is not a regular file")
+        if is_text:
+            on_read(path)
+            content = _lines(file, parse_qs(query)) or (_NO_LINES if query else "")
+            return Expansion(texts=_read_texts(str(path), content), mime=TEXT_MIME)
+        if facts.st_size > MEDIA_LIMIT_BYTES:
+            raise ValueError(_too_long(facts.st_size))
+        return Expansion(url=_media(part.mime, file.read(MEDIA_LIMIT_BYTES + 1)))
+
+
+def _is_text(mime: str) -> bool:
+    return _TEXTS.fullmatch(mime.partition(";")[0].strip().lower()) is not None
+
+
+def _media(mime: str, content: bytes) -> str:
+    if len(content) > MEDIA_LIMIT_BYTES:
+        raise ValueError(_too_long(len(content)))
+    return f"data:{mime};base64,{base64.b64encode(content).decode()}"
+
+
+def _too_long(size: int) -> str:
+    return f"it has {size:,} bytes; at most {MEDIA_LIMIT_BYTES:,} can be attached"
+
+
+def _lines(content: BinaryIO, query: dict[str, list[str]]) -> str:
+    start = max(int(query.get("start", ["1"])[0]), 1)
+    end = max(int(query["end"][0]), 0) if query.get("end", [""])[0] else None
+    from pegboard.kit.textfile import BOM, file_encoding  # 3 ms that only an attached text costs
+
+    encoding = file_encoding(content) or "utf-8"
+    content.seek(0)
+    if not encoding.startswith(_WITH_ZEROS) and b"\0" in content.read(_PROBE_BYTES):
+        raise ValueError("it is a binary file")
+    content.seek(0)
+    with io.TextIOWrapper(content, encoding=encoding, errors="replace", newline="") as file:
+        pieces = iter(lambda: file.readline(MAX_BYTES), "")  # a line may be gigabytes long
+        return "".join(_bounded(islice(pieces, start - 1, end))).removeprefix(BOM)
+
+
+_EMPTY = "[There is nothing in it.]"
+_NO_LINES = "[The file has no such lines.]"
+"""A model that sees the call alone cannot tell that from an answer that is lost."""
+_GOES_ON = "\n[The file goes on; read the rest with the read tool.]"
+
+
+def _bounded(lines: Iterator[str]) -> Iterator[str]:
+    room = MAX_BYTES
+    for number, line in enumerate(lines):
+        room -= len(line.encode(errors="replace"))
+        if number == MAX_LINES or room < 0:
+            yield _GOES_ON
+            return
+        yield line
+
+
+def _cut(text: str) -> str:
+    """Cut an attached text; there is no file to read the rest from."""
+    kept = "".join(_bounded(iter(text.splitlines(keepends=True))))
+    if not kept.endswith(_GOES_ON):
+        return kept
+    return kept.removesuffix(_GOES_ON) + "\n[The attachment goes on; it was cut here.]"
+
+
+def _read_texts(name: str, content: str) -> tuple[str, ...]:
+    call = json.dumps({"filePath": name}, ensure_ascii=False)
+    return (f"Called the read tool with these arguments: {call}", content or _EMPTY)
+
+
+def _listing(path: Path) -> tuple[str, ...]:
+    with os.scandir(path) as entries:
+        found = sorted(entry.name + "/" * entry.is_dir() for entry in entries)
+    names = [name for name in found if not secret_path(path / name)]
+    shown = names[:LISTING_LIMIT]
+    more, secrets = len(names) - len(shown), len(found) - len(names)
+    tail = [f"[and {more} more]"] if more else []
+    tail += [f"[{secrets} that look like secrets are left out]"] if secrets else []
+    call = json.dumps({"path": str(path)}, ensure_ascii=False)
+    return (
+        f"Called the list tool with these arguments: {call}",
+        "\n".join([*shown, *tail]) or _EMPTY,
+    )

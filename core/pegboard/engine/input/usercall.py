@@ -1,0 +1,218 @@
+"""Calls by the user instead of the model: an answer of one call, such as a `!command`."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from pegboard.contract.changes import PutMessage, PutPart
+from pegboard.contract.context import ProcessResult, SessionView
+from pegboard.contract.results import ToolResult
+from pegboard.engine.finish import denial, failure_of
+from pegboard.engine.input.usermessage import ShellOrder, model_for
+from pegboard.engine.processor import Processor
+from pegboard.engine.run import Run
+from pegboard.engine.stream import ToolDone, ToolFailed, ToolRunning
+from pegboard.engine.toolcall import STOPPED, cut_hint
+from pegboard.engine.toolcontext import CallContext
+from pegboard.engine.toolresult import clean_error, clean_result
+from pegboard.errors import (
+    InvalidInputError,
+    PegboardError,
+    PermissionDeniedError,
+    RequiredHookError,
+)
+from pegboard.kit.programs import find_program
+from pegboard.policy.agents import default_agent, find_agent
+from pegboard.schema.message import AssistantMessage, MessagePath, MessageTime, Turn, UserMessage
+from pegboard.schema.part import TextPart
+from pegboard.schema.session import Tokens
+
+
+class UserCall(msgspec.Struct, frozen=True, kw_only=True):
+    """The called tool, its arguments and its work; `finish` is the answer's reason to end.
+
+    A `finish` of `tool-calls` makes the model go on from the call's result.
+    """
+
+    call_id: str
+    tool: str
+    input: Mapping[str, Any]
+    work: Callable[[CallContext], Awaitable[ToolResult]]
+    finish: str | None
+
+
+def new_answer(run: Run, view: SessionView, user_id: str, *, agent: str) -> AssistantMessage:
+    """An empty answer to a message."""
+    return AssistantMessage(
+        id=run.ids.message(),
+        session_id=run.session.id,
+        parent_id=user_id,
+        model_id=view.model.id,
+        provider_id=view.model.provider_id,
+        mode=agent,
+        agent=agent,
+        path=MessagePath(cwd=str(view.directory), root=str(view.worktree)),
+        cost=0.0,
+        tokens=Tokens(),
+        time=MessageTime(created=run.engine.now()),
+    )
+
+
+async def user_call(
+    run: Run, view: SessionView, user: UserMessage, call: UserCall, *, agent: str
+) -> Turn:
+    """The stored answer with the result of the call; a failure is the call's error."""
+    message = new_answer(run, view, user.id, agent=agent)
+    processor = Processor(message, sink=run.writer, new_id=run.ids.part, now=run.engine.now)
+    run.writer.change(PutMessage(message))
+    run.writer.dirty = processor.dirty
+    run.put(Turn(info=message, parts=()))
+    processor.tool_running(ToolRunning(id=call.call_id, name=call.tool, input=call.input))
+    context = CallContext(run, view, processor, call.call_id, message.id, tool=call.tool)
+    try:
+        await _call(run, call, context, processor, agent=agent)
+        message = replace(message, finish=call.finish)
+    except BaseException as error:  # whatever the work raised, the message ends
+        message = replace(message, error=failure_of(error))
+        raise
+    finally:
+        turn = await _store(run, view, message, processor)
+    return turn
+
+
+async def _call(
+    run: Run, call: UserCall, context: CallContext, processor: Processor, *, agent: str
+) -> None:
+    """Do the work; its result or error goes to the processor."""
+    output_dir = run.engine.outputs(run.session.id)
+    hint = cut_hint(run.engine.tools.values())
+    try:
+        await run.writer.barrier()  # the call is stored before it can have an effect
+        await _record(run, call, agent=agent)
+        result = await call.work(context)
+        result = await clean_result(result, output_dir=output_dir, hint=hint)
+        processor.tool_done(ToolDone(id=call.call_id, result=result))
+    except RequiredHookError:
+        raise
+    except PegboardError as error:
+        denied = denial(error) if isinstance(error, PermissionDeniedError) else None
+        text = await clean_error(str(error), output_dir=output_dir, hint=hint)
+        processor.tool_failed(ToolFailed(id=call.call_id, error=text, metadata=denied))
+
+
+async def _record(run: Run, call: UserCall, *, agent: str) -> None:
+    facts = {
+        "session": run.session.id,
+        "agent": agent,
+        "tool": call.tool,
+        "id": call.call_id,
+        "by": "user",
+        "patterns": [text for text in call.input.values() if isinstance(text, str) and text],
+    }
+    await run.engine.decided("call", facts)
+
+
+async def _store(
+    run: Run, view: SessionView, message: AssistantMessage, processor: Processor
+) -> Turn:
+    processor.close(STOPPED)
+    time = replace(message.time, completed=run.engine.now())
+    turn = Turn(info=replace(message, time=time), parts=tuple(processor.parts.values()))
+    run.writer.change(PutMessage(turn.info))
+    run.writer.dirty = tuple
+    run.put(turn)
+    run.touch(view.agent, view.model)
+    await run.writer.barrier()
+    return turn
+
+
+TIME_LIMIT_S = 3600.0
+"""A user can stop the command; this ends one that everybody has forgotten."""
+SHOWN_LETTERS = 30_000
+"""Of the output while it comes; the whole is cut like every tool's."""
+RAN = "The user ran the following command in a shell."
+
+
+async def run_shell(run: Run, order: ShellOrder) -> Turn:
+    """The answer with the command's output, stored behind a message that says who ran it.
+
+    No permission is asked: it is the user who runs the command.
+
+    :raises InvalidInputError: for a command that no shell can be given.
+    :raises NotFoundError: for an unknown agent.
+    :raises ModelNotFoundError: when no provider serves the model.
+    """
+    if not order.command.strip() or "\0" in order.command:
+        raise InvalidInputError("the command is empty or holds a zero byte; name one to run")
+    engine = run.engine
+    name = order.agent or run.session.agent or default_agent(engine.config, engine.agents).name
+    agent = find_agent(engine.agents, name)
+    choice = model_for(engine, run.session, order.model, name)
+    model = await engine.models.find(f"{choice.provider_id}/{choice.model_id}")
+    info = UserMessage(
+        id=run.ids.message(),
+        session_id=run.session.id,
+        time=MessageTime(created=engine.now()),
+        agent=name,
+        model=choice,
+    )
+    part = TextPart(
+        id=run.ids.part(),
+        session_id=info.session_id,
+        message_id=info.id,
+        text=RAN,
+        synthetic=True,
+    )
+    run.writer.change(PutMessage(info), PutPart(part))
+    run.put(Turn(info=info, parts=(part,)))
+
+    async def work(context: CallContext) -> ToolResult:
+        return await _run(context, order.command)
+
+    call = UserCall(
+        call_id=engine.ids.new("tool"),
+        tool=engine.called("shell"),
+        input={"command": order.command, "description": ""},
+        work=work,
+        finish=None,
+    )
+    return await user_call(run, run.view(agent, model), info, call, agent=name)
+
+
+async def _run(context: CallContext, command: str) -> ToolResult:
+    heard = ""
+
+    def hear(text: str) -> None:
+        nonlocal heard
+        heard = (heard + text)[-SHOWN_LETTERS:]
+        context.progress(metadata={"output": heard})
+
+    bash = await asyncio.to_thread(find_program, "bash", os.environ, root=context.worktree)
+    result = await context.run(
+        [bash or "/bin/sh", "-c", command],
+        timeout_s=TIME_LIMIT_S,
+        on_output=hear,
+    )
+    return ToolResult(
+        output="\n".join(filter(None, (result.output.rstrip("\n"), _note(result))))
+        or "(no output)",
+        title=command,
+        metadata=_facts(result),
+    )
+
+
+def _note(result: ProcessResult) -> str:
+    if result.timed_out:
+        return f"[timed out after {TIME_LIMIT_S:g} s, and was ended]"
+    if result.exceeded:
+        return f"[stopped: {result.exceeded}]"
+    return f"[exit code {result.exit_code}]" if result.exit_code else ""
+
+
+def _facts(result: ProcessResult) -> Mapping[str, object]:
+    facts = {"output": result.output[-SHOWN_LETTERS:], "exit": result.exit_code}
+    return facts if result.output_path is None else {**facts, "outputPath": str(result.output_path)}

@@ -1,0 +1,293 @@
+"""Revert: back to a point of a session, forth again, and what cannot be undone.
+
+Only files that the session has changed are touched, and only those that are still as it has
+left them: what somebody has edited since, what no snapshot has, and what cannot be looked up any
+more is left and named, in the answer and by an event.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from pegboard.contract.backends import Left, Restored, Snapshots, StagedWay, Way
+from pegboard.contract.changes import ChangeSession, Emit
+from pegboard.contract.storage import Fence, Storage
+from pegboard.contract.tools import Tool
+from pegboard.engine.engine import Engine
+from pegboard.engine.sessions import change_session, held
+from pegboard.engine.stepsnapshots import (
+    behind,
+    bounded,
+    split,
+    summary_of,
+    total,
+    total_by_name,
+)
+from pegboard.errors import NotFoundError
+from pegboard.schema.event import SessionDiffed, SessionWarned
+from pegboard.schema.message import Turn, UserMessage
+from pegboard.schema.part import Failed, Part, PatchPart, Staged, StepStartPart, TextPart, ToolPart
+from pegboard.schema.session import FileDiff, Revert, Session
+from pegboard.storage.recovery import INTERRUPTED_CALL
+
+
+class Reverted(msgspec.Struct, frozen=True, kw_only=True):
+    """The session after going back or forth, and what became of its files.
+
+    `warning` says what was left, and why, for people; it is "" when nothing was.
+    """
+
+    session: Session
+    files: Restored
+    warning: str = ""
+
+
+async def revert(
+    engine: Engine, session_id: str, message_id: str, part_id: str | None = None
+) -> Reverted:
+    """The session and its files as they were before a message, or before a part of one.
+
+    The messages stay until the next prompt. A second call moves the point, either way.
+
+    :raises NotFoundError: when the session has no such message or part; nothing is changed.
+    :raises SessionBusyError: while the session runs.
+    """
+    async with held(engine.storage, session_id) as fence:
+        session = await engine.storage.session(session_id)
+        turns = await engine.storage.turns(session_id)
+        point = _point(turns, message_id, part_id)
+        return await _moved(engine, session, turns, point, fence)
+
+
+async def unrevert(engine: Engine, session_id: str) -> Reverted:
+    """The session and its files as they were before they were reverted.
+
+    :raises SessionBusyError: while the session runs.
+    """
+    async with held(engine.storage, session_id) as fence:
+        session = await engine.storage.session(session_id)
+        if session.revert is None:
+            return Reverted(session=session, files=Restored())
+        turns = await engine.storage.turns(session_id)
+        return await _moved(engine, session, turns, None, fence)
+
+
+async def session_diff(
+    storage: Storage, snapshots: Snapshots | None, session_id: str, message_id: str | None = None
+) -> tuple[FileDiff, ...]:
+    """What the session has changed in files, up to where it is reverted.
+
+    With a user's message, what its answer has changed.
+
+    :raises NotFoundError: when the session, or the message in it, is not there.
+    """
+    session = await storage.session(session_id)
+    turns: Sequence[Turn] = await storage.turns(session_id)
+    if snapshots is None:
+        return ()
+    if message_id is not None:
+        turns = _exchange(turns, message_id)
+    before, _ = split(turns, session.revert)
+    return await snapshots.diff(total(before))
+
+
+async def _moved(
+    engine: Engine, session: Session, turns: Sequence[Turn], point: Revert | None, fence: Fence
+) -> Reverted:
+    files = Restored()
+    diffs: tuple[FileDiff, ...] = ()
+    snapshots = engine.snapshots
+    unknown = unseen(engine, turns, here=session.revert, there=point)
+    unkept = left_by(turns, here=session.revert, there=point)
+    if snapshots is not None:
+        tree = await snapshots.track(fresh=True)
+        files = await snapshots.restore(between(turns, here=session.revert, there=point))
+        ways = staged_between(turns, here=session.revert, there=point)
+        files = replace(files, left=(*files.left, *await snapshots.restage(ways)))
+        before, behind = split(turns, point)
+        diffs = bounded(await snapshots.diff(total(before)))
+        undone = bounded(await snapshots.diff(total(behind)))
+        if point is not None:
+            kept = tree if session.revert is None else session.revert.snapshot
+            point = replace(point, snapshot=kept, diff="".join(diff.patch for diff in undone))
+    files = replace(files, left=(*files.left, *unkept), unknown=unknown)
+    change = ChangeSession(
+        session_id=session.id, revert=point, summary=summary_of(diffs), updated=engine.now()
+    )
+    diffed = Emit(SessionDiffed(session_id=session.id, diff=diffs))
+    text = said_of(files, engine.workspace.worktree)
+    warned = [Emit(SessionWarned(session_id=session.id, message=text))] if text else []
+    session = await change_session(engine.storage, change, diffed, *warned, fence=fence)
+    return Reverted(session=session, files=files, warning=text)
+
+
+def _point(turns: Sequence[Turn], message_id: str, part_id: str | None) -> Revert:
+    """Where to go back to: what the user sees of a message before the part is kept, if any."""
+    prompt: str | None = None
+    for turn in turns:
+        if isinstance(turn.info, UserMessage):
+            prompt = turn.info.id
+        if turn.info.id != message_id:
+            continue
+        if part_id is None:
+            return Revert(message_id=prompt or message_id)
+        seen = False
+        for part in turn.parts:
+            if part.id == part_id:
+                whole = Revert(message_id=prompt or message_id)
+                return Revert(message_id=message_id, part_id=part_id) if seen else whole
+            seen = seen or isinstance(part, TextPart | ToolPart)
+        raise NotFoundError("part", part_id)
+    raise NotFoundError("message", message_id)
+
+
+def _exchange(turns: Sequence[Turn], message_id: str) -> tuple[Turn, ...]:
+    """A message with the answers to it."""
+    found = tuple(
+        turn
+        for turn in turns
+        if message_id in (turn.info.id, getattr(turn.info, "parent_id", None))
+    )
+    if not any(turn.info.id == message_id for turn in found):
+        raise NotFoundError("message", message_id)
+    return found
+
+
+MOST_NAMED = 20
+"""More files are counted, not named; the answer of `App.revert` has all."""
+_OFF = "snapshots are turned off (`snapshot = false`)"
+_NOBODY = "no plugin keeps snapshots"
+_NONE = "no snapshot was taken, or the program ended before"
+_REASONS = {
+    "changed": "edited since",
+    "lost": "its copy is gone or damaged",
+    "failed": "cannot be written",
+    "secret": "a file of secrets, of which no copy is made",
+    "large": "too large for a snapshot",
+    "many": "git does not track it, and there are too many such files for a snapshot",
+    "ignored": "ignored by git, and no tool said that it would change it",
+    "restaged": "staged otherwise since, so the index is left",
+    "committed": "committed since, so the index is left",
+    "unstaged": "what was staged of it before is not in the repository any more",
+    "locked": "still staged, as git's index is in use: `git restore --staged {file}`",
+    "nested": "in a repository of its own: `git -C {folder} status` shows what changed there",
+    "submodule": "in a submodule: `git -C {folder} status` shows what changed there",
+}
+
+
+def left_by(
+    turns: Sequence[Turn], *, here: Revert | None, there: Revert | None
+) -> tuple[Left, ...]:
+    """The changes between two points that cannot be undone, each once."""
+    found: dict[str, Left] = {}
+    for part in _taken_back(turns, here, there):
+        if isinstance(part, PatchPart):
+            for file, reason in part.left.items():
+                found[file] = Left(path=Path(file), reason=reason)
+    return tuple(found.values())
+
+
+def unseen(
+    engine: Engine, turns: Sequence[Turn], *, here: Revert | None, there: Revert | None
+) -> str:
+    """Why the changes of some reverted steps are unknown, "" when all are known."""
+    count, seen, wrote = 0, True, False
+    for part in (*_taken_back(turns, here, there), None):
+        if part is None or isinstance(part, StepStartPart):
+            count += wrote and not seen
+            seen, wrote = part is not None and part.snapshot is not None, False
+        elif isinstance(part, ToolPart) and not _reads(engine.tools.get(part.tool)):
+            wrote = True
+            seen = seen and not _was_killed(part)
+    if not count:
+        return ""
+    snapshots = engine.snapshots
+    absent = _NOBODY if engine.config.snapshot else _OFF
+    why = absent if snapshots is None else snapshots.refused or _NONE
+    steps = "1 step" if count == 1 else f"{count} steps"
+    return f"files that {steps} changed are as they are: {why}"
+
+
+def _was_killed(part: ToolPart) -> bool:
+    """Whether the program ended during the call, so that its changes are unknown."""
+    return isinstance(part.state, Failed) and part.state.error == INTERRUPTED_CALL
+
+
+def _reads(tool: Tool | None) -> bool:
+    """Whether calls of a tool change no file; False for a tool that no longer exists."""
+    return tool is not None and tool.effect == "reads"
+
+
+def said_of(files: Restored, root: Path) -> str:
+    """What was not undone, as a text for people, "" when everything was."""
+    lines = [f"{shown_path(left.path, root)}: {reason_of(left, root)}" for left in files.left]
+    if len(lines) > MOST_NAMED:
+        lines[MOST_NAMED:] = [f"and {len(lines) - MOST_NAMED} more"]
+    count = "1 file" if len(files.left) == 1 else f"{len(files.left)} files"
+    text = f"not put back, {count}: {'; '.join(lines)}" if lines else ""
+    return "; ".join(each for each in (files.unknown, text) if each)
+
+
+def reason_of(left: Left, root: Path) -> str:
+    """Why a file was not restored, and how to restore it where that is possible."""
+    folder = shown_path(_repository(left.path, root), root)
+    return _REASONS[left.reason].format(folder=folder, file=shown_path(left.path, root))
+
+
+def shown_path(path: Path, root: Path) -> str:
+    """The path in the form that people read."""
+    return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
+
+
+def _repository(path: Path, root: Path) -> Path:
+    folders = (path, *path.parents)
+    inside = (each for each in folders if each != root and each.is_relative_to(root))
+    return next((each for each in inside if (each / ".git").exists()), path)
+
+
+def _taken_back(turns: Sequence[Turn], here: Revert | None, there: Revert | None) -> list[Part]:
+    """The parts that this revert removes, and the one before it did not."""
+    if there is None:
+        return []
+    known = {part.id for part in behind(turns, here)}
+    return [part for part in behind(turns, there) if part.id not in known]
+
+
+def between(turns: Sequence[Turn], *, here: Revert | None, there: Revert | None) -> dict[Path, Way]:
+    """Each file's change from one point of a session to another; None is its end."""
+    places = [_states(*split(turns, point)) for point in (here, there)]
+    return {
+        Path(path): Way(before=tree, after=places[1][path])
+        for path, tree in places[0].items()
+        if tree != places[1][path]
+    }
+
+
+def staged_between(
+    turns: Sequence[Turn], *, here: Revert | None, there: Revert | None
+) -> dict[str, StagedWay]:
+    """The change of each path of git's index from one point of a session to another."""
+    halves = [
+        [[each for patch in half for each in patch.staged] for half in split(turns, point)]
+        for point in (here, there)
+    ]
+    heads: dict[str, str] = {}
+    for each in (*halves[0][0], *halves[0][1]):
+        for file in each.files:
+            heads.setdefault(file, each.head)
+    places = [_states(*half) for half in halves]
+    return {
+        path: StagedWay(before=tree, after=places[1][path], head=heads[path])
+        for path, tree in places[0].items()
+        if tree != places[1][path]
+    }
+
+
+def _states(
+    before: Iterable[PatchPart | Staged], behind: Iterable[PatchPart | Staged]
+) -> dict[str, str]:
+    """For each path that the session has changed, a tree with its state at a point."""
+    trees = {path: way.after for path, way in total_by_name(before).items()}
+    return trees | {path: way.before for path, way in total_by_name(behind).items()}

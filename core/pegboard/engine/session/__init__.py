@@ -1,1 +1,0 @@
-"""Sessions as wholes: made, named, copied, exported, and gone back in."""

@@ -1,0 +1,296 @@
+"""Sessions: made, changed, held while nothing runs, and as plugins see them."""
+
+from asyncio import Lock
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from pegboard.contract.changes import (
+    Change,
+    ChangeSession,
+    CreateSession,
+    DropMessage,
+    DropPart,
+    PutPart,
+)
+from pegboard.contract.context import Ruleset, SessionView
+from pegboard.contract.storage import Fence, Storage
+from pegboard.engine.engine import Engine
+from pegboard.errors import NotFoundError, SessionBusyError
+from pegboard.ids import IdSource
+from pegboard.policy.agents import find_agent, rulesets_for
+from pegboard.schema.config import Agent
+from pegboard.schema.event import SessionUpdated
+from pegboard.schema.message import Turn
+from pegboard.schema.model import Model, ModelApi
+from pegboard.schema.session import NEW_TITLE, Revert, Rule, Session, SessionTime
+from pegboard.workspace import Workspace
+
+_VERSION = "0.1.0"
+
+
+@dataclass(slots=True)
+class SessionIds:
+    """Ids of one session: each is greater than every id in it, also than those of clients.
+
+    `changing` is the lock of whoever reads the session, changes it and stores it. `withdrawn` are
+    messages that no run may take up any more.
+    """
+
+    source: IdSource
+    last_message: str | None
+    last_part: str | None
+    changing: Lock = field(default_factory=Lock)
+    withdrawn: set[str] = field(default_factory=set)
+
+    def message(self) -> str:
+        """An id for a new message."""
+        self.last_message = self.source.new("message", after=self.last_message)
+        return self.last_message
+
+    def part(self) -> str:
+        """An id for a new part."""
+        self.last_part = self.source.new("part", after=self.last_part)
+        return self.last_part
+
+    def note(self, turn: Turn) -> None:
+        """Take account of the ids of a turn that was made elsewhere, such as by a client."""
+        self.last_message = max(self.last_message or "", turn.info.id)
+        for part in turn.parts:
+            self.last_part = max(self.last_part or "", part.id)
+
+
+async def refuse_claimed(storage: Storage, session_id: str) -> None:
+    """Nothing, unless another process runs the session.
+
+    :raises SessionBusyError: when one does.
+    """
+    if await storage.is_claimed_elsewhere(session_id):
+        raise SessionBusyError(session_id)
+
+
+@contextmanager
+def saying_that_it_is_kept() -> Iterator[None]:
+    """A block that runs what was stored; another process can be faster, and may have read it.
+
+    :raises SessionBusyError: when one was.
+    """
+    try:
+        yield
+    except SessionBusyError as error:
+        raise SessionBusyError(error.session_id, kept=True) from error
+
+
+async def new_session(
+    engine: Engine,
+    *,
+    title: str | None = None,
+    parent_id: str | None = None,
+    agent: str | None = None,
+    permission: Sequence[Rule] = (),
+) -> Session:
+    """A stored session; without a title it gets one from its first prompt."""
+    now = engine.now()
+    session_id = engine.ids.new("session")
+    workspace = engine.workspace
+    session = Session(
+        id=session_id,
+        slug=session_id[-8:].lower(),
+        project_id=workspace.project_id,
+        directory=str(workspace.directory),
+        path=str(workspace.directory.relative_to(workspace.worktree)).removeprefix("."),
+        title=title or NEW_TITLE + _instant(now),
+        version=_VERSION,
+        time=SessionTime(created=now, updated=now),
+        parent_id=parent_id,
+        agent=agent,
+        permission=tuple(permission),
+    )
+    await engine.storage.commit(CreateSession(session))
+    return session
+
+
+def _instant(at_ms: int) -> str:
+    """The instant as the protocol's clients know a title that is only a place-holder by."""
+    text = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
+
+
+def placed(workspace: Workspace, session: Session, session_id: str) -> Session:
+    """A session of somewhere else as one of this App's directory, under a new id."""
+    return replace(
+        session,
+        id=session_id,
+        slug=session_id[-8:].lower(),
+        project_id=workspace.project_id,
+        directory=str(workspace.directory),
+        path=str(workspace.directory.relative_to(workspace.worktree)).removeprefix("."),
+        version=_VERSION,
+    )
+
+
+async def change_session(storage: Storage, *changes: Change, fence: Fence | None = None) -> Session:
+    """The session as it is once these changes, one of which is its own, are stored together.
+
+    :raises NotFoundError: when it is gone.
+    """
+    events = await storage.commit(*changes, fence=fence)
+    updates = (each.properties for each in events)
+    return next(each.info for each in updates if isinstance(each, SessionUpdated))
+
+
+def revision(
+    session_id: str, *, title: str | None, archived: bool | None, now: int
+) -> ChangeSession:
+    """What gives a session this title and puts it away, or takes it out; None leaves it."""
+    return ChangeSession(
+        session_id=session_id,
+        title=(title or "").strip() or UNSET,
+        archived=UNSET if archived is None else now if archived else None,
+    )
+
+
+@asynccontextmanager
+async def held(storage: Storage, session_id: str) -> AsyncIterator[Fence]:
+    """The right to a session that nobody runs, here or in another process.
+
+    :raises NotFoundError: when nothing has this id.
+    :raises SessionBusyError: while somebody runs it.
+    """
+    fence = await storage.claim(session_id)
+    try:
+        yield fence
+    finally:
+        await storage.release(fence)
+
+
+async def settled(storage: Storage, session_id: str) -> Session:
+    """The session without what a revert has taken back: these messages are dropped for good.
+
+    The caller holds the session's `changing`.
+
+    :raises NotFoundError: when nothing has this id.
+    :raises SessionBusyError: when somebody is moving the session to another point just now.
+    """
+    session = await storage.session(session_id)
+    if session.revert is None:
+        return session
+    async with held(storage, session_id) as fence:
+        session = await storage.session(session_id)
+        if session.revert is None:
+            return session
+        turns = await storage.turns(session_id)
+        drops = _drops(turns, session_id, session.revert)
+        change = ChangeSession(session_id=session_id, revert=None)
+        return await change_session(storage, *drops, change, fence=fence)
+
+
+def _drops(turns: Sequence[Turn], session_id: str, point: Revert) -> list[Change]:
+    """What goes: the messages from the point on, or the parts from there and what follows."""
+    changes: list[Change] = []
+    behind = False
+    for turn in turns:
+        if behind or (turn.info.id == point.message_id and point.part_id is None):
+            behind = True
+            changes.append(DropMessage(session_id, turn.info.id))
+        elif turn.info.id == point.message_id:
+            for part in turn.parts:
+                behind = behind or part.id == point.part_id
+                if behind:
+                    changes.append(DropPart(session_id, turn.info.id, part.id))
+    return changes
+
+
+async def edit(storage: Storage, session_id: str, change: PutPart | DropPart | DropMessage) -> None:
+    """Change or remove a message, or a part of one, that is there.
+
+    :raises NotFoundError: when there is no such message or part.
+    :raises SessionBusyError: while somebody runs the session.
+    """
+    async with held(storage, session_id) as fence:
+        match change:
+            case DropMessage(message_id=message_id):
+                await storage.turn(session_id, message_id)
+            case DropPart(message_id=message_id, part_id=part_id):
+                await _need_part(storage, session_id, message_id, part_id)
+            case PutPart(part=part):
+                await _need_part(storage, session_id, part.message_id, part.id)
+        await storage.commit(change, fence=fence)
+
+
+async def _need_part(storage: Storage, session_id: str, message_id: str, part_id: str) -> None:
+    turn = await storage.turn(session_id, message_id)
+    if all(part.id != part_id for part in turn.parts):
+        raise NotFoundError("part", part_id)
+
+
+MAX_DEPTH = 4
+"""Subagents may call subagents this many levels deep."""
+_NO_MODEL = Model(id="none", provider_id="none", name="None", api=ModelApi(id="none"))
+
+
+def make_view(  # noqa: PLR0913 - the fields of a view
+    engine: Engine,
+    session: Session,
+    agent: Agent,
+    model: Model,
+    *,
+    depth: int = 0,
+    parents: tuple[Ruleset, ...] = (),
+    turns: tuple[Turn, ...] = (),
+) -> SessionView:
+    """A session as plugins see it."""
+    return SessionView(
+        info=session,
+        directory=engine.workspace.directory,
+        worktree=engine.workspace.worktree,
+        agent=agent,
+        agents=tuple(engine.agents.values()),
+        model=model,
+        config=engine.config,
+        rulesets=rulesets_for(engine.config, agent, session=session.permission, parent=parents),
+        depth=depth,
+        interactive=engine.questions.interactive,
+        trusted=engine.decision.trusted,
+        trusted_by_user=engine.decision.trusted_by_user,
+        allowed=engine.decision.allowed,
+        home=engine.home,
+        config_dir=engine.places.config,
+        private=engine.private,
+        background=engine.background.listed(session.id),
+        turns=turns,
+    )
+
+
+async def ancestor_rulesets(engine: Engine, session: Session) -> tuple[int, tuple[Ruleset, ...]]:
+    """The depth of a session below the user's, and the rules that its ancestors impose.
+
+    :raises NotFoundError: when an ancestor's agent is gone, and its rules with it.
+    """
+    found: list[Ruleset] = []
+    depth = 0
+    while session.parent_id is not None and depth <= MAX_DEPTH:
+        session = await engine.storage.session(session.parent_id)
+        depth += 1
+        agent = find_agent(engine.agents, session.agent or "")
+        found.extend(rulesets_for(engine.config, agent, session=session.permission))
+    return depth, tuple(found)
+
+
+def unstored_view(engine: Engine, agent: Agent) -> SessionView:
+    """A session that is not there, as its first prompt would see it."""
+    now = engine.now()
+    session = Session(
+        id=engine.ids.new("session"),
+        slug="",
+        project_id=engine.workspace.project_id,
+        directory=str(engine.workspace.directory),
+        title="",
+        version="",
+        time=SessionTime(created=now, updated=now),
+    )
+    return make_view(engine, session, agent, _NO_MODEL)

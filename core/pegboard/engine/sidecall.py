@@ -1,0 +1,92 @@
+"""A question to a model beside a conversation, which is no part of it and is paid by it."""
+
+from contextlib import suppress
+
+from msgspec.structs import replace
+
+from pegboard.contract import hookspecs
+from pegboard.contract.changes import ChangeSession
+from pegboard.contract.context import SessionView
+from pegboard.contract.host import SideQuestion
+from pegboard.contract.providers import StreamEvent, StreamFinish, TextDelta, ToolCall
+from pegboard.engine.engine import Engine
+from pegboard.engine.input.usermessage import model_for
+from pegboard.engine.request import plain_request, question_of
+from pegboard.engine.sessions import make_view
+from pegboard.engine.spending.budget import Budget, open_budget
+from pegboard.engine.spending.usage import cost_of, tokens_of
+from pegboard.engine.stream import run_step
+from pegboard.errors import NotFoundError
+from pegboard.kit.cancellation import shielded
+from pegboard.schema.part import TextPart
+
+
+class SideCall:
+    """A question for a session, and its answer as far as it has come."""
+
+    def __init__(self, engine: Engine, session_id: str, question: SideQuestion) -> None:
+        self._engine = engine
+        self._session_id = session_id
+        self._question = question
+        self._pieces: list[str] = []
+        self._finish: StreamFinish | None = None
+
+    async def answer(self, budget: Budget | None) -> str:
+        """The answer; `budget` is that of the session's run, None while it rests."""
+        engine, agent = self._engine, self._question.agent
+        session = await engine.storage.session(self._session_id)
+        choice = agent.model or model_for(engine, session, None, agent.name)
+        model = await engine.models.find(f"{choice.provider_id}/{choice.model_id}")
+        view = make_view(engine, session, agent, model)
+        question = question_of(engine, view, self._question.text)
+        view = replace(view, turns=(question,), purpose=agent.serves or "aside")
+        request = await plain_request(engine, view, question)
+        budget = budget or await open_budget(engine.storage, engine.config.budget, session, None)
+        answer = ""
+        try:
+            await run_step(
+                await budget.answer(engine.providers[model.provider_id], request),
+                on_event=self._take,
+                run_tool=_not_run,
+                idle_timeout_s=request.idle_timeout_s,
+            )
+        finally:
+            if self._finish is not None:  # it is paid for, whatever comes now
+                answer = await shielded(self._end(view, self._finish))
+        return answer
+
+    def _take(self, event: StreamEvent) -> None:
+        if isinstance(event, TextDelta):
+            self._pieces.append(event.text)
+        elif isinstance(event, StreamFinish):
+            self._finish = event
+
+    async def _end(self, view: SessionView, finish: StreamFinish) -> str:
+        """The answer as plugins leave it, once it is paid and told."""
+        await self._charge(view, finish)
+        [question] = view.turns
+        said = "".join(self._pieces)
+        part = TextPart(
+            id=self._engine.ids.new("part"),
+            session_id=view.id,
+            message_id=question.info.id,
+            text=said,
+        )
+        answer = await self._engine.hooks.fold(
+            hookspecs.text_complete, session=view, part=part, text=said
+        )
+        if self._question.on_answer is not None:
+            await self._question.on_answer(answer)
+        return answer
+
+    async def _charge(self, view: SessionView, finish: StreamFinish) -> None:
+        tokens = tokens_of(finish.usage)
+        cost = cost_of(tokens, view.model.cost) or 0.0
+        with suppress(NotFoundError):  # the session was deleted meanwhile
+            await self._engine.storage.commit(
+                ChangeSession(session_id=self._session_id, cost=cost, tokens=tokens)
+            )
+
+
+async def _not_run(_: ToolCall) -> None:
+    """No tool is offered, so a call means nothing."""

@@ -1,0 +1,383 @@
+"""Results of tools within bounds: encodable text, and of a long one a preview and a file."""
+
+import asyncio
+import os
+import stat
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from pegboard.contract.results import DISPLAY, Attachment, Block, ToolResult
+from pegboard.errors import ToolError
+from pegboard.ids import PREFIXES
+from pegboard.schema.wire import encode, to_json
+
+MAX_LINES = 2000
+MAX_BYTES = 51_200
+"""opencode `tool/truncation.ts`: 2,000 lines or 50 KiB, whichever comes first."""
+
+MEDIA_LIMIT_BYTES = 20 << 20
+"""An image or PDF above this size is refused by every provider."""
+KEPT_S = 7 * 24 * 3600.0
+"""So long a whole output can be read in its file (opencode `tool/truncation.ts`)."""
+KEPT_BYTES = 1 << 30
+"""Of all outputs together; beyond it the oldest go before their time."""
+SWEEP_AFTER_S = 2.0
+"""Old outputs are removed once the start of an App, and its first request, are over,"""
+SWEEP_EVERY_S = 3600.0
+"""and then again and again."""
+LONGEST_OWN_CUT_BYTES = 4 * MAX_BYTES
+"""A tool that says to have cut its output has not, if it is longer; line numbers take room."""
+
+_OF_A_SESSION = f"{PREFIXES['session']}_"
+_BEGINNINGS = ("tool_", "run_")
+"""How the names of stored outputs begin: those of tools, and those of processes."""
+
+Direction = Literal["head", "tail", "both"]
+Unit = Literal["lines", "bytes"]
+
+
+class Cut(msgspec.Struct, frozen=True, kw_only=True):
+    """A truncated text: its start, its end, and how much is missing.
+
+    `removed` counts lines or bytes, whichever limit was met; it is 0 for a whole text.
+    """
+
+    head: str
+    tail: str = ""
+    removed: int = 0
+    unit: Unit = "lines"
+
+    @property
+    def truncated(self) -> bool:
+        """Whether anything was removed."""
+        return self.removed > 0
+
+    @property
+    def text(self) -> str:
+        """The kept text, without a notice."""
+        return "\n".join(piece for piece in (self.head, self.tail) if piece)
+
+    def with_notice(self, notice: str) -> str:
+        """The kept text, with `notice` in the place of missing text."""
+        if not self.truncated:
+            return self.head
+        return "\n\n".join(piece for piece in (self.head, notice, self.tail) if piece)
+
+
+class _End(msgspec.Struct, frozen=True):
+    """One end of a text: the kept piece, its whole lines, and the limit that stopped it."""
+
+    text: str
+    lines: int
+    unit: Unit | None
+
+
+def truncate(
+    text: str,
+    *,
+    max_lines: int = MAX_LINES,
+    max_bytes: int = MAX_BYTES,
+    direction: Direction = "head",
+) -> Cut:
+    """The part of `text` that stays within both limits; `both` halves them for start and end.
+
+    Lines end at LF only, and whole lines are kept: one that does not fit ends the preview.
+    Only where a first (or last) line alone is too long, a piece of it is kept. Bytes are those
+    of UTF-8, with the line breaks between kept lines.
+    """
+    lines = text.count("\n") + (not text.endswith("\n"))
+    size = _size(text)
+    if lines <= max_lines and size <= max_bytes:
+        return Cut(head=text)
+    head = tail = _End("", 0, None)
+    if direction != "tail":
+        share = max_lines, max_bytes
+        if direction == "both":
+            share = (max_lines + 1) // 2, (max_bytes + 1) // 2
+        head = _first(text, *share)
+    if direction != "head":
+        rest = text[len(head.text) :].removeprefix("\n") if head.lines else text[len(head.text) :]
+        tail = _last(rest, max_lines - head.lines, max_bytes - _size(head.text))
+    unit: Unit = "bytes" if "bytes" in (head.unit, tail.unit) else "lines"
+    if unit == "lines":
+        removed = text.count("\n") + 1 - head.lines - tail.lines
+    else:
+        removed = size - _size(head.text) - _size(tail.text)
+    return Cut(head=head.text, tail=tail.text, removed=removed, unit=unit)
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(_bytes(text))
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _first(text: str, max_lines: int, max_bytes: int) -> _End:
+    end, used, lines = 0, 0, 0
+    while lines < max_lines:
+        start = end + 1 if lines else 0
+        stop = text.find("\n", start)
+        line = text[start : stop if stop >= 0 else len(text)]
+        used += _size(line) + (lines > 0)
+        if used > max_bytes:
+            piece = _bytes(line)[:max_bytes].decode("utf-8", "ignore") if not lines else ""
+            return _End(text[:end] + piece, lines, "bytes")
+        end, lines = start + len(line), lines + 1
+        if stop < 0:
+            break
+    return _End(text[:end], lines, "lines")
+
+
+def _last(text: str, max_lines: int, max_bytes: int) -> _End:
+    begin, used, lines = len(text), 0, 0
+    while lines < max_lines:
+        stop = begin - 1 if lines else len(text)
+        start = text.rfind("\n", 0, stop) + 1
+        line = text[start:stop]
+        used += _size(line) + (lines > 0)
+        if used > max_bytes:
+            piece = _suffix(line, max_bytes) if not lines else ""
+            return _End(piece + text[begin:], lines, "bytes")
+        begin, lines = start, lines + 1
+        if start == 0:
+            break
+    return _End(text[begin:], lines, "lines")
+
+
+def _suffix(line: str, max_bytes: int) -> str:
+    encoded = _bytes(line)
+    return encoded[len(encoded) - max_bytes :].decode("utf-8", "ignore")
+
+
+async def limit_output(result: ToolResult, *, output_dir: Path, hint: str = "") -> ToolResult:
+    """The result with an output of bounded size: start and end of a long one.
+
+    A tool that cuts its own output, to 200 KiB at most, says `truncated` in its metadata and is
+    left alone. `shorten` says how the rest is handled.
+    """
+    if "truncated" in result.metadata and _size(result.output) <= LONGEST_OWN_CUT_BYTES:
+        return result
+    cut = truncate(result.output, direction="both")
+    return await shorten(result, cut, output_dir=output_dir, hint=hint)
+
+
+async def shorten(result: ToolResult, cut: Cut, *, output_dir: Path, hint: str = "") -> ToolResult:
+    """The result with `cut` as its output, and the whole in a file of `output_dir`.
+
+    The notice says how much is missing, and names the file; `hint` says how to go on from
+    there. The metadata tell `truncated`, and `outputPath` if it was; a tool that has stored the
+    whole under `outputPath` already gets no second file. Without a place for it, as on a full
+    disk, what is left out is lost, and the notice says so.
+    """
+    if not cut.truncated:
+        return replace(result, metadata={**result.metadata, "truncated": False})
+    path, missing = result.metadata.get("outputPath"), f"{cut.removed:,} {cut.unit}"
+    if path:
+        missing += " or more"  # the output may already be a part of the whole
+    else:
+        try:
+            path = str(await asyncio.to_thread(_store, output_dir, result.output))
+        except OSError as error:
+            notice = f"[{missing} are left out, and lost: no file can be written ({error})]"
+            metadata = {**result.metadata, "truncated": True}
+            return replace(result, output=cut.with_notice(notice), metadata=metadata)
+    notice = f"[{missing} are left out. The whole output is in {path}"
+    notice += f". {hint}]" if hint else "]"
+    metadata = {**result.metadata, "truncated": True, "outputPath": path}
+    return replace(result, output=cut.with_notice(notice), metadata=metadata)
+
+
+async def sweep(folder: Path) -> None:
+    """Remove old outputs, soon and then every hour, until cancelled."""
+    await asyncio.sleep(SWEEP_AFTER_S)
+    while True:
+        await asyncio.to_thread(remove_old_outputs, folder, before=time.time() - KEPT_S)
+        await asyncio.sleep(SWEEP_EVERY_S)
+
+
+def remove_old_outputs(folder: Path, *, before: float, most_bytes: int = KEPT_BYTES) -> None:
+    """Remove the outputs that were written before that instant (in seconds).
+
+    They are in `folder`, and in those of sessions in it, which go when they are empty and old. Of
+    those that are left the newest stay, as many as have `most_bytes` together.
+    """
+    kept = 0
+    for path, facts in sorted(_outputs(folder), key=lambda each: -each[1].st_mtime):
+        kept += facts.st_size
+        if facts.st_mtime < before or kept > most_bytes:
+            with suppress(OSError):  # another process sweeps too, or the file is not ours
+                path.unlink()
+    for each in _folders(folder):
+        with suppress(OSError):  # it is not empty
+            if each.stat().st_mtime < before:
+                each.rmdir()
+
+
+def is_output(path: Path, folder: Path) -> bool:
+    """Whether it is the path of an output in the folder of all outputs."""
+    return folder in (path.parent, path.parent.parent) and path.name.startswith(_BEGINNINGS)
+
+
+def _outputs(folder: Path) -> list[tuple[Path, os.stat_result]]:
+    """The regular files that tools and processes have left, in the folder and those below it."""
+    found = []
+    for each in (folder, *_folders(folder)):
+        with suppress(OSError), os.scandir(each) as entries:
+            for entry in entries:
+                if not (entry.name.startswith(_BEGINNINGS) and entry.name.endswith(".txt")):
+                    continue
+                with suppress(OSError):
+                    facts = entry.stat(follow_symlinks=False)
+                    if stat.S_ISREG(facts.st_mode):
+                        found.append((Path(entry), facts))
+    return found
+
+
+def _folders(folder: Path) -> list[Path]:
+    """The output folders of sessions."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        return [
+            Path(entry)
+            for entry in entries
+            if entry.name.startswith(_OF_A_SESSION) and entry.is_dir(follow_symlinks=False)
+        ]
+    return []
+
+
+def _store(folder: Path, text: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"tool_{os.urandom(8).hex()}.txt"
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(file, "wb") as output:
+            output.write(_bytes(text))
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
+    return path
+
+
+TITLE_LETTERS = 500
+FACTS_BYTES = 4 << 20
+"""The longest metadata: each change of a call sends them to all who watch."""
+_ROOM_AROUND = 100
+"""Levels kept free of what an encoder can nest: metadata are stored within their part."""
+LEFT_OUT = "leftOut"
+"""The key under which metadata name what was left out of them."""
+
+
+async def clean_result(result: ToolResult, *, output_dir: Path, hint: str) -> ToolResult:
+    """The result in a form that can be stored and sent; a note says what was left out.
+
+    :raises ToolError: when its fields are not of the types that the contract names.
+    """
+    output, title, metadata, files = (
+        _checked(result.output, str, "output"),
+        _checked(result.title, str, "title"),
+        _checked(result.metadata, Mapping, "metadata"),
+        _checked(result.attachments, tuple | list, "attachments"),
+    )
+    shown = _checked(result.display, Block | None, "display")
+    own = metadata if shown is None else {**metadata, DISPLAY: to_json(shown)}
+    kept, missing = _fitting(files)
+    plain = ToolResult(
+        output=clean_text("\n\n".join((output, *missing))),
+        title=clean_title(title),
+        metadata=clean_facts(own),
+        attachments=kept,
+    )
+    return await limit_output(plain, output_dir=output_dir, hint=hint)
+
+
+async def clean_error(text: str, *, output_dir: Path, hint: str) -> str:
+    """Why a call failed, in a text that a model can read."""
+    result = ToolResult(output=clean_text(text))
+    return (await limit_output(result, output_dir=output_dir, hint=hint)).output
+
+
+def clean_text(text: str) -> str:
+    """The text without halves of letters (surrogates), which no encoding can write."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def clean_title(title: str) -> str:
+    """The title, of a long one the beginning."""
+    return clean_text(title[:TITLE_LETTERS])
+
+
+def clean_facts(facts: Mapping[Any, Any]) -> dict[str, Any]:
+    """The metadata that are JSON and fit together; the names of others under `leftOut`."""
+    room = FACTS_BYTES
+    if 0 <= _json_size(facts) <= room:
+        return dict(facts)
+    kept: dict[str, Any] = {}
+    missing = []
+    for name, fact in facts.items():
+        plain = clean_text(fact) if isinstance(fact, str) else fact
+        size = _json_size(plain)
+        if isinstance(name, str) and 0 <= size <= room:
+            kept[name] = plain
+            room -= size
+        else:
+            missing.append(clean_title(str(name)))
+    return {**kept, LEFT_OUT: missing} if missing else kept
+
+
+def _json_size(value: object) -> int:
+    """The size as JSON in bytes, -1 for no JSON or for what is nested too deep to be stored."""
+    nested = value
+    for _ in range(_ROOM_AROUND):
+        nested = [nested]
+    try:
+        return len(encode(nested)) - 2 * _ROOM_AROUND
+    except (TypeError, ValueError, RecursionError, msgspec.EncodeError):
+        return -1
+
+
+def _checked(value: Any, kind: Any, field: str) -> Any:  # noqa: ANN401 - a tool is foreign code
+    if isinstance(value, kind):
+        return value
+    raise ToolError(f"the {field} of the tool's answer is of the type {type(value).__name__}")
+
+
+def _fitting(files: Iterable[object]) -> tuple[tuple[Attachment, ...], list[str]]:
+    """The files that providers take, and notes about the others."""
+    kept, missing = [], []
+    room = MEDIA_LIMIT_BYTES
+    for given in files:
+        file = _attachment(given)
+        size = _content_bytes(file.url)
+        if 0 < size <= room:
+            kept.append(file)
+            room -= size
+        else:
+            why = "is empty" if size <= 0 else f"has {size:,} bytes, {room:,} could be attached"
+            missing.append(f"[The attachment {clean_title(file.filename or file.mime)} {why}]")
+    return tuple(kept), missing
+
+
+def _content_bytes(url: str) -> int:
+    """The bytes that a `data:` URL holds in base64."""
+    return (len(url) - url.find(",") - 1) * 3 // 4 - url[-2:].count("=")
+
+
+def _attachment(given: object) -> Attachment:
+    file = _checked(given, Attachment, "attachment")
+    name = _checked(file.filename, str | None, "attachment's filename")
+    return Attachment(
+        mime=clean_text(_checked(file.mime, str, "attachment's mime")),
+        url=clean_text(_checked(file.url, str, "attachment's url")),
+        filename=name if name is None else clean_title(name),
+    )

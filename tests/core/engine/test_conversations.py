@@ -1,0 +1,214 @@
+"""What can be done with whole sessions: fork, rename, archive, delete, search."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from conversing import converse, prompt, provider, said, shape
+from pegboard import tool
+from pegboard.contract.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta
+from pegboard.engine.copies import fork_title
+from pegboard.errors import NotFoundError, SessionBusyError
+from pegboard.ids import IdSource
+from pegboard.schema.event import SessionDeleted
+from pegboard.schema.message import AssistantMessage, Turn
+from pegboard.schema.part import Failed, SubtaskInput, SubtaskPart, ToolPart
+from pegboard.storage.opener import open_storage
+from played import Played, ToolsPlugin, call, calls, heard, opened, text
+
+LIMIT_S = 5
+
+
+def ids_of(turns: tuple[Turn, ...]) -> set[str]:
+    parts = {part.id for turn in turns for part in turn.parts}
+    return {turn.info.id for turn in turns} | parts
+
+
+async def test_a_fork_is_the_same_conversation_with_ids_of_its_own(tmp_path: Path) -> None:
+    async with opened(tmp_path, provider()) as app:
+        session = await converse(app)
+        fork = await app.fork(session.id)
+        before, after = await app.turns(session.id), await app.turns(fork.id)
+
+    assert shape(before) == shape(after)
+    assert ids_of(before).isdisjoint(ids_of(after))
+    assert [turn.info.id for turn in after] == sorted(turn.info.id for turn in after)
+    assert fork.title == "what is a comet (fork #1)"
+    assert (fork.permission, fork.agent, fork.model) == (
+        session.permission,
+        session.agent,
+        session.model,
+    )
+    assert (fork.cost, fork.revert, fork.parent_id) == (None, None, None)
+
+
+async def test_a_fork_can_end_before_a_message_and_goes_its_own_way(tmp_path: Path) -> None:
+    async with opened(tmp_path, provider()) as app:
+        session = await converse(app)
+        turns = await app.turns(session.id)
+        fork = await app.fork(session.id, turns[2].info.id)
+        copied = await app.turns(fork.id)
+        await app.prompt(fork.id, prompt("and a star"))
+
+        assert said(copied) == ["what is a comet", "a ball of ice"]
+        assert len(await app.turns(fork.id)) == 4
+        assert len(await app.turns(session.id)) == len(turns)
+        with pytest.raises(NotFoundError, match="msg_x"):
+            await app.fork(session.id, "msg_x")
+
+
+def test_forks_of_forks_are_counted() -> None:
+    assert fork_title("a") == "a (fork #1)"
+    assert fork_title("a (fork #9)") == "a (fork #10)"
+
+
+async def test_nothing_runs_in_the_fork_of_a_running_session(tmp_path: Path) -> None:
+    started = asyncio.Event()
+
+    @tool
+    async def wait() -> str:
+        """Wait."""
+        started.set()
+        await asyncio.sleep(60)
+        return "never"
+
+    async with opened(tmp_path, Played(calls(call("wait", "{}"))), ToolsPlugin(wait)) as app:
+        session = await app.create_session()
+        running = asyncio.create_task(app.prompt(session.id, prompt("go")))
+        await asyncio.wait_for(started.wait(), LIMIT_S)
+        fork = await app.fork(session.id)
+        copied = (await app.turns(fork.id))[-1]
+        await app.abort(session.id)
+        await running
+
+    assert isinstance(copied.info, AssistantMessage)
+    assert copied.info.time.completed is not None
+    [part] = [part for part in copied.parts if isinstance(part, ToolPart)]
+    assert isinstance(part.state, Failed)
+
+
+async def test_a_new_title_and_the_archive_do_not_count_as_use(tmp_path: Path) -> None:
+    async with opened(tmp_path, provider()) as app:
+        session = await converse(app)
+        renamed = await app.update_session(session.id, title="Comets")
+        archived = await app.update_session(session.id, archived=True)
+        back = await app.update_session(session.id, archived=False)
+
+    assert (renamed.title, renamed.time) == ("Comets", session.time)
+    assert archived.time.archived is not None
+    assert back == renamed
+
+
+async def test_a_title_given_while_it_runs_stays(tmp_path: Path) -> None:
+    started, go = asyncio.Event(), asyncio.Event()
+
+    async def slow(_: ModelRequest) -> AsyncIterator[StreamEvent]:
+        started.set()
+        await go.wait()
+        yield TextDelta("t", "x")
+        yield StreamFinish("stop")
+
+    async with opened(tmp_path, Played(slow)) as app:
+        session = await app.create_session()
+        running = asyncio.create_task(app.prompt(session.id, prompt("go")))
+        await asyncio.wait_for(started.wait(), LIMIT_S)
+        await app.update_session(session.id, title="Mine")
+        go.set()
+        await running
+
+        assert (await app.session(session.id)).title == "Mine"
+
+
+async def test_a_deleted_session_is_stopped_and_gone_with_its_children(tmp_path: Path) -> None:
+    started = asyncio.Event()
+
+    async def slow(_: ModelRequest) -> AsyncIterator[StreamEvent]:
+        started.set()
+        await asyncio.sleep(60)
+        yield TextDelta("t", "x")
+
+    async with opened(tmp_path, Played(slow)) as app:
+        session = await app.create_session()
+        task = SubtaskInput(prompt="p", description="d", agent="helper")
+        running = asyncio.create_task(app.prompt(session.id, [task]))
+        await asyncio.wait_for(started.wait(), LIMIT_S)
+        [child] = await app.children(session.id)
+        gone: set[str | None] = set()
+
+        def both_gone(event: object) -> bool:
+            properties = getattr(event, "properties", None)
+            if isinstance(properties, SessionDeleted):
+                gone.add(properties.session_id)
+            return len(gone) == 2
+
+        listening = asyncio.create_task(heard(app, both_gone))
+        await asyncio.sleep(0)
+        await app.delete_session(session.id)
+        await asyncio.wait_for(listening, LIMIT_S)
+        await asyncio.gather(running, return_exceptions=True)
+
+        assert gone == {session.id, child.id}
+        assert await app.sessions(roots=False) == ()
+        with pytest.raises(NotFoundError):
+            await app.delete_session(session.id)
+
+
+async def test_a_session_that_another_process_runs_is_not_deleted(tmp_path: Path) -> None:
+    async with opened(tmp_path, provider()) as app:
+        session = await app.create_session()
+        other = await open_storage(tmp_path / "data" / "pegboard.db", ids=IdSource())
+        try:
+            await other.claim(session.id)
+            with pytest.raises(SessionBusyError):
+                await app.delete_session(session.id)
+        finally:
+            await other.aclose()
+        assert (await app.session(session.id)).id == session.id
+
+
+async def test_search_finds_titles_and_what_was_said(tmp_path: Path) -> None:
+    async with opened(tmp_path, provider()) as app:
+        session = await converse(app)
+        titled = await app.create_session(title="Ice and 100% snow_men")
+        found = await app.search("ICE")
+        percent = await app.search("0% snow_")
+        none = await app.search("no such words")
+        wild = await app.search("a%b")
+
+    assert [(hit.session.id, hit.excerpt) for hit in found] == [
+        (titled.id, ""),
+        (session.id, "a ball of ice"),
+    ]
+    assert [hit.session.id for hit in percent] == [titled.id]
+    assert none == wild == ()
+
+
+async def test_a_subtask_part_is_done_once_and_its_result_is_seen(tmp_path: Path) -> None:
+    played = provider()
+    async with opened(tmp_path, played) as app:
+        session = await converse(app)
+        turns = await app.turns(session.id)
+        again = await app.prompt(session.id, prompt("thanks"))
+
+    tasks = [part for turn in turns for part in turn.parts if isinstance(part, SubtaskPart)]
+    done = [part for turn in turns for part in turn.parts if isinstance(part, ToolPart)]
+    assert [part.call_id for part in done] == [part.id for part in tasks]
+    assert said(turns)[-1] == "There are seven."
+    assert said((again,)) == ["There are seven."]
+    results = [message for message in played.requests[2].messages if message.role == "tool"]
+    assert "seven" in results[0].content[0].output
+
+
+async def test_a_subtask_for_nobody_is_told_to_the_model(tmp_path: Path) -> None:
+    async with opened(tmp_path, Played(text("I cannot"))) as app:
+        session = await app.create_session()
+        task = SubtaskInput(prompt="p", description="d", agent="nobody")
+        answer = await app.prompt(session.id, [task])
+        turns = await app.turns(session.id)
+
+    [part] = [part for part in turns[1].parts if isinstance(part, ToolPart)]
+    assert isinstance(part.state, Failed)
+    assert "nobody" in part.state.error
+    assert said((answer,)) == ["I cannot"]

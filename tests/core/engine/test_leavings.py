@@ -1,0 +1,206 @@
+"""What a revert cannot put back is named, with the reason, and nothing else is lost by it."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from pegboard.engine.revert import Reverted
+from pegboard.schema.event import SessionWarned
+from pegboard_plugins.snapshots.objects import object_id
+from played import heard, text
+from worktrees import git
+from written import ask, full_repository, played, shell, written
+
+LARGE = (50 << 20) + 1
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return full_repository(tmp_path / "project")
+
+
+def left(back: Reverted) -> dict[str, str]:
+    return {each.path.name: each.reason for each in back.files.left}
+
+
+def sparse(file: Path, size: int) -> None:
+    file.touch()
+    os.truncate(file, size)
+
+
+def binaries(project: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in project.glob("*.bin")}
+
+
+def inner_repository(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    (folder / "inner.txt").write_text("one\n")
+    git(folder, "init", "-q")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "start")
+
+
+def with_submodule(project: Path) -> None:
+    inner_repository(project.parent / "library")
+    allowed = ("-c", "protocol.file.allow=always")
+    git(project, *allowed, "submodule", "--quiet", "add", str(project.parent / "library"), "lib")
+    git(project, "commit", "-qm", "with a submodule")
+
+
+async def test_a_file_too_large_for_a_snapshot_is_named(tmp_path: Path, project: Path) -> None:
+    sparse(project / "big.bin", LARGE)
+    async with played(tmp_path, shell("echo y >> big.bin; echo z > a.txt")) as (app, session):
+        prompt = await ask(app, session)
+
+        back = await app.revert(session, prompt)
+
+    assert left(back) == {"big.bin": "large"}
+    assert (project / "big.bin").stat().st_size == LARGE + 2
+    assert (project / "a.txt").read_text() == "one\n"
+
+
+async def test_a_file_that_shrinks_below_the_limit_is_no_new_one(
+    tmp_path: Path, project: Path
+) -> None:
+    sparse(project / "big.bin", LARGE)
+    async with played(tmp_path, shell("echo y > big.bin")) as (app, session):
+        prompt = await ask(app, session)
+
+        back = await app.revert(session, prompt)
+
+    assert left(back) == {"big.bin": "large"}
+    assert (project / "big.bin").read_text() == "y\n"
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"snapshot": False}, "snapshots are turned off"),
+        (
+            {"plugins": {"pegboard_plugins.snapshots": {"enabled": False}}},
+            "no plugin keeps snapshots",
+        ),
+    ],
+    ids=["turned off", "no plugin"],
+)
+async def test_without_snapshots_the_files_stay_and_the_reason_is_named(
+    tmp_path: Path, project: Path, settings: dict[str, object], why: str
+) -> None:
+    config = {"model": "played/m", **settings}
+    async with played(tmp_path, shell("echo x > a.txt"), config=config) as (app, session):
+        back = await app.revert(session, await ask(app, session))
+
+    assert (project / "a.txt").read_text() == "x\n"
+    assert why in back.files.unknown
+
+
+async def test_a_repository_within_the_worktree_is_named(tmp_path: Path, project: Path) -> None:
+    inner_repository(project / "known")
+    with_submodule(project)
+    command = "echo x > known/inner.txt; git init -q made; echo y > made/y; echo z > lib/inner.txt"
+    async with played(tmp_path, shell(command)) as (app, session):
+        prompt = await ask(app, session)
+
+        back = await app.revert(session, prompt)
+
+    assert left(back) == {"known": "nested", "made": "nested", "lib": "submodule"}
+
+
+async def test_a_repository_that_nobody_changed_is_not_named(tmp_path: Path, project: Path) -> None:
+    inner_repository(project / "known")
+    with_submodule(project)
+    command = "git -C known status; cat lib/inner.txt; echo x > a.txt"
+    async with played(tmp_path, shell(command)) as (app, session):
+        back = await app.revert(session, await ask(app, session))
+
+    assert back.files.left == ()
+
+
+async def test_what_was_left_is_named_again_by_a_later_process_and_told_by_an_event(
+    tmp_path: Path, project: Path
+) -> None:
+    sparse(project / "big.bin", LARGE)
+    async with played(tmp_path, shell("echo y >> big.bin")) as (app, session):
+        prompt = await ask(app, session)
+
+    async with played(tmp_path) as (app, _):
+        listening = asyncio.create_task(
+            heard(app, lambda event: isinstance(event.properties, SessionWarned))
+        )
+        await asyncio.sleep(0)
+        await app.revert(session, prompt)
+        told = (await listening)[-1].properties
+        forth = await app.unrevert(session)
+
+    assert isinstance(told, SessionWarned)
+    assert "big.bin: too large" in told.message
+    assert forth.files.left == ()
+
+
+@pytest.mark.parametrize("harm", ["cut", "flipped", "emptied"])
+async def test_one_damaged_copy_does_not_keep_the_others_from_coming_back(
+    tmp_path: Path, project: Path, harm: str
+) -> None:
+    (project / "u.txt").write_text("not tracked\n")
+    (project / "v.txt").write_text("not tracked either\n")
+    command = "echo x > a.txt; echo y > u.txt; echo z > v.txt"
+    async with played(tmp_path, shell(command)) as (app, session):
+        prompt = await ask(app, session)
+    blob = object_id("blob", b"not tracked\n").decode()
+    objects = next((tmp_path / "data/snapshot").iterdir()) / "objects"
+    damage(objects / blob[:2] / blob[2:], harm)
+
+    async with played(tmp_path) as (app, _):
+        back = await app.revert(session, prompt)
+
+    assert left(back) == {"u.txt": "lost"}
+    assert (project / "a.txt").read_text() == "one\n"
+    assert (project / "v.txt").read_text() == "not tracked either\n"
+    assert (project / "u.txt").read_text() == "y\n"
+
+
+def damage(file: Path, harm: str) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    file.chmod(0o600)
+    file.write_bytes({"cut": content[:5], "flipped": content, "emptied": b""}[harm])
+
+
+async def test_steps_without_a_snapshot_are_told(tmp_path: Path, project: Path) -> None:
+    off = {"config": {"model": "played/m", "snapshot": False}}
+    async with played(tmp_path, written("a.txt", "x"), text("done"), **off) as (app, session):
+        back = await app.revert(session, await ask(app, session))
+
+    assert "1 step changed" in back.files.unknown
+    assert "snapshot = false" in back.files.unknown
+
+
+async def test_a_session_that_only_read_leaves_nothing_unknown(
+    tmp_path: Path, project: Path
+) -> None:
+    off = {"config": {"model": "played/m", "snapshot": False}}
+    async with played(tmp_path, text("done"), **off) as (app, session):
+        back = await app.revert(session, await ask(app, session))
+
+    assert back.files.unknown == ""
+
+
+async def test_a_long_file_that_git_does_not_track_comes_back(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pegboard_plugins.snapshots.apart.LIMIT_BYTES", 7 << 20)
+    for name in ("one.bin", "two.bin", "three.bin"):
+        (project / name).write_bytes(os.urandom(3 << 20))
+    before = binaries(project)
+    async with played(tmp_path, shell("for f in *.bin; do echo x >> $f; done")) as (app, session):
+        back = await app.revert(session, await ask(app, session))
+
+    after = binaries(project)
+    assert left(back) == {"two.bin": "large"}
+    assert {name for name in before if before[name] == after[name]} == {
+        "image.bin",
+        "one.bin",
+        "three.bin",
+    }
