@@ -14,10 +14,10 @@ from pegboard.contract.providers import (
     ToolDefinition,
 )
 from pegboard.engine.modelentry import overridden
-from pegboard.providers.httpprovider import HttpProvider
-from pegboard.providers.wireformat import Endpoint
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import Model
+from pegboard_http.httpprovider import HttpProvider
+from pegboard_http.wireformat import Endpoint
 from pegboard_plugins.openai_compatible import Quirks
 from pegboard_plugins.openai_compatible import provider as chat_provider
 

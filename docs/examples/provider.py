@@ -15,11 +15,8 @@ import msgspec
 
 from pegboard import hookimpl
 from pegboard.providers import (
-    Endpoint,
-    HttpProvider,
     Keys,
     ModelRequest,
-    Post,
     Provider,
     StreamEvent,
     StreamFinish,
@@ -29,13 +26,18 @@ from pegboard.providers import (
     ToolCall,
     ToolInputStart,
     Usage,
+)
+from pegboard.schema.config import Config
+from pegboard.schema.model import Model
+from pegboard_http import (
+    Endpoint,
+    HttpProvider,
+    Post,
     WireFormat,
     decode_json,
     encode_json,
     endpoints,
 )
-from pegboard.schema.config import Config
-from pegboard.schema.model import Model
 
 LINES = Endpoint(id="lines", name="Lines", url="", env=("LINES_API_KEY",))
 

@@ -41,7 +41,7 @@ HANDED = {
     "Effect": "pegboard.contract.tools",
     "FileAccess": "pegboard.contract.context",
     "FinishReason": "pegboard.contract.providers",
-    "Meaning": "pegboard.providers.wireformat",
+    "Meaning": "pegboard_http.wireformat",
     "Service": "pegboard.contract.tools",
 }
 """Types of fields and arguments that nobody has to import, with the modules that define them."""

@@ -19,9 +19,8 @@ from pegboard.providers import (
     Result,
     Text,
     ToolDefinition,
-    media_inputs,
-    note_instead,
 )
+from pegboard_http import media_inputs, note_instead
 
 ANSWER, TOOL, INPUT = "answer", "tool", "input"
 _KEPT = ("type", "enum", "const", "items", "properties", "required", "anyOf", "oneOf")

@@ -7,7 +7,6 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard.errors import InvalidInputError
-from pegboard.providers.modelfacts import with_facts
 from pegboard.schema.model import (
     CacheCost,
     CacheStyle,
@@ -20,6 +19,7 @@ from pegboard.schema.model import (
     ReasoningStyle,
     WireName,
 )
+from pegboard.schema.modelfacts import with_facts
 
 _LONG_TOKENS = 200_000
 """What `context_over_200k` is about."""

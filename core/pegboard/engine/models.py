@@ -104,7 +104,7 @@ class Models:
         settings = self.config.provider.get(provider)
         said = settings.models.get(name) if settings is not None else None
         if facts is not None:
-            from pegboard.providers.modelfacts import filled  # not where nothing is known
+            from pegboard.schema.modelfacts import filled  # not where nothing is known
 
             model = filled(model, facts)
         if said:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from pegboard.kit.programs import ProgramSearch as ProgramSearch
     from pegboard.kit.programs import find_program as find_program
     from pegboard.kit.programs import search_path as search_path
+    from pegboard.kit.redact import SHORTEST_VALUE as SHORTEST_VALUE
     from pegboard.kit.redact import redacted as redacted
     from pegboard.kit.redact import without_values as without_values
     from pegboard.kit.suggestions import nearest_names as nearest_names

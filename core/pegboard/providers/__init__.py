@@ -32,27 +32,5 @@ if TYPE_CHECKING:
     from pegboard.contract.providers import Usage as Usage
     from pegboard.contract.providers import key_advice as key_advice
     from pegboard.contract.providers import required_key as required_key
-    from pegboard.providers.answerblocks import AnswerBlock as AnswerBlock
-    from pegboard.providers.answerblocks import AnswerBlocks as AnswerBlocks
-    from pegboard.providers.answerblocks import AnswerKind as AnswerKind
-    from pegboard.providers.encoding import count_in as count_in
-    from pegboard.providers.encoding import decode_json as decode_json
-    from pegboard.providers.encoding import encode_json as encode_json
-    from pegboard.providers.encoding import forgiven as forgiven
-    from pegboard.providers.encoding import mapping_in as mapping_in
-    from pegboard.providers.encoding import media_bytes as media_bytes
-    from pegboard.providers.encoding import media_inputs as media_inputs
-    from pegboard.providers.encoding import media_kind as media_kind
-    from pegboard.providers.encoding import note_instead as note_instead
-    from pegboard.providers.encoding import snake_case as snake_case
-    from pegboard.providers.encoding import valid_id as valid_id
-    from pegboard.providers.httpprovider import HttpProvider as HttpProvider
-    from pegboard.providers.httpprovider import endpoints as endpoints
-    from pegboard.providers.wireformat import AnswerReader as AnswerReader
-    from pegboard.providers.wireformat import Endpoint as Endpoint
-    from pegboard.providers.wireformat import ErrorFrameError as ErrorFrameError
-    from pegboard.providers.wireformat import Fetch as Fetch
-    from pegboard.providers.wireformat import Post as Post
-    from pegboard.providers.wireformat import WireFormat as WireFormat
 else:
     __getattr__, __dir__ = late_names(__name__, __file__)

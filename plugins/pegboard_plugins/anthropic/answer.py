@@ -7,10 +7,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from pegboard.providers import (
-    AnswerBlock,
-    AnswerKind,
-    AnswerReader,
-    ErrorFrameError,
     ModelMessage,
     ModelRequest,
     Reasoning,
@@ -18,6 +14,12 @@ from pegboard.providers import (
     StreamFinish,
     ToolCall,
     Usage,
+)
+from pegboard_http import (
+    AnswerBlock,
+    AnswerKind,
+    AnswerReader,
+    ErrorFrameError,
     count_in,
     decode_json,
     encode_json,

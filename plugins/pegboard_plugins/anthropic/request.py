@@ -9,16 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from pegboard.providers import (
-    Call,
+from pegboard.providers import Call, Media, ModelMessage, ModelRequest, Reasoning, Result, Text
+from pegboard_http import (
     Endpoint,
-    Media,
-    ModelMessage,
-    ModelRequest,
     Post,
-    Reasoning,
-    Result,
-    Text,
     encode_json,
     media_bytes,
     media_inputs,

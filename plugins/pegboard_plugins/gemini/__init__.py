@@ -4,9 +4,10 @@ import re
 from collections.abc import Mapping
 
 from pegboard import hookimpl
-from pegboard.providers import Endpoint, HttpProvider, Keys, Provider, WireFormat, endpoints
+from pegboard.providers import Keys, Provider
 from pegboard.schema.config import Config
 from pegboard.schema.model import Modalities, Model, ModelFacts
+from pegboard_http import Endpoint, HttpProvider, WireFormat, endpoints
 
 _NPM = "@ai-sdk/google"
 _FIRST_THINKING = (2, 5)

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pegboard.providers import (
-    AnswerBlocks,
-    ErrorFrameError,
     StreamEvent,
     StreamFinish,
     ToolCall,
@@ -15,10 +13,8 @@ from pegboard.providers import (
     ToolInputEnd,
     ToolInputStart,
     Usage,
-    count_in,
-    decode_json,
-    mapping_in,
 )
+from pegboard_http import AnswerBlocks, ErrorFrameError, count_in, decode_json, mapping_in
 from pegboard_plugins.gemini.request import OWN
 
 _FINISH: dict[str, Any] = {

@@ -8,21 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from pegboard.providers import (
-    Call,
-    Content,
-    Endpoint,
-    Media,
-    ModelMessage,
-    ModelRequest,
-    Post,
-    Result,
-    Text,
-    encode_json,
-    media_bytes,
-    media_inputs,
-    note_instead,
-)
+from pegboard.providers import Call, Content, Media, ModelMessage, ModelRequest, Result, Text
+from pegboard_http import Endpoint, Post, encode_json, media_bytes, media_inputs, note_instead
 from pegboard_plugins.gemini import version_of
 
 OWN = "gemini"

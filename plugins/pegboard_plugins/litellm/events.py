@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from pegboard.providers import (
-    AnswerBlocks,
     StreamEvent,
     StreamFinish,
     ToolCall,
@@ -13,6 +12,7 @@ from pegboard.providers import (
     ToolInputStart,
     Usage,
 )
+from pegboard_http import AnswerBlocks
 
 _FINISH: dict[str, Any] = {
     "stop": "stop",

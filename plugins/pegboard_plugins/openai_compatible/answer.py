@@ -7,8 +7,6 @@ from typing import Any
 import msgspec
 
 from pegboard.providers import (
-    AnswerBlocks,
-    ErrorFrameError,
     StreamEvent,
     StreamFinish,
     ToolCall,
@@ -16,9 +14,8 @@ from pegboard.providers import (
     ToolInputEnd,
     ToolInputStart,
     Usage,
-    forgiven,
-    mapping_in,
 )
+from pegboard_http import AnswerBlocks, ErrorFrameError, forgiven, mapping_in
 from pegboard_plugins.openai_compatible.thinking import (
     TAGS,
     Kind,

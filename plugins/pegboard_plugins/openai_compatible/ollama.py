@@ -3,7 +3,8 @@
 from urllib.parse import urlsplit
 
 from pegboard.errors import ContextOverflowError
-from pegboard.providers import Fetch, ModelRequest, Post, decode_json, mapping_in
+from pegboard.providers import ModelRequest
+from pegboard_http import Fetch, Post, decode_json, mapping_in
 
 BYTES_A_TOKEN = 4
 """Of JSON and code, at most: a request that is counted so is surely as long."""

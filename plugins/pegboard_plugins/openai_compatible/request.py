@@ -11,16 +11,11 @@ from typing import Any
 
 import msgspec
 
-from pegboard.providers import (
-    Call,
+from pegboard.providers import Call, Media, ModelMessage, ModelRequest, Result, Text, ToolDefinition
+from pegboard.schema.model import Model
+from pegboard_http import (
     Endpoint,
-    Media,
-    ModelMessage,
-    ModelRequest,
     Post,
-    Result,
-    Text,
-    ToolDefinition,
     encode_json,
     media_bytes,
     media_inputs,
@@ -29,7 +24,6 @@ from pegboard.providers import (
     snake_case,
     valid_id,
 )
-from pegboard.schema.model import Model
 from pegboard_plugins.openai_compatible import Quirks
 from pegboard_plugins.openai_compatible.thinking import EFFORT, effort_of, with_thoughts
 

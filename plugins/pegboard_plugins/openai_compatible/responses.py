@@ -11,14 +11,16 @@ from typing import Any
 from pegboard.providers import (
     Call,
     Content,
-    Endpoint,
     Media,
     ModelMessage,
     ModelRequest,
-    Post,
     Reasoning,
     Result,
     Text,
+)
+from pegboard_http import (
+    Endpoint,
+    Post,
     encode_json,
     media_bytes,
     media_inputs,

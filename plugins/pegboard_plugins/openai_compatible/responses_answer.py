@@ -3,14 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pegboard.providers import (
+from pegboard.providers import StreamEvent, StreamFinish, ToolCall, Usage
+from pegboard_http import (
     AnswerBlock,
     AnswerKind,
     ErrorFrameError,
-    StreamEvent,
-    StreamFinish,
-    ToolCall,
-    Usage,
     count_in,
     decode_json,
     mapping_in,

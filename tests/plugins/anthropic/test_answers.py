@@ -24,8 +24,8 @@ from pegboard.contract.providers import (
     Usage,
 )
 from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
-from pegboard.providers.httpprovider import HttpProvider
 from pegboard.schema.config import Config, ProviderConfig
+from pegboard_http.httpprovider import HttpProvider
 from pegboard_plugins.anthropic import register_providers
 from provider_run import events_of, request_for, text_of
 from vendor_types import check_claude

@@ -17,8 +17,8 @@ from pegboard.contract.providers import (
     Result,
     Text,
 )
-from pegboard.providers.httpprovider import HttpProvider
 from pegboard.schema.config import Config, ProviderConfig
+from pegboard_http.httpprovider import HttpProvider
 from pegboard_plugins.anthropic import register_providers
 from provider_run import READ, events_of, request_for, user
 from vendor_types import check_claude

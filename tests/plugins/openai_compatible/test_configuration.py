@@ -7,8 +7,6 @@ import pytest
 
 from keyed import keys_of
 from pegboard.engine.modelentry import overridden
-from pegboard.providers.httpprovider import HttpProvider, endpoints
-from pegboard.providers.wireformat import Endpoint
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import (
     CacheCost,
@@ -20,6 +18,8 @@ from pegboard.schema.model import (
     ModelCost,
     ModelLimit,
 )
+from pegboard_http.httpprovider import HttpProvider, endpoints
+from pegboard_http.wireformat import Endpoint
 from pegboard_plugins.openai_compatible import register_providers
 
 LOCAL = {"baseURL": "http://127.0.0.1:9/v1/"}

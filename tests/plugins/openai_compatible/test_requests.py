@@ -11,8 +11,8 @@ from msgspec.structs import replace
 import model_server as ms
 from pegboard.contract.providers import Call, Media, ModelMessage, Reasoning, Result, Text
 from pegboard.engine.modelentry import overridden
-from pegboard.providers.encoding import snake_case
 from pegboard.schema.model import Model, ModelApi
+from pegboard_http.encoding import snake_case
 from pegboard_plugins.openai_compatible import Quirks
 from pegboard_plugins.openai_compatible.request import Dialect, encode_request
 from provider_run import READ, events_of, provider_at, request_for, user

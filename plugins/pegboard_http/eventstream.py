@@ -7,7 +7,7 @@ import asyncio
 import zlib
 from collections.abc import Callable
 
-from pegboard.kit.http.connection import BrokenAnswerError, Connection
+from pegboard_http.connection import BrokenAnswerError, Connection
 
 LINE_LIMIT_BYTES = 16 << 20
 BODY_LIMIT_BYTES = 256 << 20

@@ -12,11 +12,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import SplitResult
 
-from pegboard.contract.providers import key_advice
 from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
-from pegboard.kit.addresses import is_loopback
-from pegboard.kit.redact import without_values
-from pegboard.providers.wireformat import Endpoint, Meaning
+from pegboard.kit import is_loopback, without_values
+from pegboard.providers import key_advice
+from pegboard_http.wireformat import Endpoint, Meaning
 
 EXCERPT_CHARS = 500
 _RETRYABLE = {408, 409, 425, 429}

@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from urllib.parse import unquote, urlsplit
 
-from pegboard.contract.providers import Keys, ModelRequest, StreamEvent, required_key
 from pegboard.errors import ProviderError
-from pegboard.kit.http.client import Client
-from pegboard.kit.http.connection import Connection
-from pegboard.kit.http.eventstream import EventStream
-from pegboard.kit.redact import SHORTEST_VALUE
-from pegboard.providers.refusals import Refusals
-from pegboard.providers.wireformat import AnswerReader, Endpoint, ErrorFrameError, Post, WireFormat
+from pegboard.kit import SHORTEST_VALUE
+from pegboard.providers import Keys, ModelRequest, StreamEvent, required_key
+from pegboard_http.client import Client
+from pegboard_http.connection import Connection
+from pegboard_http.eventstream import EventStream
+from pegboard_http.refusals import Refusals
+from pegboard_http.wireformat import AnswerReader, Endpoint, ErrorFrameError, Post, WireFormat
 
 TAIL_S = 5.0
 """How long the usage may take to come once the model has said that it has ended."""

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from pegboard.contract.providers import Keys, ModelRequest, StreamEvent
-from pegboard.providers.wireformat import Endpoint, WireFormat
+from pegboard.providers import Keys, ModelRequest, StreamEvent
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import Model, ModelApi
+from pegboard_http.wireformat import Endpoint, WireFormat
 
 if TYPE_CHECKING:
-    from pegboard.providers.exchange import Exchange
+    from pegboard_http.exchange import Exchange
 
 OWN_OPTIONS = ("baseURL", "apiKey", "headers", "timeout_s", "timeout")
 """Options of a provider that say how it is reached, and go into no request."""
@@ -74,7 +74,7 @@ class HttpProvider:
 
         :raises ProviderError: when the model cannot be asked or the answer breaks off.
         """
-        from pegboard.providers.exchange import Exchange  # brings the HTTP parser
+        from pegboard_http.exchange import Exchange  # brings the HTTP parser
 
         self._exchange = self._exchange or Exchange(self.endpoint, self._environ, self._keys)
         return self._exchange.events(self._wire(request.model), self._whole(request))
@@ -91,7 +91,7 @@ class HttpProvider:
         return replace(request, headers=headers, options=options)
 
     def _model(self, model_id: str) -> Model:
-        from pegboard.providers.modelfacts import with_facts  # not before a model is named
+        from pegboard.schema.modelfacts import with_facts  # not before a model is named
 
         endpoint = self.endpoint
         api = ModelApi(id=model_id, url=endpoint.url, npm=endpoint.npm)

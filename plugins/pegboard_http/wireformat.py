@@ -5,7 +5,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from pegboard.contract.providers import ModelRequest, StreamEvent
+from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.schema.model import ModelFacts
 
 Meaning = Literal["no-money", "policy", "overflow", "refused-key", "passing", "final"]

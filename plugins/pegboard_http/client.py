@@ -8,7 +8,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 import msgspec
 
-from pegboard.kit.http.connection import BrokenAnswerError, Connection
+from pegboard_http.connection import BrokenAnswerError, Connection
 
 IDLE_LIMIT = 8
 """Sockets that are kept for later: as many as subagents are likely to run at once."""

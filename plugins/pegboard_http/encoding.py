@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from pegboard.contract.providers import Media
+from pegboard.providers import Media
 from pegboard.schema.model import Model
 
 _MEDIA = ("image", "audio", "pdf", "video")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, assert_never
 
-from pegboard.contract.providers import (
+from pegboard.providers import (
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,

@@ -1,1 +1,0 @@
-"""HTTP to servers that answer in streams: sockets, proxies, certificates, server-sent events."""

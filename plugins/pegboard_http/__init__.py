@@ -1,0 +1,34 @@
+"""What provider plugins share: a model behind HTTP, in a wire format; answers and JSON as events.
+
+A plugin writes the wire format. Each name is loaded when it is first asked for.
+"""
+
+from typing import TYPE_CHECKING
+
+from pegboard import late_names
+
+if TYPE_CHECKING:
+    from pegboard_http.answerblocks import AnswerBlock as AnswerBlock
+    from pegboard_http.answerblocks import AnswerBlocks as AnswerBlocks
+    from pegboard_http.answerblocks import AnswerKind as AnswerKind
+    from pegboard_http.encoding import count_in as count_in
+    from pegboard_http.encoding import decode_json as decode_json
+    from pegboard_http.encoding import encode_json as encode_json
+    from pegboard_http.encoding import forgiven as forgiven
+    from pegboard_http.encoding import mapping_in as mapping_in
+    from pegboard_http.encoding import media_bytes as media_bytes
+    from pegboard_http.encoding import media_inputs as media_inputs
+    from pegboard_http.encoding import media_kind as media_kind
+    from pegboard_http.encoding import note_instead as note_instead
+    from pegboard_http.encoding import snake_case as snake_case
+    from pegboard_http.encoding import valid_id as valid_id
+    from pegboard_http.httpprovider import HttpProvider as HttpProvider
+    from pegboard_http.httpprovider import endpoints as endpoints
+    from pegboard_http.wireformat import AnswerReader as AnswerReader
+    from pegboard_http.wireformat import Endpoint as Endpoint
+    from pegboard_http.wireformat import ErrorFrameError as ErrorFrameError
+    from pegboard_http.wireformat import Fetch as Fetch
+    from pegboard_http.wireformat import Post as Post
+    from pegboard_http.wireformat import WireFormat as WireFormat
+else:
+    __getattr__, __dir__ = late_names(__name__, __file__)
