@@ -1,4 +1,4 @@
-"""The reference pages that repeat the code: hooks, public names and values, from their docstrings.
+"""The reference pages that repeat the code: hooks, public names, values and commands.
 
 Run as a program it writes them; a test compares them with the code.
 """
@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from docs.command_pages import commands_page
 from surface import CORE, RINGS, definitions, hooks, marks, signature, tree
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
@@ -176,7 +177,12 @@ def _first(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     return _doc(node).partition("\n\n")[0].replace("\n", " ")
 
 
-PAGES = {"hooks.md": hooks_page, "api.md": api_page, "schema.md": schema_page}
+PAGES = {
+    "hooks.md": hooks_page,
+    "api.md": api_page,
+    "schema.md": schema_page,
+    "commands.md": commands_page,
+}
 """What writes each page, by the name of its file."""
 
 if __name__ == "__main__":

@@ -41,12 +41,12 @@ class Group(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            raise click.UsageError(f"{error.message} {self._advice(ctx, args[0])}", ctx) from error
+            raise click.UsageError(f"{error.message} {self._advice(ctx, args)}", ctx) from error
 
-    def _advice(self, ctx: click.Context, word: str) -> str:
+    def _advice(self, ctx: click.Context, args: list[str]) -> str:
         from pegboard.kit.suggestions import nearest_names  # only a mistake needs it
 
-        if found := nearest_names(word, self.list_commands(ctx)):
+        if found := nearest_names(args[0], self.list_commands(ctx)):
             return f"Did you mean {' or '.join(found)}?"
         return f"Known are {', '.join(self.list_commands(ctx))}."
 
@@ -123,10 +123,12 @@ class LazyGroup(Group):
         command = self.get_command(ctx, entry.name)
         return command.get_short_help_str(_WHOLE) if command else ""
 
-    def _advice(self, ctx: click.Context, word: str) -> str:
-        if len(word.split()) > 1:
+    def _advice(self, ctx: click.Context, args: list[str]) -> str:
+        from pegboard.kit.suggestions import nearest_names
+
+        if " ".join(args).split()[1:] and not nearest_names(args[0], self.list_commands(ctx)):
             return 'To ask the agent: pegboard run "..."'
-        return super()._advice(ctx, word)
+        return super()._advice(ctx, args)
 
 
 @click.group(

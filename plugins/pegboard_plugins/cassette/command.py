@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 )
 @click.pass_obj
 def replay(directory: Path, session: str, *, model: str, first: int) -> int:
-    """Ask what was asked in SESSION again, of another model, in a session of its own.
+    """Ask what was asked in SESSION again, of another model.
 
-    Tools run again, on the files as they are; what would be asked is denied.
+    The answers stand in a session of their own. Tools run again, on the files as they are; what
+    would be asked is denied.
     """
     return run_async(_replayed(directory, session, model, first))
 

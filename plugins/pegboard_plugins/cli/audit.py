@@ -20,7 +20,7 @@ audit.add_command(auditlog.show)
 
 @audit.command()
 def verify() -> None:
-    """Check that no line of the log was changed, added, moved or taken out."""
+    """Check that no line was changed, added, moved or taken out."""
     from pegboard.embedding import Places
     from pegboard_plugins.audit.check import verify_audit as verified
 
@@ -40,7 +40,10 @@ def verify() -> None:
 @audit.command()
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 def acknowledge(*, yes: bool) -> None:
-    """Say that you know of what `verify` finds: the log is set aside, and goes on in new files."""
+    """Say that you know of what `verify` finds.
+
+    The log is set aside, and goes on in new files.
+    """
     from pegboard.embedding import Places
     from pegboard_plugins.audit.acknowledgement import acknowledge_audit as acknowledged
     from pegboard_plugins.audit.check import verify_audit as verified

@@ -15,7 +15,7 @@ from pegboard import InvalidInputError
 from pegboard.cli import exposed, visible
 from pegboard.embedding import Places
 from pegboard.errors import StorageError
-from pegboard_plugins.cli.jsontext import as_json
+from pegboard_plugins.cli.jsontext import as_json, format_option
 from pegboard_plugins.cli.tables import moment, show_table
 
 _SPAN = re.compile(r"(\d+)([mhd])")
@@ -26,13 +26,19 @@ _MS = 1000
 
 
 @click.command("show")
-@click.option("-n", "--max-count", type=click.IntRange(min=1), default=50, show_default=True)
+@click.option(
+    "-n",
+    "--max-count",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=50,
+    show_default=True,
+    help="At most N of the newest.",
+)
 @click.option("--session", "session_id", metavar="ID", help="Of sessions whose id begins so.")
 @click.option("--tool", metavar="NAME", help="Of this tool, or of this permission.")
 @click.option("--since", metavar="WHEN", help="From then on: 90m, 2h, 7d, or a date.")
-@click.option(
-    "--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True
-)
+@format_option("table")
 def show(
     max_count: int,
     session_id: str | None,
@@ -40,9 +46,9 @@ def show(
     since: str | None,
     style: Literal["table", "json"],
 ) -> None:
-    """Show the newest lines of the log, oldest first; as JSON one record a line.
+    """Show the newest lines of the log, oldest first.
 
-    Whether they are as they were written says `audit verify`.
+    As JSON it is one record a line. Whether they are as they were written says `audit verify`.
     """
     from_ms = _instant(since) if since else 0
     found: deque[dict[str, Any]] = deque(maxlen=max_count)

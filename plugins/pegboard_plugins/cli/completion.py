@@ -13,7 +13,10 @@ _WAYS = {
 @click.argument("shell", type=click.Choice(list(_WAYS)))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print what makes a shell complete commands, options, sessions, models and plugins."""
+    """Print what makes a shell complete what you type.
+
+    Commands, options, sessions, models, agents and plugins are completed.
+    """
     from click.shell_completion import get_completion_class
 
     found = get_completion_class(shell)

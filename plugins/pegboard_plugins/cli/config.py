@@ -10,7 +10,7 @@ from pegboard.cli import Group, without_passwords
 from pegboard.embedding import run_async
 from pegboard_plugins.cli import configkeys
 from pegboard_plugins.cli.explained import BUILT_IN
-from pegboard_plugins.cli.jsontext import as_json
+from pegboard_plugins.cli.jsontext import as_json, format_option
 
 MASK = "•••"
 _SECRET_WORDS = ("key", "token", "secret", "password", "authorization", "credential", "cookie")
@@ -28,12 +28,13 @@ for each in configkeys.COMMANDS:
 
 
 @config.command()
-@click.option(
-    "--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+@format_option("text")
 @click.pass_obj
 def show(directory: Path, style: Literal["text", "json"]) -> None:
-    """Show each key that is set, with the file that set it; secrets are masked."""
+    """Show each key that is set, with the file that set it.
+
+    Secrets are masked.
+    """
     from pegboard.cli import visible
 
     found = run_async(settings_of(directory))

@@ -46,10 +46,10 @@ def get_key(directory: Path, key: str) -> None:
 @_PROJECT
 @click.pass_obj
 def set_key(directory: Path, key: str, value: str, *, project: bool) -> None:
-    """Set KEY to VALUE in your configuration, and nothing that would not be valid.
+    """Set KEY to VALUE in your configuration.
 
-    VALUE is a TOML value such as 2.5, true or ["a", "b"]; what is none is text. Comments and
-    all other keys stay as they are.
+    Nothing is written that would not be valid. VALUE is a TOML value such as 2.5, true or ["a",
+    "b"]; what is none is text. Comments and all other keys stay as they are.
     """
     _change(directory, key, value_of(value), project=project)
 
@@ -67,7 +67,10 @@ def unset_key(directory: Path, key: str, *, project: bool) -> None:
 @_PROJECT
 @click.pass_obj
 def edit_file(directory: Path, *, project: bool) -> None:
-    """Open your configuration in $VISUAL or $EDITOR, and say what is wrong with it then."""
+    """Open your configuration in $VISUAL or $EDITOR.
+
+    It says what is wrong with it then.
+    """
     file = config_file(directory, project=project)
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     before = _text(file)

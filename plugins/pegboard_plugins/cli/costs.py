@@ -7,7 +7,7 @@ import click
 
 from pegboard.embedding import run_async
 from pegboard_plugins.cli.completing import live
-from pegboard_plugins.cli.jsontext import schema_json
+from pegboard_plugins.cli.jsontext import format_option, schema_json
 
 if TYPE_CHECKING:
     from pegboard import App
@@ -20,14 +20,13 @@ UNKNOWN = "unknown"
 
 @click.command()
 @click.argument("session_id", metavar="[ID]", required=False, shell_complete=live("session"))
-@click.option(
-    "--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True
-)
+@format_option("table")
 @click.pass_obj
 def cost(directory: Path, session_id: str | None, style: Literal["table", "json"]) -> None:
-    """Show what a conversation has cost in US dollars, by agent and model.
+    """Show what a conversation has cost, by agent and model.
 
-    The sessions of subagents are counted in. A model whose price is not known costs "unknown".
+    Prices are US dollars. The sessions of subagents are counted in. A model whose price is not
+    known costs "unknown".
     """
     from pegboard_plugins.cli.agentcosts import by_agent
 

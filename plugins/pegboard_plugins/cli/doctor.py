@@ -26,7 +26,10 @@ _PROGRAMS = {
 @click.option("--json", "as_json", is_flag=True, help="The findings as JSON.")
 @click.pass_context
 def doctor(ctx: click.Context, *, as_json: bool) -> None:
-    """Say what works here and what does not: install, configuration, keys, models, plugins."""
+    """Say what works here, what does not, and what to do.
+
+    It looks at the install, the configuration, keys, the chosen model and plugins.
+    """
     if ctx.invoked_subcommand is None:
         _report(run_async(_health(ctx.obj)), as_json=as_json)
 
@@ -36,7 +39,10 @@ def doctor(ctx: click.Context, *, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="The findings as JSON.")
 @click.pass_obj
 def model(directory: Path, name: str | None, *, as_json: bool) -> None:
-    """Ask a model for a text, a tool call and a look at a picture; some cents at the most."""
+    """Ask a model for a text, a tool call and a look at a picture.
+
+    That costs some cents at the most.
+    """
     _report(run_async(_probed(directory, name)), as_json=as_json, failed=Exit.PROVIDER)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from pegboard.embedding import run_async
-from pegboard_plugins.cli.jsontext import as_json
+from pegboard_plugins.cli.jsontext import as_json, format_option
 
 if TYPE_CHECKING:
     from pegboard.embedding import Explanation
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 @click.option("--tool", "tool_id", help="Explain this tool; else the one that serves the shell.")
 @click.option("--args", "arguments", help="The tool's arguments, as JSON.")
 @click.option("--agent", help="As this agent; else as the one that talks to you.")
-@click.option(
-    "--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+@format_option("text")
 @click.pass_obj
 def explain(  # noqa: PLR0913, PLR0917 - a command's options
     directory: Path,
@@ -34,9 +32,10 @@ def explain(  # noqa: PLR0913, PLR0917 - a command's options
     agent: str | None,
     style: Literal["text", "json"],
 ) -> None:
-    """Show what COMMAND would run and touch, which rules and plugins speak, and the verdict.
+    """Show what COMMAND would run and touch, and who allows it.
 
-    Nothing is run. Another tool is explained with --tool NAME --args JSON.
+    The rules and plugins that speak are named, and the verdict. Nothing is run. Another tool is
+    explained with --tool NAME --args JSON.
     """
     args = _arguments(command, arguments)
     found = run_async(_explained(directory, tool_id, args, agent))

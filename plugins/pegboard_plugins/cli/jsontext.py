@@ -2,7 +2,12 @@
 
 import json
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 # What is no printable letter beyond ASCII's controls: C1, marks of format and direction,
 # separators of lines, halves of letters, and tags. A text: to compile it takes 0.4 ms, which
@@ -12,6 +17,18 @@ _UNSEEN = (
     "\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\U000110bd\U000110cd"
     "\U00013430-\U0001345f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001-\U000e007f]"
 )
+
+
+def format_option(plain: str, *, default: str = "") -> Callable[[_Command], _Command]:
+    """The option `--format` of a command: `plain`, such as `text`, or JSON."""
+    return click.option(
+        "--format",
+        "style",
+        type=click.Choice([plain, "json"]),
+        default=default or plain,
+        show_default=True,
+        help="For people, or as JSON.",
+    )
 
 
 def as_json(value: Any, *, indent: int | None = None) -> str:  # noqa: ANN401 - JSON

@@ -10,7 +10,7 @@ import click
 
 from pegboard import InvalidInputError
 from pegboard.embedding import run_async
-from pegboard_plugins.cli.jsontext import schema_json
+from pegboard_plugins.cli.jsontext import format_option, schema_json
 
 if TYPE_CHECKING:
     from pegboard.embedding import Places
@@ -26,7 +26,7 @@ _UNIT = 1024
 
 @click.command()
 def repair() -> int:
-    """Look whether the database is sound, and end what a crash has left running.
+    """Look whether the database is sound, and end what a crash left.
 
     Opening the database does the repair; this says what there was to do. A damaged file is kept
     beside a new one, with all in it that could be read. It ends with 1 when something is wrong
@@ -117,11 +117,12 @@ def _drop_outputs(folder: Path) -> int:
 
 
 @click.command()
-@click.option(
-    "--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True
-)
+@format_option("table")
 def du(style: Literal["table", "json"]) -> None:
-    """Show what the sessions of each project take on the disk, the largest first."""
+    """Show what the sessions of each project take on the disk.
+
+    The largest stand first.
+    """
     from pegboard_plugins.cli.tables import table
 
     sizes, totals = run_async(_sizes(_places()))

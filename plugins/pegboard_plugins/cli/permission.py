@@ -7,7 +7,7 @@ import click
 
 from pegboard.cli import Group
 from pegboard.embedding import run_async
-from pegboard_plugins.cli.jsontext import as_json
+from pegboard_plugins.cli.jsontext import as_json, format_option
 
 if TYPE_CHECKING:
     from pegboard.schema.session import Approval
@@ -23,9 +23,7 @@ def permission() -> None:
 
 
 @permission.command("list")
-@click.option(
-    "--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True
-)
+@format_option("table")
 @click.pass_obj
 def list_approvals(directory: Path, style: Literal["table", "json"]) -> None:
     """List what may be done here without asking, because you said so.
@@ -48,7 +46,7 @@ def list_approvals(directory: Path, style: Literal["table", "json"]) -> None:
 @click.option("--all", "everything", is_flag=True, help="Take back all that `list` shows.")
 @click.pass_obj
 def revoke(directory: Path, what: tuple[str, ...], everything: bool) -> None:
-    """Take back approvals: those with these numbers, or those of PERMISSION.
+    """Take back approvals by number, or by permission and pattern.
 
     PATTERN limits it; both take wildcards. It holds at once, for what runs too.
     """

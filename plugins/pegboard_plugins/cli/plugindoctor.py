@@ -13,7 +13,7 @@ from pegboard.cli import Exit
 from pegboard.embedding import run_async
 from pegboard_plugins.cli.distributions import COMMANDS, OWN, Entry, entries, unfit
 from pegboard_plugins.cli.importcost import Cost, import_costs
-from pegboard_plugins.cli.jsontext import as_json
+from pegboard_plugins.cli.jsontext import as_json, format_option
 
 if TYPE_CHECKING:
     from pegboard import App
@@ -33,14 +33,13 @@ class Fault(NamedTuple):
 
 
 @click.command()
-@click.option(
-    "--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+@format_option("text")
 @click.pass_obj
 def doctor(directory: Path, style: Literal["text", "json"]) -> None:
-    """Look for what is wrong with the plugins of this project; the exit code is 8 if anything is.
+    """Look for what is wrong with the plugins of this project.
 
-    Foreign plugins are imported once more in a process of their own, to see what that costs.
+    The exit code is 8 if anything is. Foreign plugins are imported once more in a process of their
+    own, to see what that costs.
     """
     faults, costs, warnings = run_async(_found(directory))
     if style == "json":

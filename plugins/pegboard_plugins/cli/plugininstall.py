@@ -11,12 +11,10 @@ import click
 
 from pegboard.cli import Exit
 from pegboard_plugins.cli.distributions import OWN, Entry, brings, entries
-from pegboard_plugins.cli.jsontext import as_json
+from pegboard_plugins.cli.jsontext import as_json, format_option
 
 _ENSURE = f"{sys.executable} -m ensurepip"
-STYLE = click.option(
-    "--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+STYLE = format_option("text")
 
 
 @click.command()
@@ -38,7 +36,7 @@ def install(requirements: tuple[str, ...], style: Literal["text", "json"]) -> No
 @click.argument("name")
 @STYLE
 def uninstall(name: str, style: Literal["text", "json"]) -> None:
-    """Remove the package that brings the plugin NAME, or that bears this name."""
+    """Remove the package NAME, or that of the plugin NAME."""
     distribution = brings(name)
     if distribution == OWN or name in {each.name for each in entries() if each.distribution == OWN}:
         text = f"{name} comes with Pegboard; `pegboard plugins disable {name}` switches it off"

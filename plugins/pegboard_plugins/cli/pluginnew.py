@@ -8,7 +8,7 @@ from typing import Literal
 import click
 
 from pegboard import __version__
-from pegboard_plugins.cli.jsontext import as_json
+from pegboard_plugins.cli.jsontext import as_json, format_option
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -37,22 +37,26 @@ KINDS: Mapping[str, tuple[str, str]] = {
 
 @click.command()
 @click.argument("name")
-@click.option("--kind", type=click.Choice(list(KINDS)), default="tool", show_default=True)
+@click.option(
+    "--kind",
+    type=click.Choice(list(KINDS)),
+    default="tool",
+    show_default=True,
+    help="What the plugin is.",
+)
 @click.option(
     "--into",
     type=click.Path(file_okay=False, path_type=Path),
     help="The folder to make it in, instead of the one that is worked in.",
 )
-@click.option(
-    "--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+@format_option("text")
 @click.pass_obj
 def new(
     directory: Path, name: str, kind: str, into: Path | None, style: Literal["text", "json"]
 ) -> None:
-    """Make the package pegboard-NAME with a plugin, its tests, a README and a CI workflow.
+    """Make the package pegboard-NAME with a plugin and its tests.
 
-    It works as it is: `pip install -e '.[test]' && pytest`.
+    It has a README and a CI workflow, too. It works as it is: `pip install -e '.[test]' && pytest`.
     """
     name = name.removeprefix("pegboard-")
     if not _NAME.fullmatch(name):

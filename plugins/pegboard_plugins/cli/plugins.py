@@ -7,7 +7,7 @@ import click
 
 from pegboard.cli import Group
 from pegboard.embedding import run_async
-from pegboard_plugins.cli.jsontext import as_json
+from pegboard_plugins.cli.jsontext import as_json, format_option
 from pegboard_plugins.cli.plugindoctor import doctor
 from pegboard_plugins.cli.plugininstall import install, uninstall
 from pegboard_plugins.cli.pluginnew import new
@@ -29,13 +29,14 @@ for _command in (disable, doctor, enable, info, install, new, secret, trace, uni
 
 
 @plugins.command("list")
-@click.option(
-    "--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True
-)
+@format_option("table")
 @click.option("--hook", help="Only those that have this hook, in the order of its calls.")
 @click.pass_obj
 def list_plugins(directory: Path, style: Literal["table", "json"], hook: str | None) -> None:
-    """List the plugins in the order in which they are asked, then what is wrong with them."""
+    """List the plugins in the order in which they are asked.
+
+    What is wrong with them stands below.
+    """
     found, problems, order = run_async(_plugins(directory, hook))
     if hook is not None:
         found = tuple(each for name in order for each in found if each.name == name)

@@ -29,7 +29,10 @@ def secret() -> None:
 @click.argument("key")
 @click.pass_obj
 def set_secret(directory: Path, plugin: str, key: str) -> None:
-    """Keep the secret KEY of PLUGIN, which is typed and not shown, or comes through a pipe."""
+    """Keep the secret KEY of PLUGIN.
+
+    It is typed and not shown, or comes through a pipe.
+    """
     from pegboard.embedding import store_secret
 
     places = _known(directory, plugin, key)

@@ -10,15 +10,13 @@ import click
 from pegboard.cli import Exit
 from pegboard.embedding import run_async
 from pegboard_plugins.cli.completing import live
-from pegboard_plugins.cli.jsontext import as_json
+from pegboard_plugins.cli.jsontext import as_json, format_option
 
 if TYPE_CHECKING:
     from pegboard import App
     from pegboard.embedding import PluginInfo
 
-STYLE = click.option(
-    "--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+STYLE = format_option("text")
 
 
 @click.command()
@@ -35,7 +33,10 @@ def enable(directory: Path, name: str, style: Literal["text", "json"]) -> None:
 @STYLE
 @click.pass_obj
 def disable(directory: Path, name: str, style: Literal["text", "json"]) -> None:
-    """Switch the plugin NAME off, for all projects of this user; nothing of it is imported."""
+    """Switch the plugin NAME off, for all projects of this user.
+
+    Nothing of it is imported.
+    """
     _switched(directory, name, style, enabled=False)
 
 
@@ -44,7 +45,7 @@ def disable(directory: Path, name: str, style: Literal["text", "json"]) -> None:
 @STYLE
 @click.pass_obj
 def info(directory: Path, name: str, style: Literal["text", "json"]) -> None:
-    """Show all about the plugin NAME: where it is from, what it has, how it is set."""
+    """Show where the plugin NAME is from, what it has, how it is set."""
     found = run_async(_about(directory, name))
     if style == "json":
         click.echo(as_json(found, indent=2))

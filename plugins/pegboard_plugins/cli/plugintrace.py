@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from pegboard.embedding import run_async
-from pegboard_plugins.cli.jsontext import as_json
+from pegboard_plugins.cli.jsontext import as_json, format_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,15 +21,13 @@ SYSTEM = "chat_system_transform"
 @click.command()
 @click.argument("prompt", default="hello")
 @click.option("--agent", help="As this agent; else as the one that talks to you.")
-@click.option(
-    "--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+@format_option("text")
 @click.pass_obj
 def trace(directory: Path, prompt: str, agent: str | None, style: Literal["text", "json"]) -> None:
-    """Send PROMPT through all plugins and show what each did; no model is asked.
+    """Send PROMPT through all plugins and show what each did.
 
-    A script answers in the place of a model. Shown are the lines of the system prompt with the
-    plugins that wrote them, each hook that changed something, and the time of each.
+    No model is asked. A script answers in the place of a model. Shown are the lines of the system
+    prompt with the plugins that wrote them, each hook that changed something, and the time of each.
     """
     found = run_async(_traced(directory, prompt, agent))
     if style == "json":

@@ -10,7 +10,7 @@ from pegboard.cli import Group
 from pegboard.embedding import run_async
 from pegboard_plugins.cli import costs, maintenance, sessioncommands, undoing
 from pegboard_plugins.cli.completing import live
-from pegboard_plugins.cli.jsontext import schema_json
+from pegboard_plugins.cli.jsontext import format_option, schema_json
 
 if TYPE_CHECKING:
     from pegboard import App
@@ -32,9 +32,7 @@ for each in (*sessioncommands.COMMANDS, *undoing.COMMANDS, *maintenance.COMMANDS
 @click.option(
     "-n", "--max-count", type=click.IntRange(min=1), metavar="N", help="At most N of the newest."
 )
-@click.option(
-    "--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True
-)
+@format_option("table")
 @click.option(
     "-a", "--all", "archived", is_flag=True, help="Those in the archive and without answer, too."
 )
@@ -55,12 +53,13 @@ def list_sessions(
 
 @session.command()
 @click.argument("session_id", metavar="[ID]", required=False, shell_complete=live("session"))
-@click.option(
-    "--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+@format_option("text")
 @click.pass_obj
 def show(directory: Path, session_id: str | None, style: Literal["text", "json"]) -> None:
-    """Show a conversation; as JSON it is `{info, messages}`, with all that is stored."""
+    """Show a conversation.
+
+    As JSON it is `{info, messages}`, with all that is stored.
+    """
     info, turns = run_async(_conversation(directory, session_id))
     if style == "json":
         click.echo(schema_json({"info": info, "messages": turns}))

@@ -81,7 +81,10 @@ def rename(directory: Path, session_id: str, title: str) -> None:
 @click.option("--undo", is_flag=True, help="Take it out of the archive again.")
 @click.pass_obj
 def archive(directory: Path, session_id: str, *, undo: bool) -> None:
-    """Put a conversation away: it is kept, and `session list --all` still shows it."""
+    """Put a conversation away, where it is kept.
+
+    `session list --all` still shows it.
+    """
     session = run_async(_updated(directory, session_id, archived=not undo))
     click.echo(_line(session))
 
@@ -102,7 +105,10 @@ async def _updated(
 @click.option("--at", "message_id", metavar="MESSAGE", help="Take only what is before it along.")
 @click.pass_obj
 def fork(directory: Path, session_id: str | None, message_id: str | None) -> None:
-    """Begin a new conversation with what was said in another; its id is printed."""
+    """Begin a new conversation with what was said in another.
+
+    The new id is printed.
+    """
     click.echo(run_async(_forked(directory, session_id, message_id)).id)
 
 
@@ -124,7 +130,10 @@ async def _forked(directory: Path, session_id: str | None, message_id: str | Non
 )
 @click.pass_obj
 def export_session(directory: Path, session_id: str | None, output: Path | None) -> None:
-    """Write a conversation, with those of its subagents, as lines of JSON."""
+    """Write a conversation as lines of JSON.
+
+    Those of its subagents are in it.
+    """
     from pegboard_plugins.cli.run import answer_stream
 
     with answer_stream() as out:  # what plugins print is no line of the export
@@ -159,10 +168,10 @@ async def _exported(directory: Path, session_id: str | None) -> bytes:
 @click.argument("file", type=click.File("rb"))
 @click.pass_obj
 def import_session(directory: Path, file: BinaryIO) -> None:
-    """Take in a conversation that `session export` has written; its new id is printed.
+    """Take in a conversation that `session export` has written.
 
-    It becomes one of this project. A FILE with any mistake in it is refused whole; `-` is
-    standard input.
+    The new id is printed. It becomes one of this project. A FILE with any mistake in it is refused
+    whole; `-` is standard input.
     """
     click.echo(run_async(_imported(directory, file)).id)
 
@@ -179,11 +188,17 @@ async def _imported(directory: Path, file: BinaryIO) -> "Session":
 @click.command()
 @click.argument("text")
 @click.option(
-    "-n", "--max-count", type=click.IntRange(min=1), default=50, show_default=True, metavar="N"
+    "-n",
+    "--max-count",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    metavar="N",
+    help="At most N of the newest.",
 )
 @click.pass_obj
 def search(directory: Path, text: str, max_count: int) -> int:
-    """Find conversations of this project by their title or by what was said.
+    """Find conversations by their title or by what was said.
 
     It ends with 1 when there is none.
     """

@@ -41,7 +41,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--json", "as_json", is_flag=True, help="The figures as JSON.")
 @click.pass_obj
 def stats(directory: Path, *, days: int | None, everywhere: bool, as_json: bool) -> None:
-    """Show what your sessions have used: tokens, costs, models, agents and tools."""
+    """Show the tokens, costs, models and tools of your sessions."""
     usage = run_async(_usage(directory, days, everywhere=everywhere))
     if as_json:
         click.echo(schema_json(usage))

@@ -11,7 +11,7 @@ import click
 
 from pegboard.cli import Exit, Group
 from pegboard.embedding import run_async
-from pegboard_plugins.cli.jsontext import as_json
+from pegboard_plugins.cli.jsontext import as_json, format_option
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from pegboard.schema.part import ToolPart
 
 TITLE = "pegboard tool call"
-_STYLE = click.option(
-    "--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+_STYLE = format_option("text")
 
 
 @click.group(cls=Group)
@@ -51,7 +49,10 @@ def list_tools(directory: Path, style: Literal["text", "json"]) -> None:
 @_STYLE
 @click.pass_obj
 def schema(directory: Path, name: str, style: Literal["text", "json"]) -> None:
-    """Show what a model reads of the tool NAME: its description and its arguments."""
+    """Show the description and the arguments of the tool NAME.
+
+    It is what a model reads of it.
+    """
     found = run_async(_schema(directory, name))
     if style == "json":
         click.echo(as_json(found, indent=2))
@@ -69,9 +70,7 @@ def schema(directory: Path, name: str, style: Literal["text", "json"]) -> None:
 @click.option("--dry-run", is_flag=True, help="Show what would be asked, and the verdict.")
 @click.option("--keep", is_flag=True, help="Keep the session that the call is made in.")
 @click.option("--agent", help="As this agent; else as the one that talks to you.")
-@click.option(
-    "--format", "style", type=click.Choice(["text", "json"]), default="json", show_default=True
-)
+@format_option("text", default="json")
 @click.pass_obj
 def call(  # noqa: PLR0913, PLR0917 - a command's options
     directory: Path,
@@ -82,10 +81,10 @@ def call(  # noqa: PLR0913, PLR0917 - a command's options
     agent: str | None,
     style: Literal["text", "json"],
 ) -> None:
-    """Call the tool NAME with arguments in JSON, as a model would; no model is asked.
+    """Call the tool NAME with arguments in JSON, as a model would.
 
-    The call asks for permission and runs in the sandbox as in a run. Its result is printed as
-    JSON, or with --format text as a model reads it.
+    No model is asked. The call asks for permission and runs in the sandbox as in a run. Its result
+    is printed as JSON, or with --format text as a model reads it.
     """
     args = _object(arguments)
     ordered = _Call(directory, name, args, agent, keep=keep)

@@ -30,10 +30,11 @@ def trust() -> None:
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def allow(directory: Path, *, yes: bool) -> None:
-    """Trust this project's code as it is now; a file that changes asks again.
+    """Trust this project's code as it is now.
 
-    What each file imports and does is shown first, then what has changed since it was trusted.
-    A formatter or language server that is installed in the project takes `trust program` as well.
+    A file that changes asks again. What each file imports and does is shown first, then what has
+    changed since it was trusted. A formatter or language server that is installed in the project
+    takes `trust program` as well.
     """
     from pegboard.cli import visible
     from pegboard.embedding import TrustStore
@@ -57,10 +58,11 @@ def allow(directory: Path, *, yes: bool) -> None:
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def program(directory: Path, programs: tuple[Path, ...], *, yes: bool) -> None:
-    """Trust PROGRAMS of this project, such as .venv/bin/ruff, as they are now.
+    """Trust PROGRAMS of this project as they are now.
 
-    Formatters and language servers of the project run only when they are trusted. One that
-    changes is not run until it is trusted again. What a program loads is not looked at.
+    Such a program is .venv/bin/ruff. Formatters and language servers of the project run only when
+    they are trusted. One that changes is not run until it is trusted again. What a program loads is
+    not looked at.
     """
     from pegboard.cli import visible
     from pegboard.embedding import TrustStore
@@ -113,10 +115,11 @@ def revoke(directory: Path) -> None:
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.pass_obj
 def lock(directory: Path, file: Path | None) -> None:
-    """Write the digests of this project's code to FILE, for runs where nobody is asked.
+    """Write the digests of this project's code to FILE.
 
-    A run trusts exactly these files when PEGBOARD_TRUST_LOCK names the lock file. FILE is
-    .pegboard/trust.lock in the project unless it is given.
+    They are for runs where nobody is asked. A run trusts exactly these files when
+    PEGBOARD_TRUST_LOCK names the lock file. FILE is .pegboard/trust.lock in the project unless it
+    is given.
     """
     from pegboard.cli import visible
     from pegboard.embedding import write_lock

@@ -8,15 +8,13 @@ import click
 from pegboard import InvalidInputError
 from pegboard.embedding import run_async
 from pegboard_plugins.cli.completing import live
-from pegboard_plugins.cli.jsontext import schema_json
+from pegboard_plugins.cli.jsontext import format_option, schema_json
 
 if TYPE_CHECKING:
     from pegboard import App
     from pegboard.embedding import Reverted
 
-_STYLE = click.option(
-    "--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+_STYLE = format_option("text")
 
 
 @click.command()
@@ -27,9 +25,9 @@ _STYLE = click.option(
 def revert(
     directory: Path, session_id: str | None, message_id: str | None, style: Literal["text", "json"]
 ) -> int:
-    """Take back what was done since a message, or since your last prompt, in files too.
+    """Take back what was done since your last prompt, or MESSAGE.
 
-    It ends with 1 when something could not be put back.
+    Files are put back, too. It ends with 1 when something could not be put back.
     """
     return _shown(directory, run_async(_reverted(directory, session_id, message_id)), style)
 
@@ -39,9 +37,9 @@ def revert(
 @_STYLE
 @click.pass_obj
 def unrevert(directory: Path, session_id: str | None, style: Literal["text", "json"]) -> int:
-    """Do again what `revert` has taken back; the next prompt makes that impossible.
+    """Do again what `revert` has taken back.
 
-    It ends with 1 when something could not be put back.
+    The next prompt makes that impossible. It ends with 1 when something could not be put back.
     """
     return _shown(directory, run_async(_unreverted(directory, session_id)), style)
 

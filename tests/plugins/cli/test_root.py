@@ -155,9 +155,10 @@ async def test_wrong_usage_is_said_and_has_its_code(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["sesion", "list"], "Did you mean session"),
+        (["sesion", "list"], "Did you mean session?"),
         (["session", "shw"], "Did you mean show?"),
         (["fix the bug"], 'To ask the agent: pegboard run "..."'),
+        (["fix", "the", "bug"], 'To ask the agent: pegboard run "..."'),
         (["zzzzzz"], "Known are audit, "),
     ],
 )
@@ -178,7 +179,7 @@ def groups(command: click.Command, name: str) -> Iterator[tuple[str, click.Group
             yield from groups(command.get_command(ctx, each) or command.commands[each], each)
 
 
-def test_no_help_cuts_a_summary() -> None:
+def test_each_summary_is_one_line_and_none_is_cut() -> None:
     found = dict(groups(root, "pegboard"))
     helps = [
         each.get_help(click.Context(each, info_name=name)).partition("Commands:")[2]
@@ -187,6 +188,8 @@ def test_no_help_cuts_a_summary() -> None:
 
     assert {"pegboard", "session", "trust"} <= set(found)
     assert [line for text in helps for line in text.splitlines() if "..." in line] == []
+    lines = [line for text in helps for line in text.partition("\n\n")[0].splitlines() if line]
+    assert [line for line in lines if not re.match(r"  [a-z]", line)] == []
 
 
 async def test_options_alone_are_those_of_the_chat(pegboard: CommandLine) -> None:
