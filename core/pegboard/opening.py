@@ -39,7 +39,7 @@ from pegboard.schema.event import Event, PluginFailed
 from pegboard.schema.session import Rule
 from pegboard.storage.opener import open_database
 from pegboard.trust.decisions import Decision, TrustStore
-from pegboard.trust.projectcode import misplaced
+from pegboard.trust.projectcode import misplaced, misplaced_below
 from pegboard.workspace import Workspace, open_workspace
 
 if TYPE_CHECKING:
@@ -294,7 +294,10 @@ class _Assembly:
     async def _configured(self, workspace: Workspace) -> tuple[LoadedConfig, Decision]:
         """The configuration, read again in full when the project turns out to be trusted."""
         loaded = await self._config(workspace, trusted=False)
-        wrong = tuple(misplaced(workspace.directory, workspace.worktree))
+        wrong = (
+            *misplaced_below(self._places.config),
+            *misplaced(workspace.directory, workspace.worktree),
+        )
         lock = self._env.get("PEGBOARD_TRUST_LOCK")
         decision = TrustStore(self._places.trust).decide(
             directory=workspace.directory,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pegboard import App
-from pegboard.trust.projectcode import misplaced
+from pegboard.trust.projectcode import misplaced, misplaced_below
 from played import Played, opened
 
 TOOL = "from pegboard import tool\n"
@@ -20,6 +20,14 @@ TOOL = "from pegboard import tool\n"
         ("tools/build.py", "import os\n", ""),
         (".pegboard/plugins/house.py", TOOL, ""),
         (".pegboard/tools/look.py", TOOL, ""),
+        ("tool/sub/look.py", TOOL, "files of {root}/tool itself"),
+        (".pegboard/tool/sub/look.py", TOOL, "files of {root}/.pegboard/tool itself"),
+        (".pegboard/tools/sub/look.py", TOOL, "files of {root}/.pegboard/tools itself"),
+        (".pegboard/plugins/sub/house.py", TOOL, "which have an __init__.py"),
+        ("tool/sub/build.py", "import os\n", ""),
+        ("tool/sub/__init__.py", TOOL, ""),
+        (".pegboard/plugins/sub/__init__.py", TOOL, ""),
+        (".pegboard/tool/__pycache__/look.py", TOOL, ""),
     ],
 )
 def test_a_misspelt_folder_is_named_with_the_right_one(
@@ -32,7 +40,27 @@ def test_a_misspelt_folder_is_named_with_the_right_one(
     told = list(misplaced(tmp_path, tmp_path))
 
     assert len(told) == bool(right)
-    assert all(right in line and str(tmp_path) in line for line in told)
+    assert all(right.format(root=tmp_path) in line and str(tmp_path) in line for line in told)
+
+
+def test_a_user_s_folders_are_looked_at_likewise(tmp_path: Path) -> None:
+    for name in ("tool/sub/look.py", "plugins/sub/house.py", "plugin/house.py"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(TOOL)
+
+    told = list(misplaced_below(tmp_path))
+
+    assert [line.partition(" ")[0] for line in told] == [
+        str(tmp_path / name) for name in ("plugin", "tool/sub", "plugins/sub")
+    ]
+
+
+async def test_an_app_warns_of_what_its_user_has_misplaced(tmp_path: Path) -> None:
+    folder = tmp_path / "config" / "tool" / "sub"
+    folder.mkdir(parents=True)
+    (folder / "look.py").write_text(TOOL)
+    async with opened(tmp_path, Played()) as app:
+        assert any(str(folder) in line for line in app.loaded.warnings)
 
 
 async def test_an_app_warns_of_it(tmp_path: Path) -> None:
