@@ -290,11 +290,11 @@ class Merged:
                 self._said[path] = layer
 
     def sources(self) -> dict[str, str]:
-        """The name of the source that set each key last; keys are dotted and have no tables."""
+        """The name of the source that set each key last, dotted; of tables only empty ones."""
         return {
             ".".join(path): layer.name
             for path, layer in self._said.items()
-            if not isinstance(self._at(path), dict)
+            if not (isinstance(value := self._at(path), dict) and value)
         }
 
     def _at(self, path: KeyPath) -> object:

@@ -112,7 +112,7 @@ async def test_a_wrong_option_is_told_with_its_line_and_costs_that_plugin_alone(
             "[plugins.gaurd]\nenabled = false",
             ":1: plugins.gaurd: there is no plugin gaurd; did you mean guard?",
         ),
-        ("[plugins.qqqqq]", ": there is no plugin qqqqq"),
+        ("[plugins.qqqqq]", ":1: plugins.qqqqq: there is no plugin qqqqq"),
         (
             "[plugins.webfetch.options]\nallow_private = 'yes'",
             ":2: plugins.webfetch.options.allow_private: Expected `bool`, got `str`",
