@@ -8,7 +8,7 @@ from pathlib import Path
 from pegboard.trust.projectcode import read_bounded
 
 _HOST = re.compile(r"pegboard\s*(?:\[[^\]]*\])?\s*\(?\s*([^;)]*)\)?\s*(?:;(.*))?", re.IGNORECASE)
-_CLAUSE = re.compile(r"(===|==|!=|~=|>=|<=|>|<)\s*v?([\d.]+)(\.\*)?")
+_CLAUSE = re.compile(r"(===|==|!=|~=|>=|<=|>|<)\s*v?(\d+(?:\.\d+)*)(\.\*)?")
 _Release = tuple[int, ...]
 _COMPARED: Mapping[str, Callable[[_Release, _Release], bool]] = {
     "===": eq,

@@ -91,6 +91,12 @@ async def test_a_plugin_that_is_called_like_a_built_in_one_is_switched_off_alone
         ("pegboard>=99; extra == 'future'", ""),
         ("pegboard-client>=99", ""),
         ("pegboard", ""),
+        ("pegboard~=0.0.9", "~=0.0.9"),
+        ("pegboard==0.*", ""),
+        ("pegboard!=0.*", "!=0.*"),
+        ("pegboard<=0.1", ""),
+        ("pegboard!=0.1.0.1", ""),
+        ("pegboard (>0.1)", ">0.1"),
     ],
 )
 async def test_what_a_distribution_requires_of_pegboard_is_honoured(
@@ -107,3 +113,12 @@ async def test_what_a_distribution_requires_of_pegboard_is_honoured(
         [("version", text)] if clause else []
     )
     assert (register.infos[0].error == text) is bool(clause)
+
+
+async def test_a_plugin_that_is_switched_off_is_not_asked_what_it_requires(places: Places) -> None:
+    places.install("house", TWIN.format(tool="extra"))
+    metadata = "Metadata-Version: 2.1\nName: house\nRequires-Dist: pegboard>=99\n"
+    places.write("site/house-2.5.dist-info/METADATA", metadata)
+    config = Config(plugins={"house": PluginConfig(enabled=False)})
+
+    assert (await places.load(config=config)).problems == ()
