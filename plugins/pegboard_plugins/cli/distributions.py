@@ -1,14 +1,12 @@
-"""What is installed beside Pegboard: who brings which plugin, and what that asks of Pegboard."""
+"""What is installed beside Pegboard: who brings which plugin."""
 
 import re
-from collections.abc import Iterator
 from importlib import metadata
 from typing import NamedTuple
 
 GROUP = "pegboard"
 COMMANDS = "pegboard.commands"
 OWN = "pegboard"
-_CLAUSE = re.compile(r"(~=|==|!=|<=|>=|<|>)\s*([0-9][0-9A-Za-z.*]*)")
 
 
 class Entry(NamedTuple):
@@ -44,48 +42,6 @@ def brings(name: str) -> str:
         return _normalised(metadata.distribution(name).metadata["Name"])
     except metadata.PackageNotFoundError:
         return ""
-
-
-def unfit(distribution: str, version: str) -> str:
-    """What a distribution asks of Pegboard and this version is not, "" where all is well."""
-    for line in metadata.requires(distribution) or ():
-        wanted, _, condition = line.partition(";")
-        name = re.split(r"[\s\[(<>=!~]", wanted.strip(), maxsplit=1)[0]
-        if _normalised(name) == OWN and "extra" not in condition and not fits(wanted, version):
-            return wanted.strip()
-    return ""
-
-
-def fits(wanted: str, version: str) -> bool:
-    """Whether a version is one that a requirement such as `pegboard>=1.2,<2` allows."""
-    return all(_holds(version, sign, bound) for sign, bound in _CLAUSE.findall(wanted))
-
-
-def _holds(version: str, sign: str, bound: str) -> bool:
-    if bound.endswith(".*"):
-        same = _numbers(version)[: bound.count(".")] == _numbers(bound)
-        return same if sign == "==" else not same
-    have, want = _padded(_numbers(version), _numbers(bound))
-    match sign:
-        case "==":
-            return have == want
-        case "!=":
-            return have != want
-        case "~=":
-            return have >= want and have[: bound.count(".")] == want[: bound.count(".")]
-        case ">=" | ">":
-            return have > want or (sign == ">=" and have == want)
-        case _:
-            return have < want or (sign == "<=" and have == want)
-
-
-def _numbers(version: str) -> list[int]:
-    return [int(part) for part in re.findall(r"\d+", version.partition("+")[0])]
-
-
-def _padded(*rows: list[int]) -> Iterator[list[int]]:
-    longest = max(map(len, rows))
-    return (row + [0] * (longest - len(row)) for row in rows)
 
 
 def _normalised(name: str) -> str:

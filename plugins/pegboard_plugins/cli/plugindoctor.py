@@ -1,7 +1,7 @@
 """`pegboard plugins doctor`: what is wrong with plugins, each thing once, and what they cost."""
 
+import ast
 import sys
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -11,7 +11,7 @@ import click
 
 from pegboard.cli import Exit
 from pegboard.embedding import run_async
-from pegboard_plugins.cli.distributions import COMMANDS, OWN, Entry, entries, unfit
+from pegboard_plugins.cli.distributions import COMMANDS, OWN, entries
 from pegboard_plugins.cli.importcost import Cost, import_costs
 from pegboard_plugins.cli.jsontext import as_json, format_option
 
@@ -69,15 +69,13 @@ async def _found(directory: Path) -> tuple[list[Fault], tuple[Cost, ...], tuple[
     from pegboard import App
     from pegboard_plugins.cli.opening import surroundings
 
-    installed = await asyncio.to_thread(entries)
-    foreign = [each for each in installed if each.distribution != OWN]
     async with await App.open(directory) as app:
-        known = _known(app, installed)
+        known = [*_doubled(app), *_empty(app), *_unmarked(app), *_tools(app)]
         warnings = surroundings(app)
-    costs = await asyncio.to_thread(import_costs, sorted({each.module for each in foreign}))
+    costs = await asyncio.to_thread(import_costs, sorted(set(_imported(app))))
     faults = [
         *(Fault(each.kind, each.plugin, each.text) for each in app.register.problems),
-        *(Fault("hook", each.plugin, each.message) for each in app.failures),
+        *failed_hooks(app),
         *known,
         *_commands(),
         *_slow(costs),
@@ -85,12 +83,17 @@ async def _found(directory: Path) -> tuple[list[Fault], tuple[Cost, ...], tuple[
     return list(dict.fromkeys(faults)), costs[:SHOWN], warnings
 
 
-def _known(app: "App", installed: Sequence[Entry]) -> list[Fault]:
-    """What is to be seen of plugins beyond what the App tells of them by itself."""
-    told = {each.plugin for each in app.register.problems if each.kind != "replaced"}
-    packages = (*_doubled(installed), *_versions(installed))
-    untold = (each for each in packages if each.plugin not in told)
-    return [*untold, *_empty(app), *_unmarked(app), *_tools(app)]
+def failed_hooks(app: "App") -> Iterator[Fault]:
+    """The failures of hooks until now; those at the end are among them once the App is closed."""
+    for each in app.failures:
+        yield Fault("hook", each.plugin, each.message.removeprefix(f"plugin {each.plugin}: "))
+
+
+def _imported(app: "App") -> Iterator[str]:
+    """The modules of foreign entry points; of those that are switched off no code is run."""
+    for each in app.register.infos:
+        if each.origin == "installed" and not each.blocked:
+            yield each.location.partition(":")[0].strip()
 
 
 def _foreign(app: "App") -> "Iterator[PluginInfo]":
@@ -100,9 +103,30 @@ def _foreign(app: "App") -> "Iterator[PluginInfo]":
 def _empty(app: "App") -> Iterator[Fault]:
     told = {each.plugin for each in app.register.problems}
     for each in _foreign(app):
-        if not (each.hooks or each.tools or each.blocked or each.error or each.name in told):
+        if each.hooks or each.tools or each.blocked or each.error or each.name in told:
+            continue
+        if not _is_shared(Path(each.location)):
             text = "it has no hooks; is @hookimpl missing, or register_tools for its tools?"
             yield Fault("empty", each.name, text)
+
+
+def _is_shared(file: Path) -> bool:
+    """Whether a file beside it imports it: then it is a part of that one."""
+    beside = (path for path in file.parent.glob("*.py") if path != file)
+    return file.suffix == ".py" and any(file.stem in _names(path) for path in beside)
+
+
+def _names(file: Path) -> Iterator[str]:
+    """The first names of what a file of code imports."""
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module.partition(".")[0]
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            yield from (each.name.partition(".")[0] for each in node.names)
 
 
 def _unmarked(app: "App") -> Iterator[Fault]:
@@ -130,12 +154,14 @@ def _tools(app: "App") -> Iterator[Fault]:
                 yield Fault(finding.rule, each.name, f"the tool {finding.subject}: {finding.text}")
 
 
-def _doubled(installed: Sequence[Entry]) -> Iterator[Fault]:
-    for name, times in Counter(each.name for each in installed).items():
-        if times > 1:
-            owners = ", ".join(each.distribution for each in installed if each.name == name)
-            text = f"{times} distributions have a plugin of this name: {owners}"
-            yield Fault("doubled", name, text)
+def _doubled(app: "App") -> Iterator[Fault]:
+    """Plugins that are called like a built-in one; others of one name are told as a clash."""
+    infos = app.register.infos
+    built_in = {each.name for each in infos if each.origin == "builtin" and not each.blocked}
+    for each in _foreign(app):
+        if each.name in built_in and not each.blocked:
+            text = f'a built-in plugin has this name; [plugins."{each.table}"] has its settings'
+            yield Fault("doubled", each.name, text)
 
 
 def _commands() -> Iterator[Fault]:
@@ -145,15 +171,6 @@ def _commands() -> Iterator[Fault]:
         if each.name in own and each.distribution != OWN:
             text = f"its command {each.name} is left out: Pegboard has one of this name"
             yield Fault("command", each.distribution, text)
-
-
-def _versions(installed: Sequence[Entry]) -> Iterator[Fault]:
-    from pegboard import __version__
-
-    for each in installed:
-        if each.distribution != OWN and (wanted := unfit(each.distribution, __version__)):
-            text = f"{each.distribution} requires {wanted}, and this is {__version__}"
-            yield Fault("version", each.name, text)
 
 
 def _slow(costs: Sequence[Cost]) -> Iterator[Fault]:

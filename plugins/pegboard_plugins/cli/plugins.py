@@ -8,7 +8,7 @@ import click
 from pegboard.cli import Group
 from pegboard.embedding import run_async
 from pegboard_plugins.cli.jsontext import as_json, format_option
-from pegboard_plugins.cli.plugindoctor import doctor
+from pegboard_plugins.cli.plugindoctor import doctor, failed_hooks
 from pegboard_plugins.cli.plugininstall import install, uninstall
 from pegboard_plugins.cli.pluginnew import new
 from pegboard_plugins.cli.pluginsecret import secret
@@ -17,6 +17,7 @@ from pegboard_plugins.cli.plugintrace import trace
 
 if TYPE_CHECKING:
     from pegboard.embedding import PluginInfo, Problem
+    from pegboard_plugins.cli.plugindoctor import Fault
 
 
 @click.group(cls=Group)
@@ -60,13 +61,12 @@ def list_plugins(directory: Path, style: Literal["table", "json"], hook: str | N
 
 async def _plugins(
     directory: Path, hook: str | None
-) -> "tuple[tuple[PluginInfo, ...], tuple[Problem, ...], tuple[str, ...]]":
+) -> "tuple[tuple[PluginInfo, ...], tuple[Problem | Fault, ...], tuple[str, ...]]":
     """The plugins, what is wrong with them, and which of them have the hook, in its order.
 
     :raises click.UsageError: when no plugin has the hook.
     """
     from pegboard import App
-    from pegboard.embedding import Problem
     from pegboard.kit import nearest_names
 
     async with await App.open(directory) as app:
@@ -77,12 +77,7 @@ async def _plugins(
             near = ", ".join(nearest_names(hook, names))
             hint = f"; did you mean {near}?" if near else ""
             raise click.UsageError(f"no plugin has a hook {hook!r}{hint}")
-    failed = tuple(
-        Problem(kind="hook", plugin=each.plugin, text=each.message.removeprefix(prefix))
-        for each in app.failures
-        for prefix in (f"plugin {each.plugin}: ",)
-    )
-    return tuple(app.register.infos), (*app.register.problems, *failed), order
+    return tuple(app.register.infos), (*app.register.problems, *failed_hooks(app)), order
 
 
 def _row(plugin: "PluginInfo") -> tuple[str, ...]:

@@ -12,7 +12,6 @@ from typing import Any
 import click
 import pytest
 
-from pegboard_plugins.cli.distributions import fits
 from pegboard_plugins.cli.plugininstall import installing, uninstalling
 from plugins.cli.commands import CommandLine
 
@@ -365,25 +364,6 @@ def test_an_environment_whose_program_is_gone_is_named(
         installing(("x",), tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("wanted", "version", "fitting"),
-    [
-        ("pegboard", "0.1.0", True),
-        ("pegboard>=0.1", "0.1.0", True),
-        ("pegboard>=0.1,<0.2", "0.2.0", False),
-        ("pegboard (>0.1)", "0.1.0", False),
-        ("pegboard~=1.4", "1.9.1", True),
-        ("pegboard~=1.4", "2.0", False),
-        ("pegboard==1.*", "1.7", True),
-        ("pegboard!=1.*", "1.7", False),
-        ("pegboard<=1.0", "1", True),
-        ("pegboard!=1.0", "1.0.1", True),
-    ],
-)
-def test_a_version_is_judged_as_pip_does(*, wanted: str, version: str, fitting: bool) -> None:
-    assert fits(wanted, version) is fitting
-
-
 async def test_the_doctor_finds_a_forgotten_mark_in_a_file_of_the_project(
     pegboard: CommandLine,
 ) -> None:
@@ -396,3 +376,65 @@ async def test_the_doctor_finds_a_forgotten_mark_in_a_file_of_the_project(
 
     assert "unmarked: house: the hook chat_headers is not marked" in done.out
     assert "1 fault\n" in done.out
+
+
+async def test_the_doctor_finds_no_fault_in_a_file_that_others_import(
+    pegboard: CommandLine,
+) -> None:
+    for folder in ("tool", "plugins"):
+        place = pegboard.home / "config" / folder
+        place.mkdir(parents=True)
+        (place / "sea.py").write_text("from pegboard import tool\nSEA = tool\n")
+        (place / "lake.py").write_text("LAKE = 1\n")
+        (place / "lonely.py").write_text("x = 1\n")
+    (pegboard.home / "config" / "tool" / "ship.py").write_text(
+        "from sea import SEA\nfrom . import lake\n@SEA\ndef ship() -> str:\n    'Ship.'\n"
+    )
+    (pegboard.home / "config" / "plugins" / "boat.py").write_text(
+        f"from .sea import SEA\nimport lake\n{GOOD}"
+    )
+
+    done = await pegboard("plugins", "doctor", "--format", "json")
+
+    faults = {(each["kind"], each["plugin"]) for each in said(done.out)["faults"]}
+    assert faults == {("empty", "tool/lonely.py"), ("empty", "lonely")}
+
+
+async def test_the_doctor_names_a_plugin_once_in_a_line(pegboard: CommandLine) -> None:
+    folder = pegboard.home / "config" / "plugins"
+    folder.mkdir(parents=True)
+    (folder / "starting.py").write_text(FAULTY["starting"])
+
+    done = await pegboard("plugins", "doctor")
+
+    (line,) = [each for each in done.out.splitlines() if "starting" in each]
+    assert line == "hook: starting: hook startup raised ValueError: no start (starting.py:4)"
+
+
+async def test_the_doctor_finds_nothing_doubled_where_one_is_switched_off(
+    pegboard: CommandLine, tmp_path: Path
+) -> None:
+    hook = HOOK.format("def text_complete(text): ...")
+    plugin(tmp_path / "site", "guard", hook, owner="house")
+    pegboard.env["PYTHONPATH"] = str(tmp_path / "site")
+
+    both = await pegboard("plugins", "doctor")
+    pegboard.configure(plugins={"house/guard": {"enabled": False}})
+    one = await pegboard("plugins", "doctor")
+
+    assert 'a built-in plugin has this name; [plugins."house/guard"] has its' in both.out
+    assert (one.code, "doubled" in one.out) == (0, False)
+
+
+async def test_the_doctor_looks_at_metadata_of_another_name_than_its_folder(
+    pegboard: CommandLine, tmp_path: Path
+) -> None:
+    plugin(tmp_path / "site", "sailor", GOOD, requires="pegboard>=99")
+    metadata = tmp_path / "site" / "sailor-1.0.dist-info" / "METADATA"
+    metadata.write_text(metadata.read_text().replace("Name: sailor", "Name: other"))
+    pegboard.env["PYTHONPATH"] = str(tmp_path / "site")
+
+    done = await pegboard("plugins", "doctor")
+
+    assert done.code == 8, done.err
+    assert done.out.count("needs pegboard>=99") == 1
