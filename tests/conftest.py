@@ -5,6 +5,8 @@ import sys
 import pytest
 from xdist.remote import Producer
 
+from beside import VARIABLE as DISABLING
+from beside import path_without_others, without_others
 from slow_storage import VARIABLE
 from workers import WORKERS, Shares, in_folders
 
@@ -39,3 +41,11 @@ def each_store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setenv(VARIABLE, "1")
     else:
         monkeypatch.delenv(VARIABLE, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def nobody_beside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What somebody else has installed here is not found, and switched off where it is."""
+    if others := without_others():
+        monkeypatch.setenv(DISABLING, others)
+        monkeypatch.setattr(sys, "path", path_without_others())

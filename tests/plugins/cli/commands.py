@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from beside import VARIABLE as DISABLING
+from beside import without_others
 from forks import DEVNULL, PEGBOARD, PIPE, READ_AT_START, Running, begin, environment
 
 COMMAND = PEGBOARD
@@ -78,8 +80,9 @@ class CommandLine:
             for name, value in environment().items()
             if name in ("PATH", "HOME") or name.startswith(READ_AT_START)
         }
-        quick = {"TERM": "xterm", "PEGBOARD_DISABLE_PLUGINS": "litellm"}
-        return {**kept, **quick, **folders, **self.env}
+        quick = {"TERM": "xterm", DISABLING: "litellm"}
+        chosen = {**kept, **quick, **folders, **self.env}
+        return {**chosen, DISABLING: without_others(chosen[DISABLING])}
 
     async def start(self, *arguments: str, **streams: int) -> Process:
         """A running command."""
