@@ -50,7 +50,8 @@ class Tool:
     for a person's decision: it is closed to subagents and to agents that the configuration adds,
     unless their rules speak of it. `serves` says what the engine may have it for; the newest tool
     that says so is taken. `imports` are modules that its own code imports with the first call;
-    they are loaded beforehand, while the model thinks. A tool made from a function is called from
+    they are loaded beforehand, while the model thinks. One that `has_own_id` was given it by its
+    author, and keeps it in whatever file it stands. A tool made from a function is called from
     Python as the function is: `await hello("Ada")`.
 
     :raises InvalidInputError: for an `effect` or a `serves` that there is not.
@@ -69,6 +70,7 @@ class Tool:
     needs_user: bool = False
     serves: Service | None = None
     imports: tuple[str, ...] = field(default=(), repr=False)
+    has_own_id: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         self._check("effect", self.effect, get_args(Effect))
@@ -125,6 +127,7 @@ class Tool:
             effect=effect,
             needs_user=needs_user,
             serves=serves,
+            has_own_id=True,
         )
 
     @property
@@ -157,7 +160,7 @@ class Tool:
 
         :raises InvalidInputError: for an id that providers refuse.
         """
-        return replace(self, id=checked_id(id))
+        return replace(self, id=checked_id(id), has_own_id=True)
 
     def own_names(self, args: Mapping[str, Any]) -> Mapping[str, Any]:
         """The arguments under the tool's own names, where a model wrote those of another agent's.
@@ -306,6 +309,7 @@ def tool(  # noqa: PLR0913 - the facts of a tool
             needs_user=needs_user,
             serves=serves,
             imports=imports,
+            has_own_id=id is not None,
         )
 
     return make if function is None else make(function)

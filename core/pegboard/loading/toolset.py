@@ -143,7 +143,7 @@ def _replacement(offer: Offer, earlier: Offer) -> Problem:
 
 
 def _id(stem: str, attribute: str, tool: Tool) -> str:
-    if tool.id != getattr(tool, "__name__", tool.id):
+    if tool.has_own_id:
         return tool.id
     return stem if attribute in (stem, "default") else f"{stem}_{attribute}"
 
