@@ -32,7 +32,9 @@ from pegboard_plugins import (
 from pegboard_plugins.edit import multiedit
 from pegboard_testing import tools_of
 
+VARIABLE = re.compile(r"\bPEGBOARD_[A-Z_]*[A-Z]\b")
 PLAIN = (bash, edit, glob, grep, invalid, read, task, todo, write)
+ROOT = REFERENCE.parents[1]
 RULES = frozenset({"project_permission"})
 """What no file can set."""
 CELL = re.compile(r"`([^`]+)`")
@@ -113,3 +115,12 @@ async def test_the_page_has_every_argument_of_every_tool() -> None:
 
     for name, tool in (await tools()).items():
         assert set(CELL.findall(page[name][0])) == set(tool.parameters.get("properties", {})), name
+
+
+def test_the_page_of_the_command_line_names_every_variable() -> None:
+    code = [*ROOT.glob("core/**/*.py"), *ROOT.glob("plugins/**/*.py")]
+    used = {name for file in code for name in VARIABLE.findall(file.read_text())}
+
+    named = {name for name in rows("cli.md") if name.startswith("PEGBOARD_")}
+    folders = {f"PEGBOARD_{each}_DIR" for each in ("CONFIG", "DATA", "STATE", "CACHE")}
+    assert named == used | folders

@@ -103,8 +103,17 @@ class LoadedPlugin:
         else:
             self.plugin = plugin
 
-    def judge(self, config: Config, locate: Callable[[str], str], registry: Registry) -> None:
-        """Give the plugin its options; one whose options are wrong is left out."""
+    def judge(
+        self,
+        config: Config,
+        locate: Callable[[str], str],
+        registry: Registry,
+        namesakes: Sequence[str] = (),
+    ) -> None:
+        """Give the plugin its options; one whose options are wrong is left out.
+
+        `namesakes` are the names of settings of all plugins that are called like this one.
+        """
         name = self.candidate.table
         said = config.plugins.get(name)
         table = said.options if said else {}
@@ -115,7 +124,7 @@ class LoadedPlugin:
             self.secrets = ("",)
         self.handle.hide(text for key in found.secrets for text in texts_in(table.get(key)))
         if self.plugin is not None and self.model is None and said and said.options:
-            flaws = flaws or _unheard(self, said.options)
+            flaws = flaws or _unheard(self, said.options, namesakes)
         for flaw in flaws:
             key = ".".join(filter(None, ("plugins", quoted(name), "options", flaw.key)))
             way = f"; `pegboard config set {key} VALUE` sets it" if flaw.text == MISSING else ""
@@ -139,8 +148,12 @@ def _twin(loaded: LoadedPlugin, others: Sequence[LoadedPlugin]) -> LoadedPlugin 
     return next((each for each in same if each.candidate.name == name), None)
 
 
-def _unheard(loaded: LoadedPlugin, table: Mapping[str, object]) -> tuple[Flaw, ...]:
+def _unheard(
+    loaded: LoadedPlugin, table: Mapping[str, object], namesakes: Sequence[str]
+) -> tuple[Flaw, ...]:
     """Options that nobody looks at: each of our own plugins that has options declares them."""
     if loaded.candidate.origin != "builtin":
         return ()
-    return tuple(Flaw(name, "unknown option; this plugin has none") for name in table)
+    others = [f'[plugins."{each}"]' for each in namesakes if each != loaded.candidate.table]
+    hint = f"; the options of the other of this name stand in {others[0]}" if others else ""
+    return tuple(Flaw(name, f"unknown option; this plugin has none{hint}") for name in table)

@@ -87,7 +87,8 @@ class Admission:
                 handle=Handle(candidate.name, self.belongings),
             )
             each.load([*others, *loaded], registry)
-            each.judge(self.config, self.locate, registry)
+            namesakes = (other.table for other in found if other.name == candidate.name)
+            each.judge(self.config, self.locate, registry, tuple(namesakes))
             loaded.append(each)
             await asyncio.sleep(0)  # an import blocks, so what runs beside it gets its turn here
         return loaded

@@ -190,9 +190,13 @@ def _by_digest(decision: Decision) -> Decision:
         reason = "trusted: nothing has changed"
         return replace(decision, trusted=True, trusted_by_user=True, reason=reason)
     changed = tuple(path for path in differing if _key(path, decision.root) in allowed)
-    what = "changed since it was trusted" if changed else "is not trusted yet"
-    names = ", ".join(_key(path, decision.root) for path in changed or differing)
-    return replace(decision, changed=changed, reason=f"{names} {what}")
+    names = [_key(path, decision.root) for path in changed or differing]
+    is_one = len(names) == 1
+    if changed:
+        what = f"changed since {'it was' if is_one else 'they were'} trusted"
+    else:
+        what = f"{'is' if is_one else 'are'} not trusted yet"
+    return replace(decision, changed=changed, reason=f"{', '.join(names)} {what}")
 
 
 def _read_lock(path: Path, root: Path) -> dict[str, str]:

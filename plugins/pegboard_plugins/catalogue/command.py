@@ -62,7 +62,7 @@ def models(  # noqa: PLR0913 - the options of a command
         _write_table([_row(each, found.keys[each.provider_id]) for each in chosen])
     elif text and not closed:
         _refuse(text, found)
-    for provider, (variables, models_) in (closed or found.missing).items():
+    for provider, (variables, models_) in (closed if text else found.missing).items():
         places = " or ".join((*variables, f"`pegboard auth login {provider}`"))
         click.echo(f"no key: {places} opens {_counted(models_)} of {provider}", err=True)
 

@@ -33,9 +33,14 @@ def entries(group: str = GROUP) -> tuple[Entry, ...]:
     return tuple(sorted(each for points in found.values() for each in points))
 
 
+def brought_commands() -> tuple[Entry, ...]:
+    """The commands of other distributions."""
+    return tuple(each for each in entries(COMMANDS) if each.distribution != OWN)
+
+
 def brings(name: str) -> str:
-    """The distribution of a plugin, or the name itself where it is one; "" for neither."""
-    for each in entries():
+    """The distribution of a plugin or command, or the name where it is one; "" for neither."""
+    for each in (*entries(), *entries(COMMANDS)):
         if each.name == name and each.distribution != OWN:
             return each.distribution
     try:

@@ -61,6 +61,9 @@ def new(
     name = name.removeprefix("pegboard-")
     if not _NAME.fullmatch(name):
         raise click.UsageError(f"{name!r} is no name of a package: use a-z, 0-9 and single dashes")
+    if name in _taken(kind):
+        what = "command" if kind == "command" else "plugin"
+        raise click.UsageError(f"{name} is the name of a built-in {what}: choose another")
     folder = (into or directory) / f"pegboard-{name}"
     if folder.exists():
         raise click.UsageError(f"{folder} is there already")
@@ -73,6 +76,14 @@ def new(
         return
     for path in sorted(files):
         click.echo(folder / path)
+
+
+def _taken(kind: str) -> set[str]:
+    """The names that the built-in plugins, or commands, have."""
+    from pegboard_plugins.cli.distributions import COMMANDS, GROUP, OWN, entries
+
+    found = entries(COMMANDS if kind == "command" else GROUP)
+    return {each.name for each in found if each.distribution == OWN}
 
 
 def written(name: str, kind: str) -> dict[str, str]:

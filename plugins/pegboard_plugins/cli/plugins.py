@@ -7,6 +7,7 @@ import click
 
 from pegboard.cli import Group
 from pegboard.embedding import run_async
+from pegboard_plugins.cli.distributions import brought_commands
 from pegboard_plugins.cli.jsontext import as_json, format_option
 from pegboard_plugins.cli.plugindoctor import doctor, failed_hooks
 from pegboard_plugins.cli.plugininstall import install, uninstall
@@ -45,16 +46,24 @@ def list_plugins(directory: Path, style: Literal["table", "json"], hook: str | N
     if style == "json":
         rows = [_facts(plugin) for plugin in found]
         notes = [{"kind": each.kind, "plugin": each.plugin, "text": each.text} for each in problems]
-        click.echo(as_json({"plugins": rows, "problems": notes}, indent=2))
+        facts = {"plugins": rows, "problems": notes}
+        if hook is None:
+            facts["commands"] = [each._asdict() for each in brought_commands()]
+        click.echo(as_json(facts, indent=2))
         return
     from pegboard.cli import visible
     from pegboard_plugins.cli.tables import table
 
     headers = ("name", "version", "origin", "ms", "state", "hooks", "tools")
     click.echo(table(headers, [_row(plugin) for plugin in found]), nl=False)
-    for plugin in found:
-        if plugin.blocked:
-            click.echo(visible(f"blocked: {plugin.name}: {plugin.error}"), err=True)
+    blocked: dict[str, list[str]] = {}
+    for plugin in (each for each in found if each.blocked):
+        blocked.setdefault(plugin.error, []).append(plugin.name)
+    for error, names in blocked.items():
+        click.echo(visible(f"blocked: {', '.join(names)}: {error}"), err=True)
+    if hook is None:
+        for command in brought_commands():
+            click.echo(visible(f"command: {command.name} ({command.distribution})"), err=True)
     for problem in problems:
         click.echo(visible(f"{problem.kind}: {problem.plugin}: {problem.text}"), err=True)
 

@@ -35,7 +35,7 @@ def set_secret(directory: Path, plugin: str, key: str) -> None:
     """
     from pegboard.embedding import store_secret
 
-    places = _known(directory, plugin, key)
+    places, plugin = _known(directory, plugin, key)
     store_secret(places, plugin, key, _typed(plugin, key))
     click.echo(f"{plugin} has the secret {key}")
 
@@ -69,21 +69,20 @@ def list_secrets(plugin: str) -> None:
         click.echo(name)
 
 
-def _known(directory: Path, plugin: str, key: str) -> "Places":
-    """The user's folders, for a name that a secret can have of a plugin that there is."""
+def _known(directory: Path, plugin: str, key: str) -> "tuple[Places, str]":
+    """The user's folders and the plugin's own name, for a secret that it can have."""
     from pegboard_plugins.cli.pluginswitch import named
 
     if not _NAME.fullmatch(key):
         raise InvalidInputError(f"{key!r} is no name of a secret: letters, digits, _, . and -")
 
-    async def look() -> None:
+    async def look() -> str:
         from pegboard import App
 
         async with await App.open(directory) as app:
-            named(app, plugin)
+            return named(app, plugin)[0].name
 
-    run_async(look())
-    return _places()
+    return _places(), run_async(look())
 
 
 def _places() -> "Places":

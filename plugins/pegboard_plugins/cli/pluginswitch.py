@@ -15,6 +15,7 @@ from pegboard_plugins.cli.jsontext import as_json, format_option
 if TYPE_CHECKING:
     from pegboard import App
     from pegboard.embedding import PluginInfo
+    from pegboard_plugins.cli.distributions import Entry
 
 STYLE = format_option("text")
 
@@ -52,16 +53,19 @@ def info(directory: Path, name: str, style: Literal["text", "json"]) -> None:
         return
     from pegboard.cli import visible
 
-    for key, value in found[0].items():
-        for number, each in enumerate(value if isinstance(value, list) else [value]):
-            text = each if isinstance(each, str) else as_json(each)
-            click.echo(visible(f"{'' if number else key:<14}{text}".rstrip()))
+    for place, plugin in enumerate(found):
+        if place:
+            click.echo("")
+        for key, value in plugin.items():
+            for number, each in enumerate(value if isinstance(value, list) else [value]):
+                text = each if isinstance(each, str) else as_json(each)
+                click.echo(visible(f"{'' if number else key:<14}{text}".rstrip()))
 
 
 def _switched(directory: Path, name: str, style: Literal["text", "json"], *, enabled: bool) -> None:
     (found, *_) = run_async(_infos(directory, name))
     file = _written(directory, found.table, enabled=enabled)
-    state, by = run_async(_state(directory, name))
+    state, by = run_async(_state(directory, found.table))
     if style == "json":
         click.echo(as_json({"name": name, "enabled": state, "file": str(file)}, indent=2))
     else:
@@ -87,12 +91,12 @@ def _written(directory: Path, table: str, *, enabled: bool) -> Path:
     return file
 
 
-async def _state(directory: Path, name: str) -> tuple[bool, str]:
-    """Whether the plugin is on, and by whose word it is off."""
+async def _state(directory: Path, table: str) -> tuple[bool, str]:
+    """Whether the plugin with these settings is on, and by whose word it is off."""
     from pegboard import App
 
     async with await App.open(directory) as app:
-        (found, *_) = [each for each in app.register.infos if each.name == name]
+        (found, *_) = [each for each in app.register.infos if each.table == table]
         return not found.blocked, found.error
 
 
@@ -104,18 +108,28 @@ async def _infos(directory: Path, name: str) -> "list[PluginInfo]":
 
 
 def named(app: "App", name: str) -> "list[PluginInfo]":
-    """The plugins of this name.
+    """The plugin whose settings have this name, before others that are called so.
 
     :raises click.UsageError: with the nearest names, when there is none.
     """
     from pegboard.kit import nearest_names
 
-    found = [each for each in app.register.infos if each.name == name]
+    found = [each for each in app.register.infos if name in (each.table, each.name)]
     if not found:
+        if bringing := _command(name):
+            text = f"{name} is no plugin but a command, of {bringing.distribution}"
+            raise click.UsageError(f"{text}; `pegboard plugins uninstall {name}` removes it")
         near = ", ".join(nearest_names(name, {each.name for each in app.register.infos}))
         hint = f"; did you mean {near}?" if near else ""
         raise click.UsageError(f"there is no plugin {name!r}{hint}")
-    return found
+    return sorted(found, key=lambda each: each.table != name)
+
+
+def _command(name: str) -> "Entry | None":
+    """The command of another distribution that has this name."""
+    from pegboard_plugins.cli.distributions import brought_commands
+
+    return next((each for each in brought_commands() if each.name == name), None)
 
 
 async def _about(directory: Path, name: str) -> list[dict[str, Any]]:
@@ -158,9 +172,10 @@ def _facts(app: "App", plugin: "PluginInfo") -> dict[str, Any]:
         if each.name == plugin.name and each.module == str(plugin.location).partition(":")[0]
     ]
     tools = [app.tools[each] for each in plugin.tools if each in app.tools]
-    order = [each.name for each in app.register.infos]
+    order = [each.table for each in app.register.infos]
     return {
         "name": plugin.name,
+        "settings": plugin.table,
         "version": plugin.version,
         "distribution": ", ".join(owners),
         "origin": plugin.origin,
@@ -168,7 +183,7 @@ def _facts(app: "App", plugin: "PluginInfo") -> dict[str, Any]:
         "state": state_of(plugin),
         "error": plugin.error,
         "import_ms": round(plugin.load_ms, 1),
-        "place": f"{order.index(plugin.name) + 1} of {len(order)}",
+        "place": f"{order.index(plugin.table) + 1} of {len(order)}",
         "hooks": list(plugin.hooks),
         "tools": [each.id for each in tools],
         "permissions": sorted({each.permission for each in tools}),

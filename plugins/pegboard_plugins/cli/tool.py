@@ -141,6 +141,7 @@ def _found(app: "App", name: str) -> "Tool":
 
     :raises click.UsageError: with the nearest names, when there is none.
     """
+    from pegboard.cli import visible
     from pegboard.kit import nearest_names
 
     if (found := app.tools.get(name)) is not None:
@@ -149,7 +150,9 @@ def _found(app: "App", name: str) -> "Tool":
     hint = f"; did you mean {near}?" if near else "; `pegboard tool list` shows those there are"
     if app.untrusted:
         hint = f"{hint}; this project's own are there after `pegboard trust allow`"
-    raise click.UsageError(f"there is no tool {name!r}{hint}")
+    absent = [each for each in app.register.infos if each.error and not each.blocked]
+    lines = (visible(f"\nleft out: {each.name}: {each.error}") for each in absent)
+    raise click.UsageError(f"there is no tool {name!r}{hint}{''.join(lines)}")
 
 
 class _Call:

@@ -69,6 +69,16 @@ async def test_a_model_is_shown_with_its_window_its_price_and_the_state_of_its_k
     assert "OPENAI" not in done.err
 
 
+async def test_keys_that_open_other_providers_are_told_where_no_name_is_asked_for(
+    pegboard: CommandLine,
+) -> None:
+    options = {"baseURL": "http://127.0.0.1:9/v1"}
+    pegboard.configure(provider={"mine": {"options": options, "models": {"m": {}}}})
+
+    assert "no key: " not in (await pegboard("models", "mine")).err
+    assert "no key: OPENAI_API_KEY" in (await pegboard("models")).err
+
+
 async def test_what_is_not_known_of_a_model_is_said_to_be_unknown(pegboard: CommandLine) -> None:
     options = {"baseURL": "http://127.0.0.1:9/v1", "headers": {"x": "secret"}}
     pegboard.configure(provider={"mine": {"options": options, "models": {"m": {}}}})

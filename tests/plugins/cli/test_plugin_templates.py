@@ -106,6 +106,12 @@ async def test_a_name_that_is_taken_or_none_is_refused(pegboard: CommandLine) ->
     again = await pegboard("plugins", "new", "dice")
     wrong = await pegboard("plugins", "new", "Dice_")
 
+    built_in = await pegboard("plugins", "new", "guard", "--kind", "policy")
+    command = await pegboard("plugins", "new", "run", "--kind", "command")
+
     assert first.code == 0
+    assert "guard is the name of a built-in plugin" in built_in.err
+    assert "run is the name of a built-in command" in command.err
+    assert (built_in.code, command.code) == (2, 2)
     assert (again.code, "is there already" in again.err) == (2, True)
     assert (wrong.code, "no name of a package" in wrong.err) == (2, True)

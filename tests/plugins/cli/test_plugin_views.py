@@ -94,3 +94,83 @@ async def test_what_stays_wrong_takes_two_lines_of_a_run_at_most(
     for name in ("syntax", "missing", "unannotated", "second"):
         assert sum(f"{name}.py" in line for line in doctor.out.splitlines()) == 1, doctor.out
     assert len(later.err.splitlines()) <= 2, later.err
+
+
+def package(site: Path, name: str, group: str, code: str) -> None:
+    """The installed distribution `house-NAME` with one entry point."""
+    facts = site / f"house_{name}-1.0.dist-info"
+    facts.mkdir(parents=True)
+    (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: house-{name}\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text(f"[{group}]\n{name} = house_{name}\n")
+    (site / f"house_{name}.py").write_text(code)
+
+
+async def test_a_plugin_that_is_called_like_a_built_in_one_goes_by_the_name_of_its_settings(
+    pegboard: CommandLine, tmp_path: Path
+) -> None:
+    package(tmp_path / "site", "guard", "pegboard", FILTER.format(**PLAIN))
+    pegboard.env["PYTHONPATH"] = str(tmp_path / "site")
+
+    both = await pegboard("plugins", "info", "guard", "--format", "json")
+    (own, *_) = json.loads(
+        (await pegboard("plugins", "info", "house-guard/guard", "--format", "json")).out
+    )
+    text = await pegboard("plugins", "info", "guard")
+    off = await pegboard("plugins", "disable", "house-guard/guard", "--format", "json")
+    blocked = [
+        (each["origin"], each["state"])
+        for each in json.loads((await pegboard("plugins", "list", "--format", "json")).out)[
+            "plugins"
+        ]
+        if each["name"] == "guard"
+    ]
+
+    assert [each["settings"] for each in json.loads(both.out)] == ["guard", "house-guard/guard"]
+    assert (own["distribution"], own["options"]) == ("house-guard 1.0", {})
+    assert "settings      house-guard/guard" in text.out
+    assert json.loads(off.out)["enabled"] is False
+    assert blocked == [("builtin", "ok"), ("installed", "blocked")]
+
+
+async def test_options_of_the_wrong_one_of_two_plugins_say_where_the_other_has_its_own(
+    pegboard: CommandLine, tmp_path: Path
+) -> None:
+    package(tmp_path / "site", "guard", "pegboard", FILTER.format(**PLAIN))
+    pegboard.env["PYTHONPATH"] = str(tmp_path / "site")
+    pegboard.configure(plugins={"guard": {"options": {"volume": 2}}})
+
+    done = await pegboard("plugins", "list")
+
+    where = 'the options of the other of this name stand in [plugins."house-guard/guard"]'
+    assert f"unknown option; this plugin has none; {where}" in done.err
+
+
+async def test_the_commands_of_packages_are_listed_and_are_no_plugins(
+    pegboard: CommandLine, tmp_path: Path
+) -> None:
+    package(tmp_path / "site", "ledger", "pegboard.commands", "")
+    pegboard.env["PYTHONPATH"] = str(tmp_path / "site")
+
+    listed = await pegboard("plugins", "list")
+    found = json.loads((await pegboard("plugins", "list", "--format", "json")).out)["commands"]
+    done = await pegboard("plugins", "info", "ledger")
+
+    assert "command: ledger (house-ledger)" in listed.err
+    assert [(each["name"], each["distribution"]) for each in found] == [("ledger", "house-ledger")]
+    assert done.code == 2
+    assert "ledger is no plugin but a command, of house-ledger" in done.err
+
+
+async def test_plugins_that_are_blocked_for_one_reason_take_one_line(
+    pegboard: CommandLine,
+) -> None:
+    for name in ("anna", "berta"):
+        path = pegboard.project / ".pegboard" / "plugins" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(FILTER.format(**PLAIN))
+
+    done = await pegboard("plugins", "list")
+
+    (line,) = [each for each in done.err.splitlines() if "not run: " in each]
+    assert line.startswith("blocked: anna, berta: not run: ")
+    assert "berta.py are not trusted yet; " in line

@@ -150,6 +150,19 @@ async def test_a_tool_of_a_project_that_is_not_trusted_is_told_with_what_would_h
     assert "this project's own are there after `pegboard trust allow`" in done.err
 
 
+async def test_a_tool_that_is_not_there_is_told_with_the_plugins_that_were_left_out(
+    photographing: CommandLine,
+) -> None:
+    path = photographing.home / "config" / "tool" / "photo.py"
+    path.write_text(f"import no_such_module\n{TOOL}")
+
+    done = await photographing("tool", "call", "photo", '{"of": "a ship"}')
+
+    assert done.code == 2
+    assert "there is no tool 'photo'" in done.err
+    assert "left out: tool/photo.py: line 1: No module named 'no_such_module'" in done.err
+
+
 async def test_no_model_is_asked_for_a_call(photographing: CommandLine) -> None:
     """The user's model would fail: there is none at this address."""
     photographing.use_model("http://127.0.0.1:9/v1")
