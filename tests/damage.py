@@ -6,8 +6,8 @@ from pathlib import Path
 import apsw
 
 from pegboard.ids import IdSource
-from pegboard.storage.salvage import Salvaged, salvage
-from pegboard.storage.sqlite import SqliteStorage
+from pegboard_plugins.sqlite.salvage import Salvaged, salvage
+from pegboard_plugins.sqlite.storage import SqliteStorage
 
 PAGE = 4096
 

@@ -18,7 +18,7 @@ import response_frames as responses
 from pegboard import App, AppOptions, Attachment, ToolResult, hookimpl, tool
 from pegboard.schema.config import Agent
 from pegboard.schema.session import Rule
-from pegboard_plugins import anthropic, catalogue, openai_compatible
+from pegboard_plugins import anthropic, catalogue, openai_compatible, sqlite
 from pegboard_plugins import gemini as gemini_plugin
 from played import AllowAll, ToolsPlugin
 from vendor_types import check_chat, check_claude, check_gemini, check_responses
@@ -154,7 +154,7 @@ async def talking(folder: Path, urls: Mapping[str, str]) -> AsyncIterator[App]:
     chosen["openai"]["options"]["wire"] = "responses"
     chosen["house"]["models"] = {"coder": {"attachment": False, "reasoning": True}}
     plugins = (
-        *(anthropic, catalogue, gemini_plugin, openai_compatible),
+        *(anthropic, catalogue, gemini_plugin, openai_compatible, sqlite),
         *(FreeAgent(), AllowAll(), ToolsPlugin(look)),
     )
     options = AppOptions(

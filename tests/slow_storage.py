@@ -19,7 +19,7 @@ from pegboard.contract.storage import Fence, OnCommit, Storage
 from pegboard.errors import PegboardError
 from pegboard.ids import IdSource
 from pegboard.schema.event import Event
-from pegboard.storage.opener import open_storage
+from pegboard_plugins.sqlite import open_sqlite
 
 VARIABLE = "PEGBOARD_SLOW_STORE"
 SCHEME = "slow"
@@ -161,7 +161,7 @@ class SlowStoragePlugin:
     ) -> SlowStorage:
         slow = SlowStorage(random.Random(self._seed), on_commit)
         path = Path(str(url).removeprefix(f"{SCHEME}://"))
-        slow.storage = await open_storage(path, ids=ids, on_commit=slow.hear)
+        slow.storage = await open_sqlite(path, ids=ids, on_commit=slow.hear)
         return slow
 
 

@@ -20,7 +20,7 @@ from pegboard.contract.changes import (
 )
 from pegboard.ids import IdSource
 from pegboard.schema.session import PermissionRequest
-from pegboard.storage.sqlite import SqliteStorage
+from pegboard_plugins.sqlite.storage import SqliteStorage
 
 
 def told(word: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import apsw
 
 from pegboard.schema.session import PermissionRequest
-from pegboard.storage import pieces, records
+from pegboard_plugins.sqlite import pieces, records
 
 _T = TypeVar("_T")
 

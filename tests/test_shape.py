@@ -37,8 +37,8 @@ MAY_CATCH_ALL = {
     "pegboard/cli/root.py",  # where another distribution's command is called
     "pegboard/credentials/keptkeys.py",  # where the package of the keyring is called
     "pegboard/cli/main.py",  # the outermost frame of the command line
-    "pegboard/storage/writerthread.py",  # the outermost frame of the thread that writes
     "pegboard_testing/finding.py",  # where a suite checks what an author has written
+    "pegboard_plugins/sqlite/writerthread.py",  # the outermost frame of the thread that writes
     "pegboard/engine/toolcall.py",  # the outermost frame of a tool call
     "pegboard_plugins/chat/guests.py",  # where a plugin's command or key of the chat is called
     "pegboard_plugins/server/guard.py",  # the outermost frame of the server

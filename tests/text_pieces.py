@@ -7,7 +7,7 @@ from pegboard.contract.changes import AddText
 from pegboard.ids import IdSource
 from pegboard.schema.event import Event, PartUpdated
 from pegboard.schema.part import Part, ReasoningPart, TextPart, TimeSpan
-from pegboard.storage.sqlite import SqliteStorage
+from pegboard_plugins.sqlite.storage import SqliteStorage
 
 
 async def opened(path: Path) -> SqliteStorage:

@@ -31,13 +31,13 @@ from pegboard.kit.hosts import tightened
 from pegboard.loading.loadedplugin import Change
 from pegboard.loading.register import Register, load_plugins
 from pegboard.loading.reload import Brought, Reload
+from pegboard.loading.storages import open_database
 from pegboard.paths import Places
 from pegboard.policy.pending import PendingRequests, Questions
 from pegboard.processes.limits import Bounds
 from pegboard.schema.config import Config, SandboxLevel
 from pegboard.schema.event import Event, PluginFailed
 from pegboard.schema.session import Rule
-from pegboard.storage.opener import open_database
 from pegboard.trust.decisions import Decision, TrustStore
 from pegboard.trust.projectcode import misplaced, misplaced_below
 from pegboard.workspace import Workspace, open_workspace
@@ -46,9 +46,7 @@ if TYPE_CHECKING:
     from pegboard.contract.backends import Enclosure
 
 _FAILURES_KEPT = 100
-_PRIVATE_FILES = ("PEGBOARD_CONFIG", "PEGBOARD_DATABASE", "PEGBOARD_TRUST_LOCK")
-_BESIDE = ("", "-wal", "-shm")
-"""What SQLite keeps beside a database."""
+_PRIVATE_FILES = ("PEGBOARD_CONFIG", "PEGBOARD_TRUST_LOCK")
 
 
 class AppOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,23 +126,28 @@ class _Assembly:
         self._home = Path(self._env.get("HOME") or Path.home())
         self._bus = Bus()
         self._hooks: Hooks | None = None
-        self._registered: asyncio.Future[Hooks] = asyncio.get_running_loop().create_future()
         self._ids = IdSource()
         self._failures: deque[PluginFailed] = deque(maxlen=_FAILURES_KEPT)
 
     async def opened(self) -> _Opened:
         workspace = open_workspace(self._directory)
-        storage = asyncio.ensure_future(self._storage())
+        loaded, decision = await self._configured(workspace)
+        register = await self._plugins(workspace, loaded, decision)
+        storage = asyncio.ensure_future(self._storage(register))
         try:
-            return await self._assembled(workspace, storage)
+            return await self._assembled(workspace, loaded, decision, register, storage)
         except BaseException:
-            self._registered.cancel()
             await _discard(storage)
             raise
 
-    async def _assembled(self, workspace: Workspace, storage: "asyncio.Future[Storage]") -> _Opened:
-        loaded, decision = await self._configured(workspace)
-        register = await self._plugins(workspace, loaded, decision)
+    async def _assembled(
+        self,
+        workspace: Workspace,
+        loaded: LoadedConfig,
+        decision: Decision,
+        register: Register,
+        opening: "asyncio.Future[Storage]",
+    ) -> _Opened:
         hooks = register.hooks
         config = await _as_plugins_say(hooks, loaded.config)
         tools = await register.collect_tools(config)
@@ -152,11 +155,13 @@ class _Assembly:
         keys.hide(register.secrets)
         brought = await self._brought(register, config, loaded.config.permission, workspace, keys)
         config = brought.config
+        storage = await opening
+        private = self._private(workspace, storage)
         engine = Engine(
             workspace=workspace,
             config=config,
             hooks=hooks,
-            storage=await storage,
+            storage=storage,
             bus=self._bus,
             failures=self._failures,
             requests=PendingRequests(interactive=self._options.interactive),
@@ -173,11 +178,11 @@ class _Assembly:
             home=self._home,
             places=self._places,
             secrets=keys.values(),
-            private=self._private(workspace),
+            private=private,
             decision=decision,
             stash=Stash(),
             snapshots=await self._snapshots(hooks, workspace, config),
-            enclosure=await self._enclosure(workspace, config),  # nothing fails after it
+            enclosure=await self._enclosure(workspace, config, private),  # nothing fails after it
             bounds=Bounds(config.limits),
             now=lambda: time.time_ns() // 1_000_000,
             models=Models(brought.providers, hooks, config, self._places, keys),
@@ -231,7 +236,9 @@ class _Assembly:
         spec, places, env = hookspecs.register_snapshots, self._places, self._env
         return await hooks.first(spec, config=config, workspace=workspace, places=places, env=env)
 
-    async def _enclosure(self, workspace: Workspace, config: Config) -> "Enclosure | None":
+    async def _enclosure(
+        self, workspace: Workspace, config: Config, private: tuple[Path, ...]
+    ) -> "Enclosure | None":
         """Where processes are enclosed, None where the user has not asked for it."""
         if config.sandbox == "off":
             return None
@@ -247,16 +254,15 @@ class _Assembly:
             workspace=workspace,
             places=self._places,
             home=self._home,
-            private=self._private(workspace),
+            private=private,
         )
         return await encloser.open(site)
 
-    def _private(self, workspace: Workspace) -> tuple[Path, ...]:
+    def _private(self, workspace: Workspace, storage: Storage) -> tuple[Path, ...]:
         """What no tool may change unasked, wherever this App has it."""
         files = [self._env.get(name, "") for name in _PRIVATE_FILES]
-        named = [workspace.directory / name for name in files if name and "://" not in name]
-        beside = [path.with_name(f"{path.name}{end}") for path in named for end in _BESIDE]
-        found = [*self._places.kept, *beside, *workspace.git_dirs]
+        named = [workspace.directory / name for name in files if name]
+        found = [*self._places.kept, *named, *storage.files, *workspace.git_dirs]
         return tuple(dict.fromkeys(Path(os.path.realpath(path)) for path in found))
 
     async def _plugins(
@@ -278,15 +284,13 @@ class _Assembly:
         )
         self._hooks = register.hooks
         self._bus.attach(partial(_hear, register.hooks))
-        self._registered.set_result(register.hooks)
         return register
 
-    async def _storage(self) -> Storage:
-        """The database; another kind than SQLite waits for the plugins."""
+    async def _storage(self, register: Register) -> Storage:
+        """The database, opened beside what else is to be done once the plugins are there."""
         return await open_database(
-            self._env.get("PEGBOARD_DATABASE", ""),
-            default=self._places.database,
-            hooks=self._registered,
+            self._env.get("PEGBOARD_DATABASE", "") or self._places.database,
+            register=register,
             ids=self._ids,
             on_commit=partial(_publish, self._bus),
         )

@@ -29,7 +29,7 @@ import model_server
 from long_text import TEXTS
 from pegboard.contract.providers import StreamEvent, StreamFinish, TextEnd, TextStart
 from pegboard.providers import ModelMessage, ModelRequest, Provider, Text, TextDelta
-from pegboard.storage.sqlite import SqliteStorage
+from pegboard_plugins.sqlite.storage import SqliteStorage
 from played import HI, Answer, Played, opened
 from provider_run import provider_at
 from served import Served, model, served

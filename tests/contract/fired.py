@@ -37,7 +37,7 @@ FIRED_BY = {
         "tests/plugins/test_websearch.py::test_in_an_app_the_backend_of_another_plugin_searches"
     ),
     "services": "tests/plugins/server/test_services.py::test_a_plugin_tells_what_it_runs",
-    "register_storage": "tests/contract/test_hooks_fired.py::test_a_database_by_url_asks_plugins",
+    "register_storage": _RUN,
     "config_load": _RUN,
     "chat_message": _RUN,
     "chat_messages_transform": _RUN,

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import tool
+from docs.pages import EXAMPLES
+from pegboard import hookimpl, tool
 from pegboard.schema.part import Completed
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 
@@ -19,16 +20,28 @@ async def echo(words: str) -> str:
     return words
 
 
+class Lines:
+    """The storage of a stranger, for every database that is named by its path."""
+
+    @hookimpl
+    async def register_storage(self) -> object:
+        import pegboard_lines
+
+        return {"": pegboard_lines.open_lines}
+
+
 @pytest.mark.parametrize(
     "names", [*([name] for name in BUILT_IN), BUILT_IN], ids=[*BUILT_IN, "all"]
 )
 async def test_without_a_built_in_plugin_a_turn_runs_with_what_others_bring(
-    tmp_path: Path, names: list[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: list[str]
 ) -> None:
+    monkeypatch.syspath_prepend(EXAMPLES)
+    own = (ToolsPlugin(echo), *([Lines()] if "sqlite" in names else []))
     provider = Played(calls(call("echo", '{"words": "aha"}')), text("done"))
     config = {"model": "played/m", "plugins": {name: {"enabled": False} for name in names}}
 
-    async with opened(tmp_path, provider, ToolsPlugin(echo), builtins=True, config=config) as app:
+    async with opened(tmp_path, provider, *own, builtins=True, config=config) as app:
         session = await app.create_session()
         turn = await app.prompt(session.id, HI)
         [part] = tools_of(await app.turns(session.id))

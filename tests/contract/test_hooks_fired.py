@@ -4,11 +4,8 @@ import asyncio
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-import pytest
-
 from contract.fired import FIRED_BY
-from pegboard import App, AppOptions, ToolContext, hookimpl, tool
-from pegboard.errors import ConfigError
+from pegboard import ToolContext, hookimpl, tool
 from pegboard.schema.model import Model
 from pegboard.schema.part import TextInput
 from played import Played, ToolsPlugin, call, calls, opened, text
@@ -68,21 +65,3 @@ async def test_a_run_passes_through_these_hooks(tmp_path: Path) -> None:
 
     assert "done" in str(turn.parts)
     assert heard == expected
-
-
-async def test_a_database_by_url_asks_plugins(tmp_path: Path) -> None:
-    heard: set[str] = set()
-    options = AppOptions(
-        builtins=False,
-        installed=False,
-        plugins=(recorder(["register_storage"], heard),),
-        env={"PEGBOARD_DATABASE": "nothing://here", "HOME": str(tmp_path)},
-        config_dir=tmp_path,
-        data_dir=tmp_path,
-        state_dir=tmp_path,
-        cache_dir=tmp_path,
-    )
-    with pytest.raises(ConfigError, match="nothing://"):
-        await App.open(tmp_path, options)
-
-    assert heard == {"register_storage"}

@@ -10,8 +10,8 @@ import rows
 from pegboard.contract.changes import CreateSession, PutMessage, PutPart
 from pegboard.errors import StorageError
 from pegboard.ids import IdSource
-from pegboard.storage import writerthread
-from pegboard.storage.sqlite import SqliteStorage
+from pegboard_plugins.sqlite import writerthread
+from pegboard_plugins.sqlite.storage import SqliteStorage
 
 WRITES = 9
 """More than a commit of this test makes, so that a checkpoint's are hit, too."""

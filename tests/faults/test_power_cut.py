@@ -19,8 +19,8 @@ import pytest
 import rows
 from pegboard.contract.changes import CreateSession, PutMessage, PutPart
 from pegboard.ids import IdSource
-from pegboard.storage import writerthread
-from pegboard.storage.sqlite import SqliteStorage
+from pegboard_plugins.sqlite import writerthread
+from pegboard_plugins.sqlite.storage import SqliteStorage
 
 CUTS = int(os.environ.get("PEGBOARD_POWER_CUTS", "60"))
 COMMITS = 120

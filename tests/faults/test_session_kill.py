@@ -21,7 +21,7 @@ from pegboard.contract.providers import Result
 from pegboard.schema.event import MessageUpdated, PartUpdated
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import Completed, Failed, PatchPart, TextInput, ToolPart
-from pegboard.storage.recovery import INTERRUPTED_CALL, NEVER_RAN
+from pegboard.storage import INTERRUPTED_CALL, NEVER_RAN
 from played import Played, ToolsPlugin, as_told, opened, text
 from session_child import SESSIONS, rank, tools, unpaired
 from worktrees import git

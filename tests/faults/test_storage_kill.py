@@ -13,7 +13,7 @@ from pegboard.ids import IdSource
 from pegboard.schema.event import MessageUpdated, PartUpdated
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.part import Failed, TextPart, ToolPart
-from pegboard.storage.sqlite import SqliteStorage
+from pegboard_plugins.sqlite.storage import SqliteStorage
 
 CHILD = Path(__file__).parents[1] / "storage_child.py"
 ROUNDS = 30

@@ -18,7 +18,7 @@ from pegboard.contract.storage import Fence, LastIds, OnCommit, Storage
 from pegboard.errors import NotFoundError
 from pegboard.ids import IdSource
 from pegboard.schema.event import Event
-from pegboard.storage.opener import open_storage
+from pegboard_plugins.sqlite import open_sqlite
 from pegboard_testing import check_storage
 
 
@@ -28,7 +28,7 @@ def urls(folder: Path) -> Callable[[], str]:
 
 
 async def test_sqlite_keeps_what_a_storage_promises(tmp_path: Path) -> None:
-    assert await check_storage(open_storage, urls(tmp_path)) == ()
+    assert await check_storage(open_sqlite, urls(tmp_path)) == ()
 
 
 class Faulty:
@@ -175,7 +175,7 @@ async def test_a_fault_of_a_storage_is_found(
     fault: type[Faulty], rule: str, text: str, tmp_path: Path
 ) -> None:
     async def opened(url: str, *, ids: IdSource, on_commit: OnCommit | None = None) -> Any:
-        return fault(await open_storage(url, ids=ids, on_commit=on_commit))
+        return fault(await open_sqlite(url, ids=ids, on_commit=on_commit))
 
     findings = await check_storage(opened, urls(tmp_path))
 

@@ -123,8 +123,10 @@ def register_commands(
 def register_storage() -> Mapping[str, OpenStorage] | None:
     """Kinds of database: URL scheme to a function that opens such a URL.
 
-    Called once when the App opens, if `PEGBOARD_DATABASE` is a URL with a scheme. Collect: a
-    plugin that raises is reported and left out; the newest scheme wins.
+    Called once when the App opens. `PEGBOARD_DATABASE` is the URL; the scheme "" is that of a
+    plain path, and of the database that an App opens where the variable is not set. Collect: a
+    plugin that raises is reported and left out; the newest scheme wins. Without a plugin for its
+    scheme no App opens.
 
     Since 0.1.
     """

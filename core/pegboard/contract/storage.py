@@ -1,4 +1,4 @@
-"""The storage protocol: the core has SQLite, other databases come from plugins."""
+"""The storage protocol: databases come from plugins."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -11,6 +11,16 @@ from pegboard.ids import IdSource
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
 from pegboard.schema.session import Approval, Project, Session, Todo
+
+INTERRUPTED_CALL = (
+    "interrupted: the program ended while this call was running. What it had done by then is "
+    "done; look before you do it again."
+)
+"""The error of a call that ran when its process died: the model is told that it may have acted."""
+NEVER_RAN = "interrupted: the program ended before this call ran"
+"""The error of a call that was pending when its process died."""
+INTERRUPTED_ANSWER = "interrupted: the program ended during this answer"
+"""The error of an answer that a model had not ended when its process died."""
 
 
 class Fence(msgspec.Struct, frozen=True):
@@ -54,7 +64,7 @@ It must not raise and must not block. It also hears commits whose waiting task w
 
 
 class OpenStorage(Protocol):
-    """Opens a database; `register_storage` gives one for a URL scheme."""
+    """Opens a database; `register_storage` gives one for a URL scheme, and for plain paths."""
 
     def __call__(
         self, url: str | Path, *, ids: IdSource, on_commit: OnCommit | None = None
@@ -76,6 +86,14 @@ class Storage(Protocol):
     @property
     def ids(self) -> IdSource:
         """The source of all ids of the process."""
+        ...
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files and folders on this machine that are the database; not all may be there.
+
+        No tool may change them unasked.
+        """
         ...
 
     @property

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pegboard.embedding.insight import plugin_entries as plugin_entries
     from pegboard.embedding.insight import standing as standing
     from pegboard.embedding.insight import trace_entries as trace_entries
+    from pegboard.embedding.lonestorage import open_storage as open_storage
     from pegboard.engine.asking.explained import Explanation as Explanation
     from pegboard.engine.bus import Bus as Bus
     from pegboard.engine.bus import Subscription as Subscription
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from pegboard.loading.registration import Problem as Problem
     from pegboard.paths import Places as Places
     from pegboard.processes.eventloop import run_async as run_async
-    from pegboard.storage.opener import open_storage as open_storage
     from pegboard.trust.decisions import Decision as Decision
     from pegboard.trust.decisions import TrustStore as TrustStore
     from pegboard.trust.decisions import write_lock as write_lock

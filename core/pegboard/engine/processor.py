@@ -36,7 +36,7 @@ from pegboard.schema.part import (
     ToolPart,
     ToolState,
 )
-from pegboard.storage.records import to_row
+from pegboard.schema.wire import encode_checked
 
 PROGRESS_BYTES_S = 8_000
 """Average rate at which a call's progress is stored and published: each time as a whole."""
@@ -294,7 +294,7 @@ class Processor:
 
     def _note_stored(self, part: ToolPart) -> None:
         """Record that progress is stored now; the next pause grows with its size."""
-        pause = len(to_row(part)) * _MS_PER_S // PROGRESS_BYTES_S
+        pause = len(encode_checked(part)) * _MS_PER_S // PROGRESS_BYTES_S
         self._progress[part.id] = _Progress(part, put_at=self._now(), pause=pause)
 
     def _tool(self, call_id: str, name: str) -> ToolPart:

@@ -42,7 +42,7 @@ from pegboard.processes.process import (
 from pegboard.schema.event import FileEdited
 from pegboard.schema.part import TextInput
 from pegboard.schema.session import Answers, Question, Todo, ToolReference
-from pegboard.storage.records import to_row
+from pegboard.schema.wire import encode_checked
 
 CallTool = Callable[[str, Mapping[str, Any]], Awaitable[ToolResult]]
 
@@ -187,7 +187,7 @@ class CallContext:
     async def set_todos(self, todos: Sequence[Todo]) -> None:
         """Replace the session's list, durably, with its event."""
         # What cannot be stored and read again must fail this call, and not the turn.
-        msgspec.json.decode(to_row(list(todos)), type=list[Todo])
+        msgspec.json.decode(encode_checked(list(todos)), type=list[Todo])
         self._run.writer.change(PutTodos(self._view.id, tuple(todos)))
         await self._run.writer.barrier()
 
@@ -307,7 +307,7 @@ class CallContext:
 
     async def set_state(self, key: str, value: Any) -> None:  # noqa: ANN401 - JSON
         """Store a JSON value under this key in the session, durably."""
-        to_row({key: value})  # as for `set_todos`
+        encode_checked({key: value})  # as for `set_todos`
         self._run.writer.change(PutState(self._view.id, key, value))
         await self._run.writer.barrier()
 

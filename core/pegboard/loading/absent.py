@@ -55,6 +55,12 @@ def hooks_of_source(candidate: Candidate, imports: Imports) -> Absent:
     return Absent({name: _absent(required=names[name]) for name in sorted(names)}, known)
 
 
+def names_hook(candidate: Candidate, imports: Imports, spec: Callable[..., object]) -> bool:
+    """Whether the plugin's own module names the hook, or cannot be read; nothing is run."""
+    content, _ = next(iter(_sources(candidate, imports)))
+    return content is None or spec.__name__.encode() in content
+
+
 def _named(content: bytes, *, is_source: bool) -> Iterator[tuple[str, bool]]:
     """The hooks that a file names, and whether they are required; of a compiled one, any may be."""
     hooks = specifications().keys() - _NO_GUARDS

@@ -51,14 +51,22 @@ def candidates(  # noqa: PLR0913 - where plugins come from, all keyword-only
     extra: Sequence[object] = (),
     builtins: bool = True,
     installed: bool = True,
+    naming: Callable[..., object] | None = None,
 ) -> tuple[list[Candidate], Imports]:
-    """All that can be loaded, oldest first, and how those that are files import one another."""
+    """All that can be loaded, oldest first, and how those that are files import one another.
+
+    With `naming`, only those whose own module names this hook.
+    """
     imports = Imports()
     found = [
         *_from_distributions(decision.root, builtins=builtins, installed=installed),
         *_from_files(directory, config_dir, config, decision, imports),
         *(embedded(plugin, config.plugins) for plugin in extra),
     ]
+    if naming is not None:
+        from pegboard.loading.absent import names_hook  # an App loads all
+
+        found = [each for each in found if names_hook(each, imports, naming)]
     found = with_tables(found, config, {each.name for each in found if each.origin == "builtin"})
     return sorted(found, key=lambda each: ORIGINS.index(each.origin)), imports
 

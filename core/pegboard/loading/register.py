@@ -144,6 +144,16 @@ class Register:
         """All plugins that were found, oldest first, with those that were not loaded."""
         return tuple(self._info(each) for each in self._plugins)
 
+    def absent(self, spec: Callable[..., object]) -> Mapping[str, str]:
+        """The plugins that are not loaded and whose module names the hook, each with why."""
+        from pegboard.loading.absent import names_hook  # nobody else pays for it
+
+        return {
+            each.candidate.name: each.error
+            for each in self._plugins
+            if each.plugin is None and names_hook(each.candidate, self._imports, spec)
+        }
+
     async def collect_tools(self, config: Config) -> Mapping[str, Tool]:
         """The tools of all plugins and tool files by id; problems with them are added."""
         self._take(await self._offered(self.hooks, self._plugins, config))
@@ -305,13 +315,15 @@ async def load_plugins(  # noqa: PLR0913 - where plugins come from, all keyword-
     places: Places | None = None,
     secrets: SecretLookup | None = None,
     locate: Callable[[str], str] = lambda key: key,
+    naming: Callable[..., object] | None = None,
     on_failure: Callable[[PluginFailed], None],
 ) -> Register:
     """The register: built-in, installed, the user's, the project's, then the `extra` plugins.
 
     A plugin that cannot be imported is told about in `problems` and takes no other along. The
     project's code is run only if the decision says so, and then the very bytes that it holds.
-    `locate` says where a dotted key of the configuration stands.
+    `locate` says where a dotted key of the configuration stands. With `naming`, only plugins are
+    loaded whose own module names this hook.
     """
     found, imports = candidates(
         directory=directory,
@@ -321,6 +333,7 @@ async def load_plugins(  # noqa: PLR0913 - where plugins come from, all keyword-
         extra=extra,
         builtins=builtins,
         installed=installed,
+        naming=naming,
     )
     registry = Registry(config)
     registry.problems += _tables_of_none(config, found, locate)

@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from pegboard.errors import InvalidInputError
+
 
 def wire_name(name: str) -> str:
     """The protocol's spelling of a Python field name: `session_id` is `sessionID`."""
@@ -21,6 +23,17 @@ class Wire(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename
 
 encode = msgspec.json.Encoder().encode
 """The wire form of any value of the schema, as UTF-8 JSON."""
+
+
+def encode_checked(value: object) -> bytes:
+    """The wire form of a value that foreign code may have a part in, such as a tool's metadata.
+
+    :raises InvalidInputError: when something in it has no JSON form.
+    """
+    try:
+        return encode(value)
+    except (TypeError, ValueError, RecursionError, msgspec.EncodeError) as error:
+        raise InvalidInputError(f"cannot be stored as JSON: {error}") from error
 
 
 def to_json(value: object) -> Any:  # noqa: ANN401 - JSON leaves here

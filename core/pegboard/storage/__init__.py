@@ -1,4 +1,4 @@
-"""Storage: sessions, messages, parts, events, approvals and tool state, in a database."""
+"""What a storage is made with: its protocol, the changes that it writes, snapshots of files."""
 
 from pegboard.contract.backends import Left as Left
 from pegboard.contract.backends import Restored as Restored
@@ -25,6 +25,9 @@ from pegboard.contract.changes import PutTodos as PutTodos
 from pegboard.contract.changes import SettlePermissionRequest as SettlePermissionRequest
 from pegboard.contract.changes import Tell as Tell
 from pegboard.contract.changes import changed as changed
+from pegboard.contract.storage import INTERRUPTED_ANSWER as INTERRUPTED_ANSWER
+from pegboard.contract.storage import INTERRUPTED_CALL as INTERRUPTED_CALL
+from pegboard.contract.storage import NEVER_RAN as NEVER_RAN
 from pegboard.contract.storage import Fence as Fence
 from pegboard.contract.storage import Hit as Hit
 from pegboard.contract.storage import LastIds as LastIds

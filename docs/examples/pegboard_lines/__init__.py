@@ -30,6 +30,8 @@ from pegboard.schema.message import Turn
 from pegboard.schema.part import Failed, Pending, Running, TextPart, TimeSpan, ToolPart
 from pegboard.schema.session import Approval, Project, Session, Todo
 from pegboard.storage import (
+    INTERRUPTED_CALL,
+    NEVER_RAN,
     Change,
     Emit,
     Fence,
@@ -59,6 +61,7 @@ class LineStorage:
         self._fences: dict[str, Fence] = {}
         self._epoch = 0
         self._writing = asyncio.Lock()
+        self._path = path
         self._file = _locked(path)
         for line in self._lines():
             draft = self._tables.copy()
@@ -76,6 +79,10 @@ class LineStorage:
             yield json.loads(line)
         self._file.truncate(whole)
         self._file.seek(whole)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        return (self._path,)
 
     async def recover(self) -> None:
         """Mark what an earlier process has left unfinished."""
@@ -266,7 +273,7 @@ def _locked(path: Path) -> BinaryIO:
 
 def _ended(part: ToolPart) -> ToolPart:
     started = part.state.time.start if isinstance(part.state, Running) else 0
-    error = "interrupted: the program ended while this call was running"
+    error = INTERRUPTED_CALL if isinstance(part.state, Running) else NEVER_RAN
     span = TimeSpan(start=started, end=time.time_ns() // 1_000_000)
     return replace(part, state=Failed(input=part.state.input, error=error, time=span))
 

@@ -96,7 +96,7 @@ async def _sessions(directory: Path) -> Mapping[str, str]:
     database = Places.of(os.environ).database
     if not url and not os.path.exists(database):  # noqa: ASYNC240, PTH110 - nothing else runs
         return {}
-    storage = await open_storage(url or database, ids=IdSource())
+    storage = await open_storage(ids=IdSource(), directory=directory)
     try:
         project = open_workspace(directory).project_id
         found = await storage.sessions(project, limit=NEWEST, roots=True)

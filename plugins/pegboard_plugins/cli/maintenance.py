@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pegboard import InvalidInputError
 from pegboard.embedding import run_async
 from pegboard_plugins.cli.jsontext import format_option, schema_json
 
@@ -35,7 +34,7 @@ def repair() -> int:
     from pegboard.cli import visible
     from pegboard_terminal import counted
 
-    warnings, interrupted, problems, sessions = run_async(_repaired(_places()))
+    warnings, interrupted, problems, sessions = run_async(_repaired())
     for text in warnings:
         click.echo(visible(f"warning: {text}"))
     for session_id in interrupted:
@@ -49,25 +48,21 @@ def repair() -> int:
     return 0
 
 
-async def _repaired(
-    places: "Places",
-) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], int]:
-    before = await _looked_at(places)
+async def _repaired() -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], int]:
+    before = await _looked_at()
     if not before[2]:
         return before
     # What the look has found in the file itself is what the next opening mends.
-    warnings, interrupted, problems, sessions = await _looked_at(places)
+    warnings, interrupted, problems, sessions = await _looked_at()
     return (*before[0], *warnings), (*before[1], *interrupted), problems, sessions
 
 
-async def _looked_at(
-    places: "Places",
-) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], int]:
+async def _looked_at() -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], int]:
     from pegboard.embedding import IdSource, open_storage
     from pegboard.schema.event import SessionIdle
 
     events: list[Event] = []
-    storage = await open_storage(_database(places), ids=IdSource(), on_commit=events.extend)
+    storage = await open_storage(ids=IdSource(), on_commit=events.extend)
     try:
         idle = (each.properties for each in events)
         interrupted = tuple(each.session_id for each in idle if isinstance(each, SessionIdle))
@@ -99,7 +94,7 @@ async def _collected(directory: Path, places: "Places") -> dict[str, int]:
         used = {Path(each.directory) for each in await app.storage.sizes()}
         snapshots = await app.snapshots.collect(used) if app.snapshots is not None else 0
     outputs = await asyncio.to_thread(_drop_outputs, places.tool_output)
-    storage = await open_storage(_database(places), ids=IdSource())
+    storage = await open_storage(ids=IdSource(), directory=directory)
     try:
         pages = await storage.vacuum()
     finally:
@@ -145,14 +140,13 @@ def du(style: Literal["table", "json"]) -> None:
 async def _sizes(places: "Places") -> "tuple[tuple[SessionSize, ...], dict[str, Any]]":
     from pegboard.embedding import IdSource, open_storage
 
-    database = _database(places)
-    storage = await open_storage(database, ids=IdSource())
+    storage = await open_storage(ids=IdSource())
     try:
-        sizes = await storage.sizes()
+        sizes, files = await storage.sizes(), storage.files
     finally:
         await storage.aclose()
     return sizes, {
-        "database": _size(database),
+        "database": sum(await asyncio.to_thread(lambda: [_size(each) for each in files])),
         "tool_output": await asyncio.to_thread(_size, places.tool_output),
         "snapshots": await asyncio.to_thread(_size, places.snapshots),
     }
@@ -187,17 +181,6 @@ def _places() -> "Places":
     from pegboard.embedding import Places
 
     return Places.of(os.environ)
-
-
-def _database(places: "Places") -> Path:
-    """The file of the database.
-
-    :raises InvalidInputError: when another kind of database is in use.
-    """
-    url = os.environ.get("PEGBOARD_DATABASE", "")
-    if "://" in url:
-        raise InvalidInputError("this looks after SQLite files; use the tools of your database")
-    return Path(url) if url else places.database
 
 
 COMMANDS = (repair, gc, du)

@@ -10,9 +10,7 @@ from msgspec.structs import replace
 
 from pegboard.errors import StorageError
 from pegboard.schema.event import Event
-from pegboard.storage.migrations import MIGRATIONS, migrate
-from pegboard.storage.owners import Owners, died_with_the_machine
-from pegboard.storage.recovery import recover
+from pegboard_plugins.sqlite.owners import Owners, died_with_the_machine, recover
 
 # How long a statement waits for another process that writes.
 _BUSY_LIMIT_MS = 5000
@@ -22,6 +20,9 @@ _LOG_LIMIT_BYTES = 64 * 1024 * 1024
 _CHECK_LIMIT_S = 2.0
 _CHECK_STEPS = 100_000
 _FILES = ("", "-wal", "-shm")
+_BESIDE = (*_FILES, "-journal", ".owners", ".damaged")
+VERSION = 4
+"""The number of the last migration."""
 _DAMAGED = (apsw.NotADBError, apsw.CorruptError)
 
 
@@ -60,6 +61,11 @@ def open_database(path: Path) -> Opened:
     return opened
 
 
+def files_of(path: Path) -> tuple[Path, ...]:
+    """The file of a database, and what lies beside it while it is in use."""
+    return tuple(path.with_name(path.name + end) for end in _BESIDE)
+
+
 def connect_reader(path: Path) -> apsw.Connection:
     """A connection that only reads."""
     db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
@@ -87,8 +93,9 @@ def _open_checked(path: Path, owners: Owners, *, check: bool, shared: bool) -> O
 
 def _fill_from(db: apsw.Connection, path: Path, damaged: Path) -> str:
     """Fills a new database with the readable rows of a damaged one; a warning about that."""
-    from pegboard.storage.header import with_header  # only a damaged one pays for these
-    from pegboard.storage.salvage import salvage, version_of
+    from pegboard_plugins.sqlite.migrations import MIGRATIONS, migrate
+    from pegboard_plugins.sqlite.pages import with_header  # only a damaged one pays for these
+    from pegboard_plugins.sqlite.salvage import salvage, version_of
 
     try:
         with with_header(damaged) as source:
@@ -129,10 +136,30 @@ def _connect(path: Path, owners: Owners, *, check: bool, damaged: Path | None = 
             _check(db, everything=_damage_mark(path).exists())
         if damaged is not None:
             warnings = (_fill_from(db, path, damaged), *warnings)
-        migrate(db, path)
+        if schema_version(db, path) != VERSION:
+            from pegboard_plugins.sqlite.migrations import migrate  # once for each version
+
+            migrate(db, path)
         recovered = recover(db, owners.is_alive)
         failing.pop_all()
     return Opened(db=db, owners=owners, warnings=warnings, recovered=recovered)
+
+
+def schema_version(db: apsw.Connection, path: Path) -> int:
+    """The number of the last step that the database has seen, 0 for an empty one.
+
+    :raises StorageError: when the file has tables of another program.
+    :raises apsw.CorruptError: when there is no number.
+    """
+    tables = {name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type='table'")}
+    if not tables:
+        return 0
+    if "meta" in tables and "session" in tables:
+        for (value,) in db.execute("SELECT value FROM meta WHERE key = 'schema_version'"):
+            if not str(value).isdecimal():
+                raise apsw.CorruptError(f"its schema_version is {str(value)[:40]!r}, no number")
+            return int(str(value))
+    raise StorageError(f"{path} is a database of another program")
 
 
 def _with_log(path: Path) -> apsw.Connection | None:

@@ -6,12 +6,12 @@ from pathlib import Path
 import apsw
 import msgspec
 
-from pegboard.contract.storage import Hit, SessionSize
 from pegboard.errors import StorageError
 from pegboard.schema.message import Message
 from pegboard.schema.part import Part
 from pegboard.schema.session import Session
-from pegboard.storage import records
+from pegboard.storage import Hit, SessionSize
+from pegboard_plugins.sqlite import records
 
 _PROBLEMS_SHOWN = 100
 _BUSY_LIMIT_MS = 5000

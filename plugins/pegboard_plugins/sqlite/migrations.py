@@ -15,6 +15,7 @@ from pathlib import Path
 import apsw
 
 from pegboard.errors import StorageError
+from pegboard_plugins.sqlite.databasefile import schema_version
 
 _FIRST = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
@@ -187,23 +188,6 @@ def migrate(
             (str(len(migrations)),),
         )
     return copy
-
-
-def schema_version(db: apsw.Connection, path: Path) -> int:
-    """The number of the last step that the database has seen, 0 for an empty one.
-
-    :raises StorageError: when the file has tables of another program.
-    :raises apsw.CorruptError: when there is no number.
-    """
-    tables = {name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type='table'")}
-    if not tables:
-        return 0
-    if "meta" in tables and "session" in tables:
-        for (value,) in db.execute("SELECT value FROM meta WHERE key = 'schema_version'"):
-            if not str(value).isdecimal():
-                raise apsw.CorruptError(f"its schema_version is {str(value)[:40]!r}, no number")
-            return int(str(value))
-    raise StorageError(f"{path} is a database of another program")
 
 
 def _backed_up(db: apsw.Connection, path: Path, version: int) -> Path:

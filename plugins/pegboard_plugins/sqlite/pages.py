@@ -1,15 +1,26 @@
-"""Rows of a database file read page by page, without the b-trees that lead to them.
+"""A damaged file as bytes: a new header for it, and its rows page by page.
 
-For a file whose schema or inner pages are lost: a leaf page can be read by itself (sqlite.org,
+SQLite reads nothing of a file whose header is damaged. Where the schema or inner pages are lost, a
+leaf page can still be read by itself, without the b-trees that lead to it (sqlite.org,
 "fileformat2" 1.6 and 2.1). The table of a row follows from its values.
 """
 
+import shutil
 import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from pegboard.storage.header import PAGE_BYTES
-
+MAGIC = b"SQLite format 3\0"
+PAGE_BYTES = 4096
+"""The page size of our databases: SQLite's default."""
+_LAYOUT = ">16sH6B12I20x2I"
+_WAL = 2
+_FRACTIONS = (64, 32, 32)
+_SCHEMA_FORMAT = 4
+_UTF8 = 1
+_VERSION = 3_050_000
 _HEAD_BYTES = 100
 _LOG_HEAD_BYTES = 32
 _FRAME_HEAD_BYTES = 24
@@ -141,3 +152,36 @@ def _value(kind: int, content: bytes) -> object:
         [number] = struct.unpack(">d", content)
         return number
     return int.from_bytes(content, signed=True)
+
+
+@contextmanager
+def with_header(damaged: Path) -> Iterator[Path]:
+    """The file, or a temporary copy of it with a new header.
+
+    :raises OSError: when there is no room for the copy.
+    """
+    with damaged.open("rb") as file:
+        sound = file.read(len(MAGIC)) == MAGIC
+    if sound or damaged.stat().st_size < PAGE_BYTES:
+        yield damaged
+        return
+    with TemporaryDirectory(dir=damaged.parent, prefix="mending-") as folder:
+        copy = Path(folder) / damaged.name
+        shutil.copyfile(damaged, copy)
+        log = damaged.with_name(f"{damaged.name}-wal")
+        if log.exists():
+            shutil.copyfile(log, copy.with_name(log.name))
+        with copy.open("r+b") as file:
+            file.write(header(copy.stat().st_size // PAGE_BYTES))
+        yield copy
+
+
+def header(pages: int) -> bytes:
+    """The header of a file of this many pages, none free (sqlite.org, "fileformat2" 1.3)."""
+    changes = schema = 1
+    return struct.pack(
+        _LAYOUT,
+        *(MAGIC, PAGE_BYTES, _WAL, _WAL, 0, *_FRACTIONS),
+        *(changes, pages, 0, 0, schema, _SCHEMA_FORMAT, 0, 0, _UTF8, 0, 0, 0),
+        *(changes, _VERSION),
+    )

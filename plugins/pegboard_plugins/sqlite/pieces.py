@@ -15,11 +15,11 @@ import apsw
 import msgspec
 from msgspec.structs import replace
 
-from pegboard.contract.changes import AddText
 from pegboard.schema.event import Event, PartUpdated
 from pegboard.schema.part import Part, ReasoningPart, TextPart, TimeSpan
-from pegboard.schema.wire import Wire, encode, to_json
-from pegboard.storage import log, records
+from pegboard.schema.wire import Wire, encode, encode_checked, to_json
+from pegboard.storage import AddText
+from pegboard_plugins.sqlite import records
 
 OPEN = "open"
 """The state of a part whose text goes on in its pieces."""
@@ -104,7 +104,7 @@ def whole(
     if state == OPEN:
         part = records.to_part(data, "", "", "")
         if part.message_id:
-            return records.to_row(_with_text(part, _joined(db, place)))
+            return encode_checked(_with_text(part, _joined(db, place)))
     return data
 
 
@@ -131,7 +131,7 @@ def row_of(part: Part, event: Event | None, data: bytes) -> tuple[bytes, int | N
     size = len(part.text.encode())
     if size <= _SHORT_BYTES:
         return data, None
-    return records.to_row(replace(part, text="")), size
+    return encode_checked(replace(part, text="")), size
 
 
 def update(db: apsw.Connection, data: bytes) -> PartUpdated | None:
@@ -179,7 +179,7 @@ def _store(
     db: apsw.Connection, told: PartUpdated, part: Part, place: int, *, size: int | None = None
 ) -> Event:
     stored = Streamed(session_id=part.session_id, part=part, time=told.time, size=size, place=place)
-    return log.store(db, told, {**to_json(stored)}, name=STREAMED)
+    return records.store(db, told, {**to_json(stored)}, name=STREAMED)
 
 
 def _add(db: apsw.Connection, place: int, to: AddText, text: bytes) -> None:

@@ -7,13 +7,13 @@ from typing import Any
 import apsw
 import msgspec
 
-from pegboard.contract.storage import LastIds
 from pegboard.errors import NotFoundError
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
 from pegboard.schema.session import Approval, Project, Rule, Session, Todo
 from pegboard.schema.wire import encode
-from pegboard.storage import pieces, records
+from pegboard.storage import LastIds
+from pegboard_plugins.sqlite import pieces, records
 
 _SESSION = "SELECT data, id, project_id, directory, updated FROM session"
 _SessionRow = tuple[bytes, str, str, str, int]  # JSON, id, project, directory, updated

@@ -1,7 +1,9 @@
-"""Rows to values and back; an unreadable row becomes a value that says so."""
+"""Rows to values and back, events among them; an unreadable row becomes a value that says so."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 
+import apsw
 import msgspec
 
 from pegboard.errors import InvalidInputError
@@ -17,7 +19,7 @@ from pegboard.schema.message import (
 )
 from pegboard.schema.part import ModelChoice, Part, Pending, Running, TextPart, ToolPart
 from pegboard.schema.session import PermissionRequest, Project, Session, SessionTime, Todo, Tokens
-from pegboard.schema.wire import encode
+from pegboard.schema.wire import encode_checked
 
 DAMAGE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What reading a row raises whose content is not what was written."""
@@ -31,17 +33,6 @@ _decode_request = msgspec.json.Decoder(PermissionRequest).decode
 _decode_todos = msgspec.json.Decoder(tuple[Todo, ...]).decode
 _decode_any = msgspec.json.Decoder().decode
 _skip = msgspec.json.Decoder(msgspec.Raw).decode
-
-
-def to_row(value: object) -> bytes:
-    """The wire JSON of a value.
-
-    :raises InvalidInputError: when something in it has no JSON form, as in a tool's metadata.
-    """
-    try:
-        return encode(value)
-    except (TypeError, ValueError, RecursionError, msgspec.EncodeError) as error:
-        raise InvalidInputError(f"cannot be stored as JSON: {error}") from error
 
 
 def as_utf8(text: str) -> bytes:
@@ -131,6 +122,36 @@ def to_event(seq: int, name: str, data: bytes) -> Event:
         return Event(properties=_to_properties(name, data), seq=seq)
     except DAMAGE:
         return Event(properties=Custom(name=name, data={}), seq=seq)
+
+
+def now_ms() -> int:
+    """The instant, in milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def store(
+    db: apsw.Connection,
+    properties: Properties,
+    payload: Mapping[str, object] | None = None,
+    *,
+    name: str = "",
+) -> Event:
+    """Stores an event; `payload` is its JSON, where a part of it is encoded already.
+
+    `name` is given for an event that is not stored in the protocol's form.
+    """
+    event = Event(properties=properties)
+    db.execute(
+        "INSERT INTO event(session_id, type, data) VALUES(?, ?, ?)",
+        (event.session_id, name or event.type, encode_checked(payload or event.payload())),
+    )
+    return Event(properties=properties, seq=db.last_insert_rowid())
+
+
+def supersede(db: apsw.Connection, seq: int | None) -> None:
+    """Removes the event of an earlier update: each update carries the whole value."""
+    if seq is not None:
+        db.execute("DELETE FROM event WHERE seq = ?", (seq,))
 
 
 def is_json(data: bytes) -> bool:

@@ -18,7 +18,8 @@ from pegboard.schema.event import (
 from pegboard.schema.message import Message
 from pegboard.schema.part import Part
 from pegboard.schema.session import Session, Todo
-from pegboard.storage import pieces, reads, records
+from pegboard.schema.wire import encode_checked
+from pegboard_plugins.sqlite import pieces, reads, records
 
 _Key = tuple[str, str]
 
@@ -71,7 +72,7 @@ def fill_from_events(db: apsw.Connection) -> None:
     for session_id, todos in told.todos.items():
         db.execute(
             "INSERT OR IGNORE INTO todos(session_id, data) VALUES(?, ?)",
-            (session_id, records.to_row(todos)),
+            (session_id, encode_checked(todos)),
         )
 
 
@@ -87,7 +88,7 @@ def put_session(db: apsw.Connection, session: Session) -> None:
             session.directory,
             session.title,
             session.time.updated,
-            records.to_row(session),
+            encode_checked(session),
         ),
     )
 
@@ -102,7 +103,7 @@ def _put_message(db: apsw.Connection, message: Message) -> None:
             message.id,
             message.__struct_config__.tag,
             records.is_unfinished(message),
-            records.to_row(message),
+            encode_checked(message),
         ),
     )
 
@@ -120,7 +121,7 @@ def _put_part(db: apsw.Connection, part: Part, place: int) -> None:
             part.id,
             part.message_id,
             records.running_state(part),
-            records.to_row(part),
+            encode_checked(part),
         ),
     )
 

@@ -14,11 +14,11 @@ import msgspec
 from pegboard.schema.message import AssistantMessage
 from pegboard.schema.part import FilePart, TextPart
 from pegboard.schema.session import Session, SessionTime
-from pegboard.storage import records
-from pegboard.storage.log import now_ms
-from pegboard.storage.migrations import MIGRATIONS
-from pegboard.storage.pages import Pages
-from pegboard.storage.replay import fill_from_events, free_place, put_session
+from pegboard_plugins.sqlite import records
+from pegboard_plugins.sqlite.migrations import MIGRATIONS
+from pegboard_plugins.sqlite.pages import Pages
+from pegboard_plugins.sqlite.records import now_ms
+from pegboard_plugins.sqlite.replay import fill_from_events, free_place, put_session
 
 # Tables with row numbers, in the order of their references, and those of a session by its id.
 _NUMBERED = (

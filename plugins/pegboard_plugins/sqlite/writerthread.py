@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 import apsw
 import msgspec
 
-from pegboard.contract.storage import OnCommit
 from pegboard.errors import PegboardError, StorageError
 from pegboard.schema.event import Event
-from pegboard.storage import pieces
-from pegboard.storage.databasefile import note_damage
+from pegboard.storage import OnCommit
+from pegboard_plugins.sqlite import pieces
+from pegboard_plugins.sqlite.databasefile import note_damage
 
 _Value = TypeVar("_Value")
 Work = Callable[[apsw.Connection], tuple[_Value, tuple[Event, ...]]]

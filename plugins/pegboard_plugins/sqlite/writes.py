@@ -6,30 +6,7 @@ from typing import Any
 import apsw
 import msgspec
 
-from pegboard.contract.changes import (
-    AddText,
-    Change,
-    ChangeSession,
-    CreateSession,
-    DropApproval,
-    DropMessage,
-    DropPart,
-    DropSession,
-    Emit,
-    PutApproval,
-    PutMessage,
-    PutPart,
-    PutPermissionRequest,
-    PutProject,
-    PutState,
-    PutTodos,
-    SettlePermissionRequest,
-    Tell,
-    changed,
-)
-from pegboard.contract.storage import Fence
 from pegboard.errors import InvalidInputError, NotFoundError, SessionBusyError
-from pegboard.ids import PREFIXES
 from pegboard.schema.event import (
     Event,
     MessageRemoved,
@@ -44,12 +21,36 @@ from pegboard.schema.event import (
     SessionUpdated,
     TodoUpdated,
 )
-from pegboard.storage import pieces, records
-from pegboard.storage.log import now_ms, store, supersede
-from pegboard.storage.records import to_row
+from pegboard.schema.wire import encode_checked
+from pegboard.storage import (
+    AddText,
+    Change,
+    ChangeSession,
+    CreateSession,
+    DropApproval,
+    DropMessage,
+    DropPart,
+    DropSession,
+    Emit,
+    Fence,
+    PutApproval,
+    PutMessage,
+    PutPart,
+    PutPermissionRequest,
+    PutProject,
+    PutState,
+    PutTodos,
+    SettlePermissionRequest,
+    Tell,
+    changed,
+)
+from pegboard_plugins.sqlite import pieces, records
+from pegboard_plugins.sqlite.records import now_ms, store, supersede
 
 # Sessions nest by subagents; a circular chain of parents must still end.
 _DEEPEST = 100
+_SESSION = "ses_"
+"""How the ids of sessions begin, in the protocol."""
 
 
 def apply(db: apsw.Connection, changes: tuple[Change, ...]) -> tuple[Event, ...]:
@@ -84,7 +85,7 @@ def _put_project(db: apsw.Connection, change: PutProject) -> Iterator[Event]:
     db.execute(
         "INSERT INTO project(id, last_event, data) VALUES(?, ?, ?) "
         "ON CONFLICT(id) DO UPDATE SET last_event = excluded.last_event, data = excluded.data",
-        (project.id, event.seq, to_row(project)),
+        (project.id, event.seq, encode_checked(project)),
     )
     yield event
 
@@ -95,7 +96,7 @@ def _create_session(db: apsw.Connection, change: CreateSession) -> Iterator[Even
         raise InvalidInputError(f"there is a session {session.id} already")
     if session.parent_id is not None:
         _need_session(db, session.parent_id)
-    data = to_row(session)
+    data = encode_checked(session)
     payload = {"sessionID": session.id, "info": msgspec.Raw(data)}
     db.execute(
         "INSERT INTO session(id, project_id, parent_id, directory, title, updated, data) "
@@ -122,7 +123,7 @@ def _change_session(db: apsw.Connection, change: ChangeSession) -> Iterator[Even
         raise NotFoundError("session", change.session_id)
     last_event, *columns = row
     session = changed(records.to_session(*columns), change)
-    data = to_row(session)
+    data = encode_checked(session)
     payload = {"sessionID": session.id, "info": msgspec.Raw(data)}
     event = store(db, SessionUpdated(session_id=session.id, info=session), payload)
     supersede(db, last_event)
@@ -167,7 +168,7 @@ def _drop_session(db: apsw.Connection, change: DropSession) -> Iterator[Event]:
 def _put_message(db: apsw.Connection, change: PutMessage) -> Iterator[Event]:
     message = change.message
     key = (message.session_id, message.id)
-    data = to_row(message)
+    data = encode_checked(message)
     event = store(
         db,
         MessageUpdated(session_id=message.session_id, info=message),
@@ -204,7 +205,7 @@ def _drop_message(db: apsw.Connection, change: DropMessage) -> Iterator[Event]:
 def _put_part(db: apsw.Connection, change: PutPart) -> Iterator[Event]:
     part = change.part
     key = (part.session_id, part.id)
-    data = to_row(part)
+    data = encode_checked(part)
     state = records.running_state(part)
     told = PartUpdated(session_id=part.session_id, part=part, time=now_ms())
     row = db.execute(
@@ -279,7 +280,7 @@ def _put_todos(db: apsw.Connection, change: PutTodos) -> Iterator[Event]:
         "INSERT INTO todos(session_id, last_event, data) VALUES(?, ?, ?) "
         "ON CONFLICT(session_id) DO UPDATE SET last_event = excluded.last_event, "
         "data = excluded.data",
-        (session_id, event.seq, to_row(change.todos)),
+        (session_id, event.seq, encode_checked(change.todos)),
         missing=("session", session_id),
     )
     yield event
@@ -295,14 +296,14 @@ def _put_state(db: apsw.Connection, change: PutState) -> Iterator[Event]:
             db,
             "INSERT INTO state(session_id, key, data) VALUES(?, ?, ?) "
             "ON CONFLICT(session_id, key) DO UPDATE SET data = excluded.data",
-            (change.session_id, change.key, to_row(change.value)),
+            (change.session_id, change.key, encode_checked(change.value)),
             missing=("session", change.session_id),
         )
     yield from ()
 
 
 def _put_approval(db: apsw.Connection, change: PutApproval) -> Iterator[Event]:
-    if change.key.startswith(f"{PREFIXES['session']}_"):
+    if change.key.startswith(_SESSION):
         _need_session(db, change.key)
     db.executemany(
         "INSERT INTO approval(key, permission, pattern, action, agent, at) "
@@ -327,7 +328,7 @@ def _put_request(db: apsw.Connection, change: PutPermissionRequest) -> Iterator[
         db,
         "INSERT INTO permission_request(session_id, id, data) VALUES(?, ?, ?) "
         "ON CONFLICT(session_id, id) DO UPDATE SET data = excluded.data",
-        (request.session_id, request.id, to_row(request)),
+        (request.session_id, request.id, encode_checked(request)),
         missing=("session", request.session_id),
     )
     yield store(db, PermissionAsked(request=request))

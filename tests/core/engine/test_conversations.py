@@ -15,7 +15,7 @@ from pegboard.ids import IdSource
 from pegboard.schema.event import SessionDeleted
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.part import Failed, SubtaskInput, SubtaskPart, ToolPart
-from pegboard.storage.opener import open_storage
+from pegboard_plugins.sqlite import open_sqlite
 from played import Played, ToolsPlugin, call, calls, heard, opened, text
 
 LIMIT_S = 5
@@ -158,7 +158,7 @@ async def test_a_deleted_session_is_stopped_and_gone_with_its_children(tmp_path:
 async def test_a_session_that_another_process_runs_is_not_deleted(tmp_path: Path) -> None:
     async with opened(tmp_path, provider()) as app:
         session = await app.create_session()
-        other = await open_storage(tmp_path / "data" / "pegboard.db", ids=IdSource())
+        other = await open_sqlite(tmp_path / "data" / "pegboard.db", ids=IdSource())
         try:
             await other.claim(session.id)
             with pytest.raises(SessionBusyError):

@@ -20,7 +20,7 @@ from pegboard.engine.stream import ToolDone, ToolFailed, ToolProgress, ToolRunni
 from pegboard.schema.message import AssistantMessage, MessagePath, MessageTime
 from pegboard.schema.part import Completed, Failed, Part, Pending, Running, TextPart, ToolPart
 from pegboard.schema.session import Tokens
-from pegboard.storage.records import to_row
+from pegboard.schema.wire import encode_checked
 
 MESSAGE = AssistantMessage(
     id="msg_1",
@@ -145,7 +145,7 @@ def test_progress_waits_the_longer_the_more_there_is_of_it(size: int) -> None:
         made.tool_progress(ToolProgress(id="c", title=None, metadata={"output": output}))
         touches = record.touches
         due = made.dirty()
-        put += sum(len(to_row(part)) for part in due)
+        put += sum(len(encode_checked(part)) for part in due)
         assert due or record.touches > touches, "what waits is asked for again"
 
     most_s = 2 * 250 * (rounds + 10) / 1000  # each look and each putting are a tick

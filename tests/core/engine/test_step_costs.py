@@ -31,7 +31,7 @@ from pegboard.contract.providers import (
 from pegboard.engine.writer import FRAME_S, STORE_S
 from pegboard.schema.event import PartDelta, PartUpdated
 from pegboard.schema.part import Completed, CompletedSpan, TextInput
-from pegboard.storage.sqlite import SqliteStorage
+from pegboard_plugins.sqlite.storage import SqliteStorage
 from played import USAGE, Played, ToolsPlugin, heard, opened
 from slow_storage import slow_seed
 from worktrees import git

@@ -23,7 +23,7 @@ from pegboard.contract.providers import (
 from pegboard.embedding import encode_event
 from pegboard.schema.event import Event, PartDelta, PartUpdated
 from pegboard.schema.part import ReasoningPart, TextPart, ToolPart
-from pegboard.storage.sqlite import SqliteStorage
+from pegboard_plugins.sqlite.storage import SqliteStorage
 from played import HI, USAGE, Played, ToolsPlugin, heard, opened
 
 KB = 1024

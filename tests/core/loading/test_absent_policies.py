@@ -9,6 +9,7 @@ import pytest
 from pegboard import App, AppOptions, ToolContext, tool
 from pegboard.errors import RequiredHookError
 from pegboard.schema.part import Completed, Failed
+from pegboard_plugins import sqlite
 from played import HI, Played, PlayedPlugin, ToolsPlugin, call, calls, opened, text, tools_of
 
 HEAD = "import dataclasses\nimport msgspec\nimport pydantic\nfrom pegboard import hookimpl\n"
@@ -188,7 +189,7 @@ async def test_an_installed_policy_of_another_version_or_name_denies(
     monkeypatch.syspath_prepend(str(site))
     folders = {f"{name}_dir": tmp_path / name for name in ("config", "data", "state", "cache")}
     options = AppOptions(
-        plugins=(PlayedPlugin(echoing()), ToolsPlugin(echo)),
+        plugins=(sqlite, PlayedPlugin(echoing()), ToolsPlugin(echo)),
         builtins=False,
         config={"model": "played/m"},
         **folders,
@@ -222,7 +223,7 @@ async def test_an_installed_plugin_that_cannot_be_loaded_nor_read_is_taken_for_a
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     folders = {f"{name}_dir": tmp_path / name for name in ("config", "data", "state", "cache")}
     options = AppOptions(
-        plugins=(PlayedPlugin(echoing()), ToolsPlugin(echo)),
+        plugins=(sqlite, PlayedPlugin(echoing()), ToolsPlugin(echo)),
         builtins=False,
         config={
             "model": "played/m",

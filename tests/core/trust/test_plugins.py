@@ -8,6 +8,7 @@ import pytest
 
 from pegboard import App, AppOptions
 from pegboard.trust.decisions import Decision, TrustStore
+from pegboard_plugins import sqlite
 
 LEAVES_A_TRACE = "from pathlib import Path\n\n(Path(__file__).parent / 'ran').touch()\n"
 
@@ -34,6 +35,7 @@ class Repository:
     async def open(self, trust: bool | Decision | None = None) -> App:
         root = self.root
         options = AppOptions(
+            plugins=(sqlite,),
             builtins=False,
             installed=False,
             trust=trust,
@@ -50,10 +52,11 @@ class Repository:
             return app.decision
 
     async def plugins(self, trust: bool | Decision | None = None) -> dict[str, str]:
-        """Each plugin with its origin, `blocked` where it did not run."""
+        """Each plugin but the storage with its origin, `blocked` where it did not run."""
         async with await self.open(trust) as app:
             infos = app.register.infos
-        return {info.name: "blocked" if info.blocked else info.origin for info in infos}
+        ours = (info for info in infos if info.origin != "embedded")
+        return {info.name: "blocked" if info.blocked else info.origin for info in ours}
 
 
 @pytest.fixture
@@ -97,7 +100,8 @@ async def test_what_is_named_is_just_what_is_written(repository: Repository, nam
     shown = await repository.decision()
     async with await repository.open(shown) as app:
         problems = [problem.text for problem in app.register.problems]
-        plugins = {info.name: info.location for info in app.register.infos}
+        infos = [each for each in app.register.infos if each.origin != "embedded"]
+        plugins = {each.name: each.location for each in infos}
 
     is_there = named.endswith("evil.py")
     assert not repository.ran

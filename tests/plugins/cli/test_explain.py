@@ -9,9 +9,9 @@ import pytest
 from pegboard.contract.changes import CreateSession, PutApproval
 from pegboard.ids import IdSource
 from pegboard.schema.session import Rule, Session, SessionTime
-from pegboard.storage.opener import open_storage
 from pegboard.workspace import open_workspace
 from pegboard_plugins.audit.trail import Audit
+from pegboard_plugins.sqlite import open_sqlite
 from plugins.cli.commands import CommandLine, quick_model
 
 
@@ -211,7 +211,7 @@ async def approve(
     pegboard: CommandLine, *patterns: str, key: str | None = None, agent: str | None = None
 ) -> str:
     """Approvals as somebody would have given them; the key they are stored for."""
-    storage = await open_storage(pegboard.home / "data" / "pegboard.db", ids=IdSource())
+    storage = await open_sqlite(pegboard.home / "data" / "pegboard.db", ids=IdSource())
     used = key or open_workspace(pegboard.project).project_id
     rules = tuple(Rule("bash", pattern, "allow") for pattern in patterns)
     await storage.commit(PutApproval(used, rules, agent=agent, at=1_700_000_000_000))
@@ -283,7 +283,7 @@ async def test_approvals_are_listed_with_whom_they_are_for_and_since_when(
 
 
 async def make_session(pegboard: CommandLine) -> str:
-    storage = await open_storage(pegboard.home / "data" / "pegboard.db", ids=IdSource())
+    storage = await open_sqlite(pegboard.home / "data" / "pegboard.db", ids=IdSource())
     session = Session(
         id="ses_0000000000000000000000000a",
         slug="s",

@@ -10,6 +10,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from pegboard import App, AppOptions
 from pegboard.schema.session import Idle
+from pegboard_plugins import sqlite
 from pegboard_plugins.server import guard, pool
 from pegboard_plugins.server.auth import Credentials
 from pegboard_plugins.server.feed import Feed
@@ -25,7 +26,9 @@ class Opened:
     def __init__(self, root: Path) -> None:
         names = ("config", "data", "state", "cache")
         places = {f"{name}_dir": root / name for name in names}
-        self.options = AppOptions(builtins=False, installed=False, env={}, **places)
+        self.options = AppOptions(
+            plugins=(sqlite,), builtins=False, installed=False, env={}, **places
+        )
         self.feed = Feed()
         self.pool = Pool(lambda: self.options, self.feed)
         self.root = root

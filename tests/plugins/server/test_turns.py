@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from pegboard.ids import IdSource
-from pegboard.storage.sqlite import SqliteStorage
+from pegboard_plugins.sqlite.storage import SqliteStorage
 from served import served
 from streams_heard import heard, prompt, until
 

@@ -19,7 +19,7 @@ from pegboard.schema.message import AssistantMessage, TextData, Turn, UnknownFai
 from pegboard.schema.part import TextPart
 from pegboard.schema.session import Todo
 from pegboard.schema.wire import encode
-from pegboard.storage.sqlite import SqliteStorage
+from pegboard_plugins.sqlite.storage import SqliteStorage
 
 DAMAGE = [b"", b"\0" * 40, b'{"id":"prt', b"\xff\xfe", b"[" * 5000]
 TYPELESS = [b"{}", b"[]", b"7", b"null"]

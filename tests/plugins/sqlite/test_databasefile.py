@@ -15,9 +15,10 @@ import rows
 from pegboard.contract.changes import CreateSession, PutMessage, PutPart
 from pegboard.errors import StorageError
 from pegboard.ids import IdSource
-from pegboard.storage.migrations import MIGRATIONS, migrate, schema_version
-from pegboard.storage.opener import open_storage
-from pegboard.storage.sqlite import SqliteStorage
+from pegboard_plugins.sqlite import open_sqlite
+from pegboard_plugins.sqlite.databasefile import schema_version
+from pegboard_plugins.sqlite.migrations import MIGRATIONS, migrate
+from pegboard_plugins.sqlite.storage import SqliteStorage
 
 FOREIGN_BOOT_OWNER = "1-2-00000000-abc"
 
@@ -42,7 +43,7 @@ async def used(path: Path) -> None:
 
 @pytest.mark.parametrize("scheme", ["", "sqlite://"])
 async def test_a_path_and_a_url_open_the_same_database(path: Path, scheme: str) -> None:
-    storage = await open_storage(f"{scheme}{path}", ids=IdSource())
+    storage = await open_sqlite(f"{scheme}{path}", ids=IdSource())
     await storage.aclose()
 
     assert path.is_file()

@@ -17,7 +17,7 @@ from pegboard.contract.changes import (
 )
 from pegboard.schema.message import Turn
 from pegboard.schema.part import ReasoningPart, TextPart
-from pegboard.storage.sqlite import SqliteStorage
+from pegboard_plugins.sqlite.storage import SqliteStorage
 from text_pieces import added, opened, part, pieces_left, replayed, texts
 
 LONG = 'A long \N{SNOWMAN} text, "quoted". ' * 100
@@ -102,8 +102,8 @@ async def test_a_long_text_that_is_put_again_is_what_was_put(
 async def test_a_long_text_outlives_its_events_and_ends_with_its_part(
     storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pegboard.storage.writerthread._EVENTS_KEPT", 1)
-    monkeypatch.setattr("pegboard.storage.writerthread._PRUNE_EVERY", 1)
+    monkeypatch.setattr("pegboard_plugins.sqlite.writerthread._EVENTS_KEPT", 1)
+    monkeypatch.setattr("pegboard_plugins.sqlite.writerthread._PRUNE_EVERY", 1)
     await storage.commit(PutPart(part()), *added(LONG))
     await storage.commit(PutPart(part(LONG, end=2)))
 

@@ -28,9 +28,12 @@ from pegboard.schema.event import (
 from pegboard.schema.message import MessageTime, TextData, Turn, UnknownFailure
 from pegboard.schema.part import Completed, CompletedSpan, Failed, Pending, Running, ToolPart
 from pegboard.schema.session import Idle
-from pegboard.storage.owners import Owners, died_with_the_machine
-from pegboard.storage.recovery import INTERRUPTED_ANSWER, INTERRUPTED_CALL
-from pegboard.storage.sqlite import SqliteStorage
+from pegboard.storage import INTERRUPTED_ANSWER, INTERRUPTED_CALL
+from pegboard_plugins.sqlite.owners import (
+    Owners,
+    died_with_the_machine,
+)
+from pegboard_plugins.sqlite.storage import SqliteStorage
 
 CHILD = Path(__file__).parents[2] / "storage_child.py"
 
@@ -326,7 +329,7 @@ def test_only_an_owner_of_this_start_of_the_machine_died_alone() -> None:
 FORKING = """
 import os, sys, time
 from pathlib import Path
-from pegboard.storage.owners import Owners
+from pegboard_plugins.sqlite.owners import Owners
 owners = Owners(Path(sys.argv[1]))
 with owners.opening():
     owners.register()

@@ -22,8 +22,8 @@ from pegboard.errors import InvalidInputError
 from pegboard.schema.event import PartUpdated
 from pegboard.schema.message import Turn
 from pegboard.schema.part import ReasoningPart, TextPart
-from pegboard.storage.salvage import Salvaged
-from pegboard.storage.sqlite import SqliteStorage
+from pegboard_plugins.sqlite.salvage import Salvaged
+from pegboard_plugins.sqlite.storage import SqliteStorage
 from text_pieces import added, opened, part, pieces_left, replayed, texts
 
 PIECES = ("Once ", "upon \N{SNOWMAN}", "\n", " a time. ")
@@ -199,8 +199,8 @@ async def test_who_takes_over_a_dead_process_s_session_has_its_text(path: Path) 
 async def test_pieces_are_kept_as_long_as_the_event_that_needs_them(
     storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pegboard.storage.writerthread._EVENTS_KEPT", 3)
-    monkeypatch.setattr("pegboard.storage.writerthread._PRUNE_EVERY", 1)
+    monkeypatch.setattr("pegboard_plugins.sqlite.writerthread._EVENTS_KEPT", 3)
+    monkeypatch.setattr("pegboard_plugins.sqlite.writerthread._PRUNE_EVERY", 1)
     await begun(storage)
 
     for _ in range(4):
@@ -293,8 +293,8 @@ async def test_the_progress_of_a_call_is_told_and_kept_in_its_row(storage: Sqlit
 async def test_pieces_outlive_the_event_of_their_beginning(
     storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pegboard.storage.writerthread._EVENTS_KEPT", 2)
-    monkeypatch.setattr("pegboard.storage.writerthread._PRUNE_EVERY", 1)
+    monkeypatch.setattr("pegboard_plugins.sqlite.writerthread._EVENTS_KEPT", 2)
+    monkeypatch.setattr("pegboard_plugins.sqlite.writerthread._PRUNE_EVERY", 1)
     await begun(storage)
     await storage.commit(PutPart(part(TEXT, end=2)))
 

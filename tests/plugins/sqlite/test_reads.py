@@ -23,7 +23,7 @@ from pegboard.ids import IdSource
 from pegboard.schema.message import Turn
 from pegboard.schema.session import Approval, Project, ProjectTime, Rule, Todo
 from pegboard.schema.wire import encode
-from pegboard.storage.sqlite import SqliteStorage
+from pegboard_plugins.sqlite.storage import SqliteStorage
 
 PROJECT = Project(
     id="project", worktree="/work", time=ProjectTime(created=1, updated=1), sandboxes=()

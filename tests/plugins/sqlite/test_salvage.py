@@ -27,8 +27,8 @@ from pegboard.ids import IdSource
 from pegboard.schema.message import Turn
 from pegboard.schema.part import Failed, ToolPart
 from pegboard.schema.session import Project, ProjectTime, Rule, Todo
-from pegboard.storage.salvage import Salvaged
-from pegboard.storage.sqlite import SqliteStorage
+from pegboard_plugins.sqlite.salvage import Salvaged
+from pegboard_plugins.sqlite.storage import SqliteStorage
 
 LEAF = 0x0D
 SESSIONS = 6

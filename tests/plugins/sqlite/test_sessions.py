@@ -37,7 +37,7 @@ from pegboard.schema.session import (
     Todo,
     Tokens,
 )
-from pegboard.storage.sqlite import SqliteStorage
+from pegboard_plugins.sqlite.storage import SqliteStorage
 
 RULES = (Rule("bash", "*", "deny"),)
 MODEL = SessionModel(id="m", provider_id="p")

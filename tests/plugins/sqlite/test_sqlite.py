@@ -41,8 +41,8 @@ from pegboard.schema.event import (
 from pegboard.schema.message import Turn
 from pegboard.schema.session import PermissionRequest, Project, ProjectTime, Todo
 from pegboard.schema.wire import encode
-from pegboard.storage.sqlite import SqliteStorage
-from pegboard.storage.writes import _WRITERS
+from pegboard_plugins.sqlite.storage import SqliteStorage
+from pegboard_plugins.sqlite.writes import _WRITERS
 
 PROJECT = Project(
     id="project", worktree="/work", time=ProjectTime(created=1, updated=1), sandboxes=()

@@ -16,8 +16,8 @@ from pegboard.ids import IdSource
 from pegboard.schema.event import PartUpdated
 from pegboard.schema.part import Completed, TextPart, ToolPart
 from pegboard.schema.session import Rule, Todo
-from pegboard.storage.migrations import MIGRATIONS
-from pegboard.storage.sqlite import SqliteStorage
+from pegboard_plugins.sqlite.migrations import MIGRATIONS
+from pegboard_plugins.sqlite.storage import SqliteStorage
 
 VERSIONS = range(1, len(MIGRATIONS) + 1)
 

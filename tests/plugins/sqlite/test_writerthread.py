@@ -11,9 +11,9 @@ from pegboard.contract.changes import CreateSession, PutMessage, PutPart
 from pegboard.errors import StorageError
 from pegboard.ids import IdSource
 from pegboard.schema.event import Event
-from pegboard.storage import owners, writerthread
-from pegboard.storage.owners import Owners
-from pegboard.storage.sqlite import SqliteStorage
+from pegboard_plugins.sqlite import owners, writerthread
+from pegboard_plugins.sqlite.owners import Owners
+from pegboard_plugins.sqlite.storage import SqliteStorage
 
 
 @pytest.fixture

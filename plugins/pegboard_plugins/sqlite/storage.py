@@ -14,16 +14,21 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 
 import apsw
 
-from pegboard.contract.changes import Change
-from pegboard.contract.storage import Fence, Hit, LastIds, OnCommit, SessionSize
+from pegboard.embedding import IdSource
 from pegboard.errors import StorageError
-from pegboard.ids import IdSource
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
 from pegboard.schema.session import Approval, Project, Session, Todo
-from pegboard.storage import reads, recovery, writes
-from pegboard.storage.databasefile import Opened, connect_reader, note_damage, open_database
-from pegboard.storage.writerthread import WriterThread
+from pegboard.storage import Change, Fence, Hit, LastIds, OnCommit, SessionSize
+from pegboard_plugins.sqlite import owners, reads, writes
+from pegboard_plugins.sqlite.databasefile import (
+    Opened,
+    connect_reader,
+    files_of,
+    note_damage,
+    open_database,
+)
+from pegboard_plugins.sqlite.writerthread import WriterThread
 
 # Two threads keep a long list from delaying a short read.
 _READERS = 2
@@ -45,6 +50,11 @@ class SqliteStorage:
         self._idle_readers: deque[apsw.Connection] = deque()
         self._closed = False
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """See `Storage.files`."""
+        return files_of(self.path)
+
     @classmethod
     async def open(cls, path: Path, *, ids: IdSource, on_commit: OnCommit | None = None) -> Self:
         """The database of this path; see `OpenStorage`.
@@ -63,11 +73,11 @@ class SqliteStorage:
 
     async def claim(self, session_id: str) -> Fence:
         """See `Storage.claim`; when the wait is cancelled, the right is given back."""
-        owners = self._owners
+        own, is_alive = self._owners.own, self._owners.is_alive
         claimed: list[Fence] = []
 
         def claim(db: apsw.Connection) -> tuple[Fence, tuple[Event, ...]]:
-            fence, events = recovery.claim(db, session_id, owners.own, owners.is_alive)
+            fence, events = owners.claim(db, session_id, own, is_alive)
             claimed.append(fence)
             return fence, events
 
@@ -75,7 +85,7 @@ class SqliteStorage:
             return await self._writer.run(claim)
         except asyncio.CancelledError:
             with suppress(StorageError):  # shielded from a second cancellation
-                self._writer.post(partial(recovery.give_back, claimed=claimed))
+                self._writer.post(partial(owners.give_back, claimed=claimed))
             raise
 
     async def is_claimed_elsewhere(self, session_id: str) -> bool:
@@ -87,7 +97,7 @@ class SqliteStorage:
 
     async def release(self, fence: Fence) -> None:
         """See `Storage.release`."""
-        await self._writer.run(partial(recovery.release, fence=fence))
+        await self._writer.run(partial(owners.release, fence=fence))
 
     async def session(self, session_id: str) -> Session:
         """See `Storage.session`."""
@@ -137,19 +147,19 @@ class SqliteStorage:
 
     async def search(self, project_id: str, text: str, *, limit: int = 50) -> tuple[Hit, ...]:
         """See `Storage.search`."""
-        from pegboard.storage import integrity
+        from pegboard_plugins.sqlite import integrity
 
         return await self._read(integrity.search, project_id, text, limit)
 
     async def sizes(self) -> tuple[SessionSize, ...]:
         """See `Storage.sizes`."""
-        from pegboard.storage import integrity
+        from pegboard_plugins.sqlite import integrity
 
         return await self._read(integrity.sizes)
 
     async def problems(self) -> tuple[str, ...]:
         """See `Storage.problems`."""
-        from pegboard.storage import integrity
+        from pegboard_plugins.sqlite import integrity
 
         found = await self._read(integrity.problems)
         if found.damaged:
@@ -158,7 +168,7 @@ class SqliteStorage:
 
     async def vacuum(self) -> int:
         """See `Storage.vacuum`."""
-        from pegboard.storage import integrity
+        from pegboard_plugins.sqlite import integrity
 
         return await asyncio.to_thread(integrity.vacuum, self.path)
 
@@ -214,7 +224,7 @@ class SqliteStorage:
             return
         self._closed = True
         try:
-            await self._writer.run(partial(recovery.release_all, owner=self._owners.own))
+            await self._writer.run(partial(owners.release_all, owner=self._owners.own))
         finally:
             await asyncio.to_thread(self._threads.shutdown)
             for reader in self._idle_readers:
@@ -224,10 +234,10 @@ class SqliteStorage:
 
     async def _bury(self, session_id: str) -> None:
         """Mark the unfinished work of processes that have died since the opening as interrupted."""
-        owners = self._owners
+        is_alive = self._owners.is_alive
         owner = await self._read(reads.owner, session_id)
-        if owner is not None and not await asyncio.to_thread(owners.is_alive, owner):
-            await self._writer.run(lambda db: recovery.bury(db, session_id, owners.is_alive))
+        if owner is not None and not await asyncio.to_thread(is_alive, owner):
+            await self._writer.run(lambda db: owners.bury(db, session_id, is_alive))
 
     async def _read(
         self,

@@ -1,0 +1,34 @@
+"""SQLite: sessions in one file, which several processes may use; the database by default."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pegboard import hookimpl
+from pegboard.embedding import IdSource
+from pegboard.storage import OnCommit, OpenStorage, Storage
+
+_SCHEME = "sqlite"
+_PATH = ""
+
+
+@hookimpl
+async def register_storage() -> Mapping[str, OpenStorage]:
+    """The scheme `sqlite`, and plain paths."""
+    return {_SCHEME: open_sqlite, _PATH: open_sqlite}
+
+
+async def open_sqlite(
+    url: str | Path, *, ids: IdSource, on_commit: OnCommit | None = None
+) -> Storage:
+    """The database at a path or `sqlite:///path`; see `OpenStorage`.
+
+    :raises StorageError: when it cannot be opened.
+    """
+    # Only who opens a database pays for loading SQLite.
+    from pegboard_plugins.sqlite.storage import SqliteStorage
+
+    return await SqliteStorage.open(_path(url), ids=ids, on_commit=on_commit)
+
+
+def _path(url: str | Path) -> Path:
+    return Path(url.removeprefix(f"{_SCHEME}://")) if isinstance(url, str) else url
