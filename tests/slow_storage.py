@@ -26,7 +26,7 @@ SCHEME = "slow"
 WAY_S = 0.01
 """The longest that a question is on its way, and the longest that its answer is."""
 _TICK_S = 1e-6
-_AT_ONCE = {"ids", "warnings", "path", "aclose"}
+_AT_ONCE = {"files", "ids", "warnings", "path", "aclose"}
 
 
 class Line:

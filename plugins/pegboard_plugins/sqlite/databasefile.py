@@ -100,7 +100,7 @@ def _fill_from(db: apsw.Connection, path: Path, damaged: Path) -> str:
     try:
         with with_header(damaged) as source:
             # The tables in the damaged file's version, so that migrations change its rows, too.
-            migrate(db, path, migrations=MIGRATIONS[: version_of(source)])
+            migrate(db, path, version=0, migrations=MIGRATIONS[: version_of(source)])
             found = salvage(source, db)
     except (apsw.Error, OSError) as error:
         return f"a new one is begun, since the old one cannot be read ({error})"
@@ -136,10 +136,10 @@ def _connect(path: Path, owners: Owners, *, check: bool, damaged: Path | None = 
             _check(db, everything=_damage_mark(path).exists())
         if damaged is not None:
             warnings = (_fill_from(db, path, damaged), *warnings)
-        if schema_version(db, path) != VERSION:
+        if (version := schema_version(db, path)) != VERSION:
             from pegboard_plugins.sqlite.migrations import migrate  # once for each version
 
-            migrate(db, path)
+            migrate(db, path, version=version)
         recovered = recover(db, owners.is_alive)
         failing.pop_all()
     return Opened(db=db, owners=owners, warnings=warnings, recovered=recovered)

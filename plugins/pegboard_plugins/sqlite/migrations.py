@@ -15,7 +15,6 @@ from pathlib import Path
 import apsw
 
 from pegboard.errors import StorageError
-from pegboard_plugins.sqlite.databasefile import schema_version
 
 _FIRST = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
@@ -164,13 +163,12 @@ MIGRATIONS: tuple[str, ...] = (
 
 
 def migrate(
-    db: apsw.Connection, path: Path, *, migrations: Sequence[str] = MIGRATIONS
+    db: apsw.Connection, path: Path, *, version: int, migrations: Sequence[str] = MIGRATIONS
 ) -> Path | None:
     """Brings the tables up to date; the copy that was made before, None when there was no need.
 
-    :raises StorageError: when the file is another program's, or a later version's.
+    :raises StorageError: when the file's `version` is a later one.
     """
-    version = schema_version(db, path)
     if version > len(migrations):
         raise StorageError(
             f"{path} was written by a later version of pegboard (tables {version}, this one "

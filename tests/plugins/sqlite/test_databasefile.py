@@ -16,7 +16,7 @@ from pegboard.contract.changes import CreateSession, PutMessage, PutPart
 from pegboard.errors import StorageError
 from pegboard.ids import IdSource
 from pegboard_plugins.sqlite import open_sqlite
-from pegboard_plugins.sqlite.databasefile import schema_version
+from pegboard_plugins.sqlite.databasefile import VERSION, schema_version
 from pegboard_plugins.sqlite.migrations import MIGRATIONS, migrate
 from pegboard_plugins.sqlite.storage import SqliteStorage
 
@@ -313,10 +313,13 @@ def test_a_migration_keeps_a_copy_of_what_was_there(tmp_path: Path) -> None:
     path = tmp_path / "pegboard.db"
     path.touch()
     db = apsw.Connection(str(path))
-    assert migrate(db, path) is None
+    assert migrate(db, path, version=0) is None
+    assert schema_version(db, path) == VERSION == len(MIGRATIONS)
     db.execute("INSERT INTO meta(key, value) VALUES('kept', 'yes')")
 
-    copy = migrate(db, path, migrations=(*MIGRATIONS, "CREATE TABLE added(a TEXT) STRICT"))
+    copy = migrate(
+        db, path, version=VERSION, migrations=(*MIGRATIONS, "CREATE TABLE added(a TEXT) STRICT")
+    )
 
     assert copy == tmp_path / f"pegboard.db.backup-{len(MIGRATIONS)}"
     assert schema_version(db, path) == len(MIGRATIONS) + 1
@@ -331,10 +334,15 @@ def test_a_migration_keeps_a_copy_of_what_was_there(tmp_path: Path) -> None:
 def test_a_migration_that_fails_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "pegboard.db"
     db = apsw.Connection(str(path))
-    migrate(db, path)
+    migrate(db, path, version=0)
 
     with pytest.raises(apsw.SQLError):
-        migrate(db, path, migrations=(*MIGRATIONS, "CREATE TABLE added(a); SELECT nonsense;"))
+        migrate(
+            db,
+            path,
+            version=VERSION,
+            migrations=(*MIGRATIONS, "CREATE TABLE added(a); SELECT nonsense;"),
+        )
 
     assert schema_version(db, path) == len(MIGRATIONS)
     assert not list(db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'added'"))
