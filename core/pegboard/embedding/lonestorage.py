@@ -1,12 +1,14 @@
 """The database without an App, for commands that look after it and for programs that only read."""
 
 import os
+from functools import partial
 from pathlib import Path
 
 from pegboard.config.configuration import load_config
 from pegboard.contract import hookspecs
 from pegboard.contract.storage import OnCommit, Storage
 from pegboard.ids import IdSource
+from pegboard.loading.absent import names_hook
 from pegboard.loading.register import load_plugins
 from pegboard.loading.storages import open_database
 from pegboard.paths import Places
@@ -46,7 +48,7 @@ async def open_storage(
         env=os.environ,
         decision=decision,
         places=places,
-        naming=hookspecs.register_storage,
+        fitting=partial(names_hook, spec=hookspecs.register_storage),
         on_failure=lambda _: None,
     )
     try:

@@ -51,11 +51,11 @@ def candidates(  # noqa: PLR0913 - where plugins come from, all keyword-only
     extra: Sequence[object] = (),
     builtins: bool = True,
     installed: bool = True,
-    naming: Callable[..., object] | None = None,
+    fitting: Callable[[Candidate, Imports], bool] = lambda *_: True,
 ) -> tuple[list[Candidate], Imports]:
     """All that can be loaded, oldest first, and how those that are files import one another.
 
-    With `naming`, only those whose own module names this hook.
+    Those that are not `fitting` are left out.
     """
     imports = Imports()
     found = [
@@ -63,10 +63,7 @@ def candidates(  # noqa: PLR0913 - where plugins come from, all keyword-only
         *_from_files(directory, config_dir, config, decision, imports),
         *(embedded(plugin, config.plugins) for plugin in extra),
     ]
-    if naming is not None:
-        from pegboard.loading.absent import names_hook  # an App loads all
-
-        found = [each for each in found if names_hook(each, imports, naming)]
+    found = [each for each in found if fitting(each, imports)]
     found = with_tables(found, config, {each.name for each in found if each.origin == "builtin"})
     return sorted(found, key=lambda each: ORIGINS.index(each.origin)), imports
 

@@ -315,15 +315,15 @@ async def load_plugins(  # noqa: PLR0913 - where plugins come from, all keyword-
     places: Places | None = None,
     secrets: SecretLookup | None = None,
     locate: Callable[[str], str] = lambda key: key,
-    naming: Callable[..., object] | None = None,
+    fitting: Callable[[Candidate, Imports], bool] = lambda *_: True,
     on_failure: Callable[[PluginFailed], None],
 ) -> Register:
     """The register: built-in, installed, the user's, the project's, then the `extra` plugins.
 
     A plugin that cannot be imported is told about in `problems` and takes no other along. The
     project's code is run only if the decision says so, and then the very bytes that it holds.
-    `locate` says where a dotted key of the configuration stands. With `naming`, only plugins are
-    loaded whose own module names this hook.
+    `locate` says where a dotted key of the configuration stands. Candidates that
+    are not `fitting` are left out.
     """
     found, imports = candidates(
         directory=directory,
@@ -333,7 +333,7 @@ async def load_plugins(  # noqa: PLR0913 - where plugins come from, all keyword-
         extra=extra,
         builtins=builtins,
         installed=installed,
-        naming=naming,
+        fitting=fitting,
     )
     registry = Registry(config)
     registry.problems += _tables_of_none(config, found, locate)

@@ -1,15 +1,18 @@
 """Which plugin opens the database: the newest for its scheme, and what is said without one."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pegboard import hookimpl
+from pegboard.contract import hookspecs
 from pegboard.contract.storage import OpenStorage, Storage
 from pegboard.errors import ConfigError, PluginError, StorageError
 from pegboard.ids import IdSource
+from pegboard.loading.absent import names_hook
 from pegboard.loading.storages import open_database
 from pegboard.schema.config import Config, PluginConfig
 from pegboard_plugins import sqlite
@@ -122,12 +125,12 @@ async def test_an_error_of_the_storage_stays_and_any_other_names_the_plugin(
 async def test_only_plugins_that_name_a_hook_are_loaded_when_one_is_asked_for(
     places: Places,
 ) -> None:
-    from pegboard.contract import hookspecs
-
     places.write("user/plugins/house.py", HOOK)
     places.write("user/plugins/other.py", "raise AssertionError('imported')")
 
-    register = await places.load(naming=hookspecs.register_storage, builtins=True)
+    register = await places.load(
+        fitting=partial(names_hook, spec=hookspecs.register_storage), builtins=True
+    )
 
     assert {each.name for each in register.infos} == {"sqlite", "house"}
     assert register.problems == ()
