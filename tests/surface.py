@@ -49,6 +49,7 @@ RINGS = {
         "pegboard.errors",
         "pegboard.embedding",
         "pegboard.cli",
+        "pegboard_files",
         "pegboard_http",
         "pegboard_terminal",
         "pegboard_testing",

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pegboard import Tool, ToolContext, ToolResult, hookimpl, tool
-from pegboard.kit import decode_text, named_path
+from pegboard.kit import named_path
+from pegboard_files import decode_text
 
 
 async def may_sort(context: ToolContext, path: str) -> Path:

@@ -1,4 +1,4 @@
-"""What tools for files, programs and the web are made with."""
+"""What tools that touch files, programs and the web need of the core."""
 
 from typing import TYPE_CHECKING
 
@@ -25,16 +25,14 @@ if TYPE_CHECKING:
     from pegboard.kit.addresses import is_public_address as is_public_address
     from pegboard.kit.cancellation import shielded as shielded
     from pegboard.kit.commandwords import may_run as may_run
-    from pegboard.kit.diffs import Diff as Diff
-    from pegboard.kit.diffs import diff_texts as diff_texts
-    from pegboard.kit.expressions import LineExpression as LineExpression
-    from pegboard.kit.expressions import line_expression as line_expression
-    from pegboard.kit.globs import glob_expression as glob_expression
+    from pegboard.kit.encodings import BOM as BOM
+    from pegboard.kit.encodings import content_encoding as content_encoding
+    from pegboard.kit.encodings import file_encoding as file_encoding
+    from pegboard.kit.encodings import marked_encoding as marked_encoding
     from pegboard.kit.hosts import host_pattern as host_pattern
     from pegboard.kit.hosts import is_literal as is_literal
     from pegboard.kit.hosts import known_host as known_host
     from pegboard.kit.hosts import split_port as split_port
-    from pegboard.kit.ignores import IgnoreRules as IgnoreRules
     from pegboard.kit.openat import TEMPORARY as TEMPORARY
     from pegboard.kit.openat import is_resolved as is_resolved
     from pegboard.kit.openat import move_resolved as move_resolved
@@ -50,17 +48,7 @@ if TYPE_CHECKING:
     from pegboard.kit.redact import redacted as redacted
     from pegboard.kit.redact import without_values as without_values
     from pegboard.kit.suggestions import nearest_names as nearest_names
-    from pegboard.kit.textfile import FileText as FileText
-    from pegboard.kit.textfile import decode_text as decode_text
-    from pegboard.kit.textfile import file_encoding as file_encoding
-    from pegboard.kit.textfile import line_text as line_text
-    from pegboard.kit.textfile import marked_encoding as marked_encoding
-    from pegboard.kit.textfile import new_text as new_text
     from pegboard.kit.threads import Threads as Threads
-    from pegboard.kit.walk import printable_name as printable_name
-    from pegboard.kit.walk import ripgrep as ripgrep
-    from pegboard.kit.walk import ripgrep_names as ripgrep_names
-    from pegboard.kit.walk import walk_files as walk_files
     from pegboard.policy.permissions import UNCLEAR as UNCLEAR
     from pegboard.policy.permissions import deciding as deciding
     from pegboard.policy.permissions import judge as judge

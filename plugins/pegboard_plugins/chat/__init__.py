@@ -10,7 +10,8 @@ from types import ModuleType
 import msgspec
 
 from pegboard import hookimpl
-from pegboard.kit import Span, walk_files
+from pegboard.kit import Span
+from pegboard_files import walk_files
 from pegboard_plugins.chat import hookspecs
 from pegboard_plugins.chat.additions import ChatContext as ChatContext
 from pegboard_plugins.chat.additions import ChatKey as ChatKey

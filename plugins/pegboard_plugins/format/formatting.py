@@ -11,13 +11,8 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard import ToolContext, ToolError, ToolResult
-from pegboard.kit import (
-    ProcessResult,
-    StashKey,
-    diff_texts,
-    open_resolved,
-    remove_resolved,
-)
+from pegboard.kit import ProcessResult, StashKey, open_resolved, remove_resolved
+from pegboard_files import diff_texts
 from pegboard_plugins.format.known import Formatter, formatters
 
 FILE_S = 10.0

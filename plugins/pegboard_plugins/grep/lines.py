@@ -13,7 +13,8 @@ from typing import BinaryIO
 
 import msgspec
 
-from pegboard.kit import file_encoding, line_text, marked_encoding, open_resolved
+from pegboard.kit import file_encoding, marked_encoding, open_resolved
+from pegboard_files import line_text
 
 LIMIT_LINE = 2000
 """Letters of a line that are shown."""

@@ -14,14 +14,13 @@ from typing import BinaryIO
 from pegboard import Attachment, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
 from pegboard.kit import (
     file_encoding,
-    line_text,
     marked_encoding,
     may_name,
     named_path,
     open_resolved,
-    printable_name,
     secret_path,
 )
+from pegboard_files import line_text, printable_name
 from pegboard_plugins.read.encodings import Source, Transcoded, encoding_note
 
 LIMIT_LINES = 2000

@@ -12,8 +12,9 @@ from pathlib import Path
 import msgspec
 
 from pegboard import InvalidInputError, PermissionDeniedError, ToolError
-from pegboard.kit import ripgrep, run_program, walk_files
+from pegboard.kit import run_program
 from pegboard.schema.bodies import Match, Shown, Submatch
+from pegboard_files import ripgrep, walk_files
 
 TIME_LIMIT_S = 20.0
 MOST_MATCHES = 500

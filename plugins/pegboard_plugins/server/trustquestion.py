@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Iterator
 
 from pegboard import App, PegboardError
-from pegboard.kit import printable_name
 from pegboard.schema.session import Question, QuestionOption, QuestionRequest
 from pegboard.schema.wire import to_json
+from pegboard_files import printable_name
 from pegboard_plugins.server.serverstate import OpenSession, ServerState
 
 YES, NO = "Trust", "Do not trust"

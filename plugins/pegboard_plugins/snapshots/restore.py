@@ -12,8 +12,9 @@ from typing import Literal
 
 import msgspec
 
-from pegboard.kit import diff_texts, temporary_beside
+from pegboard.kit import temporary_beside
 from pegboard.schema.session import FileDiff
+from pegboard_files import diff_texts
 from pegboard_plugins.snapshots.objects import EXECUTABLE, SYMLINK, Entry
 
 _NEW_FILE = 0o666

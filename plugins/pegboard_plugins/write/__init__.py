@@ -7,15 +7,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from pegboard import Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
-from pegboard.kit import (
-    Diff,
-    FileText,
-    decode_text,
-    diff_texts,
-    named_path,
-    new_text,
-    open_resolved,
-)
+from pegboard.kit import named_path, open_resolved
+from pegboard_files import Diff, FileText, decode_text, diff_texts, new_text
 
 COMPARED_BYTES = 5 << 20
 """Above this size the old content is not read for the diff."""

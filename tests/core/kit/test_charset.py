@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from charset_texts import CODE, languages, samples, sentences
 from pegboard.errors import ToolError
 from pegboard.kit.charset import SAMPLE_BYTES
-from pegboard.kit.textfile import decode_text, file_encoding, line_text, marked_encoding
+from pegboard.kit.encodings import file_encoding, marked_encoding
+from pegboard_files.textfile import decode_text, line_text
 
 ENCODINGS = sorted({sample.encoding for sample in samples()})
 LEAST_SHORT = 0.85

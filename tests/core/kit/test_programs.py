@@ -10,8 +10,8 @@ import pytest
 
 from looks import counted_looks
 from pegboard.kit.programs import ProgramSearch, find_program, search_path
-from pegboard.kit.walk import ripgrep
 from pegboard.workspace import open_workspace
+from pegboard_files.walk import ripgrep
 from pegboard_plugins.snapshots.git import ShadowGit
 
 

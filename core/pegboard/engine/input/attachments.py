@@ -193,7 +193,7 @@ def _too_long(size: int) -> str:
 def _lines(content: BinaryIO, query: dict[str, list[str]]) -> str:
     start = max(int(query.get("start", ["1"])[0]), 1)
     end = max(int(query["end"][0]), 0) if query.get("end", [""])[0] else None
-    from pegboard.kit.textfile import BOM, file_encoding  # 3 ms that only an attached text costs
+    from pegboard.kit.encodings import BOM, file_encoding  # 3 ms that only an attached text costs
 
     encoding = file_encoding(content) or "utf-8"
     content.seek(0)

@@ -3,7 +3,7 @@ import subprocess
 
 import pytest
 
-from pegboard.kit.walk import walk_files
+from pegboard_files.walk import walk_files
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from pegboard.kit.ignores import IgnoreRules
-from pegboard.kit.programs import find_program
+from pegboard.kit import find_program
+from pegboard_files.ignores import IgnoreRules
 
 _FILES = (".rgignore", ".ignore", ".gitignore")
 _EXCLUDE = ".git/info/exclude"

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from pegboard.errors import InvalidInputError
-from pegboard.kit.globs import glob_expression
+from pegboard_files.globs import glob_expression
 
 _MARK = b"\xef\xbb\xbf"
 

@@ -1,0 +1,26 @@
+"""What tools for files share: walks, patterns, text in its encoding, differences.
+
+Each name is loaded when it is first asked for.
+"""
+
+from typing import TYPE_CHECKING
+
+from pegboard import late_names
+
+if TYPE_CHECKING:
+    from pegboard_files.diffs import Diff as Diff
+    from pegboard_files.diffs import diff_texts as diff_texts
+    from pegboard_files.expressions import LineExpression as LineExpression
+    from pegboard_files.expressions import line_expression as line_expression
+    from pegboard_files.globs import glob_expression as glob_expression
+    from pegboard_files.ignores import IgnoreRules as IgnoreRules
+    from pegboard_files.textfile import FileText as FileText
+    from pegboard_files.textfile import decode_text as decode_text
+    from pegboard_files.textfile import line_text as line_text
+    from pegboard_files.textfile import new_text as new_text
+    from pegboard_files.walk import printable_name as printable_name
+    from pegboard_files.walk import ripgrep as ripgrep
+    from pegboard_files.walk import ripgrep_names as ripgrep_names
+    from pegboard_files.walk import walk_files as walk_files
+else:
+    __getattr__, __dir__ = late_names(__name__, __file__)
