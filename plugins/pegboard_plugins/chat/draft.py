@@ -2,6 +2,7 @@
 
 import base64
 import re
+import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -14,6 +15,8 @@ from pegboard.schema.part import FileInput
 
 LONG_LINES, LONG_LETTERS = 10, 2000
 """A paste that is longer becomes a chip."""
+COMPOSING_S = 3.0
+"""So long an input method may need for the next letter."""
 LONGEST_EDITED = 100_000
 """Letters of a text that comes back to the editor; each key draws all of its lines anew."""
 PICTURES = ("image/",)
@@ -29,9 +32,11 @@ class Draft:
         self.buffer = Buffer(
             multiline=True,
             history=history,
-            on_text_changed=lambda buffer: changed(buffer.text),
+            on_text_changed=self._typed,
             complete_while_typing=False,
         )
+        self._changed = changed
+        self._typed_s = 0.0
         self._texts: dict[str, str] = {}
         self._files: dict[str, FileInput] = {}
         self._put_aside: list[tuple[str, int]] = []
@@ -40,6 +45,15 @@ class Draft:
     def text(self) -> str:
         """What stands in the editor."""
         return self.buffer.text
+
+    @property
+    def is_composed(self) -> bool:
+        """Whether it is being written with an input method, as letters beyond ASCII tell."""
+        return not self.text.isascii() and time.monotonic() - self._typed_s < COMPOSING_S
+
+    def _typed(self, buffer: Buffer) -> None:
+        self._typed_s = time.monotonic()
+        self._changed(buffer.text)
 
     def paste(self, pasted: str) -> None:
         """Insert what the terminal has pasted; a long text or a picture's path as a chip."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TextIO
 
 from prompt_toolkit.application import Application
-from prompt_toolkit.data_structures import Size
+from prompt_toolkit.data_structures import Point, Size
 from prompt_toolkit.input.base import Input
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.layout import Layout
@@ -22,6 +22,9 @@ FOOTER_LINES = 16
 ROWS_LEFT = 4
 """Rows of the terminal that the footer leaves to what was said."""
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
+_SAVE, _RESTORE = "\x1b7", "\x1b8"
+_NEXT_ROW = "\r\n"
+_FIRST_CELL = Point(x=0, y=0)
 _NO_REFLOW = ("linux", "vt100", "vt220", "screen.linux")
 
 
@@ -38,11 +41,19 @@ class Painter(Vt100_Output):
 
         tmux takes an erasure that begins at the top left for that of the whole screen, and keeps
         what was there in its history: a footer of several rows is erased from its second row on.
+        The way there is a line feed, for the terminal may have cut all rows but the first.
         """
         if self.is_drawn:
-            self.write_raw("\x1b[K\x1b[B\x1b[J\x1b[A")
+            self.write_raw("\x1b[K\r\n\x1b[J\x1b[A")
         else:
             super().erase_down()
+
+    def write(self, data: str) -> None:
+        """Write a text; what is a way down between rows that are there scrolls nothing."""
+        if data.startswith(_NEXT_ROW):
+            self.write_raw(f"\r\x1b[{len(data) // len(_NEXT_ROW)}B")
+        else:
+            self._buffer.append(data.replace("\x1b", "?"))
 
     def flush(self) -> None:
         """Write what has come, unless more belongs to the same frame."""
@@ -54,7 +65,13 @@ class Painter(Vt100_Output):
 
 
 class Screen(Application[None]):
-    """A prompt_toolkit application that keeps to the rows that its footer needs."""
+    """A prompt_toolkit application that keeps to the rows that its footer needs.
+
+    A terminal that gets another size wraps or cuts its lines at once; the program hears of it later
+    (from tmux up to 250 ms), and what it writes meanwhile is meant for the old size. So the cursor
+    is parked in the footer's first cell while frames are to be expected: that place is kept by
+    every terminal, with what is finished above it and nothing but the footer below it.
+    """
 
     def __init__(  # noqa: PLR0913 - what prompt_toolkit takes, all keyword-only
         self,
@@ -66,6 +83,7 @@ class Screen(Application[None]):
         terminal_input: Input | None,
         colours: ColorDepth,
         height: Callable[[], int],
+        parks: Callable[[], bool],
         reflows: bool,
     ) -> None:
         super().__init__(
@@ -85,7 +103,9 @@ class Screen(Application[None]):
         self.timeoutlen = KEY_WAIT_S
         self._painter = painter
         self._height = height
+        self._parks = parks
         self._reflows = reflows
+        self.is_parked = False
         self.paused = False
         self._drawn_for = painter.get_size()
 
@@ -95,12 +115,42 @@ class Screen(Application[None]):
         was, self._painter.holding = self._painter.holding, True
         height, last = self._height(), self.renderer.last_rendered_screen
         size = self._painter.get_size()
-        if last is not None and (last.height > height or size != self._drawn_for):
+        if last is not None and (last.height != height or size != self._drawn_for):
             self._take_away(size)
         self._drawn_for = size
+        self._to_first_cell()
+        if self.renderer.last_rendered_screen is None and not render_as_done:
+            self._reserve(height)
+        self.is_parked = self._parks()
+        self._painter.write_raw(_SAVE)
         super()._redraw(render_as_done)
+        self._painter.write_raw(_RESTORE)
+        self._place_cursor()
         self._painter.holding = was
         self._painter.flush()
+
+    def _reserve(self, rows: int) -> None:
+        """Scroll as far as so many rows need it; what leaves the screen stands above them."""
+        if rows > 1:
+            self._painter.write_raw(_NEXT_ROW * (rows - 1))
+            self._painter.cursor_up(rows - 1)
+
+    def _to_first_cell(self) -> None:
+        """Move the cursor to the footer's first cell."""
+        place = self.renderer._cursor_pos  # noqa: SLF001 - nothing else says it
+        if place != _FIRST_CELL:
+            self._painter.write_raw("\r")
+            self._painter.cursor_up(place.y)
+            self.renderer._cursor_pos = _FIRST_CELL  # noqa: SLF001 - nor takes it
+
+    def _place_cursor(self) -> None:
+        """From the first cell to the editor, if it is to be there."""
+        if self.is_parked:
+            self.renderer._cursor_pos = _FIRST_CELL  # noqa: SLF001 - see `_to_first_cell`
+            return
+        place = self.renderer._cursor_pos  # noqa: SLF001 - see `_to_first_cell`
+        self._painter.cursor_down(place.y)
+        self._painter.cursor_forward(place.x)
 
     def _on_resize(self) -> None:
         """Draw the footer again: `_redraw` takes it away as the terminal has wrapped it anew."""
@@ -108,8 +158,8 @@ class Screen(Application[None]):
 
     def _take_away(self, size: Size) -> None:
         """Erase the footer, of which the terminal may have wrapped the lines anew."""
-        extra = self._wrapped_rows() if self._reflows and size != self._drawn_for else 0
-        if extra > 0:
+        wrapped = self._reflows and size != self._drawn_for and not self.is_parked
+        if wrapped and (extra := self._wrapped_rows()) > 0:
             self._painter.cursor_up(extra)
         last = self.renderer.last_rendered_screen
         self._painter.is_drawn = last is not None and last.height > 1

@@ -72,6 +72,11 @@ class Talk:
         """Whether the session works."""
         return self.course is not None and self.course.busy
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether it works, or is about to."""
+        return self.busy or bool(self.queue or self._underway)
+
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Do it beside the rest; what goes wrong is shown."""
         task = asyncio.create_task(self._guarded(work))

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from prompt_toolkit.layout import (
 from prompt_toolkit.layout import Window as Pane
 from prompt_toolkit.layout.processors import (
     BeforeInput,
+    ConditionalProcessor,
     Processor,
     Transformation,
     TransformationInput,
@@ -50,6 +52,8 @@ if TYPE_CHECKING:
 
 EDITOR_LINES = 8
 PROMPT = "❯ "
+PARKED_S = 0.5
+"""So long after a turn a terminal may still tell of a size that it got within it."""
 UNSEEN = "\N{REPLACEMENT CHARACTER}"
 
 
@@ -63,6 +67,20 @@ class UnseenLetters(Processor):
         return Transformation(shown)
 
 
+class DrawnCursor(Processor):
+    """Draws the cursor in the editor as a reversed cell while the terminal's own is elsewhere."""
+
+    def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
+        """The line, with the cell under the cursor reversed if it is this line's."""
+        document = transformation_input.document
+        fragments = explode_text_fragments(transformation_input.fragments)
+        if transformation_input.lineno == document.cursor_position_row:
+            column = document.cursor_position_col
+            letter = fragments[column][1] if column < len(fragments) else " "
+            fragments[column : column + 1] = [("reverse", letter)]
+        return Transformation(fragments)
+
+
 def _seen(letter: str) -> str:
     return letter if letter.isprintable() or letter in "\n\t" else UNSEEN
 
@@ -74,6 +92,8 @@ class Window:
         self._chat = chat
         self._drawn: tuple[SpanLine, ...] | None = None
         self._added: set[str] = set()
+        self._went_on_s = -PARKED_S
+        self._unparking: asyncio.TimerHandle | None = None
         self.keys = bindings(Keyboard(chat), {})
         self.painter = Painter(sys.stdout, _size, chat.env.get("TERM", ""))
         self._input = TerminalInput(sys.stdin, chat.theme.background)
@@ -85,6 +105,7 @@ class Window:
             terminal_input=self._input,
             colours=colour_depth(chat.env),
             height=self._height,
+            parks=self._parks,
             reflows=wraps_anew(chat.env),
         )
         self.frames = Frames(self.screen)
@@ -96,14 +117,38 @@ class Window:
 
     def _layout(self) -> Layout:
         buffer = self._chat.draft.buffer
-        drawn = [UnseenLetters(), BeforeInput(PROMPT, "class:active")]
+        cursor = ConditionalProcessor(DrawnCursor(), Condition(self._draws_cursor))
+        drawn = [UnseenLetters(), cursor, BeforeInput(PROMPT, "class:active")]
         control = BufferControl(buffer, input_processors=drawn)
-        self._editor = Pane(control, wrap_lines=True, height=self._editor_height)
+        is_elsewhere = Condition(lambda: self.screen.is_parked)
+        self._editor = Pane(
+            control, wrap_lines=True, height=self._editor_height, always_hide_cursor=is_elsewhere
+        )
         above = Pane(FormattedTextControl(self._above), height=self._above_height, wrap_lines=False)
         status = Pane(FormattedTextControl(self._status), height=1, wrap_lines=False)
         shown = ConditionalContainer(above, Condition(lambda: bool(self._lines())))
         rule = Pane(char="─", height=1, style="class:rule")
         return Layout(HSplit([shown, rule, self._editor, status]), focused_element=self._editor)
+
+    def _parks(self) -> bool:
+        """Whether frames are to be expected, and no input method needs the cursor in the editor."""
+        talk, mode = self._chat.talk, self._chat.mode
+        now = time.monotonic()
+        goes_on = mode is not None or (talk is not None and talk.goes_on)
+        if goes_on:
+            self._went_on_s = now
+        lasts = now - self._went_on_s < PARKED_S
+        if lasts and not goes_on and self._unparking is None:
+            self._unparking = asyncio.get_running_loop().call_later(PARKED_S, self._unpark)
+        return lasts and not self._chat.draft.is_composed
+
+    def _unpark(self) -> None:
+        self._unparking = None
+        self.frames.touch()
+
+    def _draws_cursor(self) -> bool:
+        mode = self._chat.mode
+        return self.screen.is_parked and (mode is None or mode.edits)
 
     def _lines(self) -> "tuple[SpanLine, ...]":
         """The lines above the editor, made once for a frame."""

@@ -71,9 +71,8 @@ def _said(word: str) -> dict[str, str]:
 class Day:
     """What is done, counted."""
 
-    def __init__(self, terminal: AnyTerminal, *, sizes: bool) -> None:
+    def __init__(self, terminal: AnyTerminal) -> None:
         self.terminal = terminal
-        self.sizes = sizes
         self.actions = 0
         self.lines = 0
 
@@ -196,9 +195,8 @@ async def evening(day: Day) -> None:
     await day.press(seen="[Pasted text #1: 30 lines]")
     await day.clear()
     for columns, rows in ((70, 24), (120, 30), (90, 20), (100, 30)):
-        if day.sizes:  # tmux has a size before it tells of it
-            day.actions += 1
-            day.terminal.resize(columns, rows)
+        day.actions += 1
+        day.terminal.resize(columns, rows)
         await day.talk(1)
     await day.say("/rename a good name", "the session is called a good name")
     await day.say("/copy", "copied")
@@ -222,7 +220,7 @@ async def test_a_days_work_loses_nothing_and_draws_nothing_twice(
     prepare(pegboard)
 
     async with way.opened(*await way.arguments(), columns=100, rows=30) as terminal:
-        day = Day(terminal, sizes=not way.in_tmux)
+        day = Day(terminal)
         await morning(day)
         await noon(day)
         await afternoon(day)
