@@ -84,6 +84,11 @@ class Attachment:
         with gone("permission request", request_id):
             await self._client.permissions.reply(request_id, reply, message)
 
+    async def leave_unattended(self, request_id: str) -> None:
+        """Deny a permission request because nobody is there to be asked."""
+        with gone("permission request", request_id):
+            await self._client.permissions.leave_unattended(request_id)
+
     async def answer(self, request_id: str, answers: Sequence[Sequence[str]]) -> None:
         """Answer questions."""
         with gone("question", request_id):

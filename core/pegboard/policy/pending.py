@@ -48,14 +48,14 @@ class PermissionAnswer:
     """How a request was answered; `message` is what to do instead of what was rejected.
 
     `scope` is how far an `always` goes, `agent_only` limits it to the agent that asked. `by` is
-    what answered: a user, or the answer to another request.
+    what answered: a user, the answer to another request, or a program that nobody is at.
     """
 
     reply: Reply
     message: str | None = None
     scope: Scope = "project"
     agent_only: bool = False
-    by: Literal["user", "approval", "rejection"] = "user"
+    by: Literal["user", "approval", "rejection", "nobody"] = "user"
 
 
 Note = Callable[[PermissionAnswer, Callable[[], None]], Coroutine[Any, Any, None]]
@@ -152,14 +152,21 @@ class PendingRequests:
         :raises NotFoundError: when no request of this id waits.
         :raises PegboardError: when the answer could not be kept: it has no effect.
         """
+        answer = PermissionAnswer(reply=reply, message=message, scope=scope, agent_only=agent_only)
+        return await self._answer(request_id, answer)
+
+    async def leave_unattended(self, request_id: str) -> None:
+        """Deny one request, because nobody is there to be asked; it raises what `reply` does."""
+        await self._answer(request_id, PermissionAnswer(reply="reject", by="nobody"))
+
+    async def _answer(self, request_id: str, answer: PermissionAnswer) -> PermissionRequest:
         waiting = self._open.get(request_id)
         if waiting is None or waiting.answer.done():
             raise NotFoundError("permission request", request_id)
         request = waiting.request
-        answer = PermissionAnswer(reply=reply, message=message, scope=scope, agent_only=agent_only)
         self._settle(request, answer)
-        if reply == "reject":
-            self.cancel(request.session_id, message)
+        if answer.reply == "reject" and answer.by != "nobody":
+            self.cancel(request.session_id, answer.message)
         await asyncio.wait({waiting.kept})  # `note` has time limits of its own
         if (error := waiting.kept.result()) is not None:
             raise error

@@ -107,6 +107,11 @@ class Verdict(Rest, frozen=True):
     rule: Rule | None = None
     advice: str = ""
 
+    @property
+    def decider(self) -> str:
+        """Who decided, as people are told it: whose default the rule is, else the `source`."""
+        return (self.rule.by if self.rule else "") or self.source
+
 
 Answers = tuple[tuple[str, ...], ...]
 """For each question the labels that were chosen, or what the user wrote instead."""

@@ -149,6 +149,10 @@ class Backend(Protocol):
         """Answer a permission request."""
         ...
 
+    async def leave_unattended(self, request_id: str) -> None:
+        """Deny a permission request because nobody is there to be asked."""
+        ...
+
     async def answer(self, request_id: str, answers: Sequence[Sequence[str]]) -> None:
         """Answer questions of the model."""
         ...

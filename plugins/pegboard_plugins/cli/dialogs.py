@@ -22,7 +22,6 @@ END_OF_INPUT = "\x04"
 ONE_NUMBER = "A number, or an answer of your own; - for none: "
 SEVERAL_NUMBERS = "Numbers with commas, or an answer of your own; - for none: "
 NO_ANSWER = "-"
-NOBODY = "nobody is there to be asked"
 _Value = TypeVar("_Value")
 _LINE_BYTES = 4096
 """A terminal gives no longer line than this."""
@@ -89,14 +88,13 @@ class Refuser:
         """Wait for another client, then say no; who cancels it has heard of an answer."""
         if isinstance(request, QuestionRequest) and request.tool is None:
             return  # what a server asks by itself holds nobody up
-        reason = NOBODY
         if self._wait_s:
             self._tell(_waiting(request, self._wait_s))
             await asyncio.sleep(self._wait_s)
-            reason, self._wait_s = f"nobody has answered within {self._wait_s:g} s", 0
+            self._wait_s = 0
         with suppress(NotFoundError):
             if isinstance(request, PermissionRequest):
-                await self._backend.reply(request.id, "reject", reason)
+                await self._backend.leave_unattended(request.id)
             else:
                 await self._backend.reject_question(request.id)
 

@@ -99,7 +99,7 @@ def facts(found: "Explanation") -> dict[str, Any]:
                 "patterns": list(request.patterns),
                 "always": list(request.always),
                 "verdict": verdict.action,
-                "by": verdict.source,
+                "by": verdict.decider,
                 "rule": _rule(verdict.rule),
             }
             for request, verdict in zip(found.requests, found.verdicts, strict=True)
@@ -125,7 +125,7 @@ def facts(found: "Explanation") -> dict[str, Any]:
         ],
         "told": found.told,
         "verdict": found.verdict.action,
-        "by": found.verdict.source,
+        "by": found.verdict.decider,
         "reason": found.verdict.reason,
         "headless": found.headless.action,
         "sandbox": found.sandbox,

@@ -151,6 +151,10 @@ class LocalBackend:
         """Answer a permission request."""
         await self._app.reply(request_id, reply, message)
 
+    async def leave_unattended(self, request_id: str) -> None:
+        """Deny a permission request."""
+        await self._app.permissions.leave_unattended(request_id)
+
     async def answer(self, request_id: str, answers: Sequence[Sequence[str]]) -> None:
         """Answer questions."""
         await self._app.answer(request_id, answers)

@@ -44,6 +44,8 @@ async def reply(request: Request, requestID: str, app: Here, state: Served) -> R
     asked_in = _permission_app(_apps(request, state, app), request_id)
     if body.reply == "always":
         await asked_in.policy.approve(request_id, body.scope, agent_only=body.agent_only)
+    elif body.reply == "reject" and body.unattended:
+        await asked_in.permissions.leave_unattended(request_id)
     else:
         await asked_in.reply(request_id, body.reply, body.message)
     return answer(value=True)

@@ -63,6 +63,20 @@ async def test_a_rejection_rejects_the_whole_session_and_no_other() -> None:
     assert await tasks[2] == PermissionAnswer(reply="reject", by="rejection")
 
 
+async def test_what_nobody_answers_is_denied_and_nothing_else() -> None:
+    pending = PendingRequests(interactive=True)
+    first, second = await _waiting(pending, _request(1), _request(2))
+
+    await pending.leave_unattended("per_1")
+
+    assert await first == PermissionAnswer(reply="reject", by="nobody")
+    assert pending.pending() == (_request(2),)
+    pending.cancel("ses_1")
+    await second
+    with pytest.raises(NotFoundError, match="per_1"):
+        await pending.leave_unattended("per_1")
+
+
 async def test_what_is_covered_by_a_new_approval_is_answered_too() -> None:
     pending = PendingRequests(interactive=True)
     requests = (_request(1, patterns=("ls",)), _request(2, session="ses_2"))

@@ -42,6 +42,11 @@ class AsyncPermissions:
         body = ReplyBody(reply=reply, message=message, scope=scope, agent_only=agent_only)
         return await self._link.post(bool, route("permission", request_id, "reply"), body)
 
+    async def leave_unattended(self, request_id: str) -> bool:
+        """True, when the request is denied because nobody is there to be asked."""
+        body = ReplyBody(reply="reject", unattended=True)
+        return await self._link.post(bool, route("permission", request_id, "reply"), body)
+
 
 class AsyncQuestions:
     """The questions to a person in the client's project."""

@@ -78,6 +78,9 @@ async def settle(
             verdict.reason or f"{request.permission} is denied", advice=verdict.advice
         )
     answer = await _asked(engine, view, as_asked(view, request, verdict), writer)
+    if answer.by == "nobody":
+        said = await _advised(engine, view, request, verdict)
+        raise PermissionDeniedError(said.reason, advice=said.advice)
     if answer.reply == "reject" and answer.message:
         raise PermissionCorrectedError(f"{REJECTED} The user said: {answer.message}")
     if answer.reply == "reject":
@@ -299,7 +302,7 @@ async def record(
         "permission": request.permission,
         "patterns": request.patterns,
         "action": verdict.action,
-        "by": verdict.source or "nobody",
+        "by": verdict.decider or "nobody",
         "rule": _written(verdict.rule),
         "reason": verdict.reason,
     }
