@@ -23,7 +23,6 @@ from pegboard.loading.register import Register
 from pegboard.loading.reload import Reload
 from pegboard.opening import AppOptions, assemble, close
 from pegboard.policy.agents import default_agent
-from pegboard.policy.pending import PendingRequests, Questions
 from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.event import PluginFailed
 from pegboard.schema.message import Conversation, Turn
@@ -34,8 +33,9 @@ from pegboard.trust.decisions import Decision
 from pegboard.workspace import Workspace
 
 if TYPE_CHECKING:
-    from pegboard.engine.asking.explained import Policy
+    from pegboard.engine.asking.approvals import Policy
     from pegboard.engine.revert import Reverted
+    from pegboard.policy.pending import PendingRequests, Questions
 
 
 class App:
@@ -151,12 +151,12 @@ class App:
         return self._engine.stash
 
     @property
-    def permissions(self) -> PendingRequests:
+    def permissions(self) -> "PendingRequests":
         """The permission requests that wait for an answer."""
         return self._engine.requests
 
     @property
-    def questions(self) -> Questions:
+    def questions(self) -> "Questions":
         """The questions to the user that wait for an answer."""
         return self._engine.questions
 
@@ -229,6 +229,7 @@ class App:
         :raises AbortedError: when the turn was stopped before there was an answer.
         :raises SessionBusyError: when another process runs the session.
         """
+        await self._reload.look()
         prompt = Prompt(
             parts=tuple(parts),
             agent=agent,
@@ -239,7 +240,6 @@ class App:
             variant=variant,
             no_reply=no_reply,
         )
-        await self._reload.look()
         return await self._runs.prompt(session_id, prompt)
 
     async def withdraw(self, session_id: str, message_id: str) -> bool:
@@ -247,9 +247,9 @@ class App:
         return await self._runs.withdraw(session_id, message_id)
 
     async def command(self, session_id: str, order: CommandOrder) -> Turn:
-        """The answer to a slash command; it raises what `prompt` does.
+        """The answer to a slash command.
 
-        :raises PermissionDeniedError: when a shell snippet of its template may not run.
+        :raises PermissionDeniedError: when a snippet may not run; and what `prompt` does.
         """
         await self._reload.look()
         return await self._runs.command(session_id, order)
@@ -260,7 +260,7 @@ class App:
 
     async def user_env(self) -> Mapping[str, str]:
         """The environment of a program that the user works with: plugins' say, and no keys."""
-        from pegboard.engine.toolcontext import user_env  # only who opens a terminal needs it
+        from pegboard.engine.toolcontext import user_env
 
         return await user_env(self._engine)
 
@@ -268,7 +268,9 @@ class App:
         self, session_id: str, text: str, *, agent: str | None = None
     ) -> tuple[PartInput, ...]:
         """The parts for the `@file`s and `@agent`s of a text; only for what a person typed."""
-        from pegboard.engine.input.mentions import mentioned
+        if "@" not in text:
+            return ()
+        from pegboard.engine.input.mentions import mentioned  # few texts have any
 
         return await mentioned(self._engine, await self.session(session_id), text, agent=agent)
 
@@ -321,9 +323,9 @@ class App:
         return await self.storage.search(self.workspace.project_id, text, limit=limit)
 
     async def summarize(self, session_id: str, *, model: str | None = None) -> Turn:
-        """The summary that the session goes on from; nothing that came before is lost.
+        """The summary that the session goes on from; why there is none is in its `info.error`.
 
-        Why there is none is in its `info.error`. `model` is `provider/model`, else the session's.
+        Nothing that came before is lost. `model` is `provider/model`, else the session's.
 
         :raises SessionBusyError: while the session runs.
         :raises AbortedError: when it was stopped before there was a summary.
@@ -333,9 +335,7 @@ class App:
     async def revert(
         self, session_id: str, message_id: str, part_id: str | None = None
     ) -> "Reverted":
-        """The session and its files as they were before a message, or a part of one.
-
-        Files that others changed since are left, and named. `unrevert` works until the next prompt.
+        """The session and its files as before a message or part; `unrevert` takes it back.
 
         :raises NotFoundError: when there is no such session, message or part.
         :raises SessionBusyError: while the session runs.
@@ -391,7 +391,7 @@ class App:
     @property
     def policy(self) -> "Policy":
         """What a call would be asked for, and what was approved for good."""
-        from pegboard.engine.asking.explained import Policy  # nobody else looks at it
+        from pegboard.engine.asking.approvals import Policy  # nobody else looks at it
 
         return Policy(self._engine)
 

@@ -21,9 +21,7 @@ from pegboard.credentials.keyfile import PluginSecrets
 from pegboard.credentials.keylookup import KeyLookup
 from pegboard.engine.bus import Bus
 from pegboard.engine.engine import Engine
-from pegboard.engine.fileledger import FileLedger
 from pegboard.engine.models import Models
-from pegboard.engine.toolresult import sweep
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.hooks.callers import Hooks
 from pegboard.ids import IdSource
@@ -33,8 +31,6 @@ from pegboard.loading.register import Register, load_plugins
 from pegboard.loading.reload import Brought, Reload
 from pegboard.loading.storages import open_database
 from pegboard.paths import Places
-from pegboard.policy.pending import PendingRequests, Questions
-from pegboard.processes.limits import Bounds
 from pegboard.schema.config import Config, SandboxLevel
 from pegboard.schema.event import Event, PluginFailed
 from pegboard.schema.session import Rule
@@ -45,6 +41,8 @@ from pegboard.workspace import Workspace, open_workspace
 if TYPE_CHECKING:
     from pegboard.contract.backends import Enclosure
 
+SWEEP_AFTER_S = 2.0
+"""Old outputs are removed once the start of an App, and its first request, are over."""
 _FAILURES_KEPT = 100
 _PRIVATE_FILES = ("PEGBOARD_CONFIG", "PEGBOARD_TRUST_LOCK")
 
@@ -96,11 +94,9 @@ async def assemble(directory: Path, options: AppOptions) -> "_Opened":
 
 async def close(engine: Engine, register: Register) -> None:
     """End the processes, and close plugins, providers and the database, in this order."""
-    await engine.background.aclose()
+    await engine.end_processes()
     if engine.enclosure is not None:
         await engine.enclosure.aclose()
-    await engine.lifeline.aclose()
-    engine.bounds.close()
     engine.sweeping.cancel()
     await asyncio.wait({engine.sweeping})  # without a limit: it ends at its next await
     await register.aclose()
@@ -164,10 +160,8 @@ class _Assembly:
             storage=storage,
             bus=self._bus,
             failures=self._failures,
-            requests=PendingRequests(interactive=self._options.interactive),
-            questions=Questions(interactive=self._options.interactive),
+            interactive=self._options.interactive,
             ids=self._ids,
-            files=FileLedger(),
             tools=tools,
             commands=brought.commands,
             agents=brought.agents,
@@ -183,10 +177,9 @@ class _Assembly:
             stash=Stash(),
             snapshots=await self._snapshots(hooks, workspace, config),
             enclosure=await self._enclosure(workspace, config, private),  # nothing fails after it
-            bounds=Bounds(config.limits),
             now=lambda: time.time_ns() // 1_000_000,
             models=Models(brought.providers, hooks, config, self._places, keys),
-            sweeping=asyncio.create_task(sweep(self._places.tool_output), name="sweep"),
+            sweeping=asyncio.create_task(_swept(self._places.tool_output), name="sweep"),
         )
         return engine, loaded, self._reload(engine, brought, decision)
 
@@ -335,6 +328,13 @@ class _Assembly:
             trusted=trusted,
             profile=self._options.profile,
         )
+
+
+async def _swept(outputs: Path) -> None:
+    await asyncio.sleep(SWEEP_AFTER_S)
+    from pegboard.engine.toolresult import sweep  # nothing of it before the first call
+
+    await sweep(outputs)
 
 
 def _publish(bus: Bus, events: Sequence[Event]) -> None:

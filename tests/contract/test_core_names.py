@@ -36,6 +36,9 @@ HOMONYMS = {
     "multiedit": {
         "schema/session.py": "a word of the `tools` tables of OpenCode's files",
     },
+    "processes": {
+        "engine/engine.py": "a field of the engine",
+    },
     "question": {
         "ids.py": "a kind of id, in the protocol",
         "policy/pending.py": "a kind of request, in an error",

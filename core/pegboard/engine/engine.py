@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,23 +10,18 @@ import msgspec
 
 from pegboard.contract import hookspecs
 from pegboard.contract.backends import Snapshots
-from pegboard.contract.context import Ruleset
+from pegboard.contract.context import BackgroundProcess, Ruleset
 from pegboard.contract.plugin import Stash
 from pegboard.contract.providers import Keys, Provider
 from pegboard.contract.storage import Storage
 from pegboard.contract.tools import Service, Tool, serving
 from pegboard.engine.bus import Bus
-from pegboard.engine.fileledger import FileLedger
 from pegboard.engine.finish import failure_of
 from pegboard.engine.models import Models
 from pegboard.errors import PegboardError, ToolError
 from pegboard.hooks.callers import Hooks
 from pegboard.ids import IdSource
 from pegboard.paths import Places
-from pegboard.policy.pending import PendingRequests, Questions
-from pegboard.processes.background import Background
-from pegboard.processes.lifeline import Lifeline
-from pegboard.processes.limits import Bounds
 from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.event import (
     Event,
@@ -40,6 +36,9 @@ from pegboard.workspace import Workspace
 
 if TYPE_CHECKING:
     from pegboard.contract.backends import Enclosure
+    from pegboard.engine.fileledger import FileLedger
+    from pegboard.policy.pending import PendingRequests, Questions
+    from pegboard.processes.background import Processes
 
 
 class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,11 +60,11 @@ class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
     on_cost: Callable[[float, Tokens], None]
 
 
-class Engine(msgspec.Struct, kw_only=True):
+class Engine(msgspec.Struct, kw_only=True, dict=True):
     """The open parts of one App; `now` is the time in milliseconds since the epoch.
 
     Agents, commands, providers and the rules of `config` change when the project's code is loaded
-    anew; `outdated` are providers that were there before.
+    anew; `outdated` are providers that were there before. `interactive` says that somebody answers.
 
     `snapshots` is None where no plugin keeps any. `decision` says whether the project's own code
     and programs may run. `private` is what no tool may change unasked, `secrets` what no log may
@@ -78,10 +77,8 @@ class Engine(msgspec.Struct, kw_only=True):
     storage: Storage
     bus: Bus
     failures: Sequence[PluginFailed]
-    requests: PendingRequests
-    questions: Questions
+    interactive: bool
     ids: IdSource
-    files: FileLedger
     tools: Mapping[str, Tool]
     commands: Mapping[str, Command]
     agents: Mapping[str, Agent]
@@ -96,13 +93,63 @@ class Engine(msgspec.Struct, kw_only=True):
     decision: Decision
     stash: Stash
     now: Callable[[], int]
-    bounds: Bounds
     models: Models
     sweeping: asyncio.Task[None]
     snapshots: Snapshots | None = None
     enclosure: "Enclosure | None" = None
-    background: Background = msgspec.field(default_factory=Background)
-    lifeline: Lifeline = msgspec.field(default_factory=Lifeline)
+
+    # Four modules that a plain answer does without are loaded at the first use of what they have.
+
+    @cached_property
+    def requests(self) -> "PendingRequests":
+        """The permission requests that wait for an answer."""
+        from pegboard.policy.pending import PendingRequests
+
+        return PendingRequests(interactive=self.interactive)
+
+    @cached_property
+    def questions(self) -> "Questions":
+        """The questions to the user that wait for an answer."""
+        from pegboard.policy.pending import Questions
+
+        return Questions(interactive=self.interactive)
+
+    @cached_property
+    def files(self) -> "FileLedger":
+        """What the sessions have read of files, and the locks of those that write them."""
+        from pegboard.engine.fileledger import FileLedger
+
+        return FileLedger()
+
+    @cached_property
+    def processes(self) -> "Processes":
+        """The processes of tools."""
+        from pegboard.processes.background import Processes
+
+        return Processes(self.config.limits)
+
+    def background(self, session_id: str) -> tuple[BackgroundProcess, ...]:
+        """The background processes of a session."""
+        if "processes" not in self.__dict__:
+            return ()
+        return self.processes.background.listed(session_id)
+
+    async def forget(self, session_id: str) -> None:
+        """End and drop what there is beside the database of a session that is deleted."""
+        if "files" in self.__dict__:
+            self.files.forget(session_id)
+        await self.end_processes(session_id)
+        if self.snapshots is not None:
+            await self.snapshots.forget(session_id)
+
+    async def end_processes(self, session_id: str | None = None) -> None:
+        """End the processes of a session that are left, or all; then no others can be started."""
+        if "processes" not in self.__dict__:
+            return
+        if session_id is None:
+            await self.processes.aclose()
+        else:
+            await self.processes.background.forget(session_id)
 
     def called(self, service: Service) -> str:
         """The id of the tool that does this work; the work's own name where there is none."""

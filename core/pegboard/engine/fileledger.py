@@ -4,7 +4,7 @@ import asyncio
 import os
 import re
 import stat
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -17,6 +17,8 @@ from pegboard.errors import ToolError
 from pegboard.kit.cancellation import shielded
 from pegboard.kit.openat import drop_stale, folder_of, resolved_path, temporary_beside
 from pegboard.policy.clock import Slots
+from pegboard.schema.message import Turn
+from pegboard.schema.part import Completed, ToolPart
 
 DIGEST_LIMIT_BYTES = 1 << 20
 """Up to this size a file's content is compared when its times differ, above it is not read."""
@@ -78,7 +80,7 @@ class FileLedger:
         known = self._stamps.get(session_id, {})
         return {path: known[path].text() for path in islice(noted, MOST_KEPT) if path in known}
 
-    def recall(self, session_id: str, kept: Iterable[object]) -> None:
+    def recall(self, session_id: str, turns: Iterable[Turn]) -> None:
         """Restore the stamps that calls of an earlier process have stored, once for a session.
 
         What this process has seen itself stays.
@@ -87,7 +89,7 @@ class FileLedger:
             return
         self._recalled.add(session_id)
         found: dict[str, _Stamp] = {}
-        for stamps in kept:
+        for stamps in _kept(turns):
             for path, text in stamps.items() if isinstance(stamps, dict) else ():
                 stamp = _stamp_of(text)
                 if stamp is not None:
@@ -208,6 +210,12 @@ class SessionFiles:
             self._announce(path)
         self._ledger.sweep(path.parent)
         return _replace(path, content)
+
+
+def _kept(turns: Iterable[Turn]) -> Iterator[object]:
+    for part in (part for turn in turns for part in turn.parts):
+        if isinstance(part, ToolPart) and isinstance(part.state, Completed):
+            yield part.state.metadata.get(STAMPS)
 
 
 def _stamp_of(text: object) -> _Stamp | None:

@@ -74,6 +74,10 @@ DENIED_STEPS = 5
 _REASON_LETTERS = 200
 
 
+class EmptyAnswerError(ProviderError):
+    """The model's answer ended without content; one more attempt may help."""
+
+
 def ending(
     finish: StreamFinish, calls: Iterable[ToolPart], turns: Iterable[Turn]
 ) -> tuple[str, Failure | None]:

@@ -13,8 +13,8 @@ from pegboard.kit.threads import Threads
 
 HEAD_START_S = 0.05
 """How long the request has the machine for itself; a step that is over by then loads nothing."""
-_EACH_CALL = "pegboard.engine.toolcontext"
-"""What the first call of any tool imports."""
+_EACH_CALL = ("pegboard.engine.toolcontext", "pegboard.processes.background")
+"""What the first call of any tool imports, and its first process."""
 
 _T = TypeVar("_T")
 
@@ -43,7 +43,7 @@ async def _load(tools: Sequence[Tool]) -> None:
 
 
 def _is_cold(tools: Sequence[Tool]) -> bool:
-    return bool(tools) and (_EACH_CALL not in sys.modules or bool(_cold(tools)))
+    return bool(tools) and (_EACH_CALL[0] not in sys.modules or bool(_cold(tools)))
 
 
 def _cold(tools: Sequence[Tool]) -> list[Tool]:
@@ -52,7 +52,8 @@ def _cold(tools: Sequence[Tool]) -> list[Tool]:
 
 
 def _warm(tools: Sequence[Tool]) -> None:
-    import_module(_EACH_CALL)
+    for name in _EACH_CALL:
+        import_module(name)
     for tool in tools:
         with suppress(Exception):  # foreign code; the call itself says what is wrong
             for name in tool.call_imports:

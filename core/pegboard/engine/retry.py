@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from pegboard.engine.finish import EmptyAnswerError
 from pegboard.engine.models import Models
 from pegboard.errors import (
     ContextOverflowError,
@@ -66,10 +67,6 @@ _OVERFLOW = (
 _LIMITED = r"too.?many.?requests|rate.?limit"
 _BUSY = r"overloaded|exhausted|unavailable|at capacity"
 _LASTING = r"invalid|authentication|permission|not.?found|unsupported"
-
-
-class EmptyAnswerError(ProviderError):
-    """The model's answer ended without content; one more attempt may help."""
 
 
 class RequestFault(msgspec.Struct, frozen=True, kw_only=True):

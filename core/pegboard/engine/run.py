@@ -9,7 +9,6 @@ from pegboard.contract.changes import ChangeSession
 from pegboard.contract.context import ChildResult, Ruleset, SessionView
 from pegboard.contract.providers import ModelRequest
 from pegboard.engine.engine import ChildRequest, Engine
-from pegboard.engine.fileledger import STAMPS
 from pegboard.engine.finish import Progress, Repeats
 from pegboard.engine.history import History
 from pegboard.engine.sessions import MAX_DEPTH, SessionIds, make_view
@@ -21,7 +20,6 @@ from pegboard.policy.clock import Slots
 from pegboard.schema.config import Agent
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.model import Model
-from pegboard.schema.part import Completed, ToolPart
 from pegboard.schema.session import Busy, Session, SessionModel, SessionStatus, Tokens, added
 
 MAX_WIDTH = 8
@@ -75,10 +73,6 @@ class Run:
         for gone in self.ids.withdrawn:
             self.history.drop(gone)
         self.snapshots = StepSnapshots(self)
-        parts = (part for turn in self.history.turns for part in turn.parts)
-        states = (part.state for part in parts if isinstance(part, ToolPart))
-        facts = (state.metadata for state in states if isinstance(state, Completed))
-        self.engine.files.recall(self.session.id, (each.get(STAMPS) for each in facts))
 
     def view(self, agent: Agent, model: Model) -> SessionView:
         """The session as plugins see it now."""

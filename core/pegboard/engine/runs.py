@@ -13,7 +13,6 @@ from pegboard.contract.storage import Fence
 from pegboard.engine.engine import ChildRequest, Engine
 from pegboard.engine.finish import ABORTED
 from pegboard.engine.history import History
-from pegboard.engine.input.preparations import Preparations
 from pegboard.engine.input.usermessage import (
     CommandOrder,
     Prompt,
@@ -25,6 +24,7 @@ from pegboard.engine.input.usermessage import (
 from pegboard.engine.loop import answer, unanswered
 from pegboard.engine.run import Early, Run
 from pegboard.engine.sessions import (
+    Preparations,
     SessionIds,
     ancestor_rulesets,
     change_session,
@@ -210,10 +210,7 @@ class Runs:
         for each in (event.session_id for event in events if event.session_id is not None):
             await self.abort(each)  # a run that a caller of subagents began meanwhile
             self._ids.pop(each, None)
-            self._engine.files.forget(each)
-            await self._engine.background.forget(each)
-            if self._engine.snapshots is not None:
-                await self._engine.snapshots.forget(each)
+            await self._engine.forget(each)
 
     async def _seized(self, session_id: str) -> Fence:
         """The exclusive right to the session, after its runs in this process have ended.
@@ -326,7 +323,7 @@ class Runs:
             return await child_answer(self, request, session)
         finally:
             self._callers.pop(session.id, None)
-            await self._engine.background.forget(session.id)
+            await self._engine.end_processes(session.id)
             await charge(self._storage, request, session)
 
     async def _session_ids(self, session_id: str) -> SessionIds:

@@ -1,10 +1,12 @@
-"""Sessions: made, changed, held while nothing runs, and as plugins see them."""
+"""Sessions: made, changed, held, as plugins see them, and the work beside their runs."""
 
+import asyncio
 from asyncio import Lock
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any, TypeVar
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -20,7 +22,8 @@ from pegboard.contract.changes import (
 from pegboard.contract.context import Ruleset, SessionView
 from pegboard.contract.storage import Fence, Storage
 from pegboard.engine.engine import Engine
-from pegboard.errors import NotFoundError, SessionBusyError
+from pegboard.engine.finish import ABORTED
+from pegboard.errors import AbortedError, NotFoundError, SessionBusyError
 from pegboard.ids import IdSource
 from pegboard.policy.agents import find_agent, rulesets_for
 from pegboard.schema.config import Agent
@@ -254,14 +257,14 @@ def make_view(  # noqa: PLR0913 - the fields of a view
         config=engine.config,
         rulesets=rulesets_for(engine.config, agent, session=session.permission, parent=parents),
         depth=depth,
-        interactive=engine.questions.interactive,
+        interactive=engine.interactive,
         trusted=engine.decision.trusted,
         trusted_by_user=engine.decision.trusted_by_user,
         allowed=engine.decision.allowed,
         home=engine.home,
         config_dir=engine.places.config,
         private=engine.private,
-        background=engine.background.listed(session.id),
+        background=engine.background(session.id),
         turns=turns,
     )
 
@@ -294,3 +297,50 @@ def unstored_view(engine: Engine, agent: Agent) -> SessionView:
         time=SessionTime(created=now, updated=now),
     )
     return make_view(engine, session, agent, _NO_MODEL)
+
+
+_Value = TypeVar("_Value")
+
+
+class Preparations:
+    """The tasks beside the runs, by session; an abort cancels them, as it does the run."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, set[asyncio.Task[Any]]] = {}
+        self._idle: set[asyncio.Task[Any]] = set()
+
+    def __contains__(self, session_id: str) -> bool:
+        return bool(self._tasks.get(session_id, set()) - self._idle)
+
+    def of(self, session_id: str) -> tuple[asyncio.Task[Any], ...]:
+        """The tasks of one session."""
+        return tuple(self._tasks.get(session_id, ()))
+
+    def all(self) -> tuple[asyncio.Task[Any], ...]:
+        """The tasks of all sessions."""
+        return tuple(task for tasks in self._tasks.values() for task in tasks)
+
+    async def run(
+        self, session_id: str, work: Coroutine[Any, Any, _Value], *, idle: bool = False
+    ) -> _Value:
+        """The result of `work`; with `idle` the session counts as resting meanwhile.
+
+        :raises AbortedError: when the session was aborted meanwhile.
+        """
+        task = asyncio.create_task(work, name=f"preparation {session_id}")
+        tasks = self._tasks.setdefault(session_id, set())
+        tasks.add(task)
+        if idle:
+            self._idle.add(task)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            caller = asyncio.current_task()
+            if caller is not None and caller.cancelling():
+                raise
+            raise AbortedError(ABORTED) from None
+        finally:
+            tasks.discard(task)
+            self._idle.discard(task)
+            if not tasks:
+                self._tasks.pop(session_id, None)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager, suppress
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec.structs import replace
 
@@ -27,12 +27,12 @@ from pegboard.engine.finish import (
     MAY_BE_EMPTY,
     PROMISED,
     TOO_LONG,
+    EmptyAnswerError,
     answers_to,
     ending,
     failure_of,
 )
 from pegboard.engine.processor import Processor
-from pegboard.engine.retry import Attempts, EmptyAnswerError, next_model
 from pegboard.engine.run import Run
 from pegboard.engine.spending.budget import counts_of
 from pegboard.engine.spending.usage import cost_of, tokens_of
@@ -52,6 +52,9 @@ from pegboard.schema.message import (
 from pegboard.schema.part import Instant, RetryPart, StepFinishPart, StepStartPart
 from pegboard.schema.session import Busy, Retry, Tokens
 from pegboard.schema.wire import to_json
+
+if TYPE_CHECKING:
+    from pegboard.engine.retry import Attempts
 
 MakeRequest = Callable[[SessionView], Awaitable[ModelRequest]]
 Outcome = Literal["ended", "overflow"]
@@ -117,7 +120,8 @@ class Step:
         """
         try:
             self._run.snapshots.begin(self._message, self._processor)
-            self._take_step()
+            for warning in self._run.budget.take_step():
+                self._warn(warning)
             async with self._run.budget.in_time():
                 return await self._ask(request, may_overflow=may_overflow)
         except BudgetError as error:
@@ -128,14 +132,6 @@ class Step:
             if isinstance(error, PegboardError):
                 error.told = True
             raise
-
-    def _take_step(self) -> None:
-        """Count the step.
-
-        :raises BudgetError: when no other step may be taken.
-        """
-        for warning in self._run.budget.take_step():
-            self._warn(warning)
 
     def _warn(self, text: str) -> None:
         session_id = self._message.session_id
@@ -158,16 +154,16 @@ class Step:
         After a call there is no retry within the step, since no tool may run twice: the next
         step is the next attempt.
         """
-        progress = self._run.progress
-        attempts = Attempts(self._run.engine.config.retry, made=progress.cuts)
+        progress, config = self._run.progress, self._run.engine.config
+        attempts: Attempts | None = None
         offered = frozenset(tool.name for tool in request.tools)
         caller = Caller(self._run, self._view, self._processor, offered=offered)
         while (error := await self._attempt(request, caller)) is not None:
+            attempts = attempts or self._attempts()
             decision = attempts.failed(error)
             if may_overflow and decision.kind == "overflow" and not caller.started:
                 return self._overflowed()
-            after_s = self._run.engine.config.fallback_after_s
-            hopeless = attempts.is_hopeless(error, decision, after_s=after_s)
+            hopeless = attempts.is_hopeless(error, decision, after_s=config.fallback_after_s)
             seen = self._shown or caller.started
             if hopeless and not seen and await self._fall_back(error, tried):
                 return None
@@ -183,8 +179,15 @@ class Step:
                 break
         return "ended"
 
+    def _attempts(self) -> "Attempts":
+        from pegboard.engine.retry import Attempts  # nothing of it where nothing fails
+
+        return Attempts(self._run.engine.config.retry, made=self._run.progress.cuts)
+
     async def _fall_back(self, error: ProviderError, tried: set[str]) -> bool:
         """Let the next model of the user's list make this message; False when there is none."""
+        from pegboard.engine.retry import next_model
+
         run, before = self._run, self._view.model
         model = await next_model(run.engine.config, run.engine.models, before, tried)
         if model is None:
@@ -314,7 +317,8 @@ class Step:
         self._processor.text_end(event.id, text, event.metadata)
 
     async def _finish(self, finish: StreamFinish, caller: Caller) -> None:
-        await self._end_texts()
+        for block_id in self._processor.open_texts():  # which the provider left open
+            await self._text_end(TextEnd(block_id))
         answers = answers_to(self._run.history.turns, self._message.parent_id)
         reason, failure = ending(finish, self._processor.calls(), answers)
         self._processor.close(TOO_LONG if finish.reason == "length" else CUT_OFF)
@@ -359,11 +363,6 @@ class Step:
             tokens = tokens_of(self._heard.usage)
             self._paid = (cost_of(tokens, self._view.model.cost), tokens)
             self._run.charge(*self._paid)
-
-    async def _end_texts(self) -> None:
-        """End the texts that the provider left open, through the hook `text_complete`."""
-        for block_id in self._processor.open_texts():
-            await self._text_end(TextEnd(block_id))
 
     async def _end(self, failure: Failure, reason: str) -> None:
         while texts := self._processor.open_texts():

@@ -14,12 +14,10 @@ from pegboard.contract.context import SessionView
 from pegboard.contract.providers import ToolCall, ToolInputStart
 from pegboard.contract.results import PendingCall, ToolResult
 from pegboard.contract.tools import Tool, serving
-from pegboard.engine.fileledger import STAMPS
 from pegboard.engine.finish import denial, digest, digest_of_call, digest_of_result
 from pegboard.engine.processor import Processor
 from pegboard.engine.run import Run
 from pegboard.engine.stream import ToolDone, ToolFailed, ToolRunning
-from pegboard.engine.toolresult import clean_error, clean_result
 from pegboard.errors import (
     BudgetError,
     PermissionCorrectedError,
@@ -133,6 +131,8 @@ class Caller:
         self, call: ToolCall, text: str, *, metadata: Mapping[str, Any] | None = None
     ) -> None:
         """Fail the call, with a text of bounded size for the model."""
+        from pegboard.engine.toolresult import clean_error  # as the context of calls
+
         outputs = self._run.engine.outputs(self._view.id)
         cut = await clean_error(text, output_dir=outputs, hint=self._hint())
         self._processor.tool_failed(ToolFailed(id=call.id, error=cut, metadata=metadata))
@@ -225,10 +225,11 @@ class Caller:
                 result=result,
                 context=context,
             )
+        from pegboard.engine.toolresult import clean_result  # as the context of calls
+
         outputs = engine.outputs(self._view.id)
         kept = await clean_result(result, output_dir=outputs, hint=self._hint())
-        seen = {STAMPS: context.stamps} if context.stamps else {}
-        return replace(kept, metadata={**kept.metadata, **seen})
+        return replace(kept, metadata={**kept.metadata, **context.seen_files()})
 
     def _hint(self) -> str:
         tools = self._run.engine.tools.values()

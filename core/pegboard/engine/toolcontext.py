@@ -23,6 +23,7 @@ from pegboard.contract.results import ToolResult
 from pegboard.engine.asking.decision import make_request, settle
 from pegboard.engine.asking.toolquestion import ask_user, asked_path
 from pegboard.engine.engine import ChildRequest, Engine
+from pegboard.engine.fileledger import STAMPS
 from pegboard.engine.input.usermessage import Prompt, stored
 from pegboard.engine.processor import Processor
 from pegboard.engine.run import Run
@@ -58,7 +59,7 @@ async def user_env(engine: Engine) -> Mapping[str, str]:
     env = without_secrets(engine.env, engine.keys.variables())
     view = unstored_view(engine, default_agent(engine.config, engine.agents))
     folded = await engine.hooks.fold(hookspecs.shell_env, session=view, env=env)
-    return {**folded, **engine.lifeline.hold()}
+    return {**folded, **engine.processes.lifeline.hold()}
 
 
 class CallContext:
@@ -130,23 +131,24 @@ class CallContext:
     def files(self) -> FileAccess:
         """Read stamps and writer locks."""
         announce = partial(self._run.snapshots.intends, self._call_id)
+        self._engine.files.recall(self._view.id, self._run.history.turns)
         return self._engine.files.view(self._view.id, announce=announce, noted=self._noted)
 
-    @property
-    def stamps(self) -> dict[str, str]:
-        """What the call has seen of files, as it is kept with it."""
-        return self._engine.files.stamps(self._view.id, self._noted)
+    def seen_files(self) -> dict[str, dict[str, str]]:
+        """What the call has seen of files, as metadata that are kept with it; {} for nothing."""
+        stamps = self._engine.files.stamps(self._view.id, self._noted) if self._noted else {}
+        return {STAMPS: stamps} if stamps else {}
 
     @property
     def background(self) -> BackgroundAccess:
         """Processes that go on after the call."""
         engine = self._engine
         self._say_level()
-        return engine.background.view(
+        return engine.processes.background.view(
             self._view.id,
             output_dir=engine.outputs(self._view.id),
             enclosure=engine.enclosure,
-            bounds=engine.bounds,
+            bounds=engine.processes.bounds,
         )
 
     @property
@@ -240,7 +242,7 @@ class CallContext:
     async def env(self) -> Mapping[str, str]:
         """The environment of `run`'s processes."""
         folded = await process_env(self._engine, self._view)
-        return {**folded, **self._engine.lifeline.hold()}
+        return {**folded, **self._engine.processes.lifeline.hold()}
 
     async def run(  # noqa: PLR0913 - the facts of a process, all keyword-only
         self,
@@ -266,7 +268,7 @@ class CallContext:
                 limit_bytes=limit_bytes,
                 on_output=on_output,
                 spill_dir=outputs,
-                bounds=self._engine.bounds,
+                bounds=self._engine.processes.bounds,
             )
 
     @asynccontextmanager
@@ -276,7 +278,9 @@ class CallContext:
         """The command line in the user's sandbox, if there is one, and within the limits."""
         async with (
             self._enclosed(argv, cwd=cwd, env=env) as command,
-            service_process(command, cwd=cwd, env=env, bounds=self._engine.bounds) as bound,
+            service_process(
+                command, cwd=cwd, env=env, bounds=self._engine.processes.bounds
+            ) as bound,
         ):
             yield bound
 

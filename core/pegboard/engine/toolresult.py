@@ -27,10 +27,8 @@ KEPT_S = 7 * 24 * 3600.0
 """So long a whole output can be read in its file (opencode `tool/truncation.ts`)."""
 KEPT_BYTES = 1 << 30
 """Of all outputs together; beyond it the oldest go before their time."""
-SWEEP_AFTER_S = 2.0
-"""Old outputs are removed once the start of an App, and its first request, are over,"""
 SWEEP_EVERY_S = 3600.0
-"""and then again and again."""
+"""How often old outputs are removed."""
 LONGEST_OWN_CUT_BYTES = 4 * MAX_BYTES
 """A tool that says to have cut its output has not, if it is longer; line numbers take room."""
 
@@ -196,8 +194,7 @@ async def shorten(result: ToolResult, cut: Cut, *, output_dir: Path, hint: str =
 
 
 async def sweep(folder: Path) -> None:
-    """Remove old outputs, soon and then every hour, until cancelled."""
-    await asyncio.sleep(SWEEP_AFTER_S)
+    """Remove old outputs, at once and then every hour, until cancelled."""
     while True:
         await asyncio.to_thread(remove_old_outputs, folder, before=time.time() - KEPT_S)
         await asyncio.sleep(SWEEP_EVERY_S)

@@ -13,8 +13,10 @@ from msgspec.structs import replace
 
 from pegboard.contract.context import BackgroundProcess, ProcessResult
 from pegboard.errors import ToolError
+from pegboard.processes.lifeline import Lifeline
 from pegboard.processes.limits import Bounds
 from pegboard.processes.process import run_process
+from pegboard.schema.config import ProcessLimits
 
 MOST_RUNNING = 8
 """Of one session at the same time."""
@@ -82,6 +84,21 @@ class Background:
         async with asyncio.TaskGroup() as ending:
             for each in sessions.values():
                 ending.create_task(each.aclose())
+
+
+class Processes:
+    """The processes of one App's tools: within bounds, in the background, none after its end."""
+
+    def __init__(self, limits: ProcessLimits) -> None:
+        self.bounds = Bounds(limits)
+        self.background = Background()
+        self.lifeline = Lifeline()
+
+    async def aclose(self) -> None:
+        """End all of them, and wait until they have ended."""
+        await self.background.aclose()
+        await self.lifeline.aclose()
+        self.bounds.close()
 
 
 class SessionBackground:

@@ -12,7 +12,6 @@ import click
 import msgspec
 
 from pegboard import InvalidInputError
-from pegboard.embedding import DIRECTORY_MIME, mime_of
 from pegboard.errors import NotFoundError
 from pegboard.kit import nearest_names
 from pegboard.schema.part import FileInput, PartInput, TextInput
@@ -118,6 +117,8 @@ def file_part(file: Path) -> FileInput:
 
     :raises InvalidInputError: when it cannot be read.
     """
+    from pegboard.embedding import DIRECTORY_MIME, mime_of  # few prompts have files
+
     path = file.absolute()
     try:
         if path.is_dir():

@@ -222,7 +222,7 @@ async def _opened(options: Options, *, asks: bool) -> AsyncIterator[Backend]:
         _check_tape(app, options)
         if app.config.auto_approve:
             sys.stderr.write(AUTO)
-        if app.policy.sandbox:
+        if app.config.sandbox != "off":
             sys.stderr.write(f"sandbox: {app.policy.sandbox}\n")
         yield LocalBackend(app)
 

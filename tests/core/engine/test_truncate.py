@@ -122,7 +122,6 @@ def left(folder):
 
 
 async def test_outputs_older_than_a_week_are_removed_again_and_again(tmp_path, monkeypatch):
-    monkeypatch.setattr("pegboard.engine.toolresult.SWEEP_AFTER_S", 0)
     monkeypatch.setattr("pegboard.engine.toolresult.SWEEP_EVERY_S", 0.01)
     outputs(
         tmp_path, tool_old=KEPT_S + 60, run_old=KEPT_S + 60, tool_new=KEPT_S - 60, mine=KEPT_S + 60

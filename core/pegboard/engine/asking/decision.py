@@ -8,19 +8,17 @@ from typing import Any
 from msgspec.structs import replace
 
 from pegboard.contract import hookspecs
-from pegboard.contract.changes import PutApproval
 from pegboard.contract.context import SessionView
+from pegboard.engine.asking.approvals import NO_OPINION, approve, approved, for_good, rules_for_good
 from pegboard.engine.engine import Engine
 from pegboard.engine.writer import Writer
 from pegboard.errors import PermissionCorrectedError, PermissionDeniedError, PermissionRejectedError
 from pegboard.ids import IdSource
 from pegboard.kit.openat import resolved_path
 from pegboard.policy.pending import PermissionAnswer, advice, advised_rules, no_rule, nobody
-from pegboard.policy.permissions import deciding, is_unclear, literally, unapproved
+from pegboard.policy.permissions import deciding
 from pegboard.schema.event import PermissionAsked, PermissionReplied
 from pegboard.schema.session import (
-    USER_KEY,
-    Approval,
     PermissionRequest,
     Reply,
     Rule,
@@ -28,9 +26,6 @@ from pegboard.schema.session import (
     Verdict,
 )
 
-_TAILS = (" *", "/*")
-"""How a tool says that a choice for good is for more than the one text."""
-_ASK = Verdict(action="ask", reason="no rule and no plugin has an opinion")
 ONCE = "once"
 """In a request's metadata: it is asked every time, and cannot be approved for good."""
 AUTO = "auto"
@@ -95,7 +90,7 @@ async def _settled(engine: Engine, view: SessionView, request: PermissionRequest
     while True:
         known = engine.requests.rechecks
         verdict = await judged(engine, view, request)
-        if not engine.requests.interactive:
+        if not engine.interactive:
             verdict = await _advised(engine, view, request, verdict)
         await record(engine, view, request, verdict)
         if verdict.action != "ask" or known == engine.requests.rechecks:
@@ -133,24 +128,7 @@ def as_asked(view: SessionView, request: PermissionRequest, verdict: Verdict) ->
     metadata = {**request.metadata, "agent": view.agent.name, "reason": verdict.reason}
     if verdict.firm or request.metadata.get(ONCE):
         return replace(request, always=(), metadata={**metadata, ONCE: True})
-    return replace(request, metadata=metadata, always=_for_good(request))
-
-
-def _for_good(request: PermissionRequest) -> tuple[str, ...]:
-    """What a choice for good would allow: no `*` counts that only stands in what is asked for.
-
-    The agent chooses names: that of a folder `/srv/*` must not have all folders allowed.
-    """
-    if any(map(is_unclear, request.patterns)):
-        return tuple(each if is_unclear(each) else literally(each) for each in request.patterns)
-    if not any(literally(pattern) != pattern for pattern in request.patterns):
-        return request.always
-    return tuple(_narrow(pattern) for pattern in request.always)
-
-
-def _narrow(pattern: str) -> str:
-    tail = next((tail for tail in _TAILS if pattern.endswith(tail)), "")
-    return pattern.removesuffix(tail).replace("*", "?") + tail if tail else literally(pattern)
+    return replace(request, metadata=metadata, always=for_good(request))
 
 
 def unattended(request: PermissionRequest, verdict: Verdict) -> Verdict:
@@ -170,53 +148,16 @@ async def judged(engine: Engine, view: SessionView, request: PermissionRequest) 
     """The verdict of all rules and plugins, with what the user has approved for good or `auto`."""
     verdict = (
         await engine.hooks.strictest(hookspecs.permission_ask, session=view, request=request)
-        or _ASK
+        or NO_OPINION
     )
     if verdict.action == "ask" and not verdict.firm and not request.metadata.get(ONCE):
-        verdict = await _approved(engine, view, request, verdict)
+        verdict = await approved(engine, view, request, verdict)
     if verdict.action == "ask" and not verdict.firm:
         verdict = await unasked_inside(engine, view, request, verdict)
     if verdict.action == "ask" and not verdict.firm and engine.config.auto_approve:
         reason = f"allowed without asking (auto_approve): {verdict.reason}"
         return replace(verdict, action="allow", reason=reason, source=AUTO)
     return verdict
-
-
-async def _approved(
-    engine: Engine, view: SessionView, request: PermissionRequest, verdict: Verdict
-) -> Verdict:
-    """The verdict that remains when what was approved for good is taken off the request."""
-    approvals = await _approvals(engine, view)
-    rest = unapproved([each.rule for each in approvals], request.permission, request.patterns)
-    if rest == ():
-        given = next(each for each in approvals if not _uncovered(each.rule, request))
-        rule = given.rule
-        reason = f'approved before, for the {given.scope}: {rule.permission} "{rule.pattern}"'
-        return Verdict(action="allow", reason=reason, source="approvals", rule=rule)
-    if rest == request.patterns:
-        return verdict
-    smaller = replace(request, patterns=rest)
-    return (
-        await engine.hooks.strictest(hookspecs.permission_ask, session=view, request=smaller)
-        or _ASK
-    )
-
-
-def _uncovered(rule: Rule, request: PermissionRequest) -> bool:
-    """Whether the rule covers no pattern of the request."""
-    rest = unapproved([rule], request.permission, request.patterns)
-    return len(rest) == len(request.patterns or ("*",))
-
-
-async def _approvals(engine: Engine, view: SessionView) -> list[Approval]:
-    """What was approved for all projects, this one, this session, or those that it works for."""
-    keys = [USER_KEY, engine.workspace.project_id, view.id]
-    parent = view.info.parent_id
-    while parent is not None and parent not in keys:
-        keys.append(parent)
-        parent = (await engine.storage.session(parent)).parent_id
-    found = await engine.storage.approvals(*keys)
-    return [each for each in found if each.agent in (None, view.agent.name)]
 
 
 async def _asked(
@@ -253,38 +194,20 @@ async def _kept(
     writer: Writer,
 ) -> bool:
     """Tell the plugins of the answer, and store it if it is one for good; whether it is."""
-    rules = _rules(request) if answer.reply == "always" and not request.metadata.get(ONCE) else ()
+    rules = (
+        rules_for_good(request)
+        if answer.reply == "always" and not request.metadata.get(ONCE)
+        else ()
+    )
     await _record_answer(engine, request, answer, agent=view.agent.name, rules=rules)
     is_for_good = bool(rules) and answer.by == "user"
     if is_for_good:
-        await _approve(engine, view, answer, rules, writer)
+        await approve(engine, view, answer, rules, writer)
     return is_for_good
-
-
-def _rules(request: PermissionRequest) -> tuple[Rule, ...]:
-    """What an approval for good of the request allows."""
-    return tuple(
-        Rule(permission=request.permission, pattern=pattern, action="allow")
-        for pattern in request.always or map(literally, request.patterns)
-    )
 
 
 def _tell(writer: Writer, request: PermissionRequest, reply: Reply) -> None:
     writer.say(PermissionReplied(session_id=request.session_id, request_id=request.id, reply=reply))
-
-
-async def _approve(
-    engine: Engine,
-    view: SessionView,
-    answer: PermissionAnswer,
-    rules: tuple[Rule, ...],
-    writer: Writer,
-) -> None:
-    """Store what is approved for good."""
-    only = view.agent.name if answer.agent_only else None
-    keys = {"session": view.id, "project": engine.workspace.project_id, "user": USER_KEY}
-    writer.change(PutApproval(keys[answer.scope], rules, agent=only, at=engine.now()))
-    await writer.barrier()
 
 
 async def record(

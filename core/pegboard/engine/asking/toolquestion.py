@@ -7,8 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from pegboard.engine.engine import Engine
-from pegboard.engine.input.preparations import Preparations
 from pegboard.engine.run import Run
+from pegboard.engine.sessions import Preparations
 from pegboard.engine.toolresult import is_output
 from pegboard.errors import AbortedError, InvalidInputError, QuestionRejectedError, ToolError
 from pegboard.kit.openat import resolved_path
@@ -95,7 +95,7 @@ async def ask_person(
     request = _request(engine, session_id, questions, None)
     if not request.questions:
         raise InvalidInputError("there is no question to ask")
-    if not engine.questions.interactive:
+    if not engine.interactive:
         return None
 
     def say(properties: Properties) -> None:
