@@ -74,7 +74,7 @@ from pegboard.cli.main import main
 main()
 """
 MOST_FILES = {
-    "pegboard": 133,
+    "pegboard": 122,
     "pegboard_plugins": 101,
     "pegboard_files": 6,
     "pegboard_http": 3,
