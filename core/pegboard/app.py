@@ -33,7 +33,7 @@ from pegboard.trust.decisions import Decision
 from pegboard.workspace import Workspace
 
 if TYPE_CHECKING:
-    from pegboard.engine.asking.approvals import Policy
+    from pegboard.engine.asking.explained import Policy
     from pegboard.engine.revert import Reverted
     from pegboard.policy.pending import PendingRequests, Questions
 
@@ -391,7 +391,7 @@ class App:
     @property
     def policy(self) -> "Policy":
         """What a call would be asked for, and what was approved for good."""
-        from pegboard.engine.asking.approvals import Policy  # nobody else looks at it
+        from pegboard.engine.asking.explained import Policy  # nobody else looks at it
 
         return Policy(self._engine)
 
