@@ -190,6 +190,10 @@ class Hooks:
         holder = Holder(name, f"tool {tool}")
         return self._dispatch.isolation.stalls.running(asyncio.current_task(), holder)
 
+    def loading(self, plugin: str, what: str = "import") -> AbstractContextManager[None]:
+        """While this lasts, what the current task does is done by a plugin that is loaded."""
+        return self._dispatch.isolation.loading(Holder(plugin, what))
+
     async def aclose(self) -> None:
         """End what plugins still do; called after `shutdown`."""
         await self._dispatch.aclose()

@@ -7,7 +7,16 @@ The order in which the implementations of a hook are asked.
 
 import asyncio
 import inspect
-from collections.abc import Callable, Collection, Coroutine, Generator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Coroutine,
+    Generator,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import contextmanager
 from contextvars import Context
 from functools import cached_property, partial
 from pathlib import Path
@@ -181,6 +190,18 @@ class Isolation:
         if task.cancelled():
             return _Outcome(error=RuntimeError("the plugin cancelled itself"))
         return task.result()
+
+    @contextmanager
+    def loading(self, holder: Holder) -> Iterator[None]:
+        """A block in which code of a plugin runs on the loop at once: what it does is its own."""
+        loop = asyncio.get_running_loop()
+        factory = loop.get_task_factory()
+        loop.set_task_factory(lambda _, work, context=None: self._begin(holder, work, context))
+        try:
+            with self.stalls.running(asyncio.current_task(), holder):
+                yield
+        finally:
+            loop.set_task_factory(factory)
 
     def _begin(self, holder: Holder, coroutine: Work, context: Context | None) -> asyncio.Task[Any]:
         """A task that a plugin begins: it has to have ended when the App closes."""

@@ -1,13 +1,13 @@
 """What becomes of a plugin that was found: imported, and given its options, or left out."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import NamedTuple
 
-from pegboard.hooks.stalls import PRINTING
+from pegboard.kit.suggestions import nearest_names
 from pegboard.loading.candidates import Candidate, full_name
-from pegboard.loading.discovery import LoadFailure
+from pegboard.loading.discovery import LoadFailure, entry_points
 from pegboard.loading.handle import Handle
 from pegboard.loading.options import MISSING, Flaw, options_of, texts_in
 from pegboard.loading.registration import Problem, ProblemKind, Registrant, Registry, quoted
@@ -79,9 +79,7 @@ class LoadedPlugin:
         if candidate.forbidden:
             return
         started = perf_counter()
-        printing = PRINTING.set(candidate.name)
         plugin = candidate.load()
-        PRINTING.reset(printing)
         self.load_ms = (perf_counter() - started) * 1000
         twin = _twin(self, others)
         same = next((each for each in others if each.plugin is plugin), None)
@@ -137,6 +135,23 @@ class LoadedPlugin:
         registry.problems.append(
             Problem(kind=kind, plugin=self.candidate.name, text=text, detail=detail)
         )
+
+
+def tables_of_none(
+    config: Config, found: Sequence[Candidate], locate: Callable[[str], str]
+) -> Iterator[Problem]:
+    """The settings that are of no plugin that there is."""
+    if not (strange := config.plugins.keys() - {each.table for each in found}):
+        return
+    known = {
+        *(name for each in found for name in (each.name, each.table)),
+        *(each.name for each in entry_points()),
+    }
+    for name in sorted(strange - known):
+        nearest = nearest_names(name, known, limit=1)
+        hint = f"; did you mean {nearest[0]}?" if nearest else ""
+        text = f"{locate(f'plugins.{name}')}: there is no plugin {name}{hint}"
+        yield Problem(kind="options", plugin=name, text=text)
 
 
 def _twin(loaded: LoadedPlugin, others: Sequence[LoadedPlugin]) -> LoadedPlugin | None:

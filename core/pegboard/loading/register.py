@@ -14,6 +14,7 @@ from pegboard.contract.tools import Tool
 from pegboard.errors import NotFoundError
 from pegboard.hooks.callers import Hooks
 from pegboard.kit.suggestions import nearest_names
+from pegboard.loading.broughthooks import BRINGING
 from pegboard.loading.candidates import (
     Candidate,
     allowed,
@@ -22,10 +23,10 @@ from pegboard.loading.candidates import (
     project_candidates,
     with_tables,
 )
-from pegboard.loading.discovery import entry_points, marked
+from pegboard.loading.discovery import marked
 from pegboard.loading.handle import Belongings, Handle, SecretLookup
 from pegboard.loading.imports import Imports
-from pegboard.loading.loadedplugin import Change, LoadedPlugin
+from pegboard.loading.loadedplugin import Change, LoadedPlugin, tables_of_none
 from pegboard.loading.registration import Problem, Registry
 from pegboard.loading.toolset import Live, Offer, tools_of_file, toolset
 from pegboard.paths import Places
@@ -68,6 +69,7 @@ class Admission:
     env: Mapping[str, str]
     locate: Callable[[str], str]
     belongings: Belongings
+    hooks: Hooks
 
     async def admitted(
         self,
@@ -86,9 +88,10 @@ class Admission:
                 candidate=candidate,
                 handle=Handle(candidate.name, self.belongings),
             )
-            each.load([*others, *loaded], registry)
             namesakes = (other.table for other in found if other.name == candidate.name)
-            each.judge(self.config, self.locate, registry, tuple(namesakes))
+            with self.hooks.loading(candidate.name):
+                each.load([*others, *loaded], registry)
+                each.judge(self.config, self.locate, registry, tuple(namesakes))
             loaded.append(each)
             await asyncio.sleep(0)  # an import blocks, so what runs beside it gets its turn here
         return loaded
@@ -226,7 +229,7 @@ class Register:
         )
         place = sum(each.candidate.origin != "embedded" for each in others)
         plugins = (*others[:place], *new, *others[place:])
-        _enroll(plugins, registry, imports)
+        _enroll(plugins, registry, imports, self.hooks)
         implementations = registry.implementations()
         names = {each.candidate.name for each in (*old, *new)}
         fresh = [each for each in registry.problems if each.plugin in names]
@@ -336,42 +339,29 @@ async def load_plugins(  # noqa: PLR0913 - where plugins come from, all keyword-
         fitting=fitting,
     )
     registry = Registry(config)
-    registry.problems += _tables_of_none(config, found, locate)
+    registry.problems += tables_of_none(config, found, locate)
     belongings = Belongings(places or Places.of(env), secrets)
-    admission = Admission(config=config, env=env, locate=locate, belongings=belongings)
+    hooks = Hooks({}, on_failure=on_failure, trace=config.trace)
+    admission = Admission(config=config, env=env, locate=locate, belongings=belongings, hooks=hooks)
     loaded = await admission.admitted(found, registry)
-    _enroll(loaded, registry, imports)
-    hooks = Hooks(registry.implementations(), on_failure=on_failure, trace=config.trace)
+    _enroll(loaded, registry, imports, hooks)
+    hooks.replace(registry.implementations())
     return Register(loaded, hooks, registry.problems, admission, imports)
 
 
-def _enroll(plugins: Sequence[LoadedPlugin], registry: Registry, imports: Imports) -> None:
+def _enroll(
+    plugins: Sequence[LoadedPlugin], registry: Registry, imports: Imports, hooks: Hooks
+) -> None:
     """Register what they have, once all have brought their own hooks."""
     for each in plugins:
         if each.plugin is not None:
-            registry.bring(each.registrant)
+            with hooks.loading(each.candidate.name, f"hook {BRINGING}"):
+                registry.bring(each.registrant)
     for each in plugins:
         if each.plugin is not None:
             _register(each, registry)
         elif not (each.candidate.forbidden or each.is_double):
             _stand_in(each, registry, imports)
-
-
-def _tables_of_none(
-    config: Config, found: Sequence[Candidate], locate: Callable[[str], str]
-) -> Iterator[Problem]:
-    """The settings that are of no plugin that there is."""
-    if not (strange := config.plugins.keys() - {each.table for each in found}):
-        return
-    known = {
-        *(name for each in found for name in (each.name, each.table)),
-        *(each.name for each in entry_points()),
-    }
-    for name in sorted(strange - known):
-        nearest = nearest_names(name, known, limit=1)
-        hint = f"; did you mean {nearest[0]}?" if nearest else ""
-        text = f"{locate(f'plugins.{name}')}: there is no plugin {name}{hint}"
-        yield Problem(kind="options", plugin=name, text=text)
 
 
 def _register(loaded: LoadedPlugin, registry: Registry) -> None:

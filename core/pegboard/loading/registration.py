@@ -17,16 +17,15 @@ import pluggy
 from msgspec.structs import replace
 
 from pegboard.contract import hookspecs
-from pegboard.contract.checks import check_of
 from pegboard.contract.marks import PROJECT, Kind, Origin, Place, mark_of
 from pegboard.contract.plugin import Plugin
 from pegboard.errors import RequiredHookError
 from pegboard.hooks.isolation import CALL, Implementation, circle
 from pegboard.kit.suggestions import nearest_names
+from pegboard.loading.broughthooks import BRINGING, arguments_of, brought_hooks, specs_of
 from pegboard.loading.discovery import MARK, LoadFailure, attempt, is_marked, marked
 from pegboard.schema.config import Config
 
-_SPEC = f"{PROJECT}_spec"
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 WRAPPED: tuple[Kind, ...] = ("fold", "first")
@@ -107,7 +106,7 @@ class Registry:
         self._plugins: dict[str, Registrant] = {}
         self._specs = specifications()
         self._kinds: dict[str, Kind] = {
-            name: mark_of(spec).kind for name, spec in _specs_of(hookspecs).items()
+            name: mark_of(spec).kind for name, spec in specs_of(hookspecs).items()
         }
         self._functions: dict[tuple[str, str], Callable[..., object]] = {}
         self._refusals: dict[tuple[str, str], str] = {}
@@ -117,11 +116,11 @@ class Registry:
 
     def bring(self, registrant: Registrant) -> None:
         """Take the hooks that the plugin brings; called for all plugins before any `add`."""
-        name = hookspecs.register_hooks.__name__
-        if not is_marked(registrant.plugin, name):
+        if not is_marked(registrant.plugin, BRINGING):
             return
-        found = getattr(registrant.plugin, name)
-        brought = attempt(lambda: [_new_specs(each, self._specs) for each in _modules(found())])
+        function = getattr(registrant.plugin, BRINGING)
+        limit_s = self._limit_s(registrant, function, BRINGING)
+        brought = attempt(lambda: brought_hooks(function, limit_s, self._specs))
         if isinstance(brought, LoadFailure):
             text = f"its hooks are missing: {brought.text}"
             problem = Problem(
@@ -131,7 +130,7 @@ class Registry:
             return
         for specs in brought:
             self._pluggy.add_hookspecs(_seat(specs))
-            self._specs |= {name: _arguments(spec) for name, spec in specs.items()}
+            self._specs |= {name: arguments_of(spec) for name, spec in specs.items()}
             self._kinds |= {name: mark_of(spec).kind for name, spec in specs.items()}
 
     def add(self, registrant: Registrant) -> tuple[str, ...]:
@@ -245,10 +244,6 @@ class Registry:
     def _implementation(self, hook: str, kept: pluggy.HookImpl) -> Implementation:
         registrant = self._plugins[kept.plugin_name]
         function = self._functions[registrant.key, hook]
-        said = self._config.plugins.get(registrant.table or registrant.name)
-        wish = getattr(function, "pegboard_timeout_s", None)
-        own = mark_of(getattr(self._pluggy.hook, hook).spec.function).limit_s
-        limits = (said.timeout_s if said else None, wish, own, self._config.hook_timeout_s)
         return Implementation(
             key=registrant.key,
             plugin=registrant.name,
@@ -260,12 +255,19 @@ class Registry:
             before=_place(function).before,
             after=_place(function).after,
             given=_given(function, registrant.handle),
-            timeout_s=next(limit for limit in limits if limit is not None),
+            timeout_s=self._limit_s(registrant, function, hook),
             position=kept.trylast - kept.tryfirst,
             required=is_required(function),
             guards=self._guards(hook, function),
             refusal=self._refusals.get((registrant.key, hook), ""),
         )
+
+    def _limit_s(self, registrant: Registrant, function: object, hook: str) -> float:
+        said = self._config.plugins.get(registrant.table or registrant.name)
+        wish = getattr(function, "pegboard_timeout_s", None)
+        own = mark_of(getattr(self._pluggy.hook, hook).spec.function).limit_s
+        limits = (said.timeout_s if said else None, wish, own, self._config.hook_timeout_s)
+        return next(limit for limit in limits if limit is not None)
 
     def _problem(self, plugin: str, hook: str, function: Callable[..., object]) -> Problem | None:
         known = self._specs.get(hook)
@@ -301,14 +303,7 @@ def quoted(name: str) -> str:
 
 def specifications() -> dict[str, tuple[str, ...]]:
     """Each hook of `hookspecs` with the names of its arguments, in the order of the file."""
-    return {name: _arguments(function) for name, function in _specs_of(hookspecs).items()}
-
-
-def _specs_of(module: object) -> dict[str, Callable[..., object]]:
-    """The specifications of a module, or the one that a function is."""
-    if inspect.isfunction(module):
-        return {module.__name__: module} if hasattr(module, _SPEC) else {}
-    return {name: each for name, each in vars(module).items() if hasattr(each, _SPEC)}
+    return {name: arguments_of(function) for name, function in specs_of(hookspecs).items()}
 
 
 def _place(function: Callable[..., object]) -> Place:
@@ -328,37 +323,6 @@ def _known(function: Callable[..., object], arguments: tuple[str, ...]) -> tuple
 def is_required(function: Callable[..., object]) -> bool:
     """Whether the implementation must not be left out."""
     return bool(getattr(function, "pegboard_required", False))
-
-
-def _arguments(function: Callable[..., object]) -> tuple[str, ...]:
-    return tuple(inspect.signature(function).parameters)
-
-
-def _modules(answer: object) -> tuple[object, ...]:
-    """What `register_hooks` has answered.
-
-    :raises TypeError: when it is no row of modules.
-    """
-    if inspect.iscoroutine(answer):
-        answer.close()
-    if not isinstance(answer, tuple | list | None):
-        what = type(answer).__name__
-        raise TypeError(f"it gave {what}, not a tuple of modules with @hookspec, such as (hooks,)")
-    return tuple(answer or ())
-
-
-def _new_specs(module: object, known: Mapping[str, object]) -> dict[str, Callable[..., object]]:
-    """The specifications of a module, each of which is well made and of a new name."""
-    specs = _specs_of(module)
-    for name, spec in specs.items():
-        if name in known:
-            raise ValueError(f"there is a hook {name} already")
-        if (subject := mark_of(spec).subject) and subject not in _arguments(spec):
-            raise ValueError(f"the hook {name} has no argument {subject}, its subject")
-        check_of(spec)
-    if not specs:
-        raise ValueError(f"{module!r} has no function that is marked with @hookspec")
-    return specs
 
 
 def _misfit(function: Callable[..., object], known: tuple[str, ...]) -> str:

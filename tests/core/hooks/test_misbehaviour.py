@@ -10,15 +10,19 @@ import time
 from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hook_samples import BRINGING, SPECS, Functions, Registered, kind
+from hook_samples import BRINGING as BUILT_IN
+from hook_samples import SPECS, Functions, Registered, kind
 from pegboard.hooks.stalls import LIMIT_CHARS, named_output
+from pegboard.loading.broughthooks import BRINGING
 from pegboard.loading.registration import specifications
 from pegboard.schema.config import Config, PluginConfig
 from pegboard.schema.session import Verdict
+from played import Played, opened
 
 LIMIT_S = 0.1
 TASKS = 200
@@ -137,10 +141,99 @@ async def test_what_a_hook_prints_is_named_and_cut(
     assert len(shown.getvalue()) < LIMIT_CHARS + 200
 
 
+def plain(behave: Callable[[], Any]) -> Callable[[], Any]:
+    """The same as a plain function, as `register_hooks` is one; one that hangs holds the loop."""
+
+    def register_hooks() -> object:
+        if behave is hangs:
+            time.sleep(LIMIT_S * 2)
+            return ()
+        try:
+            behave().send(None)
+        except StopIteration as end:
+            return end.value
+        raise AssertionError
+
+    return register_hooks
+
+
+async def loaded(plugin: object, folder: Path) -> list[str]:
+    """What is told of a plugin that an App has loaded, until that is closed."""
+    config = {"plugins": {"Functions": {"timeout_s": LIMIT_S}}}
+    async with opened(folder, Played(), plugin, config=config) as app:
+        pass
+    failures = [each.message for each in app.failures]
+    return [f"plugin {each.plugin}: {each.text}" for each in app.register.problems] + failures
+
+
+@pytest.mark.parametrize("behave", FAILING, ids=lambda each: each.__name__)
+async def test_hooks_that_cannot_be_brought_are_told_with_the_reason(
+    behave: Callable[[], Any], tmp_path: Path
+) -> None:
+    (told,) = await loaded(Functions(register_hooks=plain(behave)), tmp_path)
+
+    reasons = {
+        raises: "ZeroDivisionError: a bug",
+        exits: "SystemExit: 3",
+        nonsense: "TypeError: it gave object",
+    }
+    assert told.startswith("plugin Functions: its hooks are missing: ")
+    assert reasons.get(behave, f"its limit is {LIMIT_S:g} s") in told
+
+
+async def test_tasks_that_bringing_hooks_leaves_are_named_and_ended(tmp_path: Path) -> None:
+    before = asyncio.all_tasks()
+
+    (told,) = await loaded(Functions(register_hooks=plain(leaks)), tmp_path)
+
+    hook = "plugin Functions: hook register_hooks"
+    assert told == f"{hook} left {TASKS} tasks (sleep) running when the App closed"
+    await asyncio.sleep(0)
+    assert asyncio.all_tasks() <= before
+
+
+async def test_what_bringing_hooks_prints_is_named_and_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", shown)
+
+    with named_output():
+        assert await loaded(Functions(register_hooks=plain(floods)), tmp_path) == []
+
+    lines = shown.getvalue().splitlines()
+    assert [line[:22] for line in lines] == ["plugin Functions: spam", "plugin Functions: prin"]
+    assert len(shown.getvalue()) < LIMIT_CHARS + 200
+
+
+@pytest.mark.parametrize("where", ["import", "hook register_hooks"])
+async def test_a_plugin_that_holds_all_up_while_it_is_loaded_is_named_at_once(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("pegboard.hooks.stalls.STALL_S", 0.2)
+    monkeypatch.setattr("pegboard.hooks.stalls.HANG_S", 0.4)
+    source = (
+        "import time\n{}\nfrom pegboard import hookimpl\n@hookimpl\ndef register_hooks():\n    {}\n"
+    )
+    held = ("time.sleep(1.5)", "pass") if where == "import" else ("", "time.sleep(1.5)")
+    folder = tmp_path / "config" / "plugins"
+    folder.mkdir(parents=True)
+    (folder / "naughty.py").write_text(source.format(*held))
+
+    async with opened(tmp_path, Played()) as app:
+        told = [each.message for each in app.failures]
+
+    (line,) = (each for each in caplog.messages if "has not let go" in each)
+    place = f"{folder / 'naughty.py'}:{2 if where == 'import' else 6}"
+    assert line.startswith(f"{where} of plugin naughty held up everything for more than")
+    assert place in line
+    assert any(each.startswith(f"plugin naughty: {where} held up everything") for each in told)
+
+
 def test_the_table_has_every_hook_of_the_contract() -> None:
     brought = set(SPECS) - set(specifications())
 
-    assert set(specifications()) - set(SPECS) == {"register_hooks"}
+    assert set(specifications()) - set(SPECS) == {BRINGING}, "which has tests of its own here"
     chat = {"register_slash", "register_keys", "status_items", "footer_widget", "register_themes"}
     others = {"register_routes", "services", "register_search_backends"}
     others |= {"register_logins", "register_sandboxes"}
@@ -154,4 +247,4 @@ def test_the_table_has_the_hooks_of_every_built_in_plugin_that_brings_some() -> 
         if point.value.startswith("pegboard_plugins.")
     )
 
-    assert {each for each in built_in if hasattr(each, "register_hooks")} == set(BRINGING)
+    assert {each for each in built_in if hasattr(each, "register_hooks")} == set(BUILT_IN)
