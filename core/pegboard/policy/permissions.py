@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from pegboard.contract.context import Ruleset
 from pegboard.errors import ConfigError
+from pegboard.policy.sensitive import secret_path
 from pegboard.schema.session import READ, Action, Rule, Verdict
 
 USERS = "config"
@@ -211,8 +212,6 @@ def may_read(rulesets: Sequence[Ruleset], path: str, *, home: Path | None = None
     For a secret file only rules narrower than `*` count; another file may be read without any
     rule. A search leaves out files that may not be read.
     """
-    from pegboard.policy.sensitive import secret_path  # its tables are for who reads files
-
     if not secret_path(Path(path)):
         verdict = opinion(rulesets, READ, [path], home=home)
         return verdict is None or verdict.action == "allow"
@@ -228,8 +227,6 @@ def may_read(rulesets: Sequence[Ruleset], path: str, *, home: Path | None = None
 
 def may_name(rulesets: Sequence[Ruleset], path: str, *, home: Path | None = None) -> bool:
     """Whether a listing shows this file: secret files that need asking are left out."""
-    from pegboard.policy.sensitive import secret_path
-
     return not secret_path(Path(path)) or may_read(rulesets, path, home=home)
 
 

@@ -44,7 +44,7 @@ class LocalBackend:
     @property
     def hosts(self) -> tuple[str, ...]:
         """The list in force."""
-        return self._app.policy.hosts
+        return () if self.sandbox == "off" else self._app.policy.hosts
 
     @property
     def untrusted(self) -> bool:

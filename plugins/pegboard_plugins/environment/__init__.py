@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pegboard import SessionView, ToolError, hookimpl
-from pegboard.kit import branch, find_program, open_workspace, run_program, running_settings
+from pegboard.kit import branch, find_program, open_workspace, running_settings
 from pegboard.schema.message import Turn
 from pegboard.schema.part import TextPart
 
@@ -141,6 +141,8 @@ def _checkout(directory: Path) -> _Checkout | None:
 
 
 async def _changes(program: str, root: Path) -> list[str]:
+    from pegboard.kit import run_program  # only a checkout needs it
+
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         done = await run_program(

@@ -14,11 +14,14 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from pegboard import ToolError, Workspace
-from pegboard.kit import TEMPORARY, ProgramResult, read_bounded, run_program, search_path
+from pegboard.kit import TEMPORARY, read_bounded, search_path
 from pegboard_plugins.snapshots.objects import Entry
+
+if TYPE_CHECKING:
+    from pegboard.kit import ProgramResult
 
 MOST_ARGUMENTS = 1_000
 """More paths are not given to a process: the system limits what it takes."""
@@ -275,7 +278,7 @@ class ShadowGit:
             raise GitError(text or f"git {words[0]} failed")
         return done.output
 
-    def _give_up(self, word: str, done: ProgramResult, limit_bytes: int) -> NoReturn:
+    def _give_up(self, word: str, done: "ProgramResult", limit_bytes: int) -> NoReturn:
         """Try no more: that would take as long again."""
         limit = f"{limit_bytes >> 20} MiB"
         what = (
@@ -285,7 +288,9 @@ class ShadowGit:
         _log.warning("%s; from here on changes of files cannot be undone", self._unusable)
         raise GitUnusableError(self._unusable)
 
-    async def _ran(self, words: Sequence[str], given: bytes, limit_bytes: int) -> ProgramResult:
+    async def _ran(self, words: Sequence[str], given: bytes, limit_bytes: int) -> "ProgramResult":
+        from pegboard.kit import run_program  # a run that changes nothing starts no process
+
         if self._unusable:
             raise GitUnusableError(self._unusable)
         self._running = asyncio.current_task()
@@ -306,7 +311,7 @@ class ShadowGit:
             self._running = None
 
 
-def _waited_for(waiting: Future[ProgramResult], word: str) -> ProgramResult:
+def _waited_for(waiting: "Future[ProgramResult]", word: str) -> "ProgramResult":
     try:
         return waiting.result(SLOW_S)
     except TimeoutError:
