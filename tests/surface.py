@@ -50,6 +50,7 @@ RINGS = {
         "pegboard.embedding",
         "pegboard.cli",
         "pegboard_files",
+        "pegboard_frontend",
         "pegboard_http",
         "pegboard_terminal",
         "pegboard_testing",

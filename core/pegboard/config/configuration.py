@@ -19,6 +19,7 @@ from pegboard.config.keys import FOREIGN_PROGRAMS, NAMED_TABLES, Merged, normali
 from pegboard.config.layer import (
     Layer,
     from_content,
+    json_config,
     line_of,
     markdown_files,
     profile_layers,
@@ -294,3 +295,17 @@ def _is_file(file: Path) -> bool:
         return file.is_file()
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror or error}", file=file) from error
+
+
+def check_config(text: str, file: Path, *, env: Mapping[str, str]) -> None:
+    """Look at a text in the syntax of `opencode.json` that a file is to have.
+
+    :raises ConfigError: when it would not be valid there.
+    """
+    home = Path(env.get("HOME") or Path.home())
+    said = json_config(text, file)
+    layer = Layer(name=str(file), value=said, syntax="opencode", file=file, text=text)
+    raw = substituted(layer, env=env, home=home, folder=file.parent)
+    merged = Merged()
+    merged.lay(layer, normalised(layer, raw, home=home, folder=file.parent))
+    merged.config()

@@ -178,14 +178,14 @@ def read_layer(file: Path, *, project: bool = False, content: bytes | None = Non
 
     :raises ConfigError: when it cannot be read or is not valid.
     """
-    text = read_text(file, content)
+    text = config_text(file, content)
     syntax: Syntax = "opencode" if file.stem == "opencode" else "pegboard"
-    value = from_toml(text, file) if file.suffix == ".toml" else from_json(text, file)
+    value = from_toml(text, file) if file.suffix == ".toml" else json_config(text, file)
     check_value(value, file)
     return Layer(name=str(file), value=value, syntax=syntax, file=file, text=text, project=project)
 
 
-def read_text(file: Path, content: bytes | None = None) -> str:
+def config_text(file: Path, content: bytes | None = None) -> str:
     """The text of a file that must be readable UTF-8; of `content` if it was read before.
 
     :raises ConfigError: when it is not.
@@ -204,7 +204,7 @@ def from_content(text: str, name: str) -> Layer:
 
     :raises ConfigError: when it is neither.
     """
-    parse = from_json if text.lstrip().startswith("{") else from_toml
+    parse = json_config if text.lstrip().startswith("{") else from_toml
     try:
         value = parse(text, None)
     except ConfigError as error:
@@ -227,7 +227,7 @@ def from_toml(text: str, file: Path | None) -> Mapping[str, Any]:
         raise ConfigError(_TOO_DEEP, file=file) from error
 
 
-def from_json(text: str, file: Path | None) -> Mapping[str, Any]:
+def json_config(text: str, file: Path | None) -> Mapping[str, Any]:
     """The value of JSON text, with comments and trailing commas; of JSON5 if need be.
 
     :raises ConfigError: when it is not valid, or not an object.
@@ -320,7 +320,7 @@ def read_markdown(
 
     :raises ConfigError: when it cannot be read, or its settings are not YAML.
     """
-    text = read_text(file, content)
+    text = config_text(file, content)
     front = _FRONT.match(text)
     entry = _settings(front[1], file) if front else {}
     check_value(entry, file)

@@ -138,7 +138,7 @@ class KeyLookup:
             return renewed
 
     async def _printed(self, provider_id: str, said: ProviderConfig) -> Key:
-        from pegboard.credentials.keptkeys import printed_key
+        from pegboard.credentials.keysources import printed_key
 
         home = Path(self._env.get("HOME") or Path.home())
         argv = said.key_command
@@ -146,7 +146,7 @@ class KeyLookup:
         return Key(value, _command(said))
 
     async def _ringed(self, provider_id: str, said: ProviderConfig) -> Key:
-        from pegboard.credentials.keptkeys import ring_key
+        from pegboard.credentials.keysources import ring_key
 
         why = "it is switched off"
         try:
@@ -161,7 +161,7 @@ class KeyLookup:
         raise ProviderAuthError(text, provider_id=provider_id)
 
     def _ring_allowed(self) -> bool:
-        from pegboard.credentials.keptkeys import ring_allowed
+        from pegboard.credentials.keysources import ring_allowed
 
         return ring_allowed(self._config, self._env)
 

@@ -5,22 +5,23 @@ from typing import TYPE_CHECKING
 from pegboard import late_names
 
 if TYPE_CHECKING:
+    from pegboard.config.configuration import check_config as check_config
     from pegboard.config.configuration import load_config as load_config
-    from pegboard.config.edit import update_user_config as update_user_config
-    from pegboard.config.edit import write_config as write_config
+    from pegboard.config.layer import config_text as config_text
+    from pegboard.config.layer import json_config as json_config
     from pegboard.config.layer import read_layer as read_layer
     from pegboard.config.project import redirections as redirections
     from pegboard.config.project import shown_before as shown_before
     from pegboard.contract.modelhooks import render_tool as render_tool
     from pegboard.contract.tools import serving as serving
-    from pegboard.credentials.keptkeys import KeptKey as KeptKey
-    from pegboard.credentials.keptkeys import KeptKeys as KeptKeys
+    from pegboard.credentials.keyfile import KEYRING as KEYRING
     from pegboard.credentials.keyfile import KeyFile as KeyFile
+    from pegboard.credentials.keyfile import entry_name as entry_name
     from pegboard.credentials.keyfile import kept_names as kept_names
     from pegboard.credentials.keyfile import store_secret as store_secret
-    from pegboard.embedding.insight import plugin_entries as plugin_entries
-    from pegboard.embedding.insight import standing as standing
-    from pegboard.embedding.insight import trace_entries as trace_entries
+    from pegboard.credentials.keysources import RING_SERVICE as RING_SERVICE
+    from pegboard.credentials.keysources import ask_ring as ask_ring
+    from pegboard.credentials.keysources import ring_allowed as ring_allowed
     from pegboard.embedding.lonestorage import open_storage as open_storage
     from pegboard.engine.asking.explained import Explanation as Explanation
     from pegboard.engine.bus import Bus as Bus
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from pegboard.processes.eventloop import run_async as run_async
     from pegboard.trust.decisions import Decision as Decision
     from pegboard.trust.decisions import TrustStore as TrustStore
-    from pegboard.trust.decisions import write_lock as write_lock
-    from pegboard.trust.scan import ScanReport as ScanReport
+    from pegboard.trust.projectcode import imported as imported
 else:
     __getattr__, __dir__ = late_names(__name__, __file__)

@@ -150,7 +150,7 @@ def _with_neighbours(
     """The files, which can import what is beside them."""
     if not files:
         return []
-    from pegboard.trust.scan import with_neighbours  # most users have no such files
+    from pegboard.trust.neighbours import with_neighbours  # most users have no such files
 
     imports.add(with_neighbours(files))
     return [_from_file(file, origin, imports) for file in files]

@@ -9,21 +9,14 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
 
 from pegboard.errors import TrustError
-from pegboard.kit.openat import temporary_beside
 from pegboard.trust.file import Trusted, TrustFile
 from pegboard.trust.projectcode import CodeFile, plugin_files, project_code, read_bounded
-
-if TYPE_CHECKING:
-    from pegboard.trust.scan import ScanReport
-
 
 THIS_TIME = "this time"
 """How the reason ends where the user has said so for one App."""
@@ -51,16 +44,15 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
     @property
+    def digests(self) -> Mapping[str, str]:
+        """The digest of each file by its name in the store: its path from the root, if below it."""
+        return {name: digest for _, name, digest in _digests(self)}
+
+    @property
     def key(self) -> str:
         """One text for just these files with this content; empty without files."""
         digests = "".join(f"{name}\0{digest}\n" for _, name, digest in _digests(self))
         return hashlib.sha256(os.fsencode(digests)).hexdigest() if digests else ""
-
-    def scans(self) -> "dict[Path, ScanReport]":
-        """What each Python file imports and does, without running it."""
-        from pegboard.trust.scan import scan  # 1 ms that only who decides pays
-
-        return {path: scan(content) for path, content in self.files.items() if path.suffix == ".py"}
 
 
 class TrustStore:
@@ -87,8 +79,8 @@ class TrustStore:
         `config_files` are the project's files of configuration of which something needs trust;
         the plugins at the `plugin_paths` that they name belong to the set. `answer` is the
         user's word for this time only, about whatever is there, or for the files of an earlier
-        decision as they were then. `lock` is a file of digests, made by `write_lock`, which the
-        user trusts.
+        decision as they were then. `lock` is a file of digests that the user trusts,
+        as `pegboard trust lock` writes it.
 
         :raises TrustError: when the lock file cannot be used.
         """
@@ -104,7 +96,7 @@ class TrustStore:
         if lock and answer is not False:
             allowed |= _read_lock(lock, root)
         if isinstance(answer, Decision) and answer.root == root:
-            allowed |= {**answer.allowed, **{name: sha for _, name, sha in _digests(answer)}}
+            allowed |= {**answer.allowed, **answer.digests}
         decision = replace(decision, allowed=allowed)
         if isinstance(answer, bool):
             reason = "trusted for this time" if answer else f"not trusted {THIS_TIME}"
@@ -119,7 +111,6 @@ class TrustStore:
 
         :raises TrustError: when the store cannot be written.
         """
-        digests = {name: digest for _, name, digest in _digests(decision)}
         before = self._file.project(decision.root)
         kept = {
             name: digest
@@ -127,7 +118,7 @@ class TrustStore:
             if (decision.root / name).is_file()
         }
         copies = [*decision.files.values()]
-        self._file.put(decision.root, {**kept, **digests}, copies)
+        self._file.put(decision.root, {**kept, **decision.digests}, copies)
 
     def allow_programs(self, root: Path, digests: Mapping[str, str]) -> None:
         """Trust programs of a trusted project: the digests by their paths from its root.
@@ -161,25 +152,6 @@ class TrustStore:
             before = self._file.copy(allowed[name]) if name in allowed else b""
             pieces.extend(_diff(name, before, decision.files[path]))
         return "\n".join(pieces)
-
-
-def write_lock(decision: Decision, path: Path) -> None:
-    """Write the digests of the decision's files, for runs where nobody can be asked.
-
-    Those of the programs that are trusted are in it as well.
-
-    :raises TrustError: when the file cannot be written.
-    """
-    digests = {**decision.allowed, **{name: digest for _, name, digest in _digests(decision)}}
-    content = json.dumps({"version": 1, "files": dict(sorted(digests.items()))}, indent=2)
-    draft = temporary_beside(path)
-    try:
-        draft.write_text(f"{content}\n", encoding="utf-8")
-        draft.replace(path)  # one that is a link of the project's leads nowhere
-    except OSError as error:
-        with suppress(OSError):
-            draft.unlink()
-        raise TrustError(f"the lock file {path} cannot be written: {error.strerror}") from error
 
 
 def _by_digest(decision: Decision) -> Decision:
@@ -218,7 +190,7 @@ def _code(directory: Path, root: Path, plugin_paths: Iterable[Path]) -> tuple[Co
         found.setdefault(file.path, file)
     if not found:
         return ()
-    from pegboard.trust.scan import with_neighbours  # most projects bring no code
+    from pegboard.trust.neighbours import with_neighbours  # most projects bring no code
 
     return with_neighbours(found.values())
 

@@ -15,7 +15,7 @@ from pegboard.embedding import run_async
 
 if TYPE_CHECKING:
     from pegboard import App
-    from pegboard.embedding import KeptKeys
+    from pegboard_plugins.auth.keptkeys import KeptKeys
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 """The form of a provider's id, and of a label."""
@@ -147,7 +147,8 @@ async def _rows(directory: Path) -> list[dict[str, Any]]:
 
 
 def _kept(app: "App") -> "KeptKeys":
-    from pegboard.embedding import KeptKeys, Places
+    from pegboard.embedding import Places
+    from pegboard_plugins.auth.keptkeys import KeptKeys
 
     return KeptKeys(Places.of(os.environ).keys, app.config, os.environ)
 

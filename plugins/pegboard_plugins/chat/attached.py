@@ -13,7 +13,6 @@ from pegboard_client.attachment import Attachment, gone
 from pegboard import HookCalls, PegboardError
 from pegboard.embedding import Bus, Subscription
 from pegboard.kit import Block
-from pegboard.schema.bodies import PluginEntry, TraceEntry
 from pegboard.schema.config import Agent, Command
 from pegboard.schema.event import Custom, Event
 from pegboard.schema.message import Turn
@@ -28,6 +27,7 @@ from pegboard.schema.session import (
     SessionStatus,
     Todo,
 )
+from pegboard_frontend import PluginEntry, TraceEntry
 from pegboard_plugins.chat.feed import QUEUED_EVENTS, RESYNC, Facts, Order
 from pegboard_plugins.chat.local import chat_options, plugins_here
 from pegboard_terminal import CallBlocks, default_block, given_block

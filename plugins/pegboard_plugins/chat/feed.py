@@ -9,7 +9,6 @@ import msgspec
 from pegboard import HookCalls
 from pegboard.embedding import Subscription
 from pegboard.kit import Block
-from pegboard.schema.bodies import PluginEntry, TraceEntry
 from pegboard.schema.config import Agent, Command
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
@@ -26,6 +25,7 @@ from pegboard.schema.session import (
     SessionStatus,
     Todo,
 )
+from pegboard_frontend import PluginEntry, TraceEntry
 
 QUEUED_EVENTS = 20_000
 RESYNC = "chat.resync"

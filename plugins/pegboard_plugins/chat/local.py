@@ -9,9 +9,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from pegboard import HookCalls
-from pegboard.embedding import Subscription, plugin_entries, standing, trace_entries
+from pegboard.embedding import Subscription
 from pegboard.kit import Block, branch
-from pegboard.schema.bodies import PluginEntry, TraceEntry
 from pegboard.schema.config import Agent, Command
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
@@ -29,6 +28,7 @@ from pegboard.schema.session import (
     SessionStatus,
     Todo,
 )
+from pegboard_frontend import PluginEntry, TraceEntry, plugin_entries, standing, trace_entries
 from pegboard_plugins.chat.feed import QUEUED_EVENTS, Facts, Order
 from pegboard_terminal import CallBlocks
 

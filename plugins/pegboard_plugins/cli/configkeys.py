@@ -10,9 +10,10 @@ import click
 
 from pegboard import InvalidInputError
 from pegboard.cli import visible
-from pegboard.embedding import Places, load_config, run_async, write_config
+from pegboard.embedding import Places, load_config, run_async
 from pegboard.errors import ConfigError
 from pegboard.kit import nearest_names
+from pegboard_frontend import write_config
 from pegboard_plugins.cli.jsontext import as_json
 
 NAME = "pegboard.toml"

@@ -77,7 +77,8 @@ def _switched(directory: Path, name: str, style: Literal["text", "json"], *, ena
 
 def _written(directory: Path, table: str, *, enabled: bool) -> Path:
     """The user's file that now says so: the one that has said it before, else `pegboard.toml`."""
-    from pegboard.embedding import Places, update_user_config
+    from pegboard.embedding import Places
+    from pegboard_frontend import update_user_config
     from pegboard_plugins.cli.configkeys import config_file, set_in, source
 
     path = ("plugins", table, "enabled")

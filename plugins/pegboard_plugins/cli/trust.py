@@ -13,7 +13,8 @@ from pegboard.embedding import run_async
 from pegboard.errors import ConfigError, TrustError
 
 if TYPE_CHECKING:
-    from pegboard.embedding import Decision, Places, ScanReport
+    from pegboard.embedding import Decision, Places
+    from pegboard_frontend import ScanReport
     from pegboard_plugins.cli.screen import Screen
 
 LOCK = Path(".pegboard/trust.lock")
@@ -122,7 +123,7 @@ def lock(directory: Path, file: Path | None) -> None:
     is given.
     """
     from pegboard.cli import visible
-    from pegboard.embedding import write_lock
+    from pegboard_plugins.cli.trustlock import write_lock
     from pegboard_terminal import counted
 
     decision = run_async(_decision(directory, _places()))
@@ -189,11 +190,12 @@ def _places() -> "Places":
 
 def _show(decision: "Decision", difference: str) -> None:
     from pegboard.cli import visible
+    from pegboard_frontend import scans_of
     from pegboard_plugins.cli.render import Line, whole_diff
     from pegboard_plugins.cli.screen import open_screen
 
     screen = open_screen(sys.stdout, sys.stdout, os.environ)
-    scans = decision.scans()
+    scans = scans_of(decision)
     for path in decision.files:
         screen.line(Line(head=visible(str(path)), text="", style="tool"))
         if path in scans:

@@ -11,10 +11,10 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from pegboard import App, PegboardError
-from pegboard.embedding import update_user_config
 from pegboard.schema.config import AgentConfig, Config, ProviderConfig
 from pegboard.schema.session import Rule
 from pegboard.schema.wire import to_json
+from pegboard_frontend import update_user_config
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.keybinds import KEYBINDS
 from pegboard_plugins.server.keymask import MASK, without_keys

@@ -15,8 +15,8 @@ from starlette.responses import Response
 
 from pegboard import App, InvalidInputError, PermissionDeniedError
 from pegboard.kit import open_resolved
-from pegboard.schema.bodies import FileChange, FileContent, FileNode, Match
 from pegboard_files import walk_files
+from pegboard_frontend import FileChange, FileContent, FileNode, Match
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.filesearch import best_names, no_system, search
 from pegboard_plugins.server.gitdiff import changes

@@ -13,8 +13,8 @@ import msgspec
 
 from pegboard import InvalidInputError, PermissionDeniedError, ToolError
 from pegboard.kit import run_program
-from pegboard.schema.bodies import Match, Shown, Submatch
 from pegboard_files import ripgrep, walk_files
+from pegboard_frontend import Match, Shown, Submatch
 
 TIME_LIMIT_S = 20.0
 MOST_MATCHES = 500

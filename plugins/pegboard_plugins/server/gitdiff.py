@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pegboard import App, ToolError
 from pegboard.kit import branch, find_program, run_program
-from pegboard.schema.bodies import FileChange
+from pegboard_frontend import FileChange
 
 TIME_LIMIT_S = 20.0
 LONGEST_BYTES = 1 << 20

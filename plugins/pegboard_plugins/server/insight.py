@@ -3,8 +3,7 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from pegboard.embedding import plugin_entries, standing, trace_entries
-from pegboard.schema.bodies import PluginEntry, TraceEntry
+from pegboard_frontend import PluginEntry, TraceEntry, plugin_entries, standing, trace_entries
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.keymask import without_keys
 from pegboard_plugins.server.responses import answer

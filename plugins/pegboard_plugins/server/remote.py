@@ -8,8 +8,8 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from pegboard import InvalidInputError, __version__
-from pegboard.schema.bodies import Health, LogBody
 from pegboard.schema.wire import Rest
+from pegboard_frontend import Health, LogBody
 from pegboard_plugins.server.documents import document, operation, with_plugins
 from pegboard_plugins.server.responses import answer, body_of
 from pegboard_plugins.server.serverstate import Here, Served, session_of

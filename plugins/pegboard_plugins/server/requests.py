@@ -8,9 +8,9 @@ from starlette.responses import Response, StreamingResponse
 
 from pegboard import App, InvalidInputError
 from pegboard.errors import NotFoundError
-from pegboard.schema.bodies import AnswersBody, QuestionsBody, ReplyBody, ResponseBody
 from pegboard.schema.session import Answers, PermissionRequest, Question, QuestionRequest
 from pegboard.schema.wire import encode
+from pegboard_frontend import AnswersBody, QuestionsBody, ReplyBody, ResponseBody
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.responses import JSON, answer, body_of
 from pegboard_plugins.server.serverstate import (

@@ -10,9 +10,9 @@ from starlette.responses import Response
 
 from pegboard import App
 from pegboard.errors import NotFoundError
-from pegboard.schema.bodies import ForkBody, RevertBody, SessionBody, SessionChange
 from pegboard.schema.session import FileDiff, Session, SessionStatus, Todo
 from pegboard.storage import ChangeSession
+from pegboard_frontend import ForkBody, RevertBody, SessionBody, SessionChange
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.responses import UnsupportedError, answer, as_json, body_of
 from pegboard_plugins.server.serverstate import (

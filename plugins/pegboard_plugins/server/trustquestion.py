@@ -7,6 +7,7 @@ from pegboard import App, PegboardError
 from pegboard.schema.session import Question, QuestionOption, QuestionRequest
 from pegboard.schema.wire import to_json
 from pegboard_files import printable_name
+from pegboard_frontend import scans_of
 from pegboard_plugins.server.serverstate import OpenSession, ServerState
 
 YES, NO = "Trust", "Do not trust"
@@ -61,7 +62,7 @@ def _described(app: App) -> Iterator[str]:
     It parses all of the code, which takes its time.
     """
     decision = app.decision
-    scans = decision.scans()
+    scans = scans_of(decision)
     for path in app.untrusted:
         notes = ["changed since it was trusted"] if path in decision.changed else []
         if path in scans:

@@ -10,10 +10,10 @@ from starlette.responses import Response, StreamingResponse
 from pegboard import PegboardError
 from pegboard.embedding import CommandOrder, ShellOrder, check_id
 from pegboard.errors import AbortedError
-from pegboard.schema.bodies import CommandBody, InitBody, PromptBody, ShellBody, SummarizeBody
 from pegboard.schema.event import MessageUpdated
 from pegboard.schema.message import Turn, UserMessage
 from pegboard.schema.wire import encode
+from pegboard_frontend import CommandBody, InitBody, PromptBody, ShellBody, SummarizeBody
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.keymask import masked_text
 from pegboard_plugins.server.responses import JSON, TooManyError, body_of, failure

@@ -5,12 +5,12 @@ import sys
 
 import pytest
 
-from pegboard.credentials import keptkeys
-from pegboard.credentials.keptkeys import drop_from_ring, put_in_ring
+from pegboard.credentials import keysources
 from pegboard.credentials.keyfile import KEYRING, KeyFile
 from pegboard.credentials.keylookup import KeyLookup
 from pegboard.errors import ProviderAuthError
 from pegboard.schema.config import Config, ProviderConfig
+from pegboard_plugins.auth.keptkeys import drop_from_ring, put_in_ring
 
 RING = """
 import json, pathlib, time
@@ -112,7 +112,7 @@ async def test_a_command_that_fails_ends_the_request_and_tells_nothing_it_printe
 
 
 async def test_a_command_that_waits_is_ended(root, monkeypatch):
-    monkeypatch.setattr(keptkeys, "COMMAND_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(keysources, "COMMAND_TIMEOUT_S", 0.2)
 
     assert "took more than 0.2 s" in await failure(lookup(root, key_command=("sleep", "60")))
 
@@ -162,7 +162,7 @@ async def test_a_keyring_that_is_off_is_left_alone(root, ring, env, keyring):
 
 
 async def test_a_keyring_that_hangs_is_given_up(root, ring, monkeypatch):
-    monkeypatch.setattr(keptkeys, "RING_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(keysources, "RING_TIMEOUT_S", 0.2)
     KeyFile(root.parent / "auth.json").put("acme", KEYRING)
     ring.with_suffix(".hangs").touch()
 

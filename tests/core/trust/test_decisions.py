@@ -11,7 +11,9 @@ import msgspec
 import pytest
 
 from pegboard.errors import TrustError
-from pegboard.trust.decisions import Decision, TrustStore, write_lock
+from pegboard.trust.decisions import Decision, TrustStore
+from pegboard_frontend import scans_of
+from pegboard_plugins.cli.trustlock import write_lock
 
 SOURCE = "from pegboard import tool\n"
 
@@ -354,7 +356,7 @@ def test_a_lock_file_that_cannot_be_written_is_an_error(project: Project) -> Non
 def test_each_python_file_is_scanned(project: Project) -> None:
     project.tool.write_text("import os\nos.system('ls')\n")
 
-    reports = project.decide().scans()
+    reports = scans_of(project.decide())
 
     assert reports[project.tool].imports == ("os",)
     assert "os.system" in reports[project.tool].findings[0].what

@@ -5,15 +5,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from pegboard.schema.bodies import (
-    CommandBody,
-    ConfiguredProviders,
-    Health,
-    PluginEntry,
-    PromptBody,
-    ShellBody,
-    TraceEntry,
-)
 from pegboard.schema.config import Agent, Command
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
@@ -28,6 +19,15 @@ from pegboard_client.aio.waiting import AsyncPermissions, AsyncQuestions
 from pegboard_client.events import GlobalEvent, event_of, global_event_of
 from pegboard_client.runtime import find_server
 from pegboard_client.wording import chosen, parts_of
+from pegboard_frontend import (
+    CommandBody,
+    ConfiguredProviders,
+    Health,
+    PluginEntry,
+    PromptBody,
+    ShellBody,
+    TraceEntry,
+)
 
 
 class AsyncClient:

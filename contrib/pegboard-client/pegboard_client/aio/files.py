@@ -2,9 +2,9 @@
 
 from typing import Literal
 
-from pegboard.schema.bodies import FileChange, FileContent, FileNode, Match
 from pegboard_client.address import route
 from pegboard_client.aio.link import AsyncLink
+from pegboard_frontend import FileChange, FileContent, FileNode, Match
 
 
 class AsyncFiles:

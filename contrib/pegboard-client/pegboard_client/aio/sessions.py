@@ -5,7 +5,11 @@ from typing import Any
 
 import msgspec
 
-from pegboard.schema.bodies import (
+from pegboard.schema.session import Rule, Session, SessionStatus
+from pegboard_client.address import route
+from pegboard_client.aio.link import AsyncLink
+from pegboard_client.wording import model_choice
+from pegboard_frontend import (
     ChangedTime,
     ForkBody,
     RevertBody,
@@ -13,10 +17,6 @@ from pegboard.schema.bodies import (
     SessionChange,
     SummarizeBody,
 )
-from pegboard.schema.session import Rule, Session, SessionStatus
-from pegboard_client.address import route
-from pegboard_client.aio.link import AsyncLink
-from pegboard_client.wording import model_choice
 
 
 class AsyncSessions:

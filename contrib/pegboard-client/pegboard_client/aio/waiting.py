@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from pegboard.schema.bodies import AnswersBody, QuestionsBody, ReplyBody
 from pegboard.schema.session import (
     Answers,
     PermissionRequest,
@@ -13,6 +12,7 @@ from pegboard.schema.session import (
 )
 from pegboard_client.address import route
 from pegboard_client.aio.link import AsyncLink
+from pegboard_frontend import AnswersBody, QuestionsBody, ReplyBody
 
 
 class AsyncPermissions:

@@ -12,8 +12,7 @@ from typing import Any
 
 import msgspec
 
-from pegboard.config.keys import Merged, normalised
-from pegboard.config.layer import Layer, from_json, read_text, substituted
+from pegboard.embedding import check_config, config_text, json_config
 from pegboard.errors import ConfigError, InvalidInputError
 
 INDENT = "  "
@@ -210,9 +209,9 @@ def update_user_config(
     file = next((file for name in NAMES if (file := config_dir / name).is_file()), None)
     file = (file or config_dir / NAMES[-1]).resolve()
     try:
-        before = read_text(file) if file.is_file() else None
+        before = config_text(file) if file.is_file() else None
         text = _changed(before or "", changes, file)
-        _check(text, file, env)
+        check_config(text, file, env=env)
     except ConfigError as error:
         raise InvalidInputError(str(error)) from error
     if text != before:
@@ -241,12 +240,12 @@ def _check_depth(value: object, left: int) -> None:
 
 
 def _changed(text: str, changes: Mapping[str, Any], file: Path) -> str:
-    value = from_json(text, file)
+    value = json_config(text, file)
     try:
         changed = patched(text, changes)
     except UnclearTextError:
         return _anew(value, changes)
-    is_so = from_json(changed, file) == from_json(_anew(value, changes), file)
+    is_so = json_config(changed, file) == json_config(_anew(value, changes), file)
     return changed if is_so else _anew(value, changes)
 
 
@@ -265,17 +264,6 @@ def _merged(below: object, above: Mapping[str, Any]) -> dict[str, Any]:
         else:
             merged[name] = value
     return merged
-
-
-def _check(text: str, file: Path, env: Mapping[str, str]) -> None:
-    home = Path(env.get("HOME") or Path.home())
-    layer = Layer(
-        name=str(file), value=from_json(text, file), syntax="opencode", file=file, text=text
-    )
-    raw = substituted(layer, env=env, home=home, folder=file.parent)
-    merged = Merged()
-    merged.lay(layer, normalised(layer, raw, home=home, folder=file.parent))
-    merged.config()
 
 
 def _replace(file: Path, text: str) -> None:

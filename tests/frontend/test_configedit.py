@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pegboard.config.edit import patched, update_user_config
-from pegboard.config.layer import from_json
+from pegboard.config.layer import json_config
 from pegboard.errors import InvalidInputError
+from pegboard_frontend.configedit import patched, update_user_config
 
 COMMENTED = """\
 // my settings
@@ -185,7 +185,7 @@ def test_a_changed_text_says_what_it_said_and_what_is_new(
 ) -> None:
     text = json.dumps(before, indent=indent)
 
-    changed = from_json(patched(text, changes), None)
+    changed = json_config(patched(text, changes), None)
 
     assert changed == _merged(before, changes)
 

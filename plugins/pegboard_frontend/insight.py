@@ -4,8 +4,8 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 
-from pegboard.app import App
-from pegboard.schema.bodies import PluginEntry, TraceEntry
+from pegboard import App
+from pegboard_frontend import PluginEntry, TraceEntry
 
 _SYSTEM_HOOK = "chat_system_transform"
 

@@ -1,0 +1,110 @@
+"""Keys from elsewhere: the system's keyring, by the package `keyring`, which may hang.
+
+Keys that a program of the user's prints, such as that of a password store.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pegboard.errors import ConfigError, ProviderAuthError, ToolError
+from pegboard.kit.programs import find_program
+from pegboard.kit.threads import Threads
+from pegboard.processes.process import run_program
+from pegboard.schema.config import Config
+
+RING_TIMEOUT_S = 2.0
+SWITCH = "PEGBOARD_KEYRING"
+RING_SERVICE = "pegboard"
+"""The name under which the keyring has keys of ours."""
+
+_T = TypeVar("_T")
+
+
+def ring_allowed(config: Config, env: Mapping[str, str]) -> bool:
+    """Whether the keyring may be asked: `PEGBOARD_KEYRING=off` and `keyring = false` forbid it."""
+    return config.keyring and env.get(SWITCH, "").lower() != "off"
+
+
+async def ring_key(entry: str) -> str | None:
+    """The key under this name, None if the keyring has none.
+
+    :raises ConfigError: when there is no keyring, or it does not answer in time.
+    """
+    key = await ask_ring(lambda ring: ring.get_password(RING_SERVICE, entry))
+    return key if isinstance(key, str) else None
+
+
+async def ask_ring(question: Callable[[Any], _T]) -> _T:
+    """What the package `keyring` answers, in a thread that nobody waits for when the program ends.
+
+    No call outlasts two seconds.
+
+    :raises ConfigError: when there is no keyring, it fails, or does not answer in time.
+    """
+
+    def answer() -> _T | Exception:
+        try:
+            return question(import_module("keyring"))
+        except Exception as error:  # noqa: BLE001 - foreign code, which may raise anything
+            return error
+
+    threads = Threads("pegboard-keyring")
+    try:
+        async with asyncio.timeout(RING_TIMEOUT_S):
+            found = await threads.run(answer)
+    except TimeoutError as error:
+        text = f"the keyring did not answer within {RING_TIMEOUT_S:g} s; {SWITCH}=off leaves it out"
+        raise ConfigError(text) from error
+    finally:
+        threads.close()
+    if isinstance(found, ImportError):
+        text = "the keyring needs a package: `pip install 'pegboard[keyring]'`"
+        raise ConfigError(text) from found
+    if isinstance(found, Exception):
+        raise ConfigError(f"the keyring fails: {type(found).__name__}") from found
+    return found
+
+
+COMMAND_TIMEOUT_S = 5.0
+"""Long enough for a store that is unlocked; one that waits for a person is not waited for."""
+_LIMIT_BYTES = 64 << 10
+
+
+async def printed_key(
+    provider_id: str, argv: Sequence[str], env: Mapping[str, str], *, home: Path, root: Path
+) -> str:
+    """The first line that the command prints; it runs in `home`, without a shell or input.
+
+    No program of the project `root` stands in for it. What it prints is told nowhere.
+
+    :raises ProviderAuthError: when it fails, prints nothing, or takes more than five seconds.
+    """
+    program = argv[0] if "/" in argv[0] else find_program(argv[0], env, root=root)
+    if program is None:
+        raise _failed(provider_id, argv, "there is no such program")
+    try:
+        done = await run_program(
+            [program, *argv[1:]],
+            cwd=home,
+            env=env,
+            timeout_s=COMMAND_TIMEOUT_S,
+            limit_bytes=_LIMIT_BYTES,
+        )
+    except ToolError as error:
+        raise _failed(provider_id, argv, str(error)) from error
+    if done.timed_out:
+        raise _failed(provider_id, argv, f"it took more than {COMMAND_TIMEOUT_S:g} s")
+    if done.exit_code:
+        raise _failed(provider_id, argv, f"it ended with exit code {done.exit_code}")
+    lines = done.output.decode("utf-8", "replace").split()
+    if not lines:
+        raise _failed(provider_id, argv, "it printed nothing")
+    return lines[0]
+
+
+def _failed(provider_id: str, argv: Sequence[str], reason: str) -> ProviderAuthError:
+    text = f"the key command of {provider_id} ({argv[0]}) gives no key: {reason}"
+    return ProviderAuthError(text, provider_id=provider_id)

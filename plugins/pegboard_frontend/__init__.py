@@ -1,0 +1,46 @@
+"""What front ends, servers and clients share: bodies of requests, and what an App tells of itself.
+
+Also changes of the user's configuration, and what a project's code does by its source. Each name is
+loaded when it is first asked for.
+"""
+
+from typing import TYPE_CHECKING
+
+from pegboard import late_names
+
+if TYPE_CHECKING:
+    from pegboard_frontend.bodies import AnswersBody as AnswersBody
+    from pegboard_frontend.bodies import Auth as Auth
+    from pegboard_frontend.bodies import ChangedTime as ChangedTime
+    from pegboard_frontend.bodies import CommandBody as CommandBody
+    from pegboard_frontend.bodies import ConfiguredProviders as ConfiguredProviders
+    from pegboard_frontend.bodies import FileChange as FileChange
+    from pegboard_frontend.bodies import FileContent as FileContent
+    from pegboard_frontend.bodies import FileNode as FileNode
+    from pegboard_frontend.bodies import ForkBody as ForkBody
+    from pegboard_frontend.bodies import Health as Health
+    from pegboard_frontend.bodies import InitBody as InitBody
+    from pegboard_frontend.bodies import LogBody as LogBody
+    from pegboard_frontend.bodies import Match as Match
+    from pegboard_frontend.bodies import PluginEntry as PluginEntry
+    from pegboard_frontend.bodies import PromptBody as PromptBody
+    from pegboard_frontend.bodies import QuestionsBody as QuestionsBody
+    from pegboard_frontend.bodies import ReplyBody as ReplyBody
+    from pegboard_frontend.bodies import ResponseBody as ResponseBody
+    from pegboard_frontend.bodies import RevertBody as RevertBody
+    from pegboard_frontend.bodies import SessionBody as SessionBody
+    from pegboard_frontend.bodies import SessionChange as SessionChange
+    from pegboard_frontend.bodies import ShellBody as ShellBody
+    from pegboard_frontend.bodies import Shown as Shown
+    from pegboard_frontend.bodies import Submatch as Submatch
+    from pegboard_frontend.bodies import SummarizeBody as SummarizeBody
+    from pegboard_frontend.bodies import TraceEntry as TraceEntry
+    from pegboard_frontend.codescan import ScanReport as ScanReport
+    from pegboard_frontend.codescan import scans_of as scans_of
+    from pegboard_frontend.configedit import update_user_config as update_user_config
+    from pegboard_frontend.configedit import write_config as write_config
+    from pegboard_frontend.insight import plugin_entries as plugin_entries
+    from pegboard_frontend.insight import standing as standing
+    from pegboard_frontend.insight import trace_entries as trace_entries
+else:
+    __getattr__, __dir__ = late_names(__name__, __file__)

@@ -1,0 +1,101 @@
+"""The keys that a user keeps: put into the file or the keyring, listed, and forgotten."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pegboard.embedding import KEYRING, RING_SERVICE, KeyFile, ask_ring, entry_name, ring_allowed
+from pegboard.errors import ConfigError, NotFoundError
+from pegboard.schema.config import Config
+
+
+async def put_in_ring(entry: str, key: str) -> None:
+    """Keep a key under this name.
+
+    :raises ConfigError: when there is no keyring, or it does not answer in time.
+    """
+    await ask_ring(lambda ring: ring.set_password(RING_SERVICE, entry, key))
+
+
+async def drop_from_ring(entry: str) -> None:
+    """Forget the key under this name.
+
+    :raises ConfigError: when there is no keyring, it has none, or does not answer in time.
+    """
+    await ask_ring(lambda ring: ring.delete_password(RING_SERVICE, entry))
+
+
+class KeptKey(msgspec.Struct, frozen=True, kw_only=True):
+    """That there is a key; `label` is empty for the provider's usual one, `where` for people."""
+
+    provider_id: str
+    label: str
+    where: str
+
+
+class KeptKeys:
+    """What `pegboard auth` changes; `file` is that of the kept keys."""
+
+    def __init__(self, file: Path, config: Config, env: Mapping[str, str]) -> None:
+        self._file = KeyFile(file)
+        self._config = config
+        self._env = env
+
+    async def keep(self, provider_id: str, key: str, *, label: str = "", ring: bool = False) -> str:
+        """Keep a key, in the keyring if `ring` says so; gives where it is, for people.
+
+        :raises ConfigError: when the file or the keyring cannot keep it.
+        """
+        entry = entry_name(provider_id, label)
+        if not ring:
+            return self.keep_credential(provider_id, {"type": "api", "key": key}, label=label)
+        if not ring_allowed(self._config, self._env):
+            raise ConfigError(
+                "the keyring is switched off, by PEGBOARD_KEYRING or `keyring = false`"
+            )
+        await put_in_ring(entry, key)
+        self._file.put(entry, KEYRING)
+        return "the keyring"
+
+    def keep_credential(
+        self, provider_id: str, credential: Mapping[str, Any], *, label: str = ""
+    ) -> str:
+        """Keep what a sign-in gave, as it is, in the file; gives where that is.
+
+        :raises ConfigError: when the file cannot be written.
+        """
+        self._file.put(entry_name(provider_id, label), credential)
+        return str(self._file.path)
+
+    async def forget(self, provider_id: str, *, label: str = "") -> None:
+        """Forget a key, in the keyring too.
+
+        :raises NotFoundError: when none is kept under this name.
+        :raises ConfigError: when the file cannot be written, or the keyring does not forget it.
+        """
+        entry = entry_name(provider_id, label)
+        known, _ = self._file.read()
+        if entry not in known:
+            raise NotFoundError("key", entry, suggestions=tuple(known))
+        if known[entry] == KEYRING:
+            await drop_from_ring(entry)
+        self._file.drop(entry)
+
+    def listed(self) -> tuple[KeptKey, ...]:
+        """All of them, by provider and label.
+
+        :raises ConfigError: when the file cannot be read.
+        """
+        known, damage = self._file.read()
+        if damage:
+            raise ConfigError(
+                f"cannot be used, and the keys in it do not count: {damage}", file=self._file.path
+            )
+        return tuple(self._listed(entry, known[entry]) for entry in sorted(known))
+
+    def _listed(self, entry: str, credential: Mapping[str, Any]) -> KeptKey:
+        provider_id, _, label = entry.partition("/")
+        where = "the keyring" if credential == KEYRING else str(self._file.path)
+        return KeptKey(provider_id=provider_id, label=label, where=where)

@@ -1,0 +1,28 @@
+"""The digests of a project's code in a file, for runs where nobody can be asked."""
+
+import json
+from contextlib import suppress
+from pathlib import Path
+
+from pegboard.embedding import Decision
+from pegboard.errors import TrustError
+from pegboard.kit import temporary_beside
+
+
+def write_lock(decision: Decision, path: Path) -> None:
+    """Write the digests of the decision's files, for runs where nobody can be asked.
+
+    Those of the programs that are trusted are in it as well.
+
+    :raises TrustError: when the file cannot be written.
+    """
+    digests = {**decision.allowed, **decision.digests}
+    content = json.dumps({"version": 1, "files": dict(sorted(digests.items()))}, indent=2)
+    draft = temporary_beside(path)
+    try:
+        draft.write_text(f"{content}\n", encoding="utf-8")
+        draft.replace(path)  # one that is a link of the project's leads nowhere
+    except OSError as error:
+        with suppress(OSError):
+            draft.unlink()
+        raise TrustError(f"the lock file {path} cannot be written: {error.strerror}") from error
