@@ -16,6 +16,11 @@ from typing import Any
 from beside import VARIABLE as DISABLING
 from beside import without_others
 from forks import DEVNULL, PEGBOARD, PIPE, READ_AT_START, Running, begin, environment
+from pegboard.contract.changes import PutApproval
+from pegboard.ids import IdSource
+from pegboard.schema.session import Rule
+from pegboard.workspace import open_workspace
+from pegboard_plugins.sqlite import open_sqlite
 
 COMMAND = PEGBOARD
 Process = Running | asyncio.subprocess.Process
@@ -179,3 +184,15 @@ def quick_model(pegboard: CommandLine) -> str:
     steps = [{"calls": [{"tool": "list", "input": {}}]}, {"text": "Done."}]
     file.write_text(json.dumps({"scripts": [{"steps": steps}], "chunk_delay_s": 0}))
     return f"scripted/{file}"
+
+
+async def approve(
+    pegboard: CommandLine, *patterns: str, key: str | None = None, agent: str | None = None
+) -> str:
+    """Approvals as somebody would have given them; the key they are stored for."""
+    storage = await open_sqlite(pegboard.home / "data" / "pegboard.db", ids=IdSource())
+    used = key or open_workspace(pegboard.project).project_id
+    rules = tuple(Rule("bash", pattern, "allow") for pattern in patterns)
+    await storage.commit(PutApproval(used, rules, agent=agent, at=1_700_000_000_000))
+    await storage.aclose()
+    return used

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from pegboard.contract.changes import CreateSession, PutApproval
+from pegboard.contract.changes import CreateSession
 from pegboard.ids import IdSource
-from pegboard.schema.session import Rule, Session, SessionTime
+from pegboard.schema.session import Session, SessionTime
 from pegboard.workspace import open_workspace
 from pegboard_plugins.audit.trail import Audit
 from pegboard_plugins.sqlite import open_sqlite
-from plugins.cli.commands import CommandLine, quick_model
+from plugins.cli.commands import CommandLine, approve, quick_model
 
 
 async def explained(pegboard: CommandLine, *arguments: str) -> dict[str, Any]:
@@ -205,18 +205,6 @@ async def test_an_unknown_tool_is_a_plain_error(pegboard: CommandLine) -> None:
 
     assert done.code != 0
     assert "there is no tool 'nothing'" in done.err
-
-
-async def approve(
-    pegboard: CommandLine, *patterns: str, key: str | None = None, agent: str | None = None
-) -> str:
-    """Approvals as somebody would have given them; the key they are stored for."""
-    storage = await open_sqlite(pegboard.home / "data" / "pegboard.db", ids=IdSource())
-    used = key or open_workspace(pegboard.project).project_id
-    rules = tuple(Rule("bash", pattern, "allow") for pattern in patterns)
-    await storage.commit(PutApproval(used, rules, agent=agent, at=1_700_000_000_000))
-    await storage.aclose()
-    return used
 
 
 async def listed(pegboard: CommandLine) -> list[dict[str, Any]]:
