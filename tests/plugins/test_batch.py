@@ -119,7 +119,7 @@ async def test_each_call_passes_permission_and_hooks_by_itself(tmp_path):
         _, first, second = await parts_of(app)
 
     assert isinstance(first.state, Completed)
-    assert second.state.error == "no b"
+    assert second.state.error == "plugin Policy: no b"
     assert policy.seen == ["batch", "careful", "careful"]
 
 

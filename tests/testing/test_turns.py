@@ -1,7 +1,6 @@
 """Turns that a test has written: the fixtures, the script's vocabulary, and what they leave."""
 
 import asyncio
-import importlib
 import json
 import os
 import subprocess
@@ -17,7 +16,7 @@ from pegboard.contract.providers import ModelRequest, Result, StreamFinish
 from pegboard.errors import PluginError, ProviderError
 from pegboard.schema.event import PermissionAsked, SessionIdle
 from pegboard_plugins import webfetch
-from pegboard_testing import CANCEL, ScriptedModel, check_hooks, scripted_app
+from pegboard_testing import CANCEL, ScriptedModel, scripted_app
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -133,49 +132,6 @@ def test_the_options_of_a_module_go_to_its_entry_point(run_turn) -> None:
     turn = run_turn(webfetch, script=["done"], options={"allow_privat": True})
 
     assert any("plugins.webfetch.options.allow_privat" in each for each in turn.failures)
-
-
-MAILS = """
-from pegboard import ToolContext, hookimpl, tool
-
-
-@tool
-async def mail(context: ToolContext) -> str:
-    "Send a mail."
-    plugin = context.plugin
-    return f"{plugin.name}: {plugin.options} by {plugin.secret('token')}"
-
-
-@hookimpl
-async def register_tools():
-    return (mail,)
-"""
-
-
-@pytest.mark.parametrize("name", ["mails", "guard"])
-def test_the_module_of_an_installed_package_is_the_plugin_of_its_entry_point(
-    run_turn, tool_call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    facts = tmp_path / "site" / f"house_{name}-2.5.dist-info" / "entry_points.txt"
-    facts.parent.mkdir(parents=True)
-    facts.write_text(f"[pegboard]\n{name} = house_{name}\n")
-    (tmp_path / "site" / f"house_{name}.py").write_text(MAILS)
-    monkeypatch.syspath_prepend(tmp_path / "site")
-    module = importlib.import_module(f"house_{name}")
-    given = {"options": {"to": "Ada"}, "secrets": {"token": "t"}}
-
-    call = tool_call("mail", {}, module, **given)
-
-    assert (call.output, call.error) == (f"{name}: {{'to': 'Ada'}} by t", "")
-    assert run_turn(module, script=["done"], **given).failures == ()
-    assert asyncio.run(check_hooks(module, **given)) == ()
-
-
-def test_a_model_that_nobody_has_is_what_the_turn_ended_with(run_turn) -> None:
-    turn = run_turn(script=[], config={"model": "test/modle"})
-
-    assert turn.error.startswith("model not found: test/modle. Did you mean test/model?")
-    assert (turn.text, turn.calls) == ("", ())
 
 
 def test_the_requests_hold_what_the_model_was_told(run_turn) -> None:

@@ -342,12 +342,17 @@ def _nothing(answer: object) -> None:
 def _signed(each: Implementation, verdict: Verdict | None, session: object) -> Verdict | None:
     """The opinion with the plugin's name at it: what the plugin calls itself comes behind.
 
-    One that goes by a rule of the session's has that rule's source.
+    One that goes by a rule of the session's has that rule's source. The reason, which the user and
+    the model read, names a plugin that does not come with Pegboard.
     """
     if verdict is None or _is_by_rule(verdict, session):
         return verdict
     behind = f": {verdict.source}" if verdict.source not in ("", each.plugin) else ""
-    return msgspec.structs.replace(verdict, source=f"{each.plugin}{behind}")
+    named = f"plugin {each.plugin}"
+    reason = verdict.reason
+    if reason and each.origin != "builtin" and named not in reason:
+        reason = f"{named}: {reason}"
+    return msgspec.structs.replace(verdict, source=f"{each.plugin}{behind}", reason=reason)
 
 
 def _is_by_rule(verdict: Verdict, session: object) -> bool:

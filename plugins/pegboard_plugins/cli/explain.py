@@ -182,8 +182,8 @@ def _request_lines(found: "Explanation", request: "PermissionRequest") -> "Itera
                 yield Line(text=visible(text), style="dim", indent=2)
     for opinion in found.opinions:
         if opinion.request_id == request.id:
-            reason = opinion.verdict.reason or opinion.verdict.action
-            text = f"{opinion.plugin}: {opinion.verdict.action}: {reason}"
+            reason = opinion.verdict.reason.removeprefix(f"plugin {opinion.plugin}: ")
+            text = f"{opinion.plugin}: {opinion.verdict.action}: {reason or opinion.verdict.action}"
             yield Line(text=visible(text), style="dim", indent=1)
 
 

@@ -191,5 +191,5 @@ async def test_a_denial_beats_what_all_others_allow() -> None:
     async with Registered(allow, deny, allow) as registered:
         verdict = await registered.call("permission_ask")
 
-    assert (verdict.action, verdict.reason) == ("deny", "never")
+    assert (verdict.action, verdict.reason) == ("deny", f"plugin {verdict.source}: never")
     assert verdict.source  # the plugin's name, which it cannot leave out

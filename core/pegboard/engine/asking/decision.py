@@ -70,7 +70,8 @@ async def settle(
         return
     if verdict.action == "deny":
         raise PermissionDeniedError(
-            verdict.reason or f"{request.permission} is denied", advice=verdict.advice
+            verdict.reason or f"{request.permission} is denied by the plugin {verdict.source}",
+            advice=verdict.advice or ("" if verdict.rule else no_rule(verdict)),
         )
     answer = await _asked(engine, view, as_asked(view, request, verdict), writer)
     if answer.by == "nobody":

@@ -109,7 +109,7 @@ async def test_an_approval_for_the_user_holds_in_every_project(tmp_path: Path) -
 async def test_an_approval_for_an_agent_holds_for_no_other(tmp_path: Path, scope: Scope) -> None:
     session_id, request, approvals = await one_turn(tmp_path, Asks(), scope, agent_only=True)
 
-    assert request.metadata == {"agent": "build", "reason": "it might hurt"}
+    assert request.metadata == {"agent": "build", "reason": "plugin Asks: it might hurt"}
     assert [each.agent for each in approvals] == ["build"]
     assert await asked_again(tmp_path, session_id, agent="other")
     assert not await asked_again(tmp_path, session_id, agent="build")
@@ -305,7 +305,7 @@ async def test_where_nobody_is_there_ask_is_recorded_as_the_deny_that_it_is(
         await app.prompt(session.id, HI)
         [told] = await outcomes(app, session.id)
 
-    assert "(it might hurt) and nobody is there to be asked" in told
+    assert "(plugin Asks: it might hurt) and nobody is there to be asked" in told
     [decision] = [line for line in audited(tmp_path) if line["kind"] == "decision"]
     assert (decision["action"], decision["by"], decision["agent"]) == ("deny", "headless", "build")
     assert decision["reason"] == told
@@ -319,7 +319,7 @@ async def test_auto_allows_what_would_be_asked_and_nothing_that_is_denied_or_fir
     async with app_with(tmp_path, Asks(), *arguments, **given) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        assert await outcomes(app, session.id) == ["done", "it is forbidden"]
+        assert await outcomes(app, session.id) == ["done", "plugin Asks: it is forbidden"]
     async with app_with(tmp_path, Asks(firm=True), "{}", **given) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
