@@ -33,7 +33,12 @@ def rootpage(path: Path, name: str) -> int:
 async def taken_over(path: Path) -> Salvaged:
     """The database with what is salvaged of itself, and how much that is."""
     source = path.rename(path.with_name("old.db"))
+    texts = path.with_name(f"{path.name}.texts")
+    if texts.exists():
+        texts.rename(path.with_name("texts"))
     storage = await SqliteStorage.open(path, ids=IdSource())
+    if path.with_name("texts").exists():
+        path.with_name("texts").rename(texts)
     found = salvage(source, storage._writer._db)
     await storage.aclose()
     return found

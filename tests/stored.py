@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 import apsw
 
 from pegboard.schema.session import PermissionRequest
-from pegboard_plugins.sqlite import pieces, records
+from pegboard_plugins.sqlite import records
+from pegboard_plugins.sqlite.opentexts import OPEN
 
 _T = TypeVar("_T")
 
@@ -20,7 +21,7 @@ async def running(storage: Any) -> tuple[str, ...]:
     """The sessions that have a tool call pending or running."""
 
     def read(db: apsw.Connection) -> tuple[str, ...]:
-        rows = db.execute("SELECT DISTINCT session_id FROM part WHERE state <> ?", (pieces.OPEN,))
+        rows = db.execute("SELECT DISTINCT session_id FROM part WHERE state <> ?", (OPEN,))
         return tuple(session_id for (session_id,) in rows)
 
     return await _read(storage, read)

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from pegboard.errors import StorageError
 from pegboard.schema.event import Event
+from pegboard_plugins.sqlite import opentexts
 from pegboard_plugins.sqlite.owners import Owners, died_with_the_machine, recover
 
 # How long a statement waits for another process that writes.
@@ -20,7 +21,7 @@ _LOG_LIMIT_BYTES = 64 * 1024 * 1024
 _CHECK_LIMIT_S = 2.0
 _CHECK_STEPS = 100_000
 _FILES = ("", "-wal", "-shm")
-_BESIDE = (*_FILES, "-journal", ".owners", ".damaged")
+_BESIDE = (*_FILES, "-journal", ".owners", ".damaged", opentexts.ENDING)
 VERSION = 4
 """The number of the last migration."""
 _DAMAGED = (apsw.NotADBError, apsw.CorruptError)
@@ -110,7 +111,7 @@ def _fill_from(db: apsw.Connection, path: Path, damaged: Path) -> str:
     return f"what could be read of it is in a new one ({counts})"
 
 
-def note_damage(path: Path, error: apsw.Error) -> None:
+def note_damage(path: Path, error: Exception) -> None:
     """Records damage for the next opening to check for; other errors are ignored."""
     if isinstance(error, _DAMAGED):
         with suppress(OSError):
@@ -140,7 +141,9 @@ def _connect(path: Path, owners: Owners, *, check: bool, damaged: Path | None = 
             from pegboard_plugins.sqlite.migrations import migrate  # once for each version
 
             migrate(db, path, version=version)
+        opentexts.prepare(db)
         recovered = recover(db, owners.is_alive)
+        opentexts.sweep(db)
         failing.pop_all()
     return Opened(db=db, owners=owners, warnings=warnings, recovered=recovered)
 

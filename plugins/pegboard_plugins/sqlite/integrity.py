@@ -11,7 +11,7 @@ from pegboard.schema.message import Message
 from pegboard.schema.part import Part
 from pegboard.schema.session import Session
 from pegboard.storage import Hit, SessionSize
-from pegboard_plugins.sqlite import records
+from pegboard_plugins.sqlite import opentexts, records
 
 _PROBLEMS_SHOWN = 100
 _BUSY_LIMIT_MS = 5000
@@ -24,6 +24,8 @@ SELECT session.id, session.project_id, session.title, session.directory,
     + coalesce((SELECT sum(length(data)) FROM message WHERE session_id = session.id), 0)
     + coalesce((SELECT sum(length(data)) FROM part WHERE session_id = session.id), 0)
     + coalesce(streamed.size, 0)
+    + coalesce((SELECT sum(length(CAST(open_text(ordinal) AS BLOB))) FROM part
+        WHERE session_id = session.id AND state = 'open'), 0)
     + coalesce((SELECT sum(length(data)) FROM state WHERE session_id = session.id), 0)
 FROM session LEFT JOIN (
     SELECT session_id, sum(length(piece)) AS size FROM part_text GROUP BY session_id
@@ -38,7 +40,7 @@ SELECT session.data, session.id, session.project_id, session.directory, session.
             1, coalesce(part.streamed, 1 << 62)) AS TEXT)
         FROM part_text WHERE (part.state = 'open' OR part.streamed IS NOT NULL)
         AND ordinal BETWEEN part.ordinal << 24 AND (part.ordinal << 24) + 0xFFFFFF
-    ), '') AS text
+    ), '') || CASE part.state WHEN 'open' THEN open_text(part.ordinal) ELSE '' END AS text
 FROM part JOIN session ON session.id = part.session_id
 WHERE session.project_id = ?1 AND json_valid(CAST(part.data AS TEXT))
     AND json_extract(CAST(part.data AS TEXT), '$.type') = 'text'
@@ -113,7 +115,18 @@ def _unreadable(db: apsw.Connection) -> Iterator[str]:
 
 def sizes(db: apsw.Connection) -> tuple[SessionSize, ...]:
     """The sessions of all projects with their sizes, the largest first."""
+    _teach(db)
     return tuple(SessionSize(*row) for row in db.execute(_SIZES))
+
+
+def _teach(db: apsw.Connection) -> None:
+    """Give queries what is written of open texts, as `open_text(part.ordinal)`."""
+
+    def open_text(*places: "apsw.SQLiteValue") -> str:
+        said = (opentexts.read(db, each) for each in places if isinstance(each, int))
+        return b"".join(filter(None, said)).decode(errors="replace")
+
+    db.create_scalar_function("open_text", open_text, 1)
 
 
 def search(db: apsw.Connection, project_id: str, text: str, limit: int) -> tuple[Hit, ...]:
@@ -121,6 +134,7 @@ def search(db: apsw.Connection, project_id: str, text: str, limit: int) -> tuple
 
     Case is ignored for the letters A to Z.
     """
+    _teach(db)
     escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     key = (project_id, f"%{escaped}%")
     hits: dict[str, Hit] = {}

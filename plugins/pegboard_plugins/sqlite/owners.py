@@ -32,6 +32,7 @@ from pegboard.storage import (
     SettlePermissionRequest,
 )
 from pegboard_plugins.sqlite import pieces, reads, records
+from pegboard_plugins.sqlite.opentexts import transaction
 from pegboard_plugins.sqlite.records import now_ms
 from pegboard_plugins.sqlite.writes import apply
 
@@ -180,16 +181,10 @@ def recover(db: apsw.Connection, is_alive: Callable[[str], bool]) -> tuple[Event
     """Marks calls, answers and requests that no living process runs as interrupted."""
     if not _abandoned(db, is_alive):
         return ()
-    db.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(db):
         # Looked for again, since another process may have come first.
         sessions = _abandoned(db, is_alive)
-        events = tuple(event for session in sessions for event in interrupt(db, session))
-        db.execute("COMMIT")
-    finally:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-    return events
+        return tuple(event for session in sessions for event in interrupt(db, session))
 
 
 def interrupt(db: apsw.Connection, session_id: str) -> tuple[Event, ...]:

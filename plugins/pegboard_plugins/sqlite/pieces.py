@@ -1,14 +1,15 @@
 # ruff: noqa: S608 - the range of rows is our own words
-"""The text of a streamed part, in pieces beside the part's row, so that no text is stored twice.
+"""The text of a streamed part: in a file while it is open, then in its row, or in pieces beside it.
 
-While the part is `OPEN`, its text is that of the row and of the pieces. At its end the row has the
-text if it is short; else it keeps the number of bytes that the pieces have of it. The part's event
-is stored without the text in each case.
+While the part is `OPEN`, its text is that of the row, of the pieces and of its file. At its end the
+row has the text if it is short; else it keeps the number of bytes that the pieces have of it, and
+the part's event is stored without the text, so that no text is in the database twice.
 
 Pieces have no index: those of a part have the row numbers from `place << 24` on, where `place` is
-the row number of the part. A piece costs no more pages than its text fills.
+the row number of the part.
 """
 
+import codecs
 from collections.abc import Iterator
 
 import apsw
@@ -19,15 +20,16 @@ from pegboard.schema.event import Event, PartUpdated
 from pegboard.schema.part import Part, ReasoningPart, TextPart, TimeSpan
 from pegboard.schema.wire import Wire, encode, encode_checked, to_json
 from pegboard.storage import AddText
-from pegboard_plugins.sqlite import records
+from pegboard_plugins.sqlite import opentexts, records
+from pegboard_plugins.sqlite.opentexts import OPEN
 
-OPEN = "open"
-"""The state of a part whose text goes on in its pieces."""
 STREAMED = "message.part.streamed"
 """The stored name of an update whose text is in the pieces of its part."""
 
 # A row is written anew at its end, so that a text within its page costs nothing there.
 _SHORT_BYTES = 1024
+# Of some pages each: little is lost with a damaged one, and little of a page is left empty.
+_PIECE_BYTES = 16 * 1024
 _NO_TEXT = b'"text":""'
 _RANGE = "ordinal BETWEEN ?1 << 24 AND (?1 << 24) + 0xFFFFFF"
 
@@ -63,6 +65,7 @@ def begin(db: apsw.Connection, told: PartUpdated, place: int) -> Event:
 
     A reader of the event gets the text as far as it is stored by then.
     """
+    opentexts.begin(db, place)
     return _store(db, told, told.part, place)
 
 
@@ -75,14 +78,13 @@ def add_text(db: apsw.Connection, change: AddText) -> Iterator[Event]:
     if row is not None:
         place, state, size = row
         if state != OPEN:
-            kept = b"" if size is None else _joined(db, place)[:size]
+            opentexts.begin(db, place)
+            opentexts.add(db, place, b"" if size is None else _joined(db, place)[:size])
             drop(db, place)
-            if kept:
-                _add(db, place, change, kept)
             db.execute(
                 "UPDATE part SET state = ?, streamed = NULL WHERE ordinal = ?", (OPEN, place)
             )
-        _add(db, place, change, records.as_utf8(change.text))
+        opentexts.add(db, place, records.as_utf8(change.text))
     yield from ()
 
 
@@ -102,36 +104,61 @@ def whole(
         # Ids come before the text, and JSON has no bare quotes within a string.
         return data.replace(_NO_TEXT, _NO_TEXT[:-2] + encode(shown), 1)
     if state == OPEN:
+        said = opentexts.read(db, place)
+        if said is None:
+            return _as_it_is_now(db, place, data)
         part = records.to_part(data, "", "", "")
         if part.message_id:
-            return encode_checked(_with_text(part, _joined(db, place)))
+            return encode_checked(_with_text(part, _joined(db, place) + said))
     return data
 
 
-def settle(db: apsw.Connection, told: PartUpdated, place: int) -> Event | None:
-    """The stored form of the event of a whole part, without the text that is in its pieces.
+def _as_it_is_now(db: apsw.Connection, place: int, data: bytes) -> bytes:
+    """The JSON of an open part without a file.
 
-    Missing text is added to the pieces. None if their text differs.
+    It has no text yet, or its text has come into the database since the reader began.
     """
+    now = apsw.Connection(db.filename, flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        now.set_busy_timeout(db.pragma("busy_timeout"))
+        row = now.execute(
+            "SELECT data, ordinal, state, streamed FROM part WHERE ordinal = ?", (place,)
+        ).fetchone()
+        if row is not None and row[2] != OPEN:
+            return whole(now, *row)
+        part = records.to_part(data, "", "", "")
+        text = _joined(now, place)
+        return encode_checked(_with_text(part, text)) if part.message_id and text else data
+    finally:
+        now.close()
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """A part at its end: its event, its row's JSON, and the bytes of its text that pieces have."""
+
+    event: Event
+    data: bytes
+    streamed: int | None
+
+
+def settle(
+    db: apsw.Connection, told: PartUpdated, place: int, data: bytes, streamed: int | None
+) -> Settled:
+    """Store the text of an open part, or of one whose text was in pieces, and its event."""
     part = told.part
-    if not isinstance(part, TextPart | ReasoningPart):
-        return None
-    text, stored = records.as_utf8(part.text), _joined(db, place)
-    if not (text.startswith(stored) or stored.startswith(text)):
-        return None
-    if rest := text[len(stored) :]:
-        _add(db, place, AddText(part.session_id, part.id, ""), rest)
-    return _store(db, told, replace(part, text=""), place, size=len(text))
-
-
-def row_of(part: Part, event: Event | None, data: bytes) -> tuple[bytes, int | None]:
-    """The row's JSON and `streamed` of a part whose event `settle` has stored."""
-    if event is None or not isinstance(part, TextPart | ReasoningPart):
-        return data, None
-    size = len(part.text.encode())
-    if size <= _SHORT_BYTES:
-        return data, None
-    return encode_checked(replace(part, text="")), size
+    opentexts.end(db, place)
+    if isinstance(part, TextPart | ReasoningPart):
+        text = records.as_utf8(part.text)
+        if len(text) > _SHORT_BYTES:
+            if streamed is None or _joined(db, place)[:streamed] != text:
+                drop(db, place)
+                for start in range(0, len(text), _PIECE_BYTES):
+                    _add(db, place, part, text[start : start + _PIECE_BYTES])
+            bare = replace(part, text="")
+            event = _store(db, told, bare, place, size=len(text))
+            return Settled(event, encode_checked(bare), len(text))
+    drop(db, place)
+    return Settled(records.store_update(db, told, data), data, None)
 
 
 def update(db: apsw.Connection, data: bytes) -> PartUpdated | None:
@@ -140,30 +167,17 @@ def update(db: apsw.Connection, data: bytes) -> PartUpdated | None:
     if stored is None:
         return None
     part, place = stored.part, stored.place
-    text = _joined(db, place) if place else _joined_by_id(db, part)
+    text = _text(db, place, part) if place else _joined_by_id(db, part)
     return PartUpdated(
         session_id=stored.session_id, part=_with_text(part, text[: stored.size]), time=stored.time
     )
 
 
 def forget_events(db: apsw.Connection, kept: int) -> None:
-    """Removes all but this many of the newest events, with their pieces."""
-    rows = db.execute(
-        "DELETE FROM event WHERE seq <= "
-        "(SELECT seq FROM event ORDER BY seq DESC LIMIT 1 OFFSET ?) RETURNING seq, type, data",
-        (kept,),
-    )
-    for seq, name, data in tuple(rows):
-        if name == STREAMED and (stored := read(data)) is not None:
-            _forget(db, stored.place, seq)
-
-
-def _forget(db: apsw.Connection, place: int, seq: int) -> None:
-    """Drops the pieces of a part with its event, unless its row or a later event needs them."""
+    """Removes all but this many of the newest events."""
     db.execute(
-        f"DELETE FROM part_text WHERE {_RANGE} AND NOT EXISTS(SELECT 1 FROM part "
-        "WHERE part.ordinal = ?1 AND (state = ?2 OR streamed IS NOT NULL OR last_event > ?3))",
-        (place, OPEN, seq),
+        "DELETE FROM event WHERE seq <= (SELECT seq FROM event ORDER BY seq DESC LIMIT 1 OFFSET ?)",
+        (kept,),
     )
 
 
@@ -182,12 +196,24 @@ def _store(
     return records.store(db, told, {**to_json(stored)}, name=STREAMED)
 
 
-def _add(db: apsw.Connection, place: int, to: AddText, text: bytes) -> None:
+def _add(db: apsw.Connection, place: int, to: Part, text: bytes) -> None:
     db.execute(
         "INSERT INTO part_text(ordinal, session_id, part_id, piece) "
         f"SELECT coalesce(max(ordinal), ?1 << 24) + 1, ?2, ?3, ?4 FROM part_text WHERE {_RANGE}",
-        (place, to.session_id, to.part_id, text),
+        (place, to.session_id, to.id, text),
     )
+
+
+def _text(db: apsw.Connection, place: int, part: Part) -> bytes:
+    """The text of a part that is open, or has ended, or whose row is lost.
+
+    The row number of one that was deleted may be another's.
+    """
+    row = db.execute("SELECT state, session_id, id FROM part WHERE ordinal = ?", (place,))
+    state, *key = row.fetchone() or (OPEN, part.session_id, part.id)
+    if key != [part.session_id, part.id]:
+        return b""
+    return _joined(db, place) + (opentexts.read(db, place) or b"" if state == OPEN else b"")
 
 
 def _joined(db: apsw.Connection, place: int) -> bytes:
@@ -205,5 +231,5 @@ def _joined_by_id(db: apsw.Connection, part: Part) -> bytes:
 
 def _with_text(part: Part, text: bytes) -> Part:
     if isinstance(part, TextPart | ReasoningPart):
-        return replace(part, text=part.text + text.decode(errors="replace"))
+        return replace(part, text=part.text + codecs.utf_8_decode(text, "replace")[0])
     return part

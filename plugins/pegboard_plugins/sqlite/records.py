@@ -7,7 +7,15 @@ import apsw
 import msgspec
 
 from pegboard.errors import InvalidInputError
-from pegboard.schema.event import TYPES, Custom, Event, PermissionAsked, ProjectUpdated, Properties
+from pegboard.schema.event import (
+    TYPES,
+    Custom,
+    Event,
+    PartUpdated,
+    PermissionAsked,
+    ProjectUpdated,
+    Properties,
+)
 from pegboard.schema.message import (
     AssistantMessage,
     Message,
@@ -146,6 +154,12 @@ def store(
         (event.session_id, name or event.type, encode_checked(payload or event.payload())),
     )
     return Event(properties=properties, seq=db.last_insert_rowid())
+
+
+def store_update(db: apsw.Connection, told: PartUpdated, data: bytes) -> Event:
+    """Stores the event of a part's update; `data` is the part's JSON."""
+    payload = {"sessionID": told.session_id, "part": msgspec.Raw(data), "time": told.time}
+    return store(db, told, payload)
 
 
 def supersede(db: apsw.Connection, seq: int | None) -> None:

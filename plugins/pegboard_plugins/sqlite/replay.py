@@ -20,6 +20,7 @@ from pegboard.schema.part import Part
 from pegboard.schema.session import Session, Todo
 from pegboard.schema.wire import encode_checked
 from pegboard_plugins.sqlite import pieces, reads, records
+from pegboard_plugins.sqlite.opentexts import OPEN
 
 _Key = tuple[str, str]
 
@@ -59,8 +60,13 @@ def fill_from_events(db: apsw.Connection) -> None:
     """Inserts each value that has no row but an event."""
     told = _LastStates()
     for seq, name, data in db.execute("SELECT seq, type, data FROM event ORDER BY seq"):
-        told.take(reads.event(db, seq, name, data).properties)
-        if name == pieces.STREAMED and (streamed := pieces.read(data)) is not None:
+        streamed = pieces.read(data) if name == pieces.STREAMED else None
+        if streamed is None or streamed.size is not None:
+            told.take(reads.event(db, seq, name, data).properties)
+        else:  # its text goes on where it is
+            part, time = streamed.part, streamed.time
+            told.take(PartUpdated(session_id=part.session_id, part=part, time=time))
+        if streamed is not None:
             told.places[streamed.session_id, streamed.part.id] = streamed.place
     for session in told.sessions.values():
         put_session(db, session)
@@ -120,7 +126,7 @@ def _put_part(db: apsw.Connection, part: Part, place: int) -> None:
             part.session_id,
             part.id,
             part.message_id,
-            records.running_state(part),
+            OPEN if pieces.is_open(part) else records.running_state(part),
             encode_checked(part),
         ),
     )

@@ -16,7 +16,7 @@ import msgspec
 from pegboard.errors import PegboardError, StorageError
 from pegboard.schema.event import Event
 from pegboard.storage import OnCommit
-from pegboard_plugins.sqlite import pieces
+from pegboard_plugins.sqlite import opentexts, pieces
 from pegboard_plugins.sqlite.databasefile import note_damage
 
 _Value = TypeVar("_Value")
@@ -203,20 +203,16 @@ class WriterThread:
     def _write(self, jobs: Sequence[_Job]) -> list[_Outcome]:
         """Runs the jobs in one transaction; all fail when that cannot be committed."""
         try:
-            self._db.execute("BEGIN IMMEDIATE")
-            outcomes = [self._attempt(job) for job in jobs]
-            self._prune(outcomes)
-            self._db.execute("COMMIT")
-        except apsw.Error as error:
+            with opentexts.transaction(self._db):
+                outcomes = [self._attempt(job) for job in jobs]
+                self._prune(outcomes)
+        except (apsw.Error, OSError) as error:
             note_damage(self._path, error)
             failure = self._failed(error)
             failure.__cause__ = error
             return [_Outcome(error=failure) for _ in jobs]
         else:
             return outcomes
-        finally:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
 
     def _attempt(self, job: _Job) -> _Outcome:
         """Runs one job so that it can be undone alone.

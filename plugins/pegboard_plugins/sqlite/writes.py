@@ -1,7 +1,7 @@
 """Changes to rows and events, inside of a transaction of the caller."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import apsw
 import msgspec
@@ -44,11 +44,13 @@ from pegboard.storage import (
     Tell,
     changed,
 )
-from pegboard_plugins.sqlite import pieces, records
-from pegboard_plugins.sqlite.records import now_ms, store, supersede
+from pegboard_plugins.sqlite import opentexts, pieces, records
+from pegboard_plugins.sqlite.opentexts import OPEN
+from pegboard_plugins.sqlite.records import now_ms, store, store_update, supersede
 
 # Sessions nest by subagents; a circular chain of parents must still end.
 _DEEPEST = 100
+_Column = Literal["session_id", "message_id", "id"]
 _SESSION = "ses_"
 """How the ids of sessions begin, in the protocol."""
 
@@ -159,6 +161,7 @@ def _drop_session(db: apsw.Connection, change: DropSession) -> Iterator[Event]:
     )
     for data, session_id, *columns in tuple(rows):
         session = records.to_session(data, session_id, *columns)
+        _end_texts(db, session_id, "session_id", session_id)
         db.execute("DELETE FROM session WHERE id = ?", (session_id,))
         db.execute("DELETE FROM event WHERE session_id = ?", (session_id,))
         db.execute("DELETE FROM approval WHERE key = ?", (session_id,))
@@ -197,6 +200,7 @@ def _put_message(db: apsw.Connection, change: PutMessage) -> Iterator[Event]:
 
 def _drop_message(db: apsw.Connection, change: DropMessage) -> Iterator[Event]:
     key = (change.session_id, change.message_id)
+    _end_texts(db, change.session_id, "message_id", change.message_id)
     db.execute("DELETE FROM message WHERE session_id = ? AND id = ?", key)
     if db.changes():
         yield store(db, MessageRemoved(session_id=change.session_id, message_id=change.message_id))
@@ -218,30 +222,29 @@ def _put_part(db: apsw.Connection, change: PutPart) -> Iterator[Event]:
         _insert(
             db,
             "INSERT INTO part(session_id, id, message_id, state, data) VALUES(?, ?, ?, ?, ?)",
-            (*key, part.message_id, pieces.OPEN if is_open else state, data),
+            (*key, part.message_id, OPEN if is_open else state, data),
             missing=("message", part.message_id),
         )
         place = db.last_insert_rowid()
-        yield pieces.begin(db, told, place) if is_open else store(db, told, _raw(told, data))
+        yield pieces.begin(db, told, place) if is_open else store_update(db, told, data)
         return
     place, before, streamed, message_id, seq = row
     if message_id != part.message_id:
         raise InvalidInputError(f"part {part.id} belongs to message {message_id} already")
-    in_pieces = before == pieces.OPEN or streamed is not None
-    settled = None
-    if in_pieces or (change.told and not _is_progress(before, state)):
-        settled = pieces.settle(db, told, place) if in_pieces else None
-        if settled is None:
-            pieces.drop(db, place)
-        event = settled or store(db, told, _raw(told, data))
+    size, event = None, Event(properties=told)
+    if before == OPEN or streamed is not None:
+        settled = pieces.settle(db, told, place, data, streamed)
+        event, data, size = settled.event, settled.data, settled.streamed
+    elif change.told and not _is_progress(before, state):
+        event = store_update(db, told, data)
+    if event.seq:
         supersede(db, seq)
         seq = event.seq
+    if event.seq or change.told:
         yield event
-    elif change.told:
-        yield Event(properties=told)
     db.execute(
         "UPDATE part SET state = ?, data = ?, streamed = ?, last_event = ? WHERE ordinal = ?",
-        (state, *pieces.row_of(part, settled, data), seq, place),
+        (state, data, size, seq, place),
     )
 
 
@@ -250,15 +253,10 @@ def _is_progress(before: str | None, state: str | None) -> bool:
     return before is not None and before == state
 
 
-def _raw(told: PartUpdated, data: bytes) -> dict[str, object]:
-    return {"sessionID": told.session_id, "part": msgspec.Raw(data), "time": told.time}
-
-
 def _drop_part(db: apsw.Connection, change: DropPart) -> Iterator[Event]:
-    db.execute(
-        "DELETE FROM part WHERE session_id = ? AND message_id = ? AND id = ?",
-        (change.session_id, change.message_id, change.part_id),
-    )
+    key = (change.session_id, change.message_id, change.part_id)
+    _end_texts(db, change.session_id, "id", change.part_id)
+    db.execute("DELETE FROM part WHERE session_id = ? AND message_id = ? AND id = ?", key)
     if db.changes():
         yield store(
             db,
@@ -268,6 +266,16 @@ def _drop_part(db: apsw.Connection, change: DropPart) -> Iterator[Event]:
                 part_id=change.part_id,
             ),
         )
+
+
+def _end_texts(db: apsw.Connection, session_id: str, column: _Column, value: str) -> None:
+    """Let the open texts go of a session's parts that are about to be deleted."""
+    rows = db.execute(
+        f"SELECT ordinal FROM part WHERE session_id = ? AND state = ? AND {column} = ?",  # noqa: S608 - a name of three
+        (session_id, OPEN, value),
+    )
+    for (place,) in tuple(rows):
+        opentexts.end(db, place)
 
 
 def _put_todos(db: apsw.Connection, change: PutTodos) -> Iterator[Event]:

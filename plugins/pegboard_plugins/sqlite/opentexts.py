@@ -1,0 +1,147 @@
+"""The text of parts that are being written: for each a file beside the database.
+
+SQLite writes whole pages, so that the pieces of a slow answer would cost many times their bytes.
+The file of an open part has the part's row number as its name and only grows. The end of the part
+puts the text into the database and removes the file.
+
+What a transaction has for the files waits in a temporary table, which is undone as the rest of it
+is. It is written just before the commit, while no other process can write to the database. Nothing
+is synced: a process that is killed loses nothing of it, but a power cut may take all of it.
+
+A file whose row is not there, or is not open, means nothing, and goes when the database is opened.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import apsw
+import msgspec
+
+OPEN = "open"
+"""The state of a part whose text goes on in its file."""
+ENDING = ".texts"
+"""What the name of the files' folder has after the database's."""
+
+_TABLE = (
+    "CREATE TEMP TABLE IF NOT EXISTS open_text"
+    "(number INTEGER PRIMARY KEY, place INTEGER NOT NULL, piece BLOB)"
+)
+
+
+class _Said(msgspec.Struct):
+    """What a transaction has for one file: a text for its end, or for a new one; None: it goes."""
+
+    is_new: bool = False
+    text: bytes | None = b""
+
+
+def prepare(db: apsw.Connection) -> None:
+    """Let the connection write open texts."""
+    db.execute(_TABLE)
+
+
+def begin(db: apsw.Connection, place: int) -> None:
+    """Let a part's text begin, without a letter."""
+    end(db, place)
+    add(db, place, b"")
+
+
+def add(db: apsw.Connection, place: int, text: bytes) -> None:
+    """Add to a part's text."""
+    db.execute("INSERT INTO temp.open_text(place, piece) VALUES(?, ?)", (place, text))
+
+
+def end(db: apsw.Connection, place: int) -> None:
+    """Let a part's text go: the part has it, or is gone."""
+    db.execute("INSERT INTO temp.open_text(place, piece) VALUES(?, NULL)", (place,))
+
+
+def read(db: apsw.Connection, place: int) -> bytes | None:
+    """What is written of a part's text, None where there is no file."""
+    try:
+        return _file(db, place).read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def sweep(db: apsw.Connection) -> None:
+    """Remove the files that belong to no open part."""
+    folder = _folder(db)
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return
+    with transaction(db):
+        rows = db.execute("SELECT ordinal FROM part WHERE state = ?", (OPEN,))
+        kept = {str(place) for (place,) in rows}
+        for file in folder.iterdir():
+            if file.name not in kept:
+                file.unlink(missing_ok=True)
+
+
+@contextmanager
+def transaction(db: apsw.Connection) -> Iterator[None]:
+    """A transaction that is committed with what it has for open texts, and undone if it fails.
+
+    :raises OSError: when a file cannot be written.
+    """
+    with ExitStack() as undoing:
+        undoing.callback(_roll_back, db)
+        db.execute("BEGIN IMMEDIATE")
+        yield
+        said = _all_said(db)
+        for place, each in said.items():
+            _write(_file(db, place), each, undoing)
+        db.execute("COMMIT")
+        undoing.pop_all()
+    for place, each in said.items():
+        if each.text is None:
+            with suppress(OSError):  # it means nothing any more
+                _file(db, place).unlink(missing_ok=True)
+
+
+def _all_said(db: apsw.Connection) -> dict[int, _Said]:
+    found: dict[int, _Said] = {}
+    for place, piece in db.execute("SELECT place, piece FROM temp.open_text ORDER BY number"):
+        if piece is None:
+            found[place] = _Said(is_new=True, text=None)
+        else:
+            said = found.setdefault(place, _Said())
+            said.text = (said.text or b"") + piece
+    if found:
+        db.execute("DELETE FROM temp.open_text")
+    return found
+
+
+def _write(path: Path, said: _Said, undoing: ExitStack) -> None:
+    if said.text is None:
+        return
+    if said.is_new:
+        path.unlink(missing_ok=True)
+    if said.text:
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            undoing.callback(os.truncate, path, os.fstat(file).st_size)
+            _write_all(file, said.text)
+        finally:
+            os.close(file)
+
+
+def _write_all(file: int, text: bytes) -> None:
+    left = memoryview(text)
+    while left:
+        left = left[os.write(file, left) :]
+
+
+def _roll_back(db: apsw.Connection) -> None:
+    if db.in_transaction:
+        db.execute("ROLLBACK")
+
+
+def _folder(db: apsw.Connection) -> Path:
+    return Path(f"{db.filename}{ENDING}")
+
+
+def _file(db: apsw.Connection, place: int) -> Path:
+    return _folder(db) / str(place)
