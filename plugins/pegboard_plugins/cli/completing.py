@@ -1,4 +1,4 @@
-"""What can stand on the command line next: sessions, models, agents, plugins as they are.
+"""What can stand on the command line next: sessions, models, agents, settings as they are.
 
 A shell waits while it asks: what fails or takes long is silent, and completes nothing.
 """
@@ -20,11 +20,13 @@ from pegboard.embedding import run_async
 if TYPE_CHECKING:
     from pegboard import App
 
-Kind = Literal["session", "model", "agent", "plugin", "tool", "command", "profile"]
+Kind = Literal["session", "model", "agent", "plugin", "tool", "command", "profile", "setting"]
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 LIMIT_S = 5.0
 NEWEST = 30
 """Sessions that are offered; older ones are found by `session list`."""
+_MODEL_KEYS = frozenset({"model", "small_model"})
+"""What a setting is called whose value is a model, in any table."""
 
 
 def live(kind: Kind) -> Completer:
@@ -44,6 +46,14 @@ def live(kind: Kind) -> Completer:
         ]
 
     return complete
+
+
+def setting_value(
+    ctx: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """The models that begin with what is typed, where the key before it is for one."""
+    is_model = str(ctx.params.get("key")).rpartition(".")[2] in _MODEL_KEYS
+    return live("model")(ctx, parameter, incomplete) if is_model else []
 
 
 def _help(text: str) -> str | None:
@@ -126,6 +136,24 @@ async def _commands(app: "App") -> Mapping[str, str]:
     return {name: command.description or "" for name, command in app.commands.items()}
 
 
+async def _settings(app: "App") -> Mapping[str, str]:
+    """The keys that are set, and those that there are without a name of somebody's in them."""
+    import msgspec  # `--help` does without it
+
+    from pegboard_plugins.cli.config import leaves
+
+    def keys(table: msgspec.Struct, prefix: str = "") -> Iterator[str]:
+        for name in table.__struct_fields__:
+            value = getattr(table, name)
+            if isinstance(value, msgspec.Struct):
+                yield from keys(value, f"{prefix}{name}.")
+            else:
+                yield f"{prefix}{name}"
+
+    named = (key for key, _ in leaves(msgspec.to_builtins(app.loaded.config)))
+    return dict.fromkeys((*keys(app.config), *named), "")
+
+
 async def _profiles(app: "App") -> Mapping[str, str]:
     return dict.fromkeys(app.config.profile, "")
 
@@ -137,4 +165,5 @@ _OF_APP: Mapping[str, Callable[["App"], Awaitable[Mapping[str, str]]]] = {
     "tool": _tools,
     "command": _commands,
     "profile": _profiles,
+    "setting": _settings,
 }

@@ -14,6 +14,7 @@ from pegboard.embedding import Places, load_config, run_async
 from pegboard.errors import ConfigError
 from pegboard.kit import nearest_names
 from pegboard_frontend import write_config
+from pegboard_plugins.cli.completing import live, setting_value
 from pegboard_plugins.cli.jsontext import as_json
 
 NAME = "pegboard.toml"
@@ -21,7 +22,7 @@ _PROJECT = click.option("--project", is_flag=True, help="The project's file, not
 
 
 @click.command("get")
-@click.argument("key")
+@click.argument("key", shell_complete=live("setting"))
 @click.pass_obj
 def get_key(directory: Path, key: str) -> None:
     """Print the value of KEY, such as model or budget.run.usd."""
@@ -42,8 +43,8 @@ def get_key(directory: Path, key: str) -> None:
 
 
 @click.command("set")
-@click.argument("key")
-@click.argument("value")
+@click.argument("key", shell_complete=live("setting"))
+@click.argument("value", shell_complete=setting_value)
 @_PROJECT
 @click.pass_obj
 def set_key(directory: Path, key: str, value: str, *, project: bool) -> None:
@@ -56,7 +57,7 @@ def set_key(directory: Path, key: str, value: str, *, project: bool) -> None:
 
 
 @click.command("unset")
-@click.argument("key")
+@click.argument("key", shell_complete=live("setting"))
 @_PROJECT
 @click.pass_obj
 def unset_key(directory: Path, key: str, *, project: bool) -> None:

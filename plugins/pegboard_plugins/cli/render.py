@@ -129,6 +129,9 @@ def request_lines(request: PermissionRequest) -> tuple[Line, ...]:
     whole: tuple[Line, ...] = ()
     if isinstance(command, str) and not any(text.endswith(command) for text in request.patterns):
         whole = (Line(text="of the command", style="dim", indent=1), *_in_full(command))
+    path = request.metadata.get("filepath") if "parentDir" in request.metadata else None
+    if isinstance(path, str):
+        whole = (*whole, Line(text="for the path", style="dim", indent=1), *_in_full(path))
     text = request.metadata.get("text")
     sent = _in_full(text) if isinstance(text, str) else ()
     diff = request.metadata.get("diff")

@@ -52,6 +52,11 @@ async def test_values_are_those_that_there_are_now(pegboard: CommandLine) -> Non
         assert await completed(pegboard, "run", "--tools", "read,webf") == ["read,webfetch"]
         assert await completed(pegboard, "run", "--profile", "q") == ["quick"]
         assert await completed(pegboard, "run", "--command", "ini") == ["init"]
+        assert await completed(pegboard, "config", "set", "small_") == ["small_model"]
+        assert "provider.fake.options.apiKey" in await completed(pegboard, "config", "get", "prov")
+        assert "budget.run.usd" in await completed(pegboard, "config", "unset", "budget.")
+        assert await completed(pegboard, "config", "set", "small_model", "fa") == ["fake/model"]
+        assert await completed(pegboard, "config", "set", "username", "fa") == []
         assert "guard" in await completed(pegboard, "plugins", "disable", "gua")
 
 

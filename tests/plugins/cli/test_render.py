@@ -193,6 +193,15 @@ def test_a_request_is_shown_in_full_with_its_control_characters() -> None:
     ]
 
 
+def test_of_a_folder_that_is_asked_for_the_path_is_shown_too() -> None:
+    facts = {"filepath": "/etc/hostname", "parentDir": "/etc"}
+    asked = request(patterns=("/etc/*",), metadata=facts)
+
+    lines = [line.plain() for line in request_lines(asked)]
+
+    assert lines[1:] == ["  /etc/*", "  for the path", "  /etc/hostname"]
+
+
 def test_what_is_to_be_sent_is_shown_with_the_request() -> None:
     asked = request(patterns=("SHOP-7",), metadata={"text": "hello\nyou\x1b"})
 
