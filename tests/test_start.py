@@ -75,7 +75,7 @@ from pegboard.cli.main import main
 main()
 """
 MOST_FILES = {
-    "pegboard": 122,
+    "pegboard": 114,
     "pegboard_plugins": 101,
     "pegboard_files": 6,
     "pegboard_http": 3,

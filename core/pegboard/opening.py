@@ -35,7 +35,7 @@ from pegboard.schema.config import Config, SandboxLevel
 from pegboard.schema.event import Event, PluginFailed
 from pegboard.schema.session import Rule
 from pegboard.trust.decisions import Decision, TrustStore
-from pegboard.trust.projectcode import misplaced, misplaced_below
+from pegboard.trust.projectcode import misplaced, misplaced_below, running_settings
 from pegboard.workspace import Workspace, open_workspace
 
 if TYPE_CHECKING:
@@ -310,8 +310,6 @@ class _Assembly:
         loaded = replace(loaded, warnings=(*loaded.warnings, *wrong)) if wrong else loaded
         if decision.trusted:
             return loaded, decision
-        from pegboard.trust.projectcode import running_settings  # only a project without trust pays
-
         if runs := running_settings(workspace.git_dirs):
             text = f"git runs programs of this repository, in a shell too: {', '.join(runs)}"
             loaded = replace(loaded, warnings=(*loaded.warnings, text))

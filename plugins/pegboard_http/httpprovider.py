@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from pegboard.providers import Keys, ModelRequest, StreamEvent
 from pegboard.schema.config import Config, ProviderConfig
-from pegboard.schema.model import Model, ModelApi
+from pegboard.schema.model import Model, ModelApi, with_facts
 from pegboard_http.wireformat import Endpoint, WireFormat
 
 if TYPE_CHECKING:
@@ -91,8 +91,6 @@ class HttpProvider:
         return replace(request, headers=headers, options=options)
 
     def _model(self, model_id: str) -> Model:
-        from pegboard.schema.modelfacts import with_facts  # not before a model is named
-
         endpoint = self.endpoint
         api = ModelApi(id=model_id, url=endpoint.url, npm=endpoint.npm)
         model = Model(id=model_id, provider_id=endpoint.id, name=model_id, api=api)

@@ -10,7 +10,7 @@ from pegboard import late_names
 if TYPE_CHECKING:
     from pegboard.cli.exits import Exit as Exit
     from pegboard.cli.exits import exit_of as exit_of
-    from pegboard.cli.faults import fault_of as fault_of
+    from pegboard.cli.exits import fault_of as fault_of
     from pegboard.cli.main import complain as complain
     from pegboard.cli.root import Group as Group
     from pegboard.cli.visibletext import exposed as exposed

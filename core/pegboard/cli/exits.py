@@ -1,5 +1,7 @@
-"""The exit codes of the command line."""
+"""How the command line ends: its exit codes, and failures that are the machine's own."""
 
+import errno
+from collections.abc import Mapping
 from enum import IntEnum
 
 
@@ -26,3 +28,39 @@ class Exit(IntEnum):
 def exit_of(code: int) -> Exit:
     """The exit with this number; any other number is a failure."""
     return Exit(code) if code in Exit.__members__.values() else Exit.FAILED
+
+
+_OTHER_FOLDERS = "PEGBOARD_DATA_DIR, _STATE_DIR, _CONFIG_DIR and _CACHE_DIR name other folders"
+_ROOM = "make room on the disk, or where the output goes"
+_MEMORY = "close other programs, or raise the limit (`ulimit -v`)"
+_THREADS = "memory (`ulimit -v`) or the user's processes (`ulimit -u`) are used up"
+_WAYS_OUT: Mapping[int, str] = {
+    errno.EACCES: f"its owner can let you in; {_OTHER_FOLDERS}",
+    errno.EAGAIN: _THREADS,
+    errno.EDQUOT: _ROOM,
+    errno.EIO: "the disk, or what stands for one, is failing",
+    errno.EMFILE: "raise the limit of open files (`ulimit -n`)",
+    errno.ENFILE: "close other programs",
+    errno.ENOMEM: _MEMORY,
+    errno.ENOSPC: _ROOM,
+    errno.EROFS: _OTHER_FOLDERS,
+}
+_NO_THREAD = "can't start new thread"
+"""What Python says, in an error of no class of its own."""
+
+
+def fault_of(error: BaseException) -> str:
+    """What the machine lacks or refuses, and what helps; empty for any other failure."""
+    match error:
+        case BaseExceptionGroup(exceptions=inner):
+            faults = [fault_of(each) for each in inner]
+            return faults[0] if all(faults) else ""
+        case MemoryError():
+            return f"the memory is used up: {_MEMORY}"
+        case RuntimeError() if str(error) == _NO_THREAD:
+            return f"no thread can be started: {_THREADS}"
+        case OSError(errno=int(number)) if number in _WAYS_OUT:
+            place = f"{error.filename}: " if error.filename else ""
+            return f"{place}{error.strerror}: {_WAYS_OUT[number]}"
+        case _:
+            return ""

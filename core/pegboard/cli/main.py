@@ -66,7 +66,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
         _forget_stdout()
         return FAILED
     except Exception as error:  # noqa: BLE001 - the last frame: a traceback belongs in a file
-        from pegboard.cli.faults import fault_of  # only what fails needs it
+        from pegboard.cli.exits import fault_of  # only what fails needs it
 
         complain(fault_of(error) or _crash(error))
         return FAILED

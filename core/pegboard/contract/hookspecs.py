@@ -18,10 +18,8 @@ Oldest to newest is: built-in plugins, installed ones by name, the user's, the p
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from pegboard.contract import checks as _answers
-from pegboard.contract.backends import Compactor, Snapshots
+from pegboard.contract.backends import Compactor, Encloser, Snapshots
 from pegboard.contract.context import SessionView, ToolContext
 from pegboard.contract.host import HookCalls, Host
 from pegboard.contract.marks import hookspec as _hookspec
@@ -45,9 +43,6 @@ from pegboard.schema.model import Model
 from pegboard.schema.part import Part, TextPart
 from pegboard.schema.session import Decided, PermissionRequest, Rule, Verdict
 from pegboard.workspace import Workspace
-
-if TYPE_CHECKING:
-    from pegboard.contract.backends import Encloser
 
 
 @_hookspec("collect")
@@ -143,8 +138,8 @@ def register_compactors() -> Sequence[Compactor] | None:
     """
 
 
-@_hookspec("first", check=_answers.encloser)
-def register_encloser(hooks: HookCalls) -> "Encloser | None":
+@_hookspec("first")
+def register_encloser(hooks: HookCalls) -> Encloser | None:
     """What encloses the processes that tools start, and says how far they may reach.
 
     Called when an App opens with a `sandbox` in its configuration; without an answer it does not
@@ -182,7 +177,7 @@ def config_load(config: Config) -> Config | None:
     """
 
 
-@_hookspec("fold", subject="message", check=_answers.same_message)
+@_hookspec("fold", subject="message")
 def chat_message(session: SessionView, message: Turn) -> Turn | None:
     """The user's message with its parts, as the model shall get it.
 
@@ -209,7 +204,7 @@ def chat_messages_transform(
     """
 
 
-@_hookspec("fold", subject="system", check=_answers.some_text)
+@_hookspec("fold", subject="system")
 def chat_system_transform(
     session: SessionView, model: Model, system: tuple[str, ...]
 ) -> tuple[str, ...] | None:
@@ -225,7 +220,7 @@ def chat_system_transform(
     """
 
 
-@_hookspec("fold", subject="request", check=_answers.same_request)
+@_hookspec("fold", subject="request")
 def chat_params(session: SessionView, request: ModelRequest) -> ModelRequest | None:
     """The request with other parameters: temperature, limits, the provider's options.
 
@@ -290,7 +285,7 @@ def permission_decided(
     """
 
 
-@_hookspec("fold", subject="tool", check=_answers.same_tool)
+@_hookspec("fold", subject="tool")
 def tool_definition(session: SessionView, tool: ToolDefinition) -> ToolDefinition | None:
     """A tool's description and schema, as the model shall see them.
 
@@ -301,9 +296,7 @@ def tool_definition(session: SessionView, tool: ToolDefinition) -> ToolDefinitio
     """
 
 
-@_hookspec(
-    "fold", subject="call", check=_answers.same_call, raises=(ToolError, PermissionDeniedError)
-)
+@_hookspec("fold", subject="call", raises=(ToolError, PermissionDeniedError))
 def tool_execute_before(session: SessionView, call: PendingCall) -> PendingCall | None:
     """A tool call with other arguments; to stop the call, raise `ToolError`.
 

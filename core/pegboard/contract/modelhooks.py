@@ -1,20 +1,16 @@
 """The hooks for models, providers and drawn calls; `hookspecs` lists them with the others."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
-from pegboard.contract import checks as _answers
 from pegboard.contract.marks import hookspec as _hookspec
 from pegboard.contract.providers import Keys, Provider
+from pegboard.contract.results import Block
 from pegboard.errors import InvalidInputError
 from pegboard.paths import Places
 from pegboard.schema.config import Config
 from pegboard.schema.model import Model, ModelFacts
 from pegboard.schema.part import ToolPart
 from pegboard.workspace import Workspace
-
-if TYPE_CHECKING:
-    from pegboard.contract.results import Block
 
 
 @_hookspec("first")
@@ -94,8 +90,8 @@ RENDERED_WITHIN_S = 0.5
 """Ten times what a function may take: a busy machine is no reason to lose a plugin's block."""
 
 
-@_hookspec("first", check=_answers.block, limit_s=RENDERED_WITHIN_S)
-def render_tool(part: ToolPart, width: int) -> "Block | None":
+@_hookspec("first", limit_s=RENDERED_WITHIN_S)
+def render_tool(part: ToolPart, width: int) -> Block | None:
     """What people see of a tool call: on a terminal, on a page, in an export.
 
     Called once for each state of a call that is shown and each width, by a program that shows

@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 
 from pegboard.errors import ToolError
-from pegboard.kit.cancellation import shielded
 from pegboard.kit.openat import drop_stale, folder_of, resolved_path, temporary_beside
+from pegboard.kit.threads import shielded
 from pegboard.policy.clock import Slots
 from pegboard.schema.message import Turn
 from pegboard.schema.part import Completed, ToolPart

@@ -18,8 +18,8 @@ from pegboard.schema.model import (
     ModelLimit,
     ReasoningStyle,
     WireName,
+    with_facts,
 )
-from pegboard.schema.modelfacts import with_facts
 
 _LONG_TOKENS = 200_000
 """What `context_over_200k` is about."""

@@ -10,7 +10,7 @@ from pegboard.hooks.callers import Hooks
 from pegboard.kit.suggestions import nearest_names
 from pegboard.paths import Places
 from pegboard.schema.config import Config, ProviderConfig
-from pegboard.schema.model import Model, ModelFacts
+from pegboard.schema.model import Model, ModelFacts, filled
 
 NONE_CHOSEN = (
     "Name one with -m provider/model, or set `model` in pegboard.toml; `pegboard models` lists "
@@ -104,8 +104,6 @@ class Models:
         settings = self.config.provider.get(provider)
         said = settings.models.get(name) if settings is not None else None
         if facts is not None:
-            from pegboard.schema.modelfacts import filled  # not where nothing is known
-
             model = filled(model, facts)
         if said:
             from pegboard.engine.modelentry import overridden  # 4 ms that few models pay

@@ -17,7 +17,7 @@ from pegboard.engine.spending.budget import Budget, open_budget
 from pegboard.engine.spending.usage import cost_of, tokens_of
 from pegboard.engine.stream import run_step
 from pegboard.errors import NotFoundError
-from pegboard.kit.cancellation import shielded
+from pegboard.kit.threads import shielded
 from pegboard.schema.part import TextPart
 
 

@@ -8,7 +8,7 @@ from typing import Protocol, Self
 
 from pegboard.contract.changes import AddText, Change, DropPart, PutMessage, PutPart, Tell
 from pegboard.contract.storage import Fence, Storage
-from pegboard.kit.cancellation import shielded
+from pegboard.kit.threads import shielded
 from pegboard.schema.event import Event, PartDelta, Properties
 from pegboard.schema.part import Part
 

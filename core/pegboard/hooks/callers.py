@@ -9,10 +9,10 @@ from contextlib import AbstractContextManager
 from typing import ParamSpec, Protocol, TypeVar
 
 from pegboard.contract import hookspecs
-from pegboard.contract.checks import check_of
 from pegboard.contract.marks import Answer, mark_of
 from pegboard.contract.plugin import Plugin
 from pegboard.errors import PluginError
+from pegboard.hooks.checks import check_of
 from pegboard.hooks.dispatch import Dispatch
 from pegboard.hooks.health import Timing, TraceStep, blaming
 from pegboard.hooks.isolation import Implementation

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pegboard.kit.addresses import ip_address_of as ip_address_of
     from pegboard.kit.addresses import is_loopback as is_loopback
     from pegboard.kit.addresses import is_public_address as is_public_address
-    from pegboard.kit.cancellation import shielded as shielded
     from pegboard.kit.commandwords import may_run as may_run
     from pegboard.kit.encodings import BOM as BOM
     from pegboard.kit.encodings import content_encoding as content_encoding
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     from pegboard.kit.redact import without_values as without_values
     from pegboard.kit.suggestions import nearest_names as nearest_names
     from pegboard.kit.threads import Threads as Threads
+    from pegboard.kit.threads import shielded as shielded
     from pegboard.policy.permissions import UNCLEAR as UNCLEAR
     from pegboard.policy.permissions import deciding as deciding
     from pegboard.policy.permissions import judge as judge

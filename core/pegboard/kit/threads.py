@@ -1,12 +1,15 @@
-"""Worker threads for blocking code of others: a hung one delays neither the loop nor the exit."""
+"""Worker threads for blocking code of others, and work that a cancellation does not break off.
+
+A hung thread delays neither the loop nor the exit.
+"""
 
 import asyncio
 import contextvars
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from queue import SimpleQueue
-from typing import TypeVar
+from typing import Any, TypeVar
 
 _T = TypeVar("_T")
 _Jobs = SimpleQueue[Callable[[], None] | None]
@@ -65,3 +68,24 @@ class Threads:
         self._closed = True
         while self._idle:
             self._idle.pop().put(None)
+
+
+_Value = TypeVar("_Value")
+
+
+async def shielded(work: Coroutine[Any, Any, _Value]) -> _Value:
+    """What `work` returns; a cancellation of the caller is raised once the work has ended.
+
+    The work needs a time limit of its own: nothing else ends it. Where both happen, the failure
+    of the work is the cause of the cancellation.
+    """
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled from (None if task.cancelled() else task.exception())
+    return task.result()

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from time import perf_counter
 
 from pegboard.contract import hookspecs
-from pegboard.contract.checks import check_of
 from pegboard.contract.marks import PROJECT, mark_of
+from pegboard.hooks.checks import check_of
 
 BRINGING = hookspecs.register_hooks.__name__
 """The hook that is called before all others, as a plain function of the loop's thread."""

@@ -15,7 +15,7 @@ from pegboard.loading.imports import Imports
 from pegboard.loading.toolset import ORIGINS
 from pegboard.schema.config import Config
 from pegboard.trust.decisions import THIS_TIME, Decision
-from pegboard.trust.projectcode import CodeFile, plugin_files, user_code
+from pegboard.trust.projectcode import CodeFile, plugin_files, user_code, with_neighbours
 
 DISABLING = "PEGBOARD_DISABLE_PLUGINS"
 """The variable with the names of plugins that are not loaded, between commas."""
@@ -150,8 +150,6 @@ def _with_neighbours(
     """The files, which can import what is beside them."""
     if not files:
         return []
-    from pegboard.trust.neighbours import with_neighbours  # most users have no such files
-
     imports.add(with_neighbours(files))
     return [_from_file(file, origin, imports) for file in files]
 

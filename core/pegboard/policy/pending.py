@@ -17,7 +17,7 @@ from pegboard.errors import (
     QuestionRejectedError,
     ToolError,
 )
-from pegboard.kit.cancellation import shielded
+from pegboard.kit.threads import shielded
 from pegboard.policy.clock import asking
 from pegboard.schema.session import (
     Answers,

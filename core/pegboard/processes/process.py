@@ -14,7 +14,7 @@ import msgspec
 
 from pegboard.contract.context import ProcessResult
 from pegboard.errors import ToolError
-from pegboard.kit.cancellation import shielded
+from pegboard.kit.threads import shielded
 from pegboard.processes.family import MARK, Family
 from pegboard.processes.limits import Bounds, Watch
 from pegboard.processes.output import Output

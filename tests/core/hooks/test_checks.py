@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from hook_samples import CALL, DEFINITION, PART, REQUEST, TURN, Functions, Registered, subject
-from pegboard.contract.checks import same_request
+from pegboard.hooks.checks import same_request
 from pegboard.schema.model import Model
 from pegboard.schema.session import Verdict
 

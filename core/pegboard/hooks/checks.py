@@ -16,6 +16,7 @@ from typing import Literal, Protocol, TypeVar, Union, get_args, get_origin, get_
 import msgspec
 from msgspec.structs import replace
 
+from pegboard.contract import hookspecs
 from pegboard.contract.marks import Check, mark_of
 from pegboard.contract.providers import ModelRequest, ToolDefinition
 from pegboard.contract.results import PendingCall
@@ -35,7 +36,7 @@ _T = TypeVar("_T")
 @cache
 def check_of(spec: Callable[..., object]) -> Check:
     """The check of a hook's answers: the specification's own, else what its annotation says."""
-    if (own := mark_of(spec).check) is not None:
+    if own := mark_of(spec).check or _OWN.get(spec):
         return own
     answer = get_type_hints(spec)["return"]
     wanted = [kind for kind in get_args(answer) if kind is not NoneType]
@@ -186,20 +187,6 @@ _TOOLS = _check_for(tuple[ToolDefinition, ...])
 _HEADERS = _check_for(Mapping[str, str])
 
 
-def encloser(answer: object, _: object) -> object:
-    """The encloser, whose protocol is loaded only where the configuration wants one."""
-    from pegboard.contract.backends import Encloser
-
-    return _instance(answer, Encloser)
-
-
-def block(answer: object, _: object) -> object:
-    """A block, down to the last span."""
-    from pegboard.contract.results import Block
-
-    return _sound(answer, Block)
-
-
 def same_message(answer: object, before: object) -> Turn:
     """The user's message, still the same one."""
     turn = _sound(answer, Turn)
@@ -280,3 +267,13 @@ def same_call(answer: object, before: object) -> PendingCall:
     if replace(found, input={}) != replace(known, input={}):
         raise ValueError("another call: only its input may change")
     return found
+
+
+_OWN: Mapping[Callable[..., object], Check] = {
+    hookspecs.chat_message: same_message,
+    hookspecs.chat_params: same_request,
+    hookspecs.chat_system_transform: some_text,
+    hookspecs.tool_definition: same_tool,
+    hookspecs.tool_execute_before: same_call,
+}
+"""The checks of hooks whose annotation does not say enough."""
