@@ -2,10 +2,14 @@
 
     data: {"text": "I look."}
     data: {"call": {"id": "c1", "name": "read", "input": {"filePath": "a.txt"}}}
-    data: {"end": {"input": 120, "output": 9}}
+    data: {"end": {"input": 120, "output": 9, "why": "stop"}}
 
-`end` counts the tokens. The address is `provider.lines.options.baseURL`; the key is looked for as
-those of all providers, in the variable LINES_API_KEY among other places.
+`end` counts the tokens and says why the model stopped: `stop`, `length` or `content-filter`. The
+same objects as lines of JSON (`application/x-ndjson`) are read as well. What fails behind the
+status 200 comes as `data: {"error": {"code": 503, "message": "..."}}`.
+
+The address is `provider.lines.options.baseURL`; the key is looked for as those of all providers,
+in the variable LINES_API_KEY among other places.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +28,7 @@ from pegboard.providers import (
     TextEnd,
     TextStart,
     ToolCall,
+    ToolInputEnd,
     ToolInputStart,
     Usage,
 )
@@ -31,9 +36,11 @@ from pegboard.schema.config import Config
 from pegboard.schema.model import Model
 from pegboard_http import (
     Endpoint,
+    ErrorFrameError,
     HttpProvider,
     Post,
     WireFormat,
+    count_in,
     decode_json,
     encode_json,
     endpoints,
@@ -70,11 +77,13 @@ class LineReader:
         self.finished = False
         self._has_text = False
         self._calls: list[ToolCall] = []
-        self._usage: Usage | None = None
+        self._end: Mapping[str, Any] = {}
 
     def read(self, frame: bytes) -> Iterator[StreamEvent]:
-        """The events of the next line; an error that is raised here makes the answer a failure."""
+        """The events of the next frame; an error that is raised here makes the answer a failure."""
         line = decode_json(frame)
+        if "error" in line:
+            raise ErrorFrameError(line["error"])
         if text := line.get("text"):
             if not self._has_text:
                 yield TextStart("text")
@@ -82,21 +91,28 @@ class LineReader:
             yield TextDelta("text", text)
         if call := line.get("call"):
             yield ToolInputStart(call["id"], call["name"])
+            yield ToolInputEnd(call["id"])
             arguments = encode_json(call["input"]).decode()
             self._calls.append(ToolCall(call["id"], call["name"], arguments))
-        if end := line.get("end"):
+        if "end" in line:
             self.finished = True
-            self._usage = Usage(input=end["input"], output=end["output"])
+            self._end = line["end"]
 
     def end(self) -> Iterator[StreamEvent]:
-        """Behind the last line: calls are made only now, as nothing of them can be cut off."""
+        """Behind the last frame: calls are made only now, as nothing of them can be cut off."""
         if self._has_text:
             yield TextEnd("text")
+        why = self._end.get("why")
+        counts = Usage(input=count_in(self._end, "input"), output=count_in(self._end, "output"))
+        if why in ("length", "content-filter"):
+            yield StreamFinish(why, counts)
+            return
         yield from self._calls
-        yield StreamFinish("tool-calls" if self._calls else "stop", self._usage)
+        yield StreamFinish("tool-calls" if self._calls else "stop", counts)
 
 
-def _wire(_: Model) -> WireFormat:
+def wire(_: Model) -> WireFormat:
+    """The wire format of each model: the same for all."""
     return WireFormat(encode=encode, reader=lambda _: LineReader())
 
 
@@ -106,4 +122,4 @@ async def register_providers(
 ) -> Sequence[Provider]:
     """The provider, if the configuration has an address for it."""
     found = endpoints(config, env, known={"lines": LINES}, npm=())
-    return [HttpProvider(endpoint, _wire, environ=env, keys=keys) for endpoint in found]
+    return [HttpProvider(endpoint, wire, environ=env, keys=keys) for endpoint in found]

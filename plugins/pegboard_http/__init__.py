@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pegboard_http.wireformat import Endpoint as Endpoint
     from pegboard_http.wireformat import ErrorFrameError as ErrorFrameError
     from pegboard_http.wireformat import Fetch as Fetch
+    from pegboard_http.wireformat import Framing as Framing
     from pegboard_http.wireformat import Post as Post
     from pegboard_http.wireformat import WireFormat as WireFormat
 else:

@@ -1,11 +1,13 @@
-"""The body of an answer as the data of its events, decompressed, with a limit on silence.
+"""The body of an answer as the data of its events or lines, decompressed, with a limit on silence.
 
-Server-sent events as in WHATWG HTML, 9.2: bytes in any pieces to the data of each event.
+Server-sent events as in WHATWG HTML, 9.2: bytes in any pieces to the data of each event. Lines of
+JSON as in https://github.com/ndjson/ndjson-spec, and RFC 7464, whose marks are left out.
 """
 
 import asyncio
 import zlib
 from collections.abc import Callable
+from typing import Literal
 
 from pegboard_http.connection import BrokenAnswerError, Connection
 
@@ -20,10 +22,52 @@ DONE = b"[DONE]"
 """The data of the last event."""
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 _BOM = b"\xef\xbb\xbf"
+_AROUND = b" \t\r\x1e"
+"""What stands around a value and is none of it, such as a CR, or the mark of a sequence."""
+Shape = Literal["events", "lines", "whole"]
+"""How a body is parted."""
 
 
 class LineTooLongError(ValueError):
-    """An event is longer than 16 MB."""
+    """An event, or a line, is longer than 16 MB."""
+
+
+class LineParser:
+    """The lines of one stream, in order; empty ones are left out."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._first = True
+
+    def feed(self, content: bytes) -> list[bytes]:
+        """The lines that are complete.
+
+        :raises LineTooLongError: when one takes more than 16 MB.
+        """
+        seen = len(self._buffer)
+        self._buffer += content
+        end = self._buffer.rfind(b"\n", seen)
+        if end < 0:
+            if len(self._buffer) > LINE_LIMIT_BYTES:
+                raise LineTooLongError
+            return []
+        lines = bytes(self._buffer[:end]).split(b"\n")
+        del self._buffer[: end + 1]
+        return self._values(lines)
+
+    def rest(self) -> list[bytes]:
+        """The last line, if the stream ended without a line's end."""
+        line = bytes(self._buffer)
+        self._buffer.clear()
+        return self._values([line])
+
+    def _values(self, lines: list[bytes]) -> list[bytes]:
+        if self._first:
+            self._first = False
+            lines[0] = lines[0].removeprefix(_BOM)
+        if any(len(line) > LINE_LIMIT_BYTES for line in lines):
+            raise LineTooLongError
+        return [value for line in lines if (value := line.strip(_AROUND))]
 
 
 class EventParser:
@@ -86,16 +130,16 @@ class EventParser:
 
 
 class EventStream:
-    """The data of the events of one answer; of one that is not streamed, the whole body.
+    """The data of the events or lines of one answer; of one that is not streamed, the whole body.
 
     `complete` is whether the server said that nothing follows.
     """
 
-    def __init__(self, connection: Connection, *, whole: bool = False) -> None:
+    def __init__(self, connection: Connection, shape: Shape = "events") -> None:
         self.complete = False
-        self.is_whole = whole
+        self.is_whole = shape == "whole"
         self._connection = connection
-        self._parser = EventParser()
+        self._parser = LineParser() if shape == "lines" else EventParser()
         self._decode = _decoder(connection.headers.get("content-encoding", ""))
         self._ended = False
         self._taken = 0
@@ -103,7 +147,7 @@ class EventStream:
     async def read(self, limit_s: float) -> list[bytes]:
         """The events that have come, at least one; none at the end of the answer.
 
-        Only events count as progress within `limit_s`: a server's comments do not.
+        Only events count as progress within `limit_s`: comments and empty lines do not.
 
         :raises TimeoutError: when none came in time.
         :raises OSError: when the connection breaks, or what comes cannot be read.

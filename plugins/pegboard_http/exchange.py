@@ -9,9 +9,16 @@ from pegboard.kit import SHORTEST_VALUE
 from pegboard.providers import Keys, ModelRequest, StreamEvent, required_key
 from pegboard_http.client import Client
 from pegboard_http.connection import Connection
-from pegboard_http.eventstream import EventStream
+from pegboard_http.eventstream import EventStream, Shape
 from pegboard_http.refusals import Refusals
-from pegboard_http.wireformat import AnswerReader, Endpoint, ErrorFrameError, Post, WireFormat
+from pegboard_http.wireformat import (
+    AnswerReader,
+    Endpoint,
+    ErrorFrameError,
+    Framing,
+    Post,
+    WireFormat,
+)
 
 TAIL_S = 5.0
 """How long the usage may take to come once the model has said that it has ended."""
@@ -21,6 +28,8 @@ FETCH_S = 2.0
 FETCH_BYTES = 1 << 20
 _OK = 200
 _REDIRECTS = range(300, 400)
+_LINES = ("ndjson", "jsonl", "json-lines", "jsonlines", "json-seq")
+"""What types of content are called whose every line is a value."""
 _HEADERS = {
     "accept": "text/event-stream",
     "accept-encoding": "identity",
@@ -52,10 +61,10 @@ class Exchange:
         while following is not None:
             post = wire.encode(following, place, key)
             await wire.before(following, post, self._fetch)
-            connection = await self._post(post, following, answer.refusals)
+            connection = await self._post(post, following, answer.refusals, wire.framing)
             over = False
             try:
-                stream = await answer.accepted(connection)
+                stream = await answer.accepted(connection, wire.framing)
                 while frames := await answer.frames(stream, request.idle_timeout_s):
                     for frame in frames:
                         for event in answer.read(frame, stream):
@@ -104,9 +113,13 @@ class Exchange:
         else:
             connection.abort()
 
-    async def _post(self, post: Post, request: ModelRequest, refusals: Refusals) -> Connection:
+    async def _post(
+        self, post: Post, request: ModelRequest, refusals: Refusals, framing: Framing
+    ) -> Connection:
         """The connection, with the head of the answer there."""
         headers = dict(_HEADERS)
+        if framing == "lines":
+            headers["accept"] = "application/x-ndjson, application/json"
         for source in (post.headers, request.headers):
             headers.update({name.lower(): value for name, value in source.items()})
         timeout_s = self._endpoint.timeout_s
@@ -131,12 +144,12 @@ class _Answer:
         self.refusals = refusals
         self._heard = False
 
-    async def accepted(self, connection: Connection) -> EventStream:
+    async def accepted(self, connection: Connection, framing: Framing) -> EventStream:
         """The stream of an answer that is one; what else the server says is an error."""
         status, headers = connection.status, connection.headers
         content_type = headers.get("content-type", "").lower()
         try:
-            stream = EventStream(connection, whole="json" in content_type)
+            stream = EventStream(connection, _shape(content_type, framing))
             if status == _OK and "html" not in content_type:
                 return stream
             body = await stream.body(ERROR_BODY_BYTES, ERROR_BODY_S)
@@ -188,3 +201,12 @@ class _Answer:
                 raise self.refusals.broken(f"the answer cannot be read: {error}") from error
         if stream.is_whole and not (self._heard or self.reader.finished):
             raise self.refusals.no_stream("JSON", frame.decode("utf-8", "replace"))
+
+
+def _shape(content_type: str, framing: Framing) -> Shape:
+    """How the body is parted: by its type of content, else as the wire format says."""
+    if "event-stream" in content_type:
+        return "events"
+    if framing == "lines" or any(mark in content_type for mark in _LINES):
+        return "lines"
+    return "whole" if "json" in content_type else framing

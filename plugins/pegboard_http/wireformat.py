@@ -12,6 +12,9 @@ Meaning = Literal["no-money", "policy", "overflow", "refused-key", "passing", "f
 """What the words of an error say: that a limit of money, a filter or the window stopped it, that
 the key is wrong, that it passes, or that it will not."""
 
+Framing = Literal["events", "lines"]
+"""How the frames of an answer are parted: as server-sent events, or as lines of JSON."""
+
 
 def _nothing(model_id: str) -> ModelFacts:  # noqa: ARG001 - in the place of one that looks
     return ModelFacts()
@@ -64,11 +67,15 @@ class ErrorFrameError(Exception):
 
 
 class AnswerReader(Protocol):
-    """Reads the frames of one answer: the data of server-sent events, or one whole JSON body."""
+    """Reads the frames of one answer: the data of events, lines, or one whole JSON body."""
 
     @property
     def finished(self) -> bool:
-        """The model has said that it is at its end; what fails from there on is no failure."""
+        """The model has said that it is at its end; what fails from there on is no failure.
+
+        An answer in frames that ends before is one. A whole JSON body cannot be cut: of it nobody
+        asks this.
+        """
         ...
 
     def read(self, frame: bytes) -> Iterable[StreamEvent]:
@@ -103,7 +110,9 @@ class WireFormat(msgspec.Struct, frozen=True, kw_only=True):
     answer. `before` looks at a request that is ready, and may ask the server something by GET;
     what it raises is the request's end. `go_on` is asked at an answer's end for a further request,
     whose answer the same reader reads. `meanings` are expressions for the words of its errors,
-    beside those that are known.
+    beside those that are known. `framing` is how it parts the frames, where the type of content
+    does not say: `text/event-stream` are events, `application/x-ndjson` and `application/jsonl`
+    lines, and `application/json` is one whole body unless `framing` says lines.
     """
 
     encode: Callable[[ModelRequest, Endpoint, str], Post]
@@ -111,3 +120,4 @@ class WireFormat(msgspec.Struct, frozen=True, kw_only=True):
     before: Callable[[ModelRequest, Post, Fetch], Awaitable[None]] = _nothing_before
     go_on: Callable[[ModelRequest, AnswerReader], ModelRequest | None] = _never
     meanings: Mapping[Meaning, str] = {}
+    framing: Framing = "events"

@@ -26,7 +26,16 @@ from pegboard.providers import (
 from pegboard_testing.finding import Finding, Rule, broken, must
 from pegboard_testing.providerchecks import check_answer
 from pegboard_testing.scriptedserver import Disconnect, Pause, Play, ScriptedServer, Status
-from pegboard_testing.wireframes import End, Refusal, ServerFrames
+from pegboard_testing.wireframes import (
+    BROKEN_FRAMES,
+    CONTENT_TYPES,
+    IDLE_FRAMES,
+    End,
+    Framing,
+    Refusal,
+    ServerFrames,
+    meant,
+)
 
 IDLE_S = 0.4
 """The silence that a request allows; `make` gives the provider as little for the first byte."""
@@ -73,29 +82,43 @@ class Fault:
 
 
 async def check_provider_faults(
-    make: Make, wire: ServerFrames, *, model: str
+    make: Make, wire: ServerFrames, *, model: str, framing: Framing = "events"
 ) -> tuple[Finding, ...]:
     """What the provider makes wrong of servers that fail, and of odd ones that do not.
 
-    `()` if all is right; `model` is an id that it resolves.
+    `()` if all is right; `model` is an id that it resolves. `framing` is what the frames of `wire`
+    are: server-sent events, or lines of JSON.
     """
+    place = _Place(make, model, CONTENT_TYPES[framing])
     rules: dict[str, Rule] = {
-        fault.name: partial(_row, make, model, fault) for fault in faults(wire)
+        fault.name: partial(_row, place, fault) for fault in faults(wire, framing)
     }
     rules |= {
-        "a refused connection": partial(_refused, make, model),
-        "a connection that was closed behind an answer": partial(_reused, make, model, wire),
-        "a reader who goes away": partial(_left, make, model, wire),
-        "a redirect": partial(_redirected, make, model, wire),
+        "a refused connection": partial(_refused, place),
+        "a connection that was closed behind an answer": partial(_reused, place, wire),
+        "a reader who goes away": partial(_left, place, wire),
+        "a redirect": partial(_redirected, place, wire),
     }
     return await broken("provider", rules)
 
 
-def faults(wire: ServerFrames) -> Iterator[Fault]:
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What is asked, and the type of content that its servers say."""
+
+    make: Make
+    model: str
+    content_type: str
+
+    def server(self, *plays: Play) -> ScriptedServer:
+        return ScriptedServer(*plays, content_type=self.content_type)
+
+
+def faults(wire: ServerFrames, framing: Framing = "events") -> Iterator[Fault]:
     """The table, without the rows that need more than one server or request."""
     yield from _refusals(wire)
-    yield from _breaks(wire)
-    yield from _odd_bytes(wire)
+    yield from _breaks(wire, framing)
+    yield from _odd_bytes(wire, framing)
     yield from _odd_answers(wire)
     yield from _mid_stream(wire)
 
@@ -135,7 +158,8 @@ def answers(
         must(not flaws, "; ".join(each.text for each in flaws))
         must(text in (None, outcome.text), f"the text is {outcome.text[:80]!r}, not {text!r}")
         made = [each.input for each in outcome.calls]
-        must(calls is None or made == [*calls], f"the calls are {made}")
+        same = calls is None or [*map(meant, made)] == [*map(meant, calls)]
+        must(same, f"the calls are {made}")
         finish = outcome.finish
         assert finish is not None
         must(reason in (None, finish.reason), f"it ends with {finish.reason}, not {reason}")
@@ -178,11 +202,12 @@ def _refusals(wire: ServerFrames) -> Iterator[Fault]:
     yield Fault(name="502 as HTML", play=(html, page), check=fails(retry=True, hides="<body>"))
 
 
-def _breaks(wire: ServerFrames) -> Iterator[Fault]:
+def _breaks(wire: ServerFrames, framing: Framing) -> Iterator[Fault]:
     """Answers that do not come to their end."""
     again = fails(retry=True)
     half = wire.start() + wire.text("Hel")
     begun = wire.start() + wire.cut_call("call_1", "look", '{"filePath": "a')
+    idle = IDLE_FRAMES[framing]
     rows: dict[str, Play] = {
         "no head of an answer": (Pause(),),
         "a cut before the first event": (b"", Disconnect()),
@@ -191,16 +216,13 @@ def _breaks(wire: ServerFrames) -> Iterator[Fault]:
         "an end without a last event, in the text": (half,),
         "an end without a last event, in a call": (begun,),
         "silence in the middle": (half, Pause()),
-        "silence with comments": (half, *(each for _ in range(20) for each in _COMMENT), Pause()),
-        "broken JSON in an event": (half, b'data: {"broken\n\n', wire.end("stop")),
+        "silence with comments": (half, *(idle, Pause(0.05)) * 20, Pause()),
+        "broken JSON in an event": (half, BROKEN_FRAMES[framing], wire.end("stop")),
     }
     yield from (Fault(name=name, play=play, check=again) for name, play in rows.items())
 
 
-_COMMENT = (b": ping\n\n", Pause(0.05))
-
-
-def _odd_bytes(wire: ServerFrames) -> Iterator[Fault]:
+def _odd_bytes(wire: ServerFrames, framing: Framing) -> Iterator[Fault]:
     """The same answer in other bytes, and bytes that are none."""
     whole, odd = _said(wire), "ünï 🧡 \u2028 \u0000"
     single = [whole[place : place + 1] for place in range(len(whole))]
@@ -213,14 +235,14 @@ def _odd_bytes(wire: ServerFrames) -> Iterator[Fault]:
     split = [spoken[place : place + 1] for place in range(len(spoken))]
     yield Fault(name="letters in pieces", play=split, check=answers(odd))
     yield Fault(name="lines that end in CRLF", play=(_crlf(whole),), check=right)
-    yield Fault(name="comments between events", play=(b": hello\n\n" + whole,), check=right)
+    yield Fault(name="comments between events", play=(IDLE_FRAMES[framing] + whole,), check=right)
     yield Fault(
         name="an unknown event", play=(wire.start() + wire.stray() + _rest(wire),), check=right
     )
     yield Fault(name="gzip", play=(zipped, packed[:9], packed[9:]), check=right)
     yield Fault(name="gzip that is none", play=(zipped, whole), check=fails(retry=True))
     yield Fault(name="a gzip bomb", play=(zipped, bomb), check=fails())
-    long = (b"data: ", *[b"x" * (1 << 20)] * 18, b"\n\n")
+    long = (BROKEN_FRAMES[framing].rstrip(), *[b"x" * (1 << 20)] * 18, b"\n\n")
     yield Fault(name="a line over 16 MB", play=long, check=fails())
     bad = wire.start() + wire.text("aXb").replace(b"X", b"\xff") + wire.end("stop")
     yield Fault(name="bytes that are no UTF-8", play=(bad,), check=answers("a\ufffdb"))
@@ -293,17 +315,17 @@ def _mid_stream(wire: ServerFrames) -> Iterator[Fault]:
 
 
 @asynccontextmanager
-async def _open(make: Make, url: str) -> AsyncIterator[Provider]:
-    provider = make(url)
+async def _open(place: _Place, url: str) -> AsyncIterator[Provider]:
+    provider = place.make(url)
     try:
         yield provider
     finally:
         await provider.aclose()
 
 
-async def _row(make: Make, model: str, fault: Fault) -> None:
-    async with ScriptedServer(fault.play) as server, _open(make, server.url) as provider:
-        outcome = await _asked(provider, model)
+async def _row(place: _Place, fault: Fault) -> None:
+    async with place.server(fault.play) as server, _open(place, server.url) as provider:
+        outcome = await _asked(provider, place.model)
         asked = len(server.requests)
     must(asked <= 1, f"the provider asks {asked} times by itself")
     fault.check(outcome)
@@ -333,29 +355,29 @@ def _request(provider: Provider, model: str) -> ModelRequest:
     )
 
 
-async def _refused(make: Make, model: str) -> None:
+async def _refused(place: _Place) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
-    async with _open(make, f"http://127.0.0.1:{port}") as provider:
-        outcome = await _asked(provider, model)
+    async with _open(place, f"http://127.0.0.1:{port}") as provider:
+        outcome = await _asked(provider, place.model)
     must(isinstance(outcome.error, ProviderError), f"{outcome.error!r} is no ProviderError")
     must(str(port) in str(outcome.error), f"the error does not name the host: {outcome.error}")
 
 
-async def _reused(make: Make, model: str, wire: ServerFrames) -> None:
+async def _reused(place: _Place, wire: ServerFrames) -> None:
     """One that was kept open and is closed by the server costs nobody an answer."""
     plays: tuple[Play, ...] = ((_said(wire), Disconnect()), (_said(wire),))
-    async with ScriptedServer(*plays) as server, _open(make, server.url) as provider:
-        await _asked(provider, model)
-        answers("hi")(await _asked(provider, model))
+    async with place.server(*plays) as server, _open(place, server.url) as provider:
+        await _asked(provider, place.model)
+        answers("hi")(await _asked(provider, place.model))
 
 
-async def _left(make: Make, model: str, wire: ServerFrames) -> None:
+async def _left(place: _Place, wire: ServerFrames) -> None:
     """The request of a reader who goes away ends at once."""
     play: Play = (wire.start() + wire.text("Hel"), Pause())
-    async with ScriptedServer(play) as server, _open(make, server.url) as provider:
-        stream = provider.stream(_request(provider, model))
+    async with place.server(play) as server, _open(place, server.url) as provider:
+        stream = provider.stream(_request(provider, place.model))
         await anext(stream)
         await stream.aclose()  # type: ignore[attr-defined]  # an async generator's
         try:
@@ -365,12 +387,12 @@ async def _left(make: Make, model: str, wire: ServerFrames) -> None:
             must(holds=False, text="the connection stays open when nobody reads any more")
 
 
-async def _redirected(make: Make, model: str, wire: ServerFrames) -> None:
+async def _redirected(place: _Place, wire: ServerFrames) -> None:
     """A redirect leads no key elsewhere."""
-    async with ScriptedServer((_said(wire),)) as other:
+    async with place.server((_said(wire),)) as other:
         head = Status(code=307, headers={"location": f"{other.url}/elsewhere"})
         play: Play = (head, b"moved")
-        async with ScriptedServer(play) as server, _open(make, server.url) as provider:
-            outcome = await _asked(provider, model)
+        async with place.server(play) as server, _open(place, server.url) as provider:
+            outcome = await _asked(provider, place.model)
         must(not other.requests, "a redirect to another server is followed, with the key")
     fails(retry=False)(outcome)

@@ -1,9 +1,27 @@
 """The frames that a kind of server writes, for the tests of whoever speaks with it."""
 
+import json
+from collections.abc import Mapping
 from typing import Literal, Protocol
 
 End = Literal["stop", "tool-calls", "length", "content-filter"]
 Refusal = Literal["auth", "overflow", "quota", "policy", "overloaded", "invalid"]
+Framing = Literal["events", "lines"]
+CONTENT_TYPES: Mapping[Framing, str] = {
+    "events": "text/event-stream",
+    "lines": "application/x-ndjson",
+}
+IDLE_FRAMES: Mapping[Framing, bytes] = {"events": b": ping\n\n", "lines": b"\n"}
+"""What a server sends to keep a connection open, and means nothing."""
+BROKEN_FRAMES: Mapping[Framing, bytes] = {"events": b'data: {"broken\n\n', "lines": b'{"broken\n'}
+
+
+def meant(arguments: str) -> object:
+    """What a call's arguments say, however they are spaced; the text itself if it is no JSON."""
+    try:
+        return json.loads(arguments)
+    except ValueError:
+        return arguments
 
 
 class ServerFrames(Protocol):

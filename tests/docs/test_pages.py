@@ -2,6 +2,7 @@
 
 import importlib.util
 import inspect
+import os
 import re
 import shlex
 import subprocess
@@ -24,6 +25,7 @@ from pegboard.schema.part import TextInput, TextPart
 from surface import hooks
 from tool_context import Context
 
+EXAMPLES = ROOT / "docs" / "examples"
 PROGRAMS = {"ask.py", "client.py", "watch.py"}
 """Blocks that are programs of their own; they are run by tests of what they use."""
 BESIDE = {PLUGIN, CALL}
@@ -51,7 +53,10 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 @pytest.mark.parametrize("block", blocks("python"), ids=str)
-def test_python_code_loads_and_gives_a_tool_or_hooks(block: Block, tmp_path: Path) -> None:
+def test_python_code_loads_and_gives_a_tool_or_hooks(
+    block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(EXAMPLES)
     module = _load(block, tmp_path)
 
     tools = [value for value in vars(module).values() if isinstance(value, Tool)]
@@ -177,6 +182,7 @@ def test_the_tests_that_are_shown_pass(tmp_path: Path) -> None:
     done = subprocess.run(
         [*command, "--basetemp", str(tmp_path / "given"), "."],
         cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(EXAMPLES)},
         capture_output=True,
         text=True,
         check=False,
