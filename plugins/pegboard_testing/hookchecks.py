@@ -149,7 +149,7 @@ def _can_be_imported(plugin: ModuleType) -> bool:
 async def _imports_quietly(plugin: ModuleType) -> None:
     done = await asyncio.to_thread(
         subprocess.run,
-        [sys.executable, "-c", _WATCHED_IMPORT, plugin.__name__],
+        [sys.executable, "-P", "-c", _WATCHED_IMPORT, plugin.__name__],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         capture_output=True,
         text=True,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from prompt_toolkit.application import in_terminal
 
-from pegboard.kit import find_program
+from pegboard.kit import find_program, open_workspace
 from pegboard_plugins.chat.notices import Notices
 from pegboard_plugins.chat.surface import Frames, Screen
 
@@ -50,9 +50,11 @@ class Outside:
 
     async def run(self, *command: str) -> int:
         """The exit code of a program that has the terminal to itself; 127 if there is none."""
+        if (program := _program(command[0])) is None:
+            return 127
         try:
             async with self._away():
-                process = await asyncio.create_subprocess_exec(*command)
+                process = await asyncio.create_subprocess_exec(program, *command[1:])
                 return await process.wait()
         except OSError:
             return 127
@@ -64,7 +66,7 @@ class Outside:
 
     async def pegboard(self, *arguments: str) -> int:
         """The exit code of another command of ours."""
-        return await self.run(sys.executable, "-c", _PEGBOARD, *arguments)
+        return await self.run(sys.executable, "-P", "-c", _PEGBOARD, *arguments)
 
     async def page(self, rows: Sequence[str]) -> bool:
         """Show rows on the alternate screen until the person leaves; False if nothing can."""
@@ -105,13 +107,20 @@ def _written(text: str, suffix: str) -> Iterator[Path]:
             Path(name).unlink()
 
 
+def _program(name: str) -> str | None:
+    """The path of the user's program of this name: no project around us has it."""
+    if "/" in name:
+        return name
+    return find_program(name, os.environ, root=open_workspace(Path.cwd()).worktree)
+
+
 async def clipboard_picture() -> bytes:
     """The picture in the clipboard as PNG, empty if there is none, or nobody can say."""
     for command in _PICTURES:
-        if find_program(command[0], os.environ, root=Path.cwd()) is None:
+        if (program := _program(command[0])) is None:
             continue
         process = await asyncio.create_subprocess_exec(
-            *command,
+            *(program, *command[1:]),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from pegboard.kit import search_path
+from pegboard.kit import open_workspace, search_path
 
 if TYPE_CHECKING:
     from pegboard import AppOptions
@@ -42,6 +42,8 @@ def demo(model: str | None, *, keep: bool) -> int:
     from pegboard.embedding import run_async
     from pegboard_plugins.cli.run import answer_stream
 
+    # The project that we stand in is not the demo's, and has no program for it either.
+    os.environ["PATH"] = search_path(os.environ, root=open_workspace(Path.cwd()).worktree)
     with _folder(keep=keep) as folder, answer_stream() as out:
         return run_async(_demonstrate(folder, model, out))
 

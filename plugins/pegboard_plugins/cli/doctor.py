@@ -89,19 +89,20 @@ async def _health(directory: Path) -> tuple[Finding, ...]:
 
     async with await App.open(directory) as app:
         chosen = await _chosen_model(app)
-        return (*_install(), *_configuration(app), *_providers(app), chosen, *_plugins(app))
+        return (*_install(app), *_configuration(app), *_providers(app), chosen, *_plugins(app))
 
 
-def _install() -> Iterator[Finding]:
-    from shutil import which
+def _install(app: "App") -> Iterator[Finding]:
+    import os
 
     from pegboard import __version__
+    from pegboard.kit import find_program
 
     version = ".".join(map(str, sys.version_info[:3]))
     text = f"Pegboard {__version__}, Python {version}, {sys.prefix}"
     yield Finding(what="install", state="ok", text=text)
     for program, lack in _PROGRAMS.items():
-        found = which(program)
+        found = find_program(program, os.environ, root=app.workspace.worktree)
         yield Finding(what=program, state="ok" if found else "warns", text=found or lack)
 
 
@@ -116,9 +117,7 @@ def _configuration(app: "App") -> Iterator[Finding]:
 
 
 def _providers(app: "App") -> Iterator[Finding]:
-    sources = {
-        name: app.keys.source(name, each.env) for name, each in app.providers.items() if each.env
-    }
+    sources = {name: app.keys.source(name, each.env) for name, each in app.providers.items()}
     for name, source in sources.items():
         if source is not None:
             yield Finding(what="key", state="ok", text=f"{name}: {source}")

@@ -38,7 +38,7 @@ def import_costs(modules: Sequence[str]) -> tuple[Cost, ...]:
     if not modules:
         return ()
     done = subprocess.run(
-        [sys.executable, "-X", "importtime", "-c", _SCRIPT, *modules],
+        [sys.executable, "-P", "-X", "importtime", "-c", _SCRIPT, *modules],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

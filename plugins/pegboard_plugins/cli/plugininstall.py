@@ -1,7 +1,7 @@
 """`pegboard plugins install` and `uninstall`: packages, in the environment of Pegboard itself."""
 
 import importlib
-import shutil
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Literal
 import click
 
 from pegboard.cli import Exit
+from pegboard.kit import find_program, open_workspace
 from pegboard_plugins.cli.distributions import OWN, Entry, brings, entries
 from pegboard_plugins.cli.jsontext import as_json, format_option
 
@@ -85,17 +86,22 @@ def _pip(verb: str, prefix: Path) -> tuple[str, ...]:
     if (prefix / "uv-receipt.toml").is_file():
         return (_program("uv"), "pip", verb, *here)
     if find_spec("pip") is not None:
-        return (sys.executable, "-m", "pip", verb)
-    if found := shutil.which("uv"):
+        return (sys.executable, "-P", "-m", "pip", verb)
+    if found := _found("uv"):
         return (found, "pip", verb, *here)
-    if found := shutil.which("pip") or shutil.which("pip3"):
+    if found := _found("pip") or _found("pip3"):
         return (found, *here, verb)
     text = f"this environment has no pip: put pip or uv on the PATH, or make it with `{_ENSURE}`"
     raise click.UsageError(text)
 
 
+def _found(name: str) -> str | None:
+    """The user's program of this name; one of the project that we stand in is none."""
+    return find_program(name, os.environ, root=open_workspace(Path.cwd()).worktree)
+
+
 def _program(name: str) -> str:
-    found = shutil.which(name)
+    found = _found(name)
     if found is None:
         text = f"this environment is {name}'s, and there is no {name} on the PATH"
         raise click.UsageError(text)

@@ -1,6 +1,7 @@
 """`pegboard doctor`: what works here, and what a model can do when it is asked."""
 
 import json
+import re
 from typing import Any
 
 from model_server import ModelServer, call, failure, say
@@ -67,6 +68,15 @@ async def test_a_model_that_refuses_tools_or_pictures_is_told_from_one_that_does
     assert "refused with a picture:" in done.out
     assert refused.code == 4
     assert refused.out == ""
+
+
+async def test_a_key_in_the_configuration_is_found(pegboard: CommandLine) -> None:
+    pegboard.use_model("http://127.0.0.1:9")
+
+    done = await pegboard("doctor")
+
+    assert re.search(r"ok +key +fake: ", done.out)
+    assert "none is set" not in done.out
 
 
 async def test_a_healthy_place_has_no_failure(pegboard: CommandLine) -> None:

@@ -41,6 +41,31 @@ async def test_programs_on_a_path_into_the_project_are_not_started(pegboard: Com
     assert (done.code, ran(pegboard)) == (0, [])
 
 
+async def test_other_commands_run_nothing_of_the_project_either(pegboard: CommandLine) -> None:
+    (pegboard.project / ".git").mkdir()
+    marking(pegboard.project / "bin", "git", "rg", "uv", "pip", "pip3", "pipx", "vi")
+    importing(pegboard.project, "click", "pip", "pegboard")
+    pegboard.env["PATH"] = f"{pegboard.project}/bin:/usr/bin:/bin"
+    (pegboard.project / "wheel").mkdir()
+
+    health = await pegboard("doctor")
+    checked = await pegboard("plugins", "doctor")
+    installed = await pegboard("plugins", "install", "./wheel")
+    shown = await pegboard("demo")
+
+    assert [each.code for each in (health, checked, shown)] == [0, 0, 0]
+    assert installed.code != 0
+    assert f"{pegboard.project}/bin" not in health.out
+    assert ran(pegboard) == []
+
+
+def importing(folder: Path, *names: str) -> None:
+    """Modules that leave `ran-NAME` beside the project."""
+    for name in names:
+        mark = f"from pathlib import Path\nPath({str(folder.parent / f'ran-{name}')!r}).touch()\n"
+        (folder / f"{name}.py").write_text(mark)
+
+
 async def test_a_model_that_changes_a_formatter_does_not_run_it(pegboard: CommandLine) -> None:
     own = pegboard.project / ".venv" / "bin"
     marking(own, "ruff")
