@@ -17,7 +17,7 @@ from pegboard.engine.bus import Subscription
 from pegboard.engine.engine import Engine
 from pegboard.engine.input.usermessage import CommandOrder, Prompt, ShellOrder
 from pegboard.engine.runs import Runs
-from pegboard.engine.sessions import change_session, edit, new_session, revision
+from pegboard.engine.sessions import change_session, edit, new_session, revision, unstored_view
 from pegboard.hooks.callers import Hooks
 from pegboard.loading.register import Register
 from pegboard.loading.reload import Reload
@@ -260,9 +260,7 @@ class App:
 
     async def user_env(self) -> Mapping[str, str]:
         """The environment of a program that the user works with: plugins' say, and no keys."""
-        from pegboard.engine.toolcontext import user_env
-
-        return await user_env(self._engine)
+        return await self._engine.user_env(unstored_view(self._engine, self.default_agent()))
 
     async def mentioned(
         self, session_id: str, text: str, *, agent: str | None = None

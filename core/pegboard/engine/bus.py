@@ -3,7 +3,6 @@
 import asyncio
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable, Sequence
-from types import TracebackType
 from typing import Self
 
 from pegboard.schema.event import Event
@@ -43,12 +42,7 @@ class Subscription(AsyncIterator[Event]):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.close()
 
     async def __anext__(self) -> Event:

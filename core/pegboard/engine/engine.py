@@ -10,7 +10,7 @@ import msgspec
 
 from pegboard.contract import hookspecs
 from pegboard.contract.backends import Snapshots
-from pegboard.contract.context import BackgroundProcess, Ruleset
+from pegboard.contract.context import BackgroundProcess, Ruleset, SessionView
 from pegboard.contract.plugin import Stash
 from pegboard.contract.providers import Keys, Provider
 from pegboard.contract.storage import Storage
@@ -127,6 +127,21 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
         from pegboard.processes.background import Processes
 
         return Processes(self.config.limits)
+
+    async def tool_env(self, view: SessionView) -> Mapping[str, str]:
+        """The environment of the processes of a session's tools."""
+        from pegboard.processes.process import child_env
+
+        env = child_env(self.env, secrets=self.keys.variables())
+        return await self.hooks.fold(hookspecs.shell_env, session=view, env=env)
+
+    async def user_env(self, view: SessionView) -> Mapping[str, str]:
+        """The environment of a program that the user works with: no keys in it either."""
+        from pegboard.processes.process import without_secrets
+
+        env = without_secrets(self.env, self.keys.variables())
+        folded = await self.hooks.fold(hookspecs.shell_env, session=view, env=env)
+        return {**folded, **self.processes.lifeline.hold()}
 
     def background(self, session_id: str) -> tuple[BackgroundProcess, ...]:
         """The background processes of a session."""

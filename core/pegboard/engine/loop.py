@@ -39,7 +39,7 @@ async def answer(run: Run) -> None:
             turn = await _begin(run, user)
             continue  # a prompt that arrived meanwhile is already in the history: answer that one
         if (task := run.history.next_subtask(user.id)) is not None:
-            from pegboard.engine.children import run_subtask  # few prompts have one
+            from pegboard.engine.input.usercall import run_subtask  # few prompts have one
 
             await run_subtask(run, turn.view, user, task)
             continue
@@ -65,7 +65,8 @@ def unanswered(run: Run) -> UserMessage | None:
         compaction = compaction_of(turn)
         if compaction is None:
             return turn.info if goes_on(answer) and not run.blocked else None
-        if not compaction.auto or _failed(answer):
+        assert isinstance(answer.info, AssistantMessage)
+        if not compaction.auto or answer.info.error is not None:
             return None
     return None
 
@@ -90,10 +91,6 @@ def _answer_to(run: Run, place: int) -> Turn | None:
         if isinstance(info, AssistantMessage) and info.parent_id == turns[place].info.id:
             return turns[at]
     return None
-
-
-def _failed(answer: Turn) -> bool:
-    return isinstance(answer.info, AssistantMessage) and answer.info.error is not None
 
 
 @dataclass(slots=True)

@@ -1,6 +1,5 @@
 """A session while it runs: its record, its turns, its ids and its writer."""
 
-from asyncio import Task
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,22 +17,13 @@ from pegboard.engine.writer import Writer
 from pegboard.errors import ToolError
 from pegboard.policy.clock import Slots
 from pegboard.schema.config import Agent
-from pegboard.schema.message import AssistantMessage, Turn
+from pegboard.schema.message import AssistantMessage, MessagePath, MessageTime, Turn
 from pegboard.schema.model import Model
+from pegboard.schema.part import ModelChoice
 from pegboard.schema.session import Busy, Session, SessionModel, SessionStatus, Tokens, added
 
 MAX_WIDTH = 8
 """Of one session's subagents so many work at the same time; the others wait for their turn."""
-
-
-async def no_subagents(request: ChildRequest) -> ChildResult:
-    """Refuse a subagent to a call outside of an answer, such as one of a slash command.
-
-    :raises ToolError: always.
-    """
-    raise ToolError(
-        f"{request.agent.name} cannot work here: a subagent needs an answer to work for"
-    )
 
 
 @dataclass(slots=True)
@@ -55,16 +45,15 @@ class Run:
     writer: Writer
     depth: int
     parent_rulesets: tuple[Ruleset, ...]
+    run_child: Callable[[ChildRequest], Awaitable[ChildResult]]
     blocked: bool = False
     calls: Repeats = field(default_factory=Repeats)
     progress: Progress = field(default_factory=Progress)
-    task: Task[None] | None = None
     width: Slots = field(default_factory=lambda: Slots(MAX_WIDTH))
     sent: ModelRequest | None = None
     chosen: Model | None = None
     status: SessionStatus = field(default_factory=Busy)
     budget: Budget = field(default_factory=Budget)
-    run_child: Callable[[ChildRequest], Awaitable[ChildResult]] = no_subagents
     owed_usd: float = 0.0
     owed_tokens: Tokens = field(default_factory=Tokens)
     snapshots: StepSnapshots = field(init=False)
@@ -90,6 +79,30 @@ class Run:
         """The newest message of the model, None before there is one."""
         turns = reversed(self.history.turns)
         return next((turn for turn in turns if isinstance(turn.info, AssistantMessage)), None)
+
+    def new_answer(
+        self,
+        parent_id: str,
+        agent: str,
+        model: Model | ModelChoice,
+        **fields: Any,  # noqa: ANN401 - of the message
+    ) -> AssistantMessage:
+        """An empty answer of an agent to another message."""
+        place = self.engine.workspace
+        rest = {"time": MessageTime(created=self.engine.now()), **fields}
+        return AssistantMessage(
+            id=self.ids.message(),
+            session_id=self.session.id,
+            parent_id=parent_id,
+            model_id=model.id if isinstance(model, Model) else model.model_id,
+            provider_id=model.provider_id,
+            mode=agent,
+            agent=agent,
+            path=MessagePath(cwd=str(place.directory), root=str(place.worktree)),
+            cost=0.0,
+            tokens=Tokens(),
+            **rest,
+        )
 
     def put(self, turn: Turn) -> None:
         """Add a turn to the history, from which the next request is made, or replace it there."""

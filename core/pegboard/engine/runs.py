@@ -35,7 +35,7 @@ from pegboard.engine.sessions import (
 )
 from pegboard.engine.spending.budget import Budget, open_budget
 from pegboard.engine.writer import Writer
-from pegboard.errors import AbortedError, PegboardError, SessionBusyError, ToolError
+from pegboard.errors import AbortedError, PegboardError, SessionBusyError
 from pegboard.policy.clock import Clock
 from pegboard.schema.event import CommandExecuted, Event, SessionUpdated
 from pegboard.schema.message import Turn
@@ -63,7 +63,7 @@ class Runs:
         self._stopping: set[str] = set()
         self._closed = False
         self._ids: dict[str, SessionIds] = {}
-        self._callers: dict[str, tuple[Ruleset, ...]] = {}
+        self.callers: dict[str, tuple[Ruleset, ...]] = {}
         self.beside = Preparations()
         engine.bus.attach(self.note)
 
@@ -303,28 +303,10 @@ class Runs:
         await _stop(*self._tasks.values(), *self.beside.all())
 
     async def run_child(self, request: ChildRequest) -> ChildResult:
-        """The answer of a subagent, which is stopped with the caller or at its time limit.
+        """The answer of a subagent; it raises what `run_child` of `children` does."""
+        from pegboard.engine.children import run_child
 
-        Its cost counts however it ends, and processes that it left running are ended.
-
-        :raises ToolError: when the session to go on with is not a child of the caller's, or its
-            subagent is at work.
-        """
-        from pegboard.engine.children import charge, child_answer, child_session
-
-        session = await child_session(self._engine, request)
-        if session.id in self._callers:
-            raise ToolError(f"the subagent of {session.id} is at work: wait until it has ended")
-        # A waiting prompt may give the caller's session another agent; its rules are not these.
-        self._callers[session.id] = request.rulesets
-        try:
-            if request.on_start is not None:
-                request.on_start(session.id)
-            return await child_answer(self, request, session)
-        finally:
-            self._callers.pop(session.id, None)
-            await self._engine.end_processes(session.id)
-            await charge(self._storage, request, session)
+        return await run_child(self, self._engine, request)
 
     async def _session_ids(self, session_id: str) -> SessionIds:
         if session_id not in self._ids:
@@ -364,7 +346,7 @@ class Runs:
             ids = await self._session_ids(session_id)
             session = await self._storage.session(session_id)
             depth, parents = await ancestor_rulesets(self._engine, session)
-            parents += self._callers.get(session_id, ())
+            parents += self.callers.get(session_id, ())
             limits, parent = self._engine.config.budget, self.budget(session.parent_id or "")
             async with Writer(self._storage, self._engine.publish, fence=fence) as writer:
                 turns = await self._storage.turns(session_id)

@@ -8,17 +8,19 @@ from pegboard.contract import hookspecs
 from pegboard.contract.changes import ChangeSession
 from pegboard.contract.context import SessionView
 from pegboard.contract.host import SideQuestion
-from pegboard.contract.providers import StreamEvent, StreamFinish, TextDelta, ToolCall
+from pegboard.contract.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta, ToolCall
 from pegboard.engine.engine import Engine
+from pegboard.engine.history import History
 from pegboard.engine.input.usermessage import model_for
-from pegboard.engine.request import plain_request, question_of
+from pegboard.engine.request import bare_request, seen_by_model
 from pegboard.engine.sessions import make_view
 from pegboard.engine.spending.budget import Budget, open_budget
 from pegboard.engine.spending.usage import cost_of, tokens_of
 from pegboard.engine.stream import run_step
 from pegboard.errors import NotFoundError
 from pegboard.kit.threads import shielded
-from pegboard.schema.part import TextPart
+from pegboard.schema.message import MessageTime, Turn, UserMessage
+from pegboard.schema.part import ModelChoice, TextPart
 
 
 class SideCall:
@@ -90,3 +92,23 @@ class SideCall:
 
 async def _not_run(_: ToolCall) -> None:
     """No tool is offered, so a call means nothing."""
+
+
+async def plain_request(engine: Engine, view: SessionView, question: Turn) -> ModelRequest:
+    """A request of one text outside of the conversation: the agent's prompt, no tools."""
+    turns = await seen_by_model(engine, view, (question,))
+    request = await bare_request(engine, view, History(()).messages(view.model, turns))
+    return await engine.hooks.fold(hookspecs.chat_params, session=view, request=request)
+
+
+def question_of(engine: Engine, view: SessionView, text: str) -> Turn:
+    """A text for a model as hooks are given it: a prompt that is stored nowhere."""
+    info = UserMessage(
+        id=engine.ids.new("message"),
+        session_id=view.id,
+        time=MessageTime(created=engine.now()),
+        agent=view.agent.name,
+        model=ModelChoice(provider_id=view.model.provider_id, model_id=view.model.id),
+    )
+    part = TextPart(id=engine.ids.new("part"), session_id=view.id, message_id=info.id, text=text)
+    return Turn(info=info, parts=(part,))

@@ -1,7 +1,7 @@
 """One request to the model, with the tool calls of its answer, as one message."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Literal
 
@@ -44,8 +44,6 @@ from pegboard.schema.message import (
     APIFailure,
     AssistantMessage,
     Failure,
-    MessagePath,
-    MessageTime,
     Turn,
     UserMessage,
 )
@@ -77,40 +75,23 @@ class Step:
         self._shown = False
         self._heard: StreamFinish | None = None
         self._paid: tuple[float | None, Tokens] = (0.0, Tokens())
-        self._message = AssistantMessage(
-            id=run.ids.message(),
-            session_id=run.session.id,
-            parent_id=user.id,
-            model_id=view.model.id,
-            provider_id=view.model.provider_id,
-            mode=view.agent.name,
-            agent=view.agent.name,
-            path=MessagePath(cwd=str(view.directory), root=str(view.worktree)),
-            cost=0.0,
-            tokens=Tokens(),
-            time=MessageTime(created=engine.now()),
-            variant=user.variant,
-            summary=summary,
+        self.message = run.new_answer(
+            user.id, view.agent.name, view.model, variant=user.variant, summary=summary
         )
         self._processor = Processor(
-            self._message, sink=run.writer, new_id=run.ids.part, now=engine.now
+            self.message, sink=run.writer, new_id=run.ids.part, now=engine.now
         )
-        run.writer.change(PutMessage(self._message))
+        run.writer.change(PutMessage(self.message))
         run.writer.dirty = self._processor.dirty
-        run.put(Turn(info=self._message, parts=()))  # its place among prompts that come meanwhile
+        run.put(Turn(info=self.message, parts=()))  # its place among prompts that come meanwhile
         self._processor.put(
             StepStartPart(
                 id=run.ids.part(),
                 session_id=run.session.id,
-                message_id=self._message.id,
+                message_id=self.message.id,
                 snapshot=run.snapshots.known(user.id),
             )
         )
-
-    @property
-    def message_id(self) -> str:
-        """The message that is made."""
-        return self._message.id
 
     async def play(self, request: MakeRequest, *, may_overflow: bool = False) -> Outcome:
         """Send the request that `request` builds, run the calls of the answer and store the result.
@@ -119,7 +100,7 @@ class Step:
         `overflow`, so that the caller shortens the history. Without it that is a failure.
         """
         try:
-            self._run.snapshots.begin(self._message, self._processor)
+            self._run.snapshots.begin(self.message, self._processor)
             for warning in self._run.budget.take_step():
                 self._warn(warning)
             async with self._run.budget.in_time():
@@ -134,7 +115,7 @@ class Step:
             raise
 
     def _warn(self, text: str) -> None:
-        session_id = self._message.session_id
+        session_id = self.message.session_id
         self._run.writer.change(Emit(SessionWarned(session_id=session_id, message=text)))
 
     async def _ask(self, make: MakeRequest, *, may_overflow: bool) -> Outcome:
@@ -200,8 +181,8 @@ class Step:
         taken = self._view.turns  # what came since is for the next step
         view = run.view(self._view.agent, model)
         self._view = replace(view, turns=taken, purpose=self._view.purpose)
-        self._message = replace(self._message, model_id=model.id, provider_id=model.provider_id)
-        run.writer.change(PutMessage(self._message))
+        self.message = replace(self.message, model_id=model.id, provider_id=model.provider_id)
+        run.writer.change(PutMessage(self.message))
         return True
 
     async def _attempt(self, request: ModelRequest, caller: Caller) -> ProviderError | None:
@@ -209,8 +190,11 @@ class Step:
         self._said, self._shown, self._heard = False, False, None
         self._paid = (0.0, Tokens())
         try:
+            with self._blaming(request):
+                provider = self._run.engine.providers[request.model.provider_id]
+                answer = await self._run.budget.answer(provider, request)
             finish = await run_step(
-                within_bounds(await self._answer(request), caller.refuse, self._blaming(request)),
+                within_bounds(answer, caller.refuse, self._blaming(request)),
                 on_event=self._take,
                 run_tool=caller,
                 idle_timeout_s=request.idle_timeout_s,
@@ -225,16 +209,10 @@ class Step:
             return ProviderError("the provider ended the answer with an error", retryable=True)
         if finish.reason in MAY_BE_EMPTY and not (self._said or self._processor.calls()):
             return EmptyAnswerError("the model's answer was empty", retryable=True)
-        if not self._message.summary:
+        if not self.message.summary:
             self._run.progress.cuts = 0
         await self._finish(finish, caller)
         return None
-
-    async def _answer(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
-        """The provider's stream, once the budget has room for it."""
-        provider = self._run.engine.providers[request.model.provider_id]
-        with self._blaming(request):
-            return await self._run.budget.answer(provider, request)
 
     def _blaming(self, request: ModelRequest) -> AbstractContextManager[None]:
         """A block of the provider's code; failures of connections are an answer of it."""
@@ -244,14 +222,14 @@ class Step:
 
     async def _take_back(self) -> None:
         """Remove the parts of a failed attempt."""
-        run, message = self._run, self._message
+        run, message = self._run, self.message
         await run.writer.barrier()  # else a delta would be published behind its part's removal
         gone = self._processor.drop()
         run.writer.change(*(DropPart(message.session_id, message.id, part_id) for part_id in gone))
 
     async def _wait(self, error: ProviderError, attempt: int, wait_s: float) -> None:
         """Store the failed attempt as a part, and wait before the next one."""
-        run, message = self._run, self._message
+        run, message = self._run, self.message
         failure = failure_of(error)
         now = run.engine.now()
         if isinstance(failure, APIFailure):
@@ -271,7 +249,7 @@ class Step:
         run.say(Busy())
 
     def _overflowed(self) -> Outcome:
-        run, message = self._run, self._message
+        run, message = self._run, self.message
         self._processor.close(CUT_OFF)
         run.writer.dirty = tuple
         run.writer.change(DropMessage(message.session_id, message.id))
@@ -319,7 +297,7 @@ class Step:
     async def _finish(self, finish: StreamFinish, caller: Caller) -> None:
         for block_id in self._processor.open_texts():  # which the provider left open
             await self._text_end(TextEnd(block_id))
-        answers = answers_to(self._run.history.turns, self._message.parent_id)
+        answers = answers_to(self._run.history.turns, self.message.parent_id)
         reason, failure = ending(finish, self._processor.calls(), answers)
         self._processor.close(TOO_LONG if finish.reason == "length" else CUT_OFF)
         calls = self._processor.calls()
@@ -336,19 +314,19 @@ class Step:
         self._processor.put(
             StepFinishPart(
                 id=self._run.ids.part(),
-                session_id=self._message.session_id,
-                message_id=self._message.id,
+                session_id=self.message.session_id,
+                message_id=self.message.id,
                 reason=reason,
                 cost=cost,
                 tokens=tokens,
-                snapshot=self._run.snapshots.known(self._message.parent_id),
+                snapshot=self._run.snapshots.known(self.message.parent_id),
             )
         )
         if failure is not None:
             self._tell(failure)
         await self._store(
             replace(
-                self._message,
+                self.message,
                 finish=reason,
                 error=failure,
                 cost=cost,
@@ -371,11 +349,11 @@ class Step:
         self._processor.close(reason)
         self._tell(failure)
         cost, tokens = self._paid
-        await self._store(replace(self._message, error=failure, cost=cost, tokens=tokens))
+        await self._store(replace(self.message, error=failure, cost=cost, tokens=tokens))
 
     def _tell(self, failure: Failure) -> None:
         self._run.writer.change(
-            Emit(SessionFailed(session_id=self._message.session_id, error=failure))
+            Emit(SessionFailed(session_id=self.message.session_id, error=failure))
         )
 
     async def _store(self, message: AssistantMessage) -> None:

@@ -71,9 +71,6 @@ class ToolFailed(msgspec.Struct, frozen=True, kw_only=True):
     metadata: Mapping[str, Any] | None = None
 
 
-ToolEvent = ToolRunning | ToolProgress | ToolDone | ToolFailed
-
-
 async def run_step(
     answer: AsyncIterator[StreamEvent],
     *,

@@ -28,7 +28,6 @@ from pegboard.errors import (
     ToolError,
 )
 from pegboard.schema.part import Completed, Failed, ToolState
-from pegboard.schema.session import ToolReference
 
 if TYPE_CHECKING:
     from pegboard.engine.toolcontext import CallContext, CallTool
@@ -106,7 +105,9 @@ class Caller:
             result = await self._ran(call, plan, part.message_id, call_tool)
             self._processor.tool_done(ToolDone(id=call.id, result=result))
         except asyncio.CancelledError as error:
-            self._processor.tool_failed(ToolFailed(id=call.id, error=_stop_text(error)))
+            self._processor.tool_failed(
+                ToolFailed(id=call.id, error=" ".join((STOPPED, *_reported_state(error))))
+            )
             raise
         except (PermissionDeniedError, QuestionRejectedError) as error:
             if isinstance(error, PermissionRejectedError | QuestionRejectedError):
@@ -183,7 +184,10 @@ class Caller:
         if tool.serves == _REFUSED:  # no effect, so no check for a loop
             return await self._done(call, plan, context, values)
         key = digest_of_call(tool.id, plan.input)
-        await self._not_in_a_loop(call, plan, key, message_id)
+        if run.calls.times(key) + 1 >= DOOM_LOOP_CALLS:
+            await run.snapshots.finish()  # changed files count as news
+        if (times := run.calls.times(key)) + 1 >= DOOM_LOOP_CALLS:
+            await context.ask_again(plan.input, times)
         try:
             result = await self._done(call, plan, context, values)
         except Exception as error:  # counted as a result, and raised again
@@ -242,41 +246,13 @@ class Caller:
         limit: asyncio.Timeout | None = None
         try:
             async with context.clock.running(limit_s) as limit:
-                with self._run.engine.hooks.calling(tool.id):
+                with self._run.engine.hooks.calling(tool.id), context.cancellable():
                     return await tool.call(context, values)
         except TimeoutError as error:
             if limit is None or not limit.expired():
                 raise
             text = f"{tool.id} did not end within {limit_s:g} s."
             raise ToolError(" ".join((text, *_reported_state(error.__cause__)))) from error
-
-    async def _not_in_a_loop(
-        self, call: ToolCall, plan: _Plan, key: bytes, message_id: str
-    ) -> None:
-        from pegboard.engine.asking.decision import make_request, settle
-
-        run = self._run
-        if run.calls.times(key) + 1 < DOOM_LOOP_CALLS:
-            return
-        await run.snapshots.finish()  # changed files count as news
-        if (times := run.calls.times(key)) + 1 < DOOM_LOOP_CALLS:
-            return
-        request = make_request(
-            run.engine.ids,
-            session_id=run.session.id,
-            permission="doom_loop",
-            patterns=(plan.tool.id,),
-            always=(plan.tool.id,),
-            metadata={"tool": plan.tool.id, "input": dict(plan.input)},
-            tool=ToolReference(message_id=message_id, call_id=call.id),
-        )
-        try:
-            await settle(run.engine, self._view, request, run.writer)
-        except PermissionDeniedError as error:
-            raise type(error)(
-                f"the same call of {plan.tool.id} has come to the same {times} times,"
-                f" and nothing has changed: {error}"
-            ) from error
 
 
 async def _values(tool: Tool, args: Mapping[str, Any]) -> Mapping[str, object]:
@@ -301,11 +277,6 @@ def _said(error: BaseException) -> str:
         return "its text cannot be had"
 
 
-def _stop_text(error: BaseException) -> str:
-    """That the call was stopped, and the state that the tool reports."""
-    return " ".join((STOPPED, *_reported_state(error)))
-
-
 def _reported_state(error: BaseException | None) -> tuple[str, ...]:
     """The state that a cancelled tool reports as the text of its own `CancelledError`."""
     own = isinstance(error, asyncio.CancelledError) and error.__cause__ is not None
@@ -317,12 +288,9 @@ def _nesting(value: object) -> int:
     depth, level = 0, [value]
     while level := [each for each in level if isinstance(each, dict | list)]:
         depth += 1
-        level = [item for each in level for item in _items(each)]
+        inner = (each.values() if isinstance(each, dict) else each for each in level)
+        level = [item for items in inner for item in items]
     return depth
-
-
-def _items(value: Any) -> Iterable[object]:  # noqa: ANN401 - JSON
-    return value.values() if isinstance(value, dict) else value
 
 
 async def _refuse(_: object, args: Mapping[str, Any]) -> ToolResult:

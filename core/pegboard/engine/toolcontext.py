@@ -1,16 +1,16 @@
 """The context of a running tool call: `ToolContext`, made from the parts of the App."""
 
+import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from pegboard.contract import hookspecs
-from pegboard.contract.changes import Emit, PutMessage, PutPart, PutState, PutTodos
+from pegboard.contract.changes import Emit, PutState, PutTodos
 from pegboard.contract.context import (
     BackgroundAccess,
     ChildResult,
@@ -22,23 +22,19 @@ from pegboard.contract.plugin import Plugin, Stash
 from pegboard.contract.results import ToolResult
 from pegboard.engine.asking.decision import make_request, settle
 from pegboard.engine.asking.toolquestion import ask_user, asked_path
-from pegboard.engine.engine import ChildRequest, Engine
+from pegboard.engine.engine import ChildRequest
 from pegboard.engine.fileledger import STAMPS
-from pegboard.engine.input.usermessage import Prompt, stored
+from pegboard.engine.input.usermessage import Prompt, queue
 from pegboard.engine.processor import Processor
 from pegboard.engine.run import Run
-from pegboard.engine.sessions import unstored_view
 from pegboard.engine.stream import ToolProgress
 from pegboard.engine.toolresult import clean_facts, clean_text, clean_title
-from pegboard.errors import ToolError
+from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.kit.programs import ProgramSearch
-from pegboard.policy.agents import default_agent
 from pegboard.policy.clock import Clock
 from pegboard.processes.process import (
-    child_env,
     run_process,
     service_process,
-    without_secrets,
 )
 from pegboard.schema.event import FileEdited
 from pegboard.schema.part import TextInput
@@ -48,24 +44,11 @@ from pegboard.schema.wire import encode_checked
 CallTool = Callable[[str, Mapping[str, Any]], Awaitable[ToolResult]]
 
 
-async def process_env(engine: Engine, view: SessionView) -> Mapping[str, str]:
-    """The environment of the processes of a session's tools."""
-    env = child_env(engine.env, secrets=engine.keys.variables())
-    return await engine.hooks.fold(hookspecs.shell_env, session=view, env=env)
-
-
-async def user_env(engine: Engine) -> Mapping[str, str]:
-    """The environment of a program that the user works with: no keys in it either."""
-    env = without_secrets(engine.env, engine.keys.variables())
-    view = unstored_view(engine, default_agent(engine.config, engine.agents))
-    folded = await engine.hooks.fold(hookspecs.shell_env, session=view, env=env)
-    return {**folded, **engine.processes.lifeline.hold()}
-
-
 class CallContext:
     """One call's `ToolContext`; `call_tool` makes calls of its own, None where it may not.
 
-    `clock` times the call. It is stopped while any task of the call asks a person.
+    `clock` times the call. It is stopped while any task of the call asks a person. `cancelled` is
+    for a tool in a thread, which nothing else can stop.
     """
 
     def __init__(  # noqa: PLR0913 - the facts of a call
@@ -82,61 +65,50 @@ class CallContext:
         self._tool = tool
         self._run = run
         self._engine = run.engine
-        self._view = view
+        self.session = view
         self._processor = processor
-        self._call_id = call_id
-        self._message_id = message_id
+        self.call_id = call_id
+        self.message_id = message_id
         self._call_tool = call_tool
         self._changed: dict[Path, None] = {}
         self._noted: set[str] = set()
         self.clock = Clock()
-
-    @property
-    def session(self) -> SessionView:
-        """The session of the call."""
-        return self._view
-
-    @property
-    def message_id(self) -> str:
-        """The assistant message that the call belongs to."""
-        return self._message_id
-
-    @property
-    def call_id(self) -> str:
-        """The call, by the provider's id."""
-        return self._call_id
+        self.cancelled = False
 
     @property
     def agent(self) -> str:
         """The name of the agent that calls."""
-        return self._view.agent.name
+        return self.session.agent.name
 
     @property
     def directory(self) -> Path:
         """Where the session works."""
-        return self._view.directory
+        return self.session.directory
 
     @property
     def worktree(self) -> Path:
         """The root of the repository."""
-        return self._view.worktree
+        return self.session.worktree
 
-    @property
-    def cancelled(self) -> bool:
-        """The turn is being stopped."""
-        task = self._run.task
-        return task is not None and task.cancelling() > 0
+    @contextmanager
+    def cancellable(self) -> Iterator[None]:
+        """A block of the tool's work: what is left of it in a thread sees that it is cancelled."""
+        try:
+            yield
+        except asyncio.CancelledError:
+            self.cancelled = True
+            raise
 
     @property
     def files(self) -> FileAccess:
         """Read stamps and writer locks."""
-        announce = partial(self._run.snapshots.intends, self._call_id)
-        self._engine.files.recall(self._view.id, self._run.history.turns)
-        return self._engine.files.view(self._view.id, announce=announce, noted=self._noted)
+        announce = partial(self._run.snapshots.intends, self.call_id)
+        self._engine.files.recall(self.session.id, self._run.history.turns)
+        return self._engine.files.view(self.session.id, announce=announce, noted=self._noted)
 
     def seen_files(self) -> dict[str, dict[str, str]]:
         """What the call has seen of files, as metadata that are kept with it; {} for nothing."""
-        stamps = self._engine.files.stamps(self._view.id, self._noted) if self._noted else {}
+        stamps = self._engine.files.stamps(self.session.id, self._noted) if self._noted else {}
         return {STAMPS: stamps} if stamps else {}
 
     @property
@@ -145,8 +117,8 @@ class CallContext:
         engine = self._engine
         self._say_level()
         return engine.processes.background.view(
-            self._view.id,
-            output_dir=engine.outputs(self._view.id),
+            self.session.id,
+            output_dir=engine.outputs(self.session.id),
             enclosure=engine.enclosure,
             bounds=engine.processes.bounds,
         )
@@ -184,13 +156,13 @@ class CallContext:
 
     async def todos(self) -> tuple[Todo, ...]:
         """The session's list."""
-        return await self._engine.storage.todos(self._view.id)
+        return await self._engine.storage.todos(self.session.id)
 
     async def set_todos(self, todos: Sequence[Todo]) -> None:
         """Replace the session's list, durably, with its event."""
         # What cannot be stored and read again must fail this call, and not the turn.
         msgspec.json.decode(encode_checked(list(todos)), type=list[Todo])
-        self._run.writer.change(PutTodos(self._view.id, tuple(todos)))
+        self._run.writer.change(PutTodos(self.session.id, tuple(todos)))
         await self._run.writer.barrier()
 
     async def ask(
@@ -204,15 +176,26 @@ class CallContext:
         """Nothing, once all patterns are allowed by rule, plugin or user."""
         request = make_request(
             self._engine.ids,
-            session_id=self._view.id,
+            session_id=self.session.id,
             permission=permission,
             patterns=patterns,
             always=always,
             metadata=metadata or {},
-            tool=ToolReference(message_id=self._message_id, call_id=self._call_id),
+            tool=ToolReference(message_id=self.message_id, call_id=self.call_id),
         )
-        with self._run.snapshots.asking(self._call_id), self.clock.timing():
-            await settle(self._engine, self._view, request, self._run.writer)
+        with self._run.snapshots.asking(self.call_id), self.clock.timing():
+            await settle(self._engine, self.session, request, self._run.writer)
+
+    async def ask_again(self, args: Mapping[str, Any], times: int) -> None:
+        """Nothing, once the call may run although it has come to the same so many times."""
+        try:
+            patterns, facts = (self._tool,), {"tool": self._tool, "input": dict(args)}
+            await self.ask("doom_loop", patterns, always=patterns, metadata=facts)
+        except PermissionDeniedError as error:
+            raise type(error)(
+                f"the same call of {self._tool} has come to the same {times} times,"
+                f" and nothing has changed: {error}"
+            ) from error
 
     async def ask_path(self, path: Path) -> Path:
         """The path with symlinks resolved, once it is inside the worktree or allowed outside."""
@@ -223,8 +206,8 @@ class CallContext:
 
     async def ask_user(self, questions: Sequence[Question]) -> Answers:
         """The user's answers, in the order of the questions."""
-        call = ToolReference(message_id=self._message_id, call_id=self._call_id)
-        with self._run.snapshots.asking(self._call_id), self.clock.timing():
+        call = ToolReference(message_id=self.message_id, call_id=self.call_id)
+        with self._run.snapshots.asking(self.call_id), self.clock.timing():
             return await ask_user(self._run, questions, call)
 
     def progress(
@@ -233,7 +216,7 @@ class CallContext:
         """Show how far the tool is."""
         self._processor.tool_progress(
             ToolProgress(
-                id=self._call_id,
+                id=self.call_id,
                 title=None if title is None else clean_title(title),
                 metadata=None if metadata is None else clean_facts(metadata),
             )
@@ -241,7 +224,7 @@ class CallContext:
 
     async def env(self) -> Mapping[str, str]:
         """The environment of `run`'s processes."""
-        folded = await process_env(self._engine, self._view)
+        folded = await self._engine.tool_env(self.session)
         return {**folded, **self._engine.processes.lifeline.hold()}
 
     async def run(  # noqa: PLR0913 - the facts of a process, all keyword-only
@@ -257,7 +240,7 @@ class CallContext:
     ) -> ProcessResult:
         """How the process ended; with its group it never outlives the call."""
         where, variables = cwd or self.directory, {**await self.env(), **(env or {})}
-        outputs = self._engine.outputs(self._view.id)
+        outputs = self._engine.outputs(self.session.id)
         seen = (*reads, outputs)
         async with self._enclosed(argv, cwd=where, env=variables, reads=seen) as command:
             return await run_process(
@@ -307,17 +290,17 @@ class CallContext:
 
     async def state(self, key: str) -> Any:  # noqa: ANN401 - JSON that a plugin stored
         """What a plugin stored under this key in the session, None if nothing."""
-        return await self._engine.storage.state(self._view.id, key)
+        return await self._engine.storage.state(self.session.id, key)
 
     async def set_state(self, key: str, value: Any) -> None:  # noqa: ANN401 - JSON
         """Store a JSON value under this key in the session, durably."""
         encode_checked({key: value})  # as for `set_todos`
-        self._run.writer.change(PutState(self._view.id, key, value))
+        self._run.writer.change(PutState(self.session.id, key, value))
         await self._run.writer.barrier()
 
     async def edited(self, path: Path) -> None:
         """Say that the call changed this file."""
-        self._run.snapshots.edited(self._call_id, path)
+        self._run.snapshots.edited(self.call_id, path)
         self._changed[path] = None
         self._run.writer.change(Emit(FileEdited(file=clean_text(str(path)))))
 
@@ -332,16 +315,10 @@ class CallContext:
         """Add a prompt to this session that `agent` answers once this step has ended."""
         found = self._engine.agents.get(agent)
         if found is None or found.mode == "subagent":
-            names = ", ".join(each.name for each in self._view.agents if each.mode != "subagent")
+            names = ", ".join(each.name for each in self.session.agents if each.mode != "subagent")
             raise ToolError(f"no agent {agent!r} talks to the user; these do: {names}")
-        run = self._run
         said = TextInput(text=clean_text(text), synthetic=True)
-        prompt = Prompt(parts=(said,), agent=agent)
-        turn, change = stored(self._engine, run.session, prompt, run.ids)
-        puts = [PutPart(part) for part in turn.parts]
-        run.writer.change(PutMessage(turn.info), *puts, change)
-        await run.writer.barrier()
-        run.put(turn)
+        await queue(self._run, Prompt(parts=(said,), agent=agent))
 
     async def prompt_child(  # noqa: PLR0913 - the facts of a subagent, all keyword-only
         self,
@@ -356,15 +333,15 @@ class CallContext:
         """How a subagent answered in a session of its own, or in the one named."""
         found = self._engine.agents.get(agent)
         if found is None or found.mode == "primary":
-            names = ", ".join(a.name for a in self._view.agents if a.mode != "primary")
+            names = ", ".join(a.name for a in self.session.agents if a.mode != "primary")
             raise ToolError(f"there is no subagent {agent!r}; there are: {names}")
         self._run.take_subagent(resumed=session_id is not None)
-        model = found.model
-        chosen = f"{model.provider_id}/{model.model_id}" if model else _name(self._view)
+        own, ours = found.model, self.session.model
+        chosen = f"{own.provider_id}/{own.model_id}" if own else f"{ours.provider_id}/{ours.id}"
         request = ChildRequest(
-            parent=self._view.info,
+            parent=self.session.info,
             agent=found,
-            rulesets=self._view.rulesets,
+            rulesets=self.session.rulesets,
             prompt=prompt,
             description=description,
             session_id=session_id,
@@ -376,7 +353,3 @@ class CallContext:
         with self.clock.timing():
             async with self._run.width.taken():
                 return await self._run.run_child(request)
-
-
-def _name(view: SessionView) -> str:
-    return f"{view.model.provider_id}/{view.model.id}"

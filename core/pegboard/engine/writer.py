@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Protocol, Self
 
 from pegboard.contract.changes import AddText, Change, DropPart, PutMessage, PutPart, Tell
@@ -112,12 +111,7 @@ class Writer:
         self._task = asyncio.create_task(self._run(), name="pegboard-writer")
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         assert self._task is not None
         try:
             # The turn may be cancelled more than once; its last changes are still written here.

@@ -1,12 +1,14 @@
 """An abort ends the run that it was meant for, and nothing that comes later."""
 
 import asyncio
+import threading
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from pegboard import App, hookimpl, tool
+from pegboard import App, ToolContext, hookimpl, tool
 from pegboard.contract.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta
 from pegboard.errors import AbortedError
 from pegboard.schema.event import SessionIdle
@@ -56,6 +58,32 @@ async def test_a_prompt_that_comes_while_an_abort_goes_on_is_answered(tmp_path: 
     assert isinstance(assistant(stopped).error, AbortedFailure)
     assert texts(answered) == ["again"]
     assert len(provider.requests) == 2
+
+
+async def test_a_plain_function_sees_that_its_call_is_cancelled(tmp_path: Path) -> None:
+    started, ended = threading.Event(), threading.Event()
+
+    @tool
+    def looks(context: ToolContext) -> str:
+        """Work until told to stop."""
+        started.set()
+        for _ in range(LIMIT_S * 100):
+            if context.cancelled:
+                ended.set()
+                break
+            time.sleep(0.01)
+        return "never"
+
+    provider = Played(calls(call("looks", "{}")))
+    async with opened(tmp_path, provider, ToolsPlugin(looks)) as app:
+        session = await app.create_session()
+        prompt = asyncio.create_task(app.prompt(session.id, HI))
+        await asyncio.to_thread(started.wait, LIMIT_S)
+
+        await app.abort(session.id)
+        await prompt
+
+        assert await asyncio.to_thread(ended.wait, LIMIT_S)
 
 
 async def test_a_stale_abort_does_not_end_a_newer_run(tmp_path: Path) -> None:

@@ -22,7 +22,6 @@ from pegboard.engine.asking.decision import (
 from pegboard.engine.asking.toolquestion import asked_path
 from pegboard.engine.engine import Engine
 from pegboard.engine.sessions import unstored_view
-from pegboard.engine.toolcontext import process_env
 from pegboard.errors import NotFoundError, ToolError
 from pegboard.hooks.callers import Hooks
 from pegboard.policy.agents import default_agent, find_agent
@@ -144,7 +143,7 @@ class _Notes:
         )
 
     async def env(self) -> Mapping[str, str]:
-        return await process_env(self._engine, self.session)
+        return await self._engine.tool_env(self.session)
 
     async def ask_path(self, path: Path) -> Path:
         return await asked_path(self._engine.workspace, self._engine.places, path, self.ask)

@@ -17,8 +17,9 @@ from pegboard.contract.tools import serving
 from pegboard.engine.compaction.trigger import next_request, usable
 from pegboard.engine.finish import failure_of
 from pegboard.engine.history import COMPACTION, compaction_of, is_compaction
-from pegboard.engine.request import plain_request, question_of, seen_by_model
+from pegboard.engine.request import seen_by_model
 from pegboard.engine.run import Run
+from pegboard.engine.sidecall import plain_request, question_of
 from pegboard.engine.spending.usage import fixed_tokens, message_tokens
 from pegboard.engine.step import Step
 from pegboard.errors import ContextOverflowError, PegboardError, ProviderError
@@ -28,7 +29,6 @@ from pegboard.schema.message import (
     AssistantMessage,
     ContextOverflowFailure,
     Failure,
-    MessagePath,
     MessageTime,
     OverflowData,
     TextData,
@@ -37,7 +37,7 @@ from pegboard.schema.message import (
     UserMessage,
 )
 from pegboard.schema.part import Part, TextPart
-from pegboard.schema.session import Rule, Tokens
+from pegboard.schema.session import Rule
 
 LIMIT_S = 600.0
 """How long a compactor may take, its requests to the model included."""
@@ -93,18 +93,10 @@ def _is_answered(run: Run, user: UserMessage) -> bool:
 def _refuse(run: Run, user: UserMessage, error: BaseException) -> None:
     """Store an empty summary with the failure."""
     now, name = run.engine.now(), summariser(run.engine.agents).name
-    workspace = run.engine.workspace
-    info = AssistantMessage(
-        id=run.ids.message(),
-        session_id=user.session_id,
-        parent_id=user.id,
-        model_id=user.model.model_id,
-        provider_id=user.model.provider_id,
-        mode=name,
-        agent=name,
-        path=MessagePath(cwd=str(workspace.directory), root=str(workspace.worktree)),
-        cost=0.0,
-        tokens=Tokens(),
+    info = run.new_answer(
+        user.id,
+        name,
+        user.model,
         time=MessageTime(created=now, completed=now),
         error=failure_of(error),
         summary=True,
@@ -216,8 +208,8 @@ class Compacting:
         outcome = await step.play(request, may_overflow=True)
         if outcome == "overflow":
             raise ContextOverflowError("the text to be summarised is too long for the model")
-        self.made = step.message_id
-        turn = self.run.history.get(step.message_id)
+        self.made = step.message.id
+        turn = self.run.history.get(step.message.id)
         assert isinstance(turn.info, AssistantMessage)
         if turn.info.error is not None:
             raise ProviderError(turn.info.error.data.message)
@@ -302,21 +294,9 @@ class Compacting:
 
     def _message(self) -> AssistantMessage:
         now = self.run.engine.now()
-        model, directory = self.view.model, self.view.directory
-        return AssistantMessage(
-            id=self.run.ids.message(),
-            session_id=self.run.session.id,
-            parent_id=self.request.info.id,
-            model_id=model.id,
-            provider_id=model.provider_id,
-            mode=self.view.agent.name,
-            agent=self.view.agent.name,
-            path=MessagePath(cwd=str(directory), root=str(self.view.worktree)),
-            cost=0.0,
-            tokens=Tokens(),
-            time=MessageTime(created=now, completed=now),
-            summary=True,
-        )
+        time = MessageTime(created=now, completed=now)
+        parent, view = self.request.info.id, self.view
+        return self.run.new_answer(parent, view.agent.name, view.model, time=time, summary=True)
 
 
 def _answering(turns: Sequence[Turn]) -> tuple[str, ...]:

@@ -13,13 +13,12 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from pegboard.contract.context import SessionView
+from pegboard.contract.context import ChildResult, SessionView
 from pegboard.contract.providers import ToolCall
 from pegboard.contract.tools import serving
-from pegboard.engine.engine import Engine
+from pegboard.engine.engine import ChildRequest, Engine
 from pegboard.engine.history import History
 from pegboard.engine.input.mentions import mentioned
-from pegboard.engine.input.usercall import new_answer
 from pegboard.engine.input.usermessage import CommandOrder, Prompt, model_for
 from pegboard.engine.processor import Processor
 from pegboard.engine.run import Run
@@ -31,6 +30,7 @@ from pegboard.errors import (
     NotFoundError,
     PermissionDeniedError,
     PermissionRejectedError,
+    ToolError,
 )
 from pegboard.kit.suggestions import nearest_names
 from pegboard.policy.agents import default_agent, find_agent
@@ -213,11 +213,18 @@ async def _aside(engine: Engine, session: Session, ids: SessionIds) -> AsyncIter
             writer=writer,
             depth=depth,
             parent_rulesets=parents,
+            run_child=_no_subagents,
         )
         try:
             yield run
         finally:
             await run.snapshots.close()
+
+
+async def _no_subagents(request: ChildRequest) -> ChildResult:
+    raise ToolError(
+        f"{request.agent.name} cannot work here: a subagent needs an answer to work for"
+    )
 
 
 async def _outputs(
@@ -243,7 +250,7 @@ def _output_of(output: str, metadata: Mapping[str, object]) -> str:
 async def _output(
     run: Run, view: SessionView, command: Command, snippet: str, arguments: str
 ) -> str:
-    message = new_answer(run, view, run.ids.message(), agent=view.agent.name)
+    message = run.new_answer(run.ids.message(), view.agent.name, view.model)
     processor = Processor(message, sink=_Unstored(), new_id=run.ids.part, now=run.engine.now)
     shell = serving(run.engine.tools.values(), "shell")
     if shell is None:

@@ -1,4 +1,8 @@
-"""Calls by the user instead of the model: an answer of one call, such as a `!command`."""
+"""Calls by the user instead of the model: a `!command`, and a task for a subagent.
+
+A subtask is a call of the tool that serves subagents. Since the user has named the subagent,
+neither the model nor that tool's permission is asked; the session's rules still bind it.
+"""
 
 import asyncio
 import os
@@ -8,11 +12,13 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from pegboard.contract.changes import PutMessage, PutPart
-from pegboard.contract.context import ProcessResult, SessionView
-from pegboard.contract.results import ToolResult
+from pegboard.contract import hookspecs
+from pegboard.contract.changes import PutMessage
+from pegboard.contract.context import ChildResult, ProcessResult, SessionView
+from pegboard.contract.results import PendingCall, ToolResult
+from pegboard.engine.engine import ChildRequest
 from pegboard.engine.finish import denial, failure_of
-from pegboard.engine.input.usermessage import ShellOrder, model_for
+from pegboard.engine.input.usermessage import Prompt, ShellOrder, model_for, queue
 from pegboard.engine.processor import Processor
 from pegboard.engine.run import Run
 from pegboard.engine.stream import ToolDone, ToolFailed, ToolRunning
@@ -24,12 +30,12 @@ from pegboard.errors import (
     PegboardError,
     PermissionDeniedError,
     RequiredHookError,
+    ToolError,
 )
 from pegboard.kit.programs import find_program
 from pegboard.policy.agents import default_agent, find_agent
-from pegboard.schema.message import AssistantMessage, MessagePath, MessageTime, Turn, UserMessage
-from pegboard.schema.part import TextPart
-from pegboard.schema.session import Tokens
+from pegboard.schema.message import AssistantMessage, Turn, UserMessage
+from pegboard.schema.part import SubtaskPart, TextInput
 
 
 class UserCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,28 +51,11 @@ class UserCall(msgspec.Struct, frozen=True, kw_only=True):
     finish: str | None
 
 
-def new_answer(run: Run, view: SessionView, user_id: str, *, agent: str) -> AssistantMessage:
-    """An empty answer to a message."""
-    return AssistantMessage(
-        id=run.ids.message(),
-        session_id=run.session.id,
-        parent_id=user_id,
-        model_id=view.model.id,
-        provider_id=view.model.provider_id,
-        mode=agent,
-        agent=agent,
-        path=MessagePath(cwd=str(view.directory), root=str(view.worktree)),
-        cost=0.0,
-        tokens=Tokens(),
-        time=MessageTime(created=run.engine.now()),
-    )
-
-
 async def user_call(
     run: Run, view: SessionView, user: UserMessage, call: UserCall, *, agent: str
 ) -> Turn:
     """The stored answer with the result of the call; a failure is the call's error."""
-    message = new_answer(run, view, user.id, agent=agent)
+    message = run.new_answer(user.id, agent, view.model)
     processor = Processor(message, sink=run.writer, new_id=run.ids.part, now=run.engine.now)
     run.writer.change(PutMessage(message))
     run.writer.dirty = processor.dirty
@@ -134,6 +123,7 @@ TIME_LIMIT_S = 3600.0
 """A user can stop the command; this ends one that everybody has forgotten."""
 SHOWN_LETTERS = 30_000
 """Of the output while it comes; the whole is cut like every tool's."""
+GO_ON = "Sum up for the user what the task above came to, and go on with what is left to do."
 RAN = "The user ran the following command in a shell."
 
 
@@ -153,22 +143,9 @@ async def run_shell(run: Run, order: ShellOrder) -> Turn:
     agent = find_agent(engine.agents, name)
     choice = model_for(engine, run.session, order.model, name)
     model = await engine.models.find(f"{choice.provider_id}/{choice.model_id}")
-    info = UserMessage(
-        id=run.ids.message(),
-        session_id=run.session.id,
-        time=MessageTime(created=engine.now()),
-        agent=name,
-        model=choice,
-    )
-    part = TextPart(
-        id=run.ids.part(),
-        session_id=info.session_id,
-        message_id=info.id,
-        text=RAN,
-        synthetic=True,
-    )
-    run.writer.change(PutMessage(info), PutPart(part))
-    run.put(Turn(info=info, parts=(part,)))
+    said = TextInput(text=RAN, synthetic=True)
+    turn = await queue(run, Prompt(parts=(said,), agent=name, model=order.model))
+    assert isinstance(turn.info, UserMessage)
 
     async def work(context: CallContext) -> ToolResult:
         return await _run(context, order.command)
@@ -180,7 +157,7 @@ async def run_shell(run: Run, order: ShellOrder) -> Turn:
         work=work,
         finish=None,
     )
-    return await user_call(run, run.view(agent, model), info, call, agent=name)
+    return await user_call(run, run.view(agent, model), turn.info, call, agent=name)
 
 
 async def _run(context: CallContext, command: str) -> ToolResult:
@@ -216,3 +193,99 @@ def _note(result: ProcessResult) -> str:
 def _facts(result: ProcessResult) -> Mapping[str, object]:
     facts = {"output": result.output[-SHOWN_LETTERS:], "exit": result.exit_code}
     return facts if result.output_path is None else {**facts, "outputPath": str(result.output_path)}
+
+
+async def run_subtask(run: Run, view: SessionView, user: UserMessage, part: SubtaskPart) -> None:
+    """Run the subagent; its answer is the result of a call, after which the model goes on."""
+
+    async def work(context: CallContext) -> ToolResult:
+        return await _worked(run, view, user, part, context)
+
+    call = UserCall(
+        call_id=part.id,
+        tool=run.engine.called("subagents"),
+        input=_arguments(part),
+        work=work,
+        finish="tool-calls",
+    )
+    await user_call(run, view, user, call, agent=part.agent)
+    if part.command is not None and run.history.next_subtask(user.id) is None:
+        await _ask_to_go_on(run, user)
+
+
+def _arguments(part: SubtaskPart) -> dict[str, Any]:
+    given = {
+        "description": part.description,
+        "prompt": part.prompt,
+        "subagent_type": part.agent,
+    }
+    return given if part.command is None else {**given, "command": part.command}
+
+
+async def _worked(
+    run: Run, view: SessionView, user: UserMessage, part: SubtaskPart, context: CallContext
+) -> ToolResult:
+    hooks = run.engine.hooks
+    before = PendingCall(
+        id=part.id,
+        tool=run.engine.called("subagents"),
+        input=_arguments(part),
+        message_id=context.message_id,
+    )
+    call = await hooks.fold(hookspecs.tool_execute_before, session=view, call=before)
+    child = await run.run_child(_request(run, user, part, call.input, context))
+    result = _result(child, part.description)
+    return await hooks.fold(
+        hookspecs.tool_execute_after, session=view, call=call, result=result, context=context
+    )
+
+
+def _request(
+    run: Run,
+    user: UserMessage,
+    part: SubtaskPart,
+    given: Mapping[str, Any],
+    context: CallContext,
+) -> ChildRequest:
+    run.take_subagent()
+    agent = find_agent(run.engine.agents, str(given["subagent_type"]))
+    model = part.model or agent.model or user.model
+
+    def on_start(child: str) -> None:
+        context.progress(title=part.description, metadata={"sessionId": child})
+
+    return ChildRequest(
+        parent=run.session,
+        agent=agent,
+        rulesets=context.session.rulesets,
+        prompt=str(given["prompt"]),
+        description=str(given["description"]),
+        session_id=None,
+        model=f"{model.provider_id}/{model.model_id}",
+        timeout_s=TIME_LIMIT_S,
+        on_start=on_start,
+        on_cost=run.charge_child,
+    )
+
+
+def _result(child: ChildResult, title: str) -> ToolResult:
+    note = f"<task_metadata>\nsession_id: {child.session_id}\n</task_metadata>"
+    if child.outcome != "done":
+        ending = child.outcome.replace("_", " ")
+        raise ToolError(f"the subagent's work {ending}. {child.text}\n\n{note}")
+    return ToolResult(
+        output=f"{child.text}\n\n{note}", title=title, metadata={"sessionId": child.session_id}
+    )
+
+
+async def _ask_to_go_on(run: Run, user: UserMessage) -> None:
+    """A prompt by the engine: some models refuse to go on after a call without reasoning."""
+    prompt = Prompt(
+        parts=(TextInput(text=GO_ON, synthetic=True),),
+        agent=user.agent,
+        model=f"{user.model.provider_id}/{user.model.model_id}",
+        system=user.system,
+        tools=user.tools,
+        variant=user.variant,
+    )
+    await queue(run, prompt)

@@ -123,6 +123,15 @@ def stored(
     )
 
 
+async def queue(run: Run, prompt: Prompt) -> Turn:
+    """Store a prompt of the engine's or a tool's, which is answered after the present step."""
+    turn, change = stored(run.engine, run.session, prompt, run.ids)
+    run.writer.change(PutMessage(turn.info), *map(PutPart, turn.parts), change)
+    await run.writer.barrier()
+    run.put(turn)
+    return turn
+
+
 async def refuse_known(storage: Storage, session_id: str, message_id: str) -> None:
     """Check that the id is new: a message that has an answer would not get another one.
 
