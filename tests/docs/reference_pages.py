@@ -42,8 +42,10 @@ HANDED = {
     "Effect": "pegboard.contract.tools",
     "FileAccess": "pegboard.contract.context",
     "FinishReason": "pegboard.contract.providers",
+    "ImplFacts": "pegboard.contract.marks",
     "Meaning": "pegboard_http.wireformat",
     "Service": "pegboard.contract.tools",
+    "ToolFacts": "pegboard.contract.tools",
 }
 """Types of fields and arguments that nobody has to import, with the modules that define them."""
 HANDED_DOC = "Types of what stands above; nobody has to import them."

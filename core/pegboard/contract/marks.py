@@ -1,7 +1,7 @@
 """The marks of hooks: that a function specifies one, or implements one."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, Literal, TypeVar, overload
+from typing import Any, Generic, Literal, TypedDict, TypeVar, Unpack, overload
 
 import msgspec
 import pluggy
@@ -28,12 +28,26 @@ class Answer(msgspec.Struct, Generic[_T], frozen=True):
     key: str = ""
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """What an implementation says of other plugins: who comes later, earlier, and must be there."""
+class ImplMark(msgspec.Struct, frozen=True, kw_only=True):
+    """What an implementation says of itself, as `hookimpl` is told."""
 
-    before: tuple[str, ...] = ()
-    after: tuple[str, ...] = ()
-    requires: tuple[str, ...] = ()
+    timeout_s: float | None = None
+    required: bool = False
+    wrapper: bool = False
+    before: Sequence[str] = ()
+    after: Sequence[str] = ()
+    requires: Sequence[str] = ()
+
+
+class ImplFacts(TypedDict, total=False):
+    """What `hookimpl` can be told of an implementation, beside what pluggy has for it."""
+
+    timeout_s: float | None
+    required: bool
+    wrapper: bool
+    before: Sequence[str]
+    after: Sequence[str]
+    requires: Sequence[str]
 
 
 class HookMark(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,27 +107,17 @@ def hookimpl(
     tryfirst: bool = ...,
     trylast: bool = ...,
     optionalhook: bool = ...,
-    timeout_s: float | None = ...,
-    required: bool = ...,
-    wrapper: bool = ...,
-    before: Sequence[str] = ...,
-    after: Sequence[str] = ...,
-    requires: Sequence[str] = ...,
+    **facts: Unpack[ImplFacts],
 ) -> Callable[[_Function], _Function]: ...
 
 
-def hookimpl(  # noqa: PLR0913 - what can be said of a hook, all keyword-only
+def hookimpl(
     function: Callable[..., Any] | None = None,
     *,
     tryfirst: bool = False,
     trylast: bool = False,
     optionalhook: bool = False,
-    timeout_s: float | None = None,
-    required: bool = False,
-    wrapper: bool = False,
-    before: Sequence[str] = (),
-    after: Sequence[str] = (),
-    requires: Sequence[str] = (),
+    **facts: Unpack[ImplFacts],
 ) -> Any:
     """Marks a function as an implementation of the hook that it is named after.
 
@@ -127,14 +131,17 @@ def hookimpl(  # noqa: PLR0913 - what can be said of a hook, all keyword-only
     function around the whole of a fold, or of a hook whose first answer counts: `await call()`, its
     argument, gives what the others come to, with `call(name=value)` about other arguments.
     """
+    said = ImplMark(**facts)
 
     def mark(function: _Function) -> _Function:
         marked = _impl(function, tryfirst=tryfirst, trylast=trylast, optionalhook=optionalhook)
-        marked.pegboard_timeout_s = timeout_s  # type: ignore[attr-defined]  # read by registration
-        marked.pegboard_required = required  # type: ignore[attr-defined]  # read by registration
-        place = Place(before=tuple(before), after=tuple(after), requires=tuple(requires))
-        marked.pegboard_place = place  # type: ignore[attr-defined]  # read by registration
-        marked.pegboard_wrapper = wrapper  # type: ignore[attr-defined]  # read by registration
+        marked.pegboard_said = said  # type: ignore[attr-defined]  # read by `said_by`
         return marked
 
     return mark if function is None else mark(function)
+
+
+def said_by(function: object) -> ImplMark:
+    """What an implementation says of itself; nothing, where pluggy's own mark is on it."""
+    said: ImplMark = getattr(function, "pegboard_said", ImplMark())
+    return said

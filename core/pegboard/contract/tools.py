@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import WRAPPER_ASSIGNMENTS, partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, get_args, overload
 
 from pegboard.arguments.binding import Arguments, FunctionArguments, RawArguments
 from pegboard.contract.results import ToolResult
@@ -35,6 +35,20 @@ Service = Literal["shell", "subagents", "refused_calls"]
 work that the user gives to one (`description`, `prompt`, `subagent_type`, `command`).
 `refused_calls`: it answers a call that cannot be made (`tool`, `error`), and is never offered.
 """
+
+
+class ToolFacts(TypedDict, total=False):
+    """What can be said of a tool beside its function, as it is told at `Tool`."""
+
+    timeout_s: float | None
+    asks: Callable[..., Awaitable[object]] | None
+    aliases: Mapping[str, str]
+    effect: Effect
+    on_cut: str
+    lasting: bool
+    needs_user: bool
+    serves: Service | None
+    imports: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -88,7 +102,7 @@ class Tool:
             )
 
     @classmethod
-    def raw(  # noqa: PLR0913 - the facts of a tool
+    def raw(
         cls,
         id: str,  # noqa: A002 - the field's name
         description: str,
@@ -96,11 +110,7 @@ class Tool:
         function: Callable[["ToolContext", Mapping[str, Any]], Any],
         *,
         permission: str | None = None,
-        timeout_s: float | None = None,
-        asks: Callable[..., Awaitable[object]] | None = None,
-        effect: Effect = "runs",
-        needs_user: bool = False,
-        serves: Service | None = None,
+        **facts: Unpack[ToolFacts],
     ) -> "Tool":
         """A tool with a JSON Schema of its own, such as one of an MCP server.
 
@@ -122,11 +132,7 @@ class Tool:
                 function=function, tool=id, parameters=parameters, description=description
             ),
             own_permission=permission,
-            timeout_s=timeout_s,
-            asks=asks,
-            effect=effect,
-            needs_user=needs_user,
-            serves=serves,
+            **facts,
             has_own_id=True,
         )
 
@@ -249,33 +255,17 @@ def tool(
     id: str | None = ...,
     description: str | None = ...,
     permission: str | None = ...,
-    timeout_s: float | None = ...,
-    asks: Callable[..., Awaitable[object]] | None = ...,
-    aliases: Mapping[str, str] | None = ...,
-    effect: Effect = ...,
-    on_cut: str = ...,
-    lasting: bool = ...,
-    needs_user: bool = ...,
-    serves: Service | None = ...,
-    imports: tuple[str, ...] = ...,
+    **facts: Unpack[ToolFacts],
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 
 
-def tool(  # noqa: PLR0913 - the facts of a tool
+def tool(
     function: Callable[..., Any] | None = None,
     *,
     id: str | None = None,  # noqa: A002 - the field's name
     description: str | None = None,
     permission: str | None = None,
-    timeout_s: float | None = None,
-    asks: Callable[..., Awaitable[object]] | None = None,
-    aliases: Mapping[str, str] | None = None,
-    effect: Effect = "runs",
-    on_cut: str = "",
-    lasting: bool = False,
-    needs_user: bool = False,
-    serves: Service | None = None,
-    imports: tuple[str, ...] = (),
+    **facts: Unpack[ToolFacts],
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Makes a tool of a function; used as `@tool` or as `@tool(timeout_s=5)`.
 
@@ -283,8 +273,8 @@ def tool(  # noqa: PLR0913 - the facts of a tool
     description, and its entries those of the parameters. A parameter annotated `ToolContext`
     is given by us. `permission` and `id` are the function's name unless they are given. `asks`
     takes the context and those of the arguments that it names. `aliases` are other names under
-    which a parameter is taken, such as those that models know from other agents. `effect`,
-    `on_cut`, `lasting`, `needs_user`, `serves` and `imports` are told at `Tool`.
+    which a parameter is taken, such as those that models know from other agents. The other facts
+    are told at `Tool`.
 
     :raises SignatureError: for a parameter that cannot be described to a model.
     :raises InvalidInputError: for an `id` that providers refuse, an `effect` or a `serves` that
@@ -300,16 +290,8 @@ def tool(  # noqa: PLR0913 - the facts of a tool
             arguments=arguments,
             own_description=description,
             own_permission=permission,
-            timeout_s=timeout_s,
-            asks=asks,
-            aliases=aliases or {},
-            effect=effect,
-            on_cut=on_cut,
-            lasting=lasting,
-            needs_user=needs_user,
-            serves=serves,
-            imports=imports,
-            has_own_id=id is not None,
+            **facts,
+            has_own_id=bool(id),
         )
 
     return make if function is None else make(function)

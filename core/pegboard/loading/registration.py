@@ -17,7 +17,7 @@ import pluggy
 from msgspec.structs import replace
 
 from pegboard.contract import hookspecs
-from pegboard.contract.marks import PROJECT, Kind, Origin, Place, mark_of
+from pegboard.contract.marks import PROJECT, Kind, Origin, mark_of, said_by
 from pegboard.contract.plugin import Plugin
 from pegboard.errors import RequiredHookError
 from pegboard.hooks.isolation import CALL, Implementation, circle
@@ -143,10 +143,12 @@ class Registry:
                 continue
             self.problems.append(problem)
             meant = self._meant(hook)
-            if self._guards(meant, function) and (hook in self._specs or not is_required(function)):
+            if self._guards(meant, function) and (
+                hook in self._specs or not said_by(function).required
+            ):
                 fitting.setdefault(meant, function)
                 self._refuse(registrant, meant, f"cannot be asked: {problem.text}")
-            elif is_required(function):
+            elif said_by(function).required:
                 text = f"{problem.text}; it is required, so nothing runs without it"
                 raise RequiredHookError(registrant.name, text)
         return self._take(registrant, fitting)
@@ -192,7 +194,7 @@ class Registry:
     def _guards(self, hook: str, function: Callable[..., object]) -> bool:
         """Whether what the hook is asked about must not go on without it."""
         kind = self._kinds.get(hook)
-        is_required_fold = kind == "fold" and is_required(function)
+        is_required_fold = kind == "fold" and said_by(function).required
         return kind == "strictest" or is_required_fold or hook == _RULES
 
     def _refuse(self, registrant: Registrant, hook: str, text: str) -> None:
@@ -220,7 +222,7 @@ class Registry:
     def _with_what_it_requires(self, each: Implementation) -> Implementation | None:
         """The implementation; None, or one that refuses, where a plugin is missing."""
         names = {registrant.name for registrant in self._plugins.values()}
-        missing = [name for name in _place(each.function).requires if name not in names]
+        missing = [name for name in said_by(each.function).requires if name not in names]
         if not missing or each.refusal:
             return each
         text = f"the hook {each.hook} requires {', '.join(missing)}, and there is none"
@@ -244,6 +246,7 @@ class Registry:
     def _implementation(self, hook: str, kept: pluggy.HookImpl) -> Implementation:
         registrant = self._plugins[kept.plugin_name]
         function = self._functions[registrant.key, hook]
+        said = said_by(function)
         return Implementation(
             key=registrant.key,
             plugin=registrant.name,
@@ -251,20 +254,20 @@ class Registry:
             hook=hook,
             function=function,
             arguments=_wanted(function, _known(function, self._specs[hook])),
-            wrapper=_wraps(function),
-            before=_place(function).before,
-            after=_place(function).after,
+            wrapper=said.wrapper,
+            before=tuple(said.before),
+            after=tuple(said.after),
             given=_given(function, registrant.handle),
             timeout_s=self._limit_s(registrant, function, hook),
             position=kept.trylast - kept.tryfirst,
-            required=is_required(function),
+            required=said.required,
             guards=self._guards(hook, function),
             refusal=self._refusals.get((registrant.key, hook), ""),
         )
 
     def _limit_s(self, registrant: Registrant, function: object, hook: str) -> float:
         said = self._config.plugins.get(registrant.table or registrant.name)
-        wish = getattr(function, "pegboard_timeout_s", None)
+        wish = said_by(function).timeout_s
         own = mark_of(getattr(self._pluggy.hook, hook).spec.function).limit_s
         limits = (said.timeout_s if said else None, wish, own, self._config.hook_timeout_s)
         return next(limit for limit in limits if limit is not None)
@@ -280,9 +283,9 @@ class Registry:
                 text=f"there is no hook {hook}{_hint(hook, self._specs)}",
             )
         wrong = _misfit(function, _known(function, known))
-        if not wrong and _wraps(function) and self._kinds[hook] not in WRAPPED:
+        if not wrong and said_by(function).wrapper and self._kinds[hook] not in WRAPPED:
             wrong = f"cannot be wrapped: it is no {' or '.join(WRAPPED)}"
-        if not wrong and is_required(function) and self._kinds[hook] != "fold":
+        if not wrong and said_by(function).required and self._kinds[hook] != "fold":
             wrong = "cannot be required: that is for folds"
             if self._kinds[hook] == "strictest":
                 wrong += "; leave the mark out, as one that fails denies already"
@@ -306,23 +309,9 @@ def specifications() -> dict[str, tuple[str, ...]]:
     return {name: arguments_of(function) for name, function in specs_of(hookspecs).items()}
 
 
-def _place(function: Callable[..., object]) -> Place:
-    found: Place = getattr(function, "pegboard_place", Place())
-    return found
-
-
-def _wraps(function: Callable[..., object]) -> bool:
-    return bool(getattr(function, "pegboard_wrapper", False))
-
-
 def _known(function: Callable[..., object], arguments: tuple[str, ...]) -> tuple[str, ...]:
     """The arguments that the implementation can have: a wrapper has one more."""
-    return (CALL, *arguments) if _wraps(function) else arguments
-
-
-def is_required(function: Callable[..., object]) -> bool:
-    """Whether the implementation must not be left out."""
-    return bool(getattr(function, "pegboard_required", False))
+    return (CALL, *arguments) if said_by(function).wrapper else arguments
 
 
 def _misfit(function: Callable[..., object], known: tuple[str, ...]) -> str:
@@ -330,7 +319,7 @@ def _misfit(function: Callable[..., object], known: tuple[str, ...]) -> str:
     options = getattr(function, MARK)
     if options.get("wrapper") or options.get("hookwrapper"):
         return "is a wrapper of pluggy's: use @hookimpl(wrapper=True) of Pegboard"
-    if _wraps(function) and not inspect.iscoroutinefunction(inspect.unwrap(function)):
+    if said_by(function).wrapper and not inspect.iscoroutinefunction(inspect.unwrap(function)):
         return "is a wrapper, which has to be async: it awaits call()"
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         return "yields: it has to return its answer"
