@@ -70,7 +70,7 @@ def chat(directory: Path, /, **said: Any) -> int:  # noqa: ANN401 - click's own 
 
         options = Options(directory=directory, prompt=" ".join(words), password=password, **said)
         chat = Chat(options, os.environ, open_feed)
-        take_away()
+        chat.window.type(take_away())
         return run_async(chat.run())
 
 

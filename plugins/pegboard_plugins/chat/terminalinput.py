@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
+from prompt_toolkit.input.typeahead import store_typeahead
 from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding.key_processor import KeyPress
@@ -29,6 +30,12 @@ class TerminalInput(Vt100Input):
     def __init__(self, stdin: TextIO, on_background: Callable[[bool], None]) -> None:
         super().__init__(stdin)
         self.vt100_parser = _Parser(self._buffer_key, on_background)
+
+    def type(self, content: bytes) -> None:
+        """Take what was read from the terminal before the program runs that has its keys."""
+        self.vt100_parser.feed(content.decode("utf-8", "surrogateescape"))
+        typed, self._buffer = self._buffer, []
+        store_typeahead(self, typed)
 
     def _buffer_key(self, press: KeyPress) -> None:
         self._buffer.append(press)

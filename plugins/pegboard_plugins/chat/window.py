@@ -224,6 +224,10 @@ class Window:
         if not task.cancelled() and (error := task.exception()) and self.screen.is_running:
             self.screen.exit(exception=error)
 
+    def type(self, content: bytes) -> None:
+        """Take keys that were pressed before `run`."""
+        self._input.type(content)
+
     def leave(self) -> None:
         """End `run`."""
         if self.screen.is_running and not self.screen.is_done:

@@ -3,7 +3,8 @@
 import asyncio
 import os
 import sys
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from plugins.chat.screen import ChatTerminal, chat, scripts
@@ -28,20 +29,17 @@ run_command_line(["chat"])
 """
 
 
-async def test_the_footer_is_painted_before_what_draws_it_is_loaded(
-    pegboard: CommandLine, tmp_path: Path
-) -> None:
-    scripts(pegboard)
+@asynccontextmanager
+async def program(pegboard: CommandLine, source: str) -> AsyncIterator[ChatTerminal]:
+    """A program that becomes the chat."""
     terminal = ChatTerminal(80, 24)
-    note = tmp_path / "loaded"
-
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", f"NOTE = {str(note)!r}\n{PAINTED}",
+        sys.executable, "-c", source,
         stdin=terminal.theirs, stdout=terminal.theirs, stderr=terminal.theirs,
         env={**pegboard.environment(), "TERM": "xterm-256color"}, cwd=pegboard.project,
     )  # fmt: skip
     try:
-        await terminal.see_now("script.json")
+        yield terminal
     finally:
         with suppress(ProcessLookupError):
             process.kill()
@@ -49,6 +47,16 @@ async def test_the_footer_is_painted_before_what_draws_it_is_loaded(
         asyncio.get_running_loop().remove_reader(terminal.ours)
         os.close(terminal.ours)
         os.close(terminal.theirs)
+
+
+async def test_the_footer_is_painted_before_what_draws_it_is_loaded(
+    pegboard: CommandLine, tmp_path: Path
+) -> None:
+    scripts(pegboard)
+    note = tmp_path / "loaded"
+
+    async with program(pegboard, f"NOTE = {str(note)!r}\n{PAINTED}") as terminal:
+        await terminal.see_now("script.json")
 
     assert set(note.read_text().split()) & HEAVY == set()
     rows = [*terminal.scrollback, *terminal.shown]
@@ -65,6 +73,47 @@ async def test_keys_that_are_pressed_before_the_editor_is_there_are_not_lost(
         await terminal.see("You said: typed at once")
 
     assert terminal.everything.count(RULE) >= 1
+
+
+SLOW = """
+import importlib, sys, time
+from pathlib import Path
+from pegboard_plugins.chat import firstpaint
+
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        if name == "pegboard_plugins.chat.chat":
+            while not Path(GO).exists():
+                time.sleep(0.01)
+
+sys.meta_path.insert(0, Slow())
+from pegboard.cli.main import run_command_line
+run_command_line(["chat"])
+"""
+
+
+async def test_what_is_typed_before_the_editor_is_there_is_shown_at_once_and_edited_by_it(
+    pegboard: CommandLine, tmp_path: Path
+) -> None:
+    scripts(pegboard)
+    go = tmp_path / "go"
+
+    async with program(pegboard, f"GO = {str(go)!r}\n{SLOW}") as terminal:
+        await terminal.see_now(RULE)
+        terminal.press("typo\x7fed 漢字")
+        await terminal.until(lambda: terminal.editor.startswith("❯ typed 漢"))
+        terminal.press("\x1b[D\x1b[D!")
+        terminal.paste(" a\nb ")
+        await asyncio.sleep(0.2)
+        assert terminal.editor.startswith("❯ typed 漢")
+        go.touch()
+        await terminal.see_now("script.json")
+        assert terminal.editor.startswith("❯ typed ! a")
+        terminal.press("enter")
+        await terminal.see("You said: typed ! a b 漢字")
+        rules = sum(row.startswith(RULE) for row in terminal.everything.split("\n"))
+
+    assert rules == 1
 
 
 async def test_nothing_is_written_and_no_timer_runs_while_nothing_happens(
