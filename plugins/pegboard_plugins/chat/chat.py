@@ -353,7 +353,9 @@ class Chat:
     async def guest_key(self, plugin: str, key: ChatKey) -> None:
         """What a plugin's key does."""
         context = GuestContext(self)
-        await self.guests.run(plugin, f"the key {key.name}", lambda: key.action(context))
+        await self.guests.run(
+            plugin, f"the key {key.name}", lambda: key.action(context), waits=lambda: context.waits
+        )
 
     async def show_page(self, lines: Sequence[SpanLine]) -> None:
         """Lines on the whole screen, until the person leaves them."""

@@ -1,6 +1,7 @@
 """What a plugin's command or key may do with the chat."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pegboard.kit import Span
@@ -17,6 +18,20 @@ class GuestContext:
 
     def __init__(self, chat: "Chat") -> None:
         self._chat = chat
+        self._asks = 0
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for the person."""
+        return self._asks > 0
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        self._asks += 1
+        try:
+            yield
+        finally:
+            self._asks -= 1
 
     @property
     def state(self) -> ChatState:
@@ -49,17 +64,20 @@ class GuestContext:
         talk = self._chat.talk
         if talk is None:
             return None
-        answers = await talk.ask(question)
+        with self._asking():
+            answers = await talk.ask(question)
         return answers[0][0] if answers and answers[0] else None
 
     async def edit(self, text: str) -> str | None:
         """The text from the person's own editor."""
-        return await self._chat.outside.edit(text)
+        with self._asking():
+            return await self._chat.outside.edit(text)
 
     async def open_page(self, title: str, text: str) -> None:
         """A long text on the whole screen."""
         lines = [shown_line((Span(line),)) for line in text.split("\n")]
-        await self._chat.show_page([shown_line((Span(title, "bold"),)), *lines])
+        with self._asking():
+            await self._chat.show_page([shown_line((Span(title, "bold"),)), *lines])
 
     async def prompt(self, text: str) -> None:
         """Send it."""

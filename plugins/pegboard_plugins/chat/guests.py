@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from math import inf
 from pathlib import Path
 
 from pegboard import HookCalls
@@ -11,7 +12,10 @@ from pegboard_plugins.chat.modes import Item, SpanLine
 
 WIDGET_LINES = 5
 ASKED_EVERY_S = 1.0
+BEAT_S, HELD_S, HANGS_S = 0.5, 1.0, 10.0
+"""How often a plugin's command is looked at, and after how long it holds the loop, or hangs."""
 Report = Callable[[str], None]
+Action = Callable[[], Awaitable[None]]
 
 
 class Guests:
@@ -73,12 +77,40 @@ class Guests:
         )
         return [Item(value=each.value.text, note=each.value.note) for each in found]
 
-    async def run(self, plugin: str, what: str, action: Callable[[], Awaitable[None]]) -> None:
-        """Run a plugin's code; what it raises is shown with its name."""
+    async def run(
+        self, plugin: str, what: str, action: Action, *, waits: Callable[[], bool]
+    ) -> None:
+        """Run a plugin's code; its name is shown when it raises, holds the chat up, or hangs.
+
+        `waits` says whether it waits for the person, which hangs nothing.
+        """
+        name = f"plugin {plugin}: {what}"
+        watch = asyncio.create_task(self._watch(name, waits))
+        await asyncio.sleep(0)  # the watch begins
         try:
             await action()
         except (Exception, SystemExit) as error:  # noqa: BLE001 - a plugin's command or key is foreign code
-            self._report(f"plugin {plugin}: {what} raised {type(error).__name__}: {error}")
+            self._report(f"{name} raised {type(error).__name__}: {error}")
+        finally:
+            watch.cancel()
+
+    async def _watch(self, name: str, waits: Callable[[], bool]) -> None:
+        """Report what holds the loop, and once what does not end."""
+        loop = asyncio.get_running_loop()
+        ends_by = loop.time() + HANGS_S
+        while True:
+            begun = loop.time()
+            try:
+                await asyncio.sleep(BEAT_S)
+            finally:
+                held_s = loop.time() - begun - BEAT_S
+                if held_s > HELD_S:
+                    self._report(f"{name} held everything up for {held_s:.0f} s")
+            if waits():
+                ends_by = loop.time() + HANGS_S
+            elif loop.time() > ends_by:
+                ends_by = inf
+                self._report(f"{name} has not ended in {HANGS_S:g} s; the chat goes on without it")
 
     def close(self) -> None:
         """Ask no more."""

@@ -87,7 +87,12 @@ def table(
 def _guest(plugin: str, command: SlashCommand) -> Act:
     async def act(chat: "Chat", argument: str) -> None:
         context = GuestContext(chat)
-        await chat.guests.run(plugin, f"/{command.name}", lambda: command.action(context, argument))
+        await chat.guests.run(
+            plugin,
+            f"/{command.name}",
+            lambda: command.action(context, argument),
+            waits=lambda: context.waits,
+        )
 
     return act
 

@@ -6,6 +6,7 @@ import pytest
 
 from plugins.chat.conftest import Place
 from plugins.chat.screen import chat, scripts
+from plugins.chat.terminals import AnyTerminal
 from plugins.cli.commands import CommandLine
 
 PLUGIN = """
@@ -75,13 +76,14 @@ def render_tool(part, width):
         return Block(title="drawn by a plugin", lines=((Span("its line"),),))
 """
 BROKEN = """
+import asyncio
 import time
 from pegboard import hookimpl
 from pegboard_plugins.chat import ChatKey, SlashCommand
 
 
-async def fails(*_):
-    raise ValueError("no luck")
+ASYNC fails(*_):
+    ACT
 
 
 def answer(*_):
@@ -158,6 +160,39 @@ async def test_what_a_plugin_adds_is_there(pegboard: CommandLine) -> None:
     assert "│ its line" in terminal.above
 
 
+FAILURES = {
+    "raises": ("raise ValueError('no luck')", "raise ValueError('no luck')", "raised ValueError"),
+    "hangs": ("time.sleep(20)", "time.sleep(3)", "held everything up for"),
+    "never ends": ("time.sleep(20)", "await asyncio.sleep(999)", "has not ended in 10 s"),
+    "exits": ("raise SystemExit(3)", "raise SystemExit(3)", "raised SystemExit: 3"),
+    "nonsense": ("return 7", "return 7", "raised TypeError"),
+    "wrong types": ("return (object(),)", "raise SystemExit", "raised SystemExit"),
+}
+
+
+def broken(how: str) -> str:
+    """The plugin whose hooks and actions all fail in this way."""
+    answer, act, _ = FAILURES[how]
+    kind = "def" if how == "nonsense" else "async def"
+    return BROKEN.replace("HOW", answer).replace("ASYNC", kind).replace("ACT", act)
+
+
+async def failing(terminal: AnyTerminal, how: str) -> None:
+    """What the plugin adds is tried, and it is named each time; then a turn is as always."""
+    said = FAILURES[how][2]
+    await terminal.see("plugin mine: hook")
+    terminal.press("c-y")
+    await terminal.see(f"plugin mine: the key broken {said}")
+    await terminal.say("/broken")
+    await terminal.see(f"plugin mine: /broken {said}")
+    terminal.press("@a")
+    await asyncio.sleep(0.2)
+    terminal.press("c-c")
+    await terminal.until(lambda: terminal.editor == "❯")
+    await terminal.say("go")
+    await terminal.see("End.")
+
+
 async def test_a_plugin_asks_here(pegboard: CommandLine, place: Place) -> None:
     install(pegboard, PLUGIN)
     scripts(pegboard)
@@ -211,25 +246,17 @@ async def test_what_a_plugin_asks_is_answered_elsewhere(pegboard: CommandLine) -
 
 
 @pytest.mark.parametrize(
-    "how", ["raise ValueError('no luck')", "time.sleep(20)", "return 7", "return (object(),)"]
+    "how",
+    [pytest.param(how, marks=[pytest.mark.long] * (how == "never ends")) for how in FAILURES],
 )
 async def test_a_plugin_that_fails_is_named_and_the_chat_goes_on(
     pegboard: CommandLine, how: str
 ) -> None:
-    install(pegboard, BROKEN.replace("HOW", how))
+    install(pegboard, broken(how))
     scripts(pegboard, go=[{"calls": [CALL]}, {"text": "End."}])
 
     async with chat(pegboard, columns=120) as terminal:
-        await terminal.see("plugin mine: hook")
-        terminal.press("c-y")
-        await terminal.see("plugin mine: the key broken raised ValueError: no luck")
-        await terminal.say("/broken")
-        await terminal.see("plugin mine: /broken raised ValueError: no luck")
-        terminal.press("@a")
-        await asyncio.sleep(0.2)
-        terminal.press("c-c")
-        await terminal.say("go")
-        await terminal.see("End.")
+        await failing(terminal, how)
 
     assert "● bash echo out" in terminal.above
     assert "│ out" in terminal.above

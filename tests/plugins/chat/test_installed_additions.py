@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from plugins.chat.conftest import Way
+from plugins.chat.conftest import WAYS, Way
 from plugins.chat.screen import scripts
-from plugins.chat.test_additions import BROKEN, CALL, PLUGIN
+from plugins.chat.test_additions import CALL, FAILURES, PLUGIN, broken, failing
 from plugins.chat.test_leaving import shell_of
 from plugins.cli.commands import CommandLine
 
@@ -28,7 +28,6 @@ mine = "pegboard_mine"
 [tool.hatch.build.targets.wheel]
 only-include = ["pegboard_mine.py"]
 """
-FAILURES = ("raise ValueError('no luck')", "time.sleep(20)", "return 7", "return (object(),)")
 pytestmark = pytest.mark.long
 
 
@@ -63,7 +62,7 @@ def program(environment: Path) -> tuple[str, ...]:
     return (str(environment / "bin" / "python"), "-c", code, "chat")
 
 
-@pytest.mark.parametrize("way", ["pyte", "tmux-attached"], indirect=True)
+@pytest.mark.parametrize("way", WAYS, indirect=True)
 async def test_what_an_installed_package_adds_is_there(
     pegboard: CommandLine, way: Way, environment: Path
 ) -> None:
@@ -87,23 +86,19 @@ async def test_what_an_installed_package_adds_is_there(
     assert "● bash drawn by a plugin" in terminal.above
 
 
-@pytest.mark.parametrize("way", ["pyte"], indirect=True)
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("way", WAYS, indirect=True)
 @pytest.mark.parametrize("how", FAILURES)
 async def test_an_installed_package_that_fails_is_named_and_the_chat_goes_on(
     pegboard: CommandLine, way: Way, environment: Path, how: str
 ) -> None:
-    module_of(environment).write_text(BROKEN.replace("HOW", how))
+    module_of(environment).write_text(broken(how))
     scripts(pegboard, go=[{"calls": [CALL]}, {"text": "End."}])
+    arguments = await way.arguments()
 
     async with shell_of(pegboard, way) as shell:
         terminal = shell.terminal
-        await shell.begin(program=program(environment))
-        await terminal.see("plugin mine: hook")
-        terminal.press("c-y")
-        await terminal.see("plugin mine: the key broken raised ValueError")
-        await terminal.say("/broken")
-        await terminal.see("plugin mine: /broken raised ValueError")
-        await terminal.say("go")
-        await terminal.see("End.")
+        await shell.begin(*arguments, program=program(environment))
+        await failing(terminal, how)
 
     assert "● bash echo out" in terminal.above
