@@ -127,7 +127,7 @@ class Chat:
         self.guests = Guests(feed.hooks, self.warn)
         await self.guests.register()
         if name := self.option("theme"):
-            await choosing.choose_theme(self, str(name))
+            choosing.draw_in_theme(self, str(name))
         self.models = await feed.models()
         self.slashes = slash.table(await feed.commands(), self.guests.slash)
         self.window.add_keys(self.guests.keys)

@@ -1,5 +1,6 @@
 """The commands that choose: model, agent, effort, theme."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -7,6 +8,8 @@ from pegboard.schema.model import Model
 from pegboard_plugins.chat.additions import short_count
 from pegboard_plugins.chat.modes import Item
 from pegboard_plugins.chat.themes import AUTO
+
+THEME_SETTING = "plugins.chat.options.theme"
 
 if TYPE_CHECKING:
     from pegboard_plugins.chat.chat import Chat
@@ -122,9 +125,21 @@ def _levels(chat: "Chat") -> Sequence[str]:
 
 
 async def choose_theme(chat: "Chat", argument: str) -> None:
-    """Choose the colours."""
+    """Choose the colours, here and for the chats to come."""
     names = [AUTO, *chat.guests.themes]
     items = [Item(value=name) for name in names]
     chosen = argument or await chat.choose("Theme", items, current=chat.theme.name)
-    if chosen is not None and not chat.theme.choose(chosen, chat.guests.themes):
-        chat.warn(f"there is no theme {chosen}: {', '.join(names)}")
+    if chosen is not None and draw_in_theme(chat, chosen):
+        value = json.dumps(chosen)  # a text in TOML too, whatever it would be without quotes
+        complaint = await chat.outside.pegboard_beside("config", "set", THEME_SETTING, value)
+        kept = f"only here, for it could not be kept: {complaint}" if complaint else "from now on"
+        _talk(chat).say(f"the theme is {chosen}, {kept}")
+
+
+def draw_in_theme(chat: "Chat", name: str) -> bool:
+    """Draw in the theme of this name from here on; False if there is none, which is said."""
+    if chat.theme.choose(name, chat.guests.themes):
+        return True
+    names = (AUTO, *chat.guests.themes)
+    chat.warn(f"there is no theme {name}: {', '.join(names)}")
+    return False

@@ -68,6 +68,18 @@ class Outside:
         """The exit code of another command of ours."""
         return await self.run(sys.executable, "-P", "-c", _PEGBOARD, *arguments)
 
+    async def pegboard_beside(self, *arguments: str) -> str:
+        """What another command of ours complains of, which needs no terminal; empty if nothing."""
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", _PEGBOARD, *arguments),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        _, complaint = await process.communicate()
+        failed = f"exit code {process.returncode}" if process.returncode else ""
+        return failed and (complaint.decode("utf-8", "replace").strip() or failed)
+
     async def page(self, rows: Sequence[str]) -> bool:
         """Show rows on the alternate screen until the person leaves; False if nothing can."""
         with _written("\n".join(rows), ".txt") as file:

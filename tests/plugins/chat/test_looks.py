@@ -40,6 +40,19 @@ async def test_the_theme_of_the_settings_stays_whatever_the_background_is(
         await terminal.until(lambda: LIGHT_WARNING in terminal.raw)
 
 
+async def test_a_theme_that_was_chosen_is_that_of_the_next_chat_too(pegboard: CommandLine) -> None:
+    scripts(pegboard)
+
+    async with chat(pegboard, **COLOURS) as terminal:
+        await terminal.say("/theme light")
+        await terminal.see("the theme is light, from now on")
+    async with chat(pegboard, **COLOURS) as terminal:
+        await terminal.say("/nothing")
+        await terminal.see("there is no command /nothing")
+
+    assert LIGHT_WARNING in terminal.raw
+
+
 async def test_a_theme_that_nobody_has_is_named_with_those_there_are(
     pegboard: CommandLine,
 ) -> None:
