@@ -6,7 +6,7 @@ from typing import Any
 from pegboard import hookimpl
 from pegboard.kit import Block, Span
 from pegboard.schema.part import Completed, ToolPart
-from pegboard_terminal import block_of_text, counted, default_block, lines_of
+from pegboard_terminal import block_of_text, counted, lines_of, subject_of
 from pegboard_terminal import one_line as short
 
 ANSWER_LINES = 12
@@ -18,7 +18,7 @@ def render_tool(part: ToolPart) -> Block | None:
     draw = _DRAWN.get(part.tool)
     if draw is None or not isinstance(part.state, Completed):
         return None
-    return draw(part.state, default_block(part).title)
+    return draw(part.state, subject_of(part.state.input))
 
 
 def _read(state: Completed, title: str) -> Block:

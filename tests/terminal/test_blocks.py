@@ -9,6 +9,7 @@ from pegboard import ToolResult, hookimpl, tool
 from pegboard.contract import hookspecs
 from pegboard.kit import Block, Span
 from pegboard.schema.part import Completed, CompletedSpan, TextInput, ToolPart
+from pegboard_plugins import callblocks
 from pegboard_terminal import CallBlocks, block_lines, default_block, plain_line, with_note
 from pegboard_terminal.defaultblocks import given_block
 from pegboard_terminal.difflines import diff_rows
@@ -180,6 +181,21 @@ async def test_a_renderer_that_fails_is_named_and_the_call_is_shown_all_the_same
     assert block == default_block(part())
     assert [failure.hook for failure in failures] == ["render_tool"]
     assert "Draws" in failures[0].message
+
+
+@pytest.mark.parametrize(
+    ("tool", "facts", "title"),
+    [
+        ("grep", {"matches": 1}, '{"city": "Oslo"} · 1 match'),
+        ("glob", {"count": 2}, '{"city": "Oslo"} · 2 files'),
+        ("websearch", {"results": 3}, '{"city": "Oslo"} · 3 results'),
+    ],
+)
+def test_how_much_was_found_is_said_once(tool: str, facts: dict[str, int], title: str) -> None:
+    block = callblocks.render_tool(part(tool, **facts))
+
+    assert block is not None
+    assert block.title == title
 
 
 def test_a_stored_display_that_is_none_counts_as_absent() -> None:
