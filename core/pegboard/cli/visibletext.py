@@ -7,6 +7,10 @@ _UNSEEN = re.compile(
     "[\u00a0\u034f\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200a\u202f\u205f"
     "\u2800\u3000\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
+_JOINERS = re.compile(
+    "(?<=[\u2600-\u27bf\ufe0f\U0001f300-\U0001faff])\u200d|(?<=[\u0600-\u0dff])[\u200c\u200d]"
+)
+"""Between emoji, and between letters of the scripts from Arabic to Sinhala."""
 
 _OPENING = re.compile(r"(?<=://)[^\s/@\"']{1,500}(?=@)")
 """Before the host of an address stand a name and a password, or a key alone."""
@@ -21,10 +25,12 @@ def visible(text: str) -> str:
     r"""The text with all that a terminal would obey, or not show, spelt out.
 
     Line breaks and tabs stay. Escape sequences, carriage returns, and the marks that turn the
-    direction of writing round become texts such as `\x1b`.
+    direction of writing round become texts such as `\x1b`. What joins letters is left out: how
+    many cells joined ones take differs among terminals.
     """
     if text.isascii() and text.isprintable():
         return text
+    text = _JOINERS.sub("", text)
     return "".join(
         character if character.isprintable() or character in _TEXT_CONTROLS else _spelt(character)
         for character in text
@@ -33,7 +39,8 @@ def visible(text: str) -> str:
 
 def exposed(text: str) -> str:
     """The text as `visible` gives it, with letters spelt out too that show nothing, or a blank."""
-    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), visible(text))
+    spelt = _JOINERS.sub(lambda found: _spelt(found[0]), text)
+    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), visible(spelt))
 
 
 def _spelt(character: str) -> str:

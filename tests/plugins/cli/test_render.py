@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.cli import visible
+from pegboard.cli import exposed, visible
 from pegboard.schema.message import TextData, UnknownFailure
 from pegboard.schema.part import (
     Completed,
@@ -77,10 +77,17 @@ def request(**changes: object) -> PermissionRequest:
         ("a\u202eb", "a\\u202eb"),
         ("zero\u200bwidth", "zero\\u200bwidth"),
         ("\x9b31m", "\\x9b31m"),
+        ("a\u200db", "a\\u200db"),
+        ("👩\u200d💻 ❤\ufe0f\u200d🔥", "👩💻 ❤\ufe0f🔥"),
+        ("می\u200cشد", "میشد"),
     ],
 )
 def test_what_a_terminal_would_obey_is_spelt_out(text: str, shown: str) -> None:
     assert visible(text) == shown
+
+
+def test_of_what_is_asked_every_letter_is_spelt_out_that_shows_nothing() -> None:
+    assert exposed("👩\u200d💻 می\u200cشد") == "👩\\u200d💻 می\\u200cشد"
 
 
 def test_a_label_is_one_line_and_says_that_there_is_more() -> None:
