@@ -88,7 +88,8 @@ class Pen:
 def wrapped(line: SpanLine, width: int, *, at_words: bool = False) -> Iterator[SpanLine]:
     """The line in rows of at most `width` cells, below one another behind a line's number.
 
-    Nothing is left out but, `at_words`, the blank where a row ends.
+    Nothing is left out but, `at_words`, the blank where a row ends. A line of a diff is cut behind
+    its words, too.
     """
     row: list[Span] = []
     room = width
@@ -97,8 +98,11 @@ def wrapped(line: SpanLine, width: int, *, at_words: bool = False) -> Iterator[S
         rest: str = span.text
         while rest:
             fitting = _fitting(rest, room)
-            if at_words and fitting < len(rest) and rest[fitting] != " ":
-                fitting = rest.rfind(" ", 0, fitting) + 1 or (0 if row else fitting)
+            if fitting < len(rest) and rest[fitting] != " ":
+                if at_words:
+                    fitting = rest.rfind(" ", 0, fitting) + 1 or (0 if row else fitting)
+                elif indent:
+                    fitting = _after_a_word(rest, fitting)
             if fitting:
                 row.append(Span(rest[:fitting], span.style))
                 room -= cell_len(rest[:fitting])
@@ -108,6 +112,12 @@ def wrapped(line: SpanLine, width: int, *, at_words: bool = False) -> Iterator[S
                 row, room = [*indent], width - sum(len(each.text) for each in indent)
                 rest = rest.removeprefix(" ") if at_words else rest
     yield tuple(row)
+
+
+def _after_a_word(text: str, fitting: int) -> int:
+    """Behind the last blank of what fits that has a word before it, so that no word is cut."""
+    end = text.rfind(" ", 0, fitting) + 1
+    return end if text[:end].strip() else fitting
 
 
 def _short(line: SpanLine) -> Iterator[Span]:
