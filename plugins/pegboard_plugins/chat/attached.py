@@ -14,7 +14,7 @@ from pegboard import HookCalls, PegboardError
 from pegboard.embedding import Bus, Subscription
 from pegboard.kit import Block
 from pegboard.schema.config import Agent, Command
-from pegboard.schema.event import Custom, Event
+from pegboard.schema.event import Custom, Event, PluginFailed
 from pegboard.schema.message import Turn
 from pegboard.schema.part import TextInput, ToolPart
 from pegboard.schema.session import (
@@ -68,6 +68,7 @@ class AttachedFeed(Attachment):
         self._blocks: CallBlocks | None = None
         self._bus = Bus()
         self._hearing: asyncio.Task[None] | None = None
+        self._failing: asyncio.Task[None] | None = None
         self._facts = Facts(directory=directory, server=client.url)
 
     async def begin(self, events: "AsyncEventStream[Event]") -> None:
@@ -93,12 +94,21 @@ class AttachedFeed(Attachment):
             self._facts = replace(self._facts, warnings=(warning,))
             return
         self._here, self._blocks = app, CallBlocks(app.hooks)
-        problems = tuple(f"{each.plugin}: {each.text}" for each in app.register.problems)
-        self._facts = replace(self._facts, options=chat_options(app), warnings=problems)
+        self._failing = asyncio.create_task(self._hear_failures(app.subscribe()), name="failures")
+        problems = (f"{each.plugin}: {each.text}" for each in app.register.problems)
+        failures = (failure.message for failure in app.failures)
+        warnings = (*problems, *failures)
+        self._facts = replace(self._facts, options=chat_options(app), warnings=warnings)
 
     def keep(self, stack: AsyncExitStack) -> None:
         """What ends when it is closed."""
         self._stack = stack
+
+    async def _hear_failures(self, events: Subscription) -> None:
+        """Tell of the plugins of this machine when they fail."""
+        async for event in events:
+            if isinstance(event.properties, PluginFailed):
+                self._bus.publish(event)
 
     async def _hear(self, events: "AsyncEventStream[Event]") -> None:
         try:
@@ -127,9 +137,10 @@ class AttachedFeed(Attachment):
 
     async def aclose(self) -> None:
         """Hang up; what runs goes on."""
-        if self._hearing is not None:
-            self._hearing.cancel()
-            await asyncio.gather(self._hearing, return_exceptions=True)
+        hearing = [task for task in (self._hearing, self._failing) if task is not None]
+        for task in hearing:
+            task.cancel()
+        await asyncio.gather(*hearing, return_exceptions=True)
         self._bus.close()
         await self._stack.aclose()
 

@@ -14,7 +14,6 @@ from pegboard.schema.event import (
     PartUpdated,
     PermissionAsked,
     PermissionReplied,
-    PluginFailed,
     QuestionAsked,
     QuestionRejected,
     QuestionReplied,
@@ -145,8 +144,6 @@ class Course:
     def take(self, event: Event) -> Iterator[Finished]:
         """What the event has finished."""
         match event.properties:
-            case PluginFailed(message=message):
-                yield Noted(message, "warning")
             case PermissionAsked(request=request) | QuestionAsked(request=request):
                 if request.session_id == self.session.id or request.session_id in self.children:
                     self.asked(request)

@@ -9,7 +9,7 @@ import msgspec
 
 from pegboard import PegboardError
 from pegboard.errors import AbortedError, NotFoundError
-from pegboard.schema.event import Custom, Event, MessageUpdated
+from pegboard.schema.event import Custom, Event, MessageUpdated, PluginFailed
 from pegboard.schema.message import UserMessage
 from pegboard.schema.session import Answers, PermissionRequest, Question, QuestionRequest, Session
 from pegboard_plugins.chat.course import Course
@@ -53,6 +53,7 @@ class Talk:
         self.choices = Choices()
         self.dialog: Permission | Questions | None = None
         self.called: list[Called] = []
+        self.warned: frozenset[str] = frozenset()
         self.on_asked: Callable[[], None] = lambda: None
         self.on_rest: Callable[[], None] = lambda: None
         self._commit = commit
@@ -96,6 +97,12 @@ class Talk:
         """Put lines of the chat's own above the footer."""
         self.draw(Noted(text, style))
 
+    def warn_of(self, warnings: Sequence[str]) -> None:
+        """Say what is known from the start; events that tell of it again are left out."""
+        self.warned = frozenset(warnings)
+        for warning in warnings:
+            self.say(warning, "warning")
+
     def draw(self, piece: Finished) -> None:
         """Put a piece above the footer that needs nobody to be asked."""
         self._commit(rows_of(piece, self._pen(), self._width()))
@@ -118,6 +125,9 @@ class Talk:
                 match event.properties:
                     case Custom(name=name) if name == RESYNC:
                         await self._read_anew()
+                    case PluginFailed(message=message):
+                        if message not in self.warned:
+                            self.say(message, "warning")
                     case _ if self.course is not None:
                         was = self.course.busy
                         self._look(event)
