@@ -5,7 +5,7 @@ from functools import cache
 from typing import NamedTuple
 
 from pegboard_plugins.bash.syntax import Unclear
-from pegboard_plugins.bash.tables import rows
+from pegboard_plugins.bash.tables import pairs
 
 _SHOWN = 72
 """So many letters of the line are shown around the place."""
@@ -14,8 +14,7 @@ _SHOWN = 72
 @cache
 def sayings() -> Mapping[str, tuple[str, str]]:
     """For each code what the line does, and how to write it instead."""
-    told = {code: values[0].split(" -> ") for code, values in rows("sayings", "sayings").items()}
-    return {code: (said, instead) for code, (said, instead) in told.items()}
+    return {code: told for code, (told,) in pairs("sayings", "sayings").items()}
 
 
 class Advice(NamedTuple):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import dropwhile, pairwise, takewhile
 
 from pegboard_plugins.bash.findings import Findings
-from pegboard_plugins.bash.programs import destroys, git_words, kinds
+from pegboard_plugins.bash.programs import destroys, git_words, kinds, option_values
 from pegboard_plugins.bash.syntax import Operand
 from pegboard_plugins.bash.tables import rows
 
@@ -153,17 +153,6 @@ def _synced(texts: Sequence[str], operands: Words) -> Words:
     return named[-1:] if any(word.text.endswith("/") for word in named[:-1]) else ()
 
 
-def _in_folders(_texts: Sequence[str], operands: Words) -> Words:
-    """The values of options that say where to."""
-    behind = [after for before, after in pairwise(operands) if before.text in _FOLDER_OPTIONS]
-    glued = [
-        word._replace(text=word.text.partition("=")[2] or word.text[len("-C") :])
-        for word in operands
-        if word.text.startswith(_FOLDER_OPTIONS) and word.text not in _FOLDER_OPTIONS
-    ]
-    return behind + glued
-
-
 _SELECTIONS: Mapping[str, Selection] = {
     "all": _all,
     "wild": lambda texts, operands: [w for w in _all(texts, operands) if _is_wild(w)],
@@ -178,6 +167,6 @@ _SELECTIONS: Mapping[str, Selection] = {
     "archived": _archived,
     "copied": _copied,
     "synced": _synced,
-    "in-folders": _in_folders,
+    "in-folders": lambda _, operands: list(option_values(operands, _FOLDER_OPTIONS)),
 }
 """What a rule of the tables can select."""

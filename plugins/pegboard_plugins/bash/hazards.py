@@ -11,9 +11,9 @@ from itertools import pairwise
 
 from pegboard_plugins.bash.findings import Findings
 from pegboard_plugins.bash.listings import finds
-from pegboard_plugins.bash.programs import destroys, git_words, kinds
+from pegboard_plugins.bash.programs import destroys, git_words
 from pegboard_plugins.bash.syntax import Block, Feed, Operand, Statement
-from pegboard_plugins.bash.tables import pattern, patterns, words
+from pegboard_plugins.bash.tables import pairs, pattern, patterns
 from pegboard_plugins.bash.values import Value
 
 _DRY = re.compile(r"-[a-zA-Z]*[nh][a-zA-Z]*|--dry-run|--help")
@@ -37,8 +37,6 @@ _LONGEST_SOURCE = 2000
 _DEEPEST = 4
 _ENDS = "it would end Pegboard, or more than was started here"
 _LISTS_ALL = re.compile(r"(git ls-files|find( (\.|~|/|\$HOME)/?)?( -type f)?( -print0?)?)( -\w+)*")
-_OF_GIT = re.compile(r"(?<!! )(?<!-not )-(path|wholename) (\S*/)?\.git(/\*)?( |$)")
-_MACHINE_ACTS = words("programs", "machine", "acts")
 _QUOTES = re.compile(r"[\\'\"]")
 _BLANKS = re.compile(r"\$\{?IFS\}?|(?<!\$)\{|[},!]")
 _WORDS = re.compile(r"[^\s;|&()<>`]+|[;|&\n()<>`]")
@@ -53,33 +51,30 @@ _VITAL = pattern("programs", "vital")
 _CODE_DESTROYS = pattern("programs", "code-destroys")
 _ENVIRON = re.compile(r"(?<![\w.])/+proc\b.*(?<![.\w])environ\b", re.DOTALL)
 _IN_PROC = re.compile(r"(?<![\w.])/+proc/\S*/([^\s/;|&()<>`]+)")
+_HAZARDS = pairs("programs", "hazards")
+"""By program, patterns of what it is told that endangers what it does not name, and why."""
 _ALL = re.compile(r"\[.*\]\*|\?\*|\*[?/]")
 
 
 def endanger(base: str, words: Sequence[Operand], findings: Findings) -> None:
     """Note a command whose victims only the system or git knows; `words` are its arguments."""
-    rule = _ended if "ends-machine" in kinds(base) else _RULES.get(base)
-    if rule is not None and (reason := rule(words, findings)):
-        findings.hazards[" ".join([base, *_texts(words)])] = reason
+    rule, row = _RULES.get(base), _HAZARDS.get(base)
+    if rule is None and row is None:
+        return
+    told = " ".join(_texts(words))
+    fitting = (reason for pattern, reason in row or () if re.search(pattern, told))
+    reason = next(fitting, "") or (rule(words, findings) if rule else "")
+    if reason:
+        findings.hazards[f"{base} {told}" if told else base] = reason
 
 
 def _texts(words: Sequence[Operand]) -> list[str]:
     return [word.text for word in words]
 
 
-def _ended(_words: Sequence[Operand], _findings: Findings) -> str:
-    return "it would end all that runs on this machine"
-
-
-def _told_to_end(words: Sequence[Operand], findings: Findings) -> str:
-    return "" if _MACHINE_ACTS.isdisjoint(_texts(words)) else _ended(words, findings)
-
-
 def _cleaning(words: Sequence[Operand], findings: Findings) -> str:
     """Why a `git clean` is one: it goes through a whole repository, and not only its top."""
     texts = _texts(words)
-    if git_words(texts) == ["update-ref", "HEAD"] and "-d" in texts:
-        return "it would delete the branch that is checked out"
     if git_words(texts)[:1] != ["clean"]:
         return ""
     words_before = pairwise(["", *texts])
@@ -101,14 +96,6 @@ def _cleaning(words: Sequence[Operand], findings: Findings) -> str:
         if is_all or any(os.path.lexists(f"{path}/.git") for path in findings.places(inside)):
             return "it would delete all files that git does not track, which nothing brings back"
     return ""
-
-
-def _finding(words: Sequence[Operand], _findings: Findings) -> str:
-    """Why a `find` is one: it deletes what git keeps."""
-    text = " ".join(_texts(words))
-    is_of_git = _OF_GIT.search(text) is not None and "-prune" not in text
-    deletes = any(word.text == "-delete" or destroys(word.text) for word in words)
-    return "it would delete the history of the project" if is_of_git and deletes else ""
 
 
 def _feeding(words: Sequence[Operand], findings: Findings) -> str:
@@ -212,12 +199,10 @@ def _fits(pattern: str, line: str) -> bool:
 
 _RULES: Mapping[str, Callable[[Sequence[Operand], Findings], str]] = {
     "git": _cleaning,
-    "find": _finding,
     "xargs": _feeding,
     "kill": _killing,
     "pkill": _pkilling,
     "killall": _killing_all,
-    **dict.fromkeys(("systemctl", "init"), _told_to_end),
 }
 
 

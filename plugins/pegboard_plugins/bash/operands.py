@@ -10,29 +10,27 @@ from pegboard_plugins.bash.findings import Findings, within
 from pegboard_plugins.bash.hazards import tells_of_process
 from pegboard_plugins.bash.languages import git_config
 from pegboard_plugins.bash.listings import names_secret
-from pegboard_plugins.bash.programs import git_words, kinds
+from pegboard_plugins.bash.programs import git_words, kinds, option_values
 from pegboard_plugins.bash.syntax import Operand
 from pegboard_plugins.bash.tables import patterns, rows, words
 from pegboard_plugins.bash.values import ANYTHING
 
-_GIVEN, _WRITES, _SECOND = (
+_GIVEN, _WRITES = (
     {name: " ".join(values).split() for name, values in rows("programs", section).items()}
-    for section in ("given", "writes", "second-written")
+    for section in ("given", "writes")
 )
+_CHOOSES = frozenset({"pattern-first", "messages"})
 _EDITS = re.compile(r"-[a-zA-Z]*i|--i")
 """With these sed writes into its files."""
 _GIT_PLACES = frozenset({"mv", "clone", "worktree", "submodule"})
 _GIT_SHOWS = frozenset({"show", "diff", "grep", "cat-file", "blame", "add"})
 _TARGETS = ("-t", "--target-directory")
-_MESSAGES = frozenset({"-m", "--message", "-b", "--body", "-t", "--title", "-n", "--notes"})
 _SAYING = words("git", "words", "saying")
 _EXPRESSION = re.compile(r"-\w*[ef]|--(reg|file|expr).*")
 _VALUE = re.compile(r"(--?[\w-]+=|\w+=@?|-[A-Za-z]|@)[$`]")
 _VERSION = re.compile(r"[^$`]*:[$`]")
 """Behind a colon git takes the name of a file."""
-_GLUED = re.compile(r"-(?:[KT]|[dF](?=@|\w+=@))(.+)", re.DOTALL)
 _GLUED_VALUE = re.compile(r"-[A-Za-z]([^-].*)", re.DOTALL)
-"""Options of curl with the name of a file behind them."""
 _SENDS = patterns("programs", "sends")
 _MOUNTED = re.compile(r"([/~.$][^:]*):/.*", re.DOTALL)
 """What `docker -v` takes from here, and where it puts it."""
@@ -45,40 +43,42 @@ _SEVERAL = re.compile(r"[\s'\"(]")
 _FILE = re.compile(r"[\w./~+-]*\.[\w./+-]+|[\w./~+-]*id_\w+|/proc/[\w/]+")
 _LOCAL_URL = re.compile(r"^file://[^/]*/", re.IGNORECASE)
 Kinds = frozenset[str]
+Words = Sequence[Operand]
 
 
-def apply(base: str, words: Sequence[Operand], findings: Findings) -> None:
+def apply(base: str, words: Words, findings: Findings) -> None:
     """Add what the command would do with files; `words` are its arguments."""
     does = kinds(base)
     if base == "ps" and _shows_variables([word.text for word in words]):
         findings.tell_of_process()
     if "no-files" in does:
         return
-    dynamic = any(word.dynamic for word in words)
+    dynamic = True in [word.dynamic for word in words]
     if dynamic:
         nothing = (Operand("."),) if base == "find" else ()  # where it starts then
         unset = not does.isdisjoint(("removes", "deletes"))
         words = _known(words, findings, nothing, unset=unset)
-    operands = _candidates(base, does, words)
+    operands = words
+    if base in _GIVEN or base in _SENDS or not does.isdisjoint(_CHOOSES):
+        operands = _candidates(base, does, words)
     if not operands:
         return
     writes = "writes" in does or (base == "sed" and any(_EDITS.match(w.text) for w in operands))
-    _note_process(operands, findings, writes=writes)
+    if dynamic or "proc" in "".join([word.text for word in operands]):
+        _note_process(operands, findings, writes=writes)
     if dynamic:
         _doubt(base, words, operands, findings)
+    is_local = "moves" in does and base not in _SENDS  # an address is a folder for it
     for word in operands:
-        _touch(word, findings, write=writes)
-        if "moves" in does and "://" in word.text and base not in _SENDS:
-            findings.touch(word, write=writes)  # for such a program it is a folder, no address
-    _hand_over(base, does, operands, findings)
-    _write(base, words, operands, findings)
+        _touch(word, findings, write=writes, is_local=is_local)
+    if base == "git" or "reads" not in does:
+        _hand_over(base, does, operands, findings)
+    _write(base, does, words, operands, findings)
     findings.end()
     destroy(base, words, operands, findings)
 
 
-def _known(
-    words: Sequence[Operand], findings: Findings, nothing: Sequence[Operand], *, unset: bool
-) -> list[Operand]:
+def _known(words: Words, findings: Findings, nothing: Words, *, unset: bool) -> list[Operand]:
     """The words with the values of variables, as far as the line gives them.
 
     `nothing` stands for a word that may be none.
@@ -101,10 +101,8 @@ def _shows_variables(texts: Sequence[str]) -> bool:
     )
 
 
-def _note_process(operands: Sequence[Operand], findings: Findings, *, writes: bool) -> None:
+def _note_process(operands: Words, findings: Findings, *, writes: bool) -> None:
     """What a process was given is read where the words name it, taken together."""
-    if not any(word.dynamic or "proc" in word.text for word in operands):
-        return
     texts: list[str] = []
     for word in operands:
         texts += findings.values.words([word.word]) if word.word and word.dynamic else [word.text]
@@ -115,9 +113,7 @@ def _note_process(operands: Sequence[Operand], findings: Findings, *, writes: bo
         findings.tell_of_process()
 
 
-def _doubt(
-    base: str, words: Sequence[Operand], operands: Sequence[Operand], findings: Findings
-) -> None:
+def _doubt(base: str, words: Words, operands: Words, findings: Findings) -> None:
     """Doubt a command that moves the content of files of which nobody knows the names."""
     dynamic = [word for word in operands if word.dynamic]
     if dynamic and moves_content(base, [word.text for word in words]):
@@ -136,52 +132,35 @@ def moves_content(base: str, texts: Sequence[str]) -> bool:
     return "moves" in kinds(base)
 
 
-def _candidates(base: str, does: Kinds, words: Sequence[Operand]) -> list[Operand]:
-    """The words that may name files: not a pattern, not a message."""
-    rest = _without_values(base, words)
+def _candidates(base: str, does: Kinds, words: Words) -> list[Operand]:
+    """The words that may name files: no pattern, no message, no value that is given."""
+    count, *options = _GIVEN.get(base, ("0",))
+    if "messages" in does and _SAYING.isdisjoint(git_words([word.text for word in words])[:1]):
+        options = []
+    rest, skipped = list[Operand](), 0
+    for word in words:
+        if skipped and not word.splits:
+            skipped -= 1
+        elif word.text in options:
+            skipped = int(count)
+        elif mount := _MOUNTED.fullmatch(word.text) if base in ("docker", "podman") else None:
+            rest.append(Operand(mount[1], bare=word.bare))
+        else:
+            rest.append(word)
     if "pattern-first" in does and not any(_EXPRESSION.match(word.text) for word in words):
         counts = r"-|\d+$" if base.endswith("grep") else r"-"  # as in `-A 5`
         first = next((word for word in rest if not re.match(counts, word.text)), None)
         rest = [word for word in rest if word is not first]
-    if base == "curl":
-        glued = [(word, _GLUED.fullmatch(word.text)) for word in rest]
-        rest += [word._replace(text=found[1]) for word, found in glued if found]
-    if base in ("docker", "podman"):
-        rest = [after for before, after in _pairs(rest) if before not in ("-w", "--workdir")]
-        found = [(word, _MOUNTED.fullmatch(word.text)) for word in rest]
-        rest = [Operand(mount[1], bare=word.bare) if mount else word for word, mount in found]
-    if "messages" in does and not _SAYING.isdisjoint(git_words([w.text for w in words])[:1]):
-        options = _MESSAGES if base in ("gh", "glab") else ("-m", "--message")
-        rest = [word for before, word in _pairs(rest) if before not in options or word.splits]
+    for word in rest[:] if base in _SENDS else ():
+        if re.match(rf"(?!--)({_SENDS[base]})", word.text):
+            rest.append(word._replace(text=word.text[len("-d") :]))
     return rest
 
 
-def _pairs(words: Sequence[Operand]) -> Iterator[tuple[str, Operand]]:
-    """Each word behind the text of the one before it."""
-    before = ""
-    for word in words:
-        yield before, word
-        before = word.text
-
-
-def _without_values(base: str, words: Sequence[Operand]) -> list[Operand]:
-    """The words without the variables that a program is given, with their values."""
-    if base not in _GIVEN:
-        return list(words)
-    count, *options = _GIVEN[base]
-    rest, skipped = [], 0
-    for word in words:
-        if skipped:
-            skipped -= 1
-        elif word.text in options:
-            skipped = int(count)
-        else:
-            rest.append(word)
-    return rest
-
-
-def _touch(word: Operand, findings: Findings, *, write: bool) -> None:
+def _touch(word: Operand, findings: Findings, *, write: bool, is_local: bool = False) -> None:
     """What a word names, in whatever way; of one that is not known what it may be."""
+    if is_local and "://" in word.text:
+        findings.touch(word, write=write)
     if not word.dynamic:
         for text in _named(word.text):
             findings.touch(word if text == word.text else Operand(text), write=write)
@@ -226,7 +205,7 @@ def _paths(text: str) -> Iterator[str]:
                 yield text[at:]
     for sign, part in _BEHIND.findall(text) if "://" not in text else ():
         is_path = sign != ":" and part.startswith(("/", "~", "../"))
-        if is_path or names_secret(part) or (sign == "=" and text.startswith("--")):
+        if is_path or names_secret(part) or (sign == "=" and text.startswith(("--", "if="))):
             yield part
     yield from _secrets(text)
 
@@ -237,7 +216,7 @@ def _secrets(text: str) -> Iterator[str]:
         yield from (name for name in _FILE.findall(text) if names_secret(name))
 
 
-def _hand_over(base: str, does: Kinds, operands: Sequence[Operand], findings: Findings) -> None:
+def _hand_over(base: str, does: Kinds, operands: Words, findings: Findings) -> None:
     """What a program may write, make or give another name, that nothing else says of it."""
     if base == "git" or "reads" not in does:
         named = (each for word in operands for each in _with_value(word))
@@ -262,7 +241,7 @@ def _known_texts(word: Operand, findings: Findings) -> Iterator[Operand]:
         yield from map(Operand, findings.values.words([word.word]))
 
 
-def _place_clone(operands: Sequence[Operand], findings: Findings) -> None:
+def _place_clone(operands: Words, findings: Findings) -> None:
     """Where git places what it is told to, a clone also under the name of its source."""
     named = [word for word in operands if not word.text.startswith("-")]
     if any(word.text in _GIT_PLACES for word in named[:2]):
@@ -285,65 +264,35 @@ def _with_value(word: Operand) -> tuple[Operand, ...]:
     return named if glued is None else (*named, Operand(glued[1], bare=False))
 
 
-def _place(operands: Sequence[Operand], findings: Findings) -> None:
+def _place(operands: Words, findings: Findings) -> None:
     """Where things come to be: at the last operand, or in it under their own names."""
     named = [word for word in operands if not word.text.startswith("-")]
-    targets = (after for word, after in pairwise(operands) if _is_called(word.text, _TARGETS))
-    target = next(targets, named[-1] if named else None)
-    for word in operands:
-        option, equals, value = word.text.partition("=")
-        if equals and _is_called(option, _TARGETS):
-            target = Operand(value, bare=word.bare)
-    if target is None or target.dynamic:
-        return
-    for folder in findings.places(target):
-        findings.lands[folder] = None
-        for word in named:
-            name = word.text.rstrip("/").rpartition("/")[2]
-            findings.lands[f"{folder.rstrip('/')}/{name}"] = None
+    for target in [*option_values(operands, _TARGETS)] or named[-1:]:
+        for folder in () if target.dynamic else findings.places(target):
+            names = (word.text.rstrip("/").rpartition("/")[2] for word in named)
+            landed = (f"{folder.rstrip('/')}/{name}" for name in names)
+            findings.lands |= dict.fromkeys((folder, *landed))
 
 
 def _write(
-    base: str, words: Sequence[Operand], operands: Sequence[Operand], findings: Findings
+    base: str,
+    does: Kinds,
+    words: Words,
+    operands: Words,
+    findings: Findings,
 ) -> None:
     """What a program writes that has a way of its own to name it."""
     if base == "git" and (file := git_config([word.text for word in words])):
         findings.touch(Operand(file), write=True)
         findings.doubt("git-option")
-    if "last-written" in kinds(base):
+    if "last-written" in does:
         _touch(operands[-1], findings, write=True)
-    for word in operands if base == "dd" else ():
-        if word.text.startswith(("of=", "if=")):
-            findings.touch(Operand(word.text[len("of=") :]), write=word.text.startswith("of="))
-    if base in _SECOND:
-        (valued,) = _SECOND[base]
-        plain = [
-            word
-            for before, word in _pairs(operands)
-            if not re.match(r"-.", word.text) and not re.fullmatch(rf"-\w*[{valued}]", before)
-        ]
-        for word in plain[1:2]:
+    if "second-written" in does:
+        for word in [word for word in operands if not re.match(r"-.", word.text)][1:]:
             _touch(word, findings, write=True)
     if base in _WRITES:
-        _write_by_option(base, operands, findings)
-
-
-def _write_by_option(base: str, operands: Sequence[Operand], findings: Findings) -> None:
-    subcommand = next((word.text for word in operands if not word.text.startswith("-")), "")
-    names = _WRITES.get(f"{base}-{subcommand}") or _WRITES[base]
-    letters = "".join(name[1] for name in names if len(name) == len("-o"))
-    for before, word in _pairs(operands):
-        option, equals, value = word.text.partition("=")
-        if equals and _is_called(option, names):
-            findings.touch(Operand(value), write=True)
-        elif glued := re.fullmatch(rf"-[{letters}](.+)", word.text) if letters else None:
-            findings.touch(Operand(glued[1], bare=False), write=True)
-        bundled = letters and re.fullmatch(rf"-[A-Za-z]*[{letters}]", before)
-        if (bundled or _is_called(before, names)) and word.text != "-":
-            findings.touch(word, write=True)
-
-
-def _is_called(option: str, names: Sequence[str]) -> bool:
-    """Whether the option is one of these, or the beginning of a long one."""
-    is_short_for = option.startswith("--") and len(option) > len("--")
-    return any(name == option or (is_short_for and name.startswith(option)) for name in names)
+        named = [word.text for word in operands if not word.text.startswith("-")]
+        names = _WRITES.get("-".join([base, *named[:1]])) or _WRITES[base]
+        for word in option_values(operands, names):
+            if word.text != "-":
+                findings.touch(word, write=True)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Container, Iterator, Sequence
 from typing import NamedTuple
 
-from pegboard_plugins.bash.syntax import Unclear, Word
+from pegboard_plugins.bash.syntax import Operand, Unclear, Word
 from pegboard_plugins.bash.tables import patterns, rows
 
 
@@ -173,3 +173,28 @@ def git_words(texts: Sequence[str]) -> list[str]:
     while at < len(texts) and texts[at].startswith("-"):
         at += 2 if texts[at] in _WITH_VALUE else 1
     return [text for text in texts[at:] if not text.startswith("-")]
+
+
+def option_values(words: Sequence[Operand], names: Sequence[str]) -> Iterator[Operand]:
+    """The values of these options: in the next word, behind a sign of equality, or glued.
+
+    A letter may stand in a bundle of others, a long name may be cut short.
+    """
+    letters = "".join(name[1:] for name in names if len(name) == len("-o"))
+    before = ""
+    for word in words:
+        option, equals, value = word.text.partition("=")
+        if equals and _is_called(option, names):
+            yield Operand(value, bare=word.bare)
+        elif letters and re.match(rf"-[{letters}].", word.text, re.DOTALL):
+            yield Operand(word.text[len("-o") :], bare=word.bare)
+        is_bundle = letters and re.fullmatch(rf"-[A-Za-z]*[{letters}]", before)
+        if is_bundle or _is_called(before, names):
+            yield word
+        before = word.text
+
+
+def _is_called(option: str, names: Sequence[str]) -> bool:
+    """Whether the option is one of these, or the beginning of a long one."""
+    is_short_for = option.startswith("--") and len(option) > len("--")
+    return any(name == option or (is_short_for and name.startswith(option)) for name in names)

@@ -9,7 +9,7 @@ from pegboard_plugins.bash.findings import ANYWHERE, DEEPEST_CALLS, MOST_CALLS, 
 from pegboard_plugins.bash.hazards import endanger
 from pegboard_plugins.bash.listings import is_any_feed, names_secret
 from pegboard_plugins.bash.operands import apply, moves_content, tell
-from pegboard_plugins.bash.programs import kinds, runs_code
+from pegboard_plugins.bash.programs import kinds, option_values, runs_code
 from pegboard_plugins.bash.syntax import Block, Command, Operand, Simple, Statement, Word
 from pegboard_plugins.bash.values import ANYTHING
 
@@ -281,12 +281,11 @@ def _takes_anything(command: Command) -> bool:
 def _in_its_folder(command: Command, words: Sequence[Operand], findings: Findings) -> None:
     """What it does with files, `-C folder` of some programs included."""
     before, base = findings.cwd, command.base
-    for at, word in enumerate(words[:-1] if "in-folder" in kinds(base) else ()):
-        if word.text == "-C":
-            findings.touch(words[at + 1])
-            findings.branches += 1
-            _move(words[at + 1 : at + 2], findings)
-            findings.branches -= 1
+    for folder in option_values(words, ("-C",)) if "in-folder" in kinds(base) else ():
+        findings.touch(folder)
+        findings.branches += 1
+        _move([folder], findings)
+        findings.branches -= 1
     if command.inner and base != "find":
         longest = max(len(inner.words) for inner in command.inner)
         words = words[: len(words) - longest]

@@ -27,6 +27,14 @@ def patterns(file: str, section: str) -> Mapping[str, str]:
     return {name: "|".join(values) for name, values in rows(file, section).items()}
 
 
+def pairs(file: str, section: str) -> Mapping[str, list[tuple[str, str]]]:
+    """What stands before and behind the arrow in the rows of each name."""
+    return {
+        name: [(value.split(" -> ")[0], value.split(" -> ")[1]) for value in values]
+        for name, values in rows(file, section).items()
+    }
+
+
 def pattern(file: str, name: str) -> re.Pattern[str]:
     """One of a file's section of patterns."""
     return re.compile(patterns(file, "patterns")[name])
