@@ -38,6 +38,8 @@ def read(call: Call) -> None:
     """`read` and `mapfile`, which give their names what they read; `-C` would run code."""
     options = read_options(call.words, OPTIONS[call.program], "builtin-option")
     arrays, fed = options.values("a"), call.one.fed or call.one.outer
+    if any(word.literal not in ("", "\n") for word in options.values("d", "n", "N")):
+        fed = None  # it is a part of what is read
     _give(call, [*call.words[options.at :], *arrays], fed)
     call.line.values.add("REPLY" if call.program == "read" else "MAPFILE", fed)
     call.line.has_arrays |= bool(arrays) or call.program != "read"
@@ -127,7 +129,7 @@ def set_options(call: Call) -> None:
     if at < len(words) and words[at].literal in (None, "-", "+"):
         raise call.no("builtin-option", words[at])
     for word in words[at + is_ended :]:
-        call.line.values.add(ARGUMENTS, word)
+        call.line.values.add(ARGUMENTS, word, splits=True)
 
 
 def shopt(call: Call) -> None:

@@ -128,7 +128,7 @@ def _coded(call: Call, rest: Sequence[Word]) -> None:
     """`sh -c CODE`, whose operands it may take for its variables."""
     code = rest[0].literal if rest else None
     for word in rest[1:]:
-        call.line.values.add(ARGUMENTS, word)
+        call.line.values.add(ARGUMENTS, word, splits=True)
     placeholder = call.command.placeholder
     if code is None or (call.command.is_fed and not placeholder):
         raise call.no("dynamic-code", rest[0] if rest else None)
@@ -225,7 +225,7 @@ def source(call: Call) -> None:
         raise call.no("dynamic-code")
     call.refuse(words[0], "dynamic-code", _may_be_any, whole=True)
     for word in words[1:]:
-        call.line.values.add(ARGUMENTS, word)
+        call.line.values.add(ARGUMENTS, word, splits=True)
 
 
 def _may_be_any(text: str) -> bool:

@@ -70,11 +70,10 @@ class Findings:
             read = word.word if isinstance(word, Operand) else word
             self.unclear = Unclear(code, read.at, read.end) if read else Unclear(code)
 
-    def operand(self, word: Word) -> Operand:
-        """The word as the name of a file."""
-        if word.literal is not None:
-            return operand(word, "")
-        return operand(word, "" if "HOME" in self.values.held else self.home)
+    def operands(self, words: Iterable[Word]) -> list[Operand]:
+        """The words as names of files."""
+        home = "" if "HOME" in self.values.held else self.home
+        return [operand(word, home) for word in words]
 
     def is_unknown(self, word: Operand) -> bool:
         """Whether a file that is named so may be any."""
@@ -100,7 +99,8 @@ class Findings:
             texts += self.values.texts(Word(pieces))
         bare = word.bare or word.leads
         nothing = [""] if unset else []
-        pieces_of = (text.split() or nothing if word.splits else [text] for text in texts)
+        split = self.values.split
+        pieces_of = (split(text) or nothing if word.splits else [text] for text in texts)
         return tuple(Operand(each, bare=bare) for pieces in pieces_of for each in pieces)
 
     def move(self, folders: Iterable[str]) -> None:
@@ -163,8 +163,9 @@ class Findings:
 
     def end(self) -> None:
         """A command, or a redirection, is over: what it has named and not written was read."""
-        self.reads.update(self.reading)
-        self.reading.clear()
+        if self.reading:
+            self.reads.update(self.reading)
+            self.reading.clear()
 
     def tell_of_process(self) -> None:
         """What a process was given would be read."""

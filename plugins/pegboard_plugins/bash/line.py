@@ -165,7 +165,7 @@ class Line:
                 raise Unclear("network", each.word.at, each.word.end)
         for name, how, word in one.assignments:
             self.assign(name, word, how)
-        for word in one.expanded():
+        for word in one.expanded:
             for piece in word.pieces:
                 if piece.kind == "variable" and piece.how.startswith(("=", ":=")):
                     text = piece.how.lstrip(":")[1:]
@@ -195,7 +195,7 @@ class Line:
             added += [_joined(each, word) for each in held if isinstance(each, Word)]
             added += [None] * (held == [None])
         for each in added:
-            self.values.add(name, each)
+            self.values.add(name, each, splits=how in ("for", "array"))
 
     def _is_restored(self, name: str, word: Word | None) -> bool:
         """Whether the variable gets back what another one has kept of it."""

@@ -11,7 +11,7 @@ from pegboard_plugins.bash.hazards import tells_of_process
 from pegboard_plugins.bash.languages import git_config
 from pegboard_plugins.bash.listings import names_secret
 from pegboard_plugins.bash.programs import git_words, kinds, option_values
-from pegboard_plugins.bash.syntax import Operand
+from pegboard_plugins.bash.syntax import Operand, Word
 from pegboard_plugins.bash.tables import patterns, rows, words
 from pegboard_plugins.bash.values import ANYTHING
 
@@ -166,7 +166,7 @@ def _touch(word: Operand, findings: Findings, *, write: bool, is_local: bool = F
             findings.touch(word if text == word.text else Operand(text), write=write)
         return
     texts = findings.values.texts(word.word) if word.word is not None else ()
-    pieces = (each.split() if word.splits else [each] for each in texts)
+    pieces = (findings.values.split(each) if word.splits else [each] for each in texts)
     for text in (text for piece in pieces for text in piece):
         folder, known, _ = text.partition(ANYTHING)
         plain = text.replace(ANYTHING, "")
@@ -178,9 +178,9 @@ def _touch(word: Operand, findings: Findings, *, write: bool, is_local: bool = F
             findings.touch(within(Operand(text)), write=write)
 
 
-def tell(word: Operand, findings: Findings) -> None:
+def tell(word: Word, findings: Findings) -> None:
     """A text that a command is given: what it names of secrets is read."""
-    for text in findings.values.texts(word.word) if word.word is not None else (word.text,):
+    for text in findings.values.texts(word):
         for name in _secrets(text):
             findings.touch(Operand(name))
 

@@ -182,7 +182,7 @@ def option_values(words: Sequence[Operand], names: Sequence[str]) -> Iterator[Op
     """
     letters = "".join(name[1:] for name in names if len(name) == len("-o"))
     before = ""
-    for word in words:
+    for word in words if any(word.text[:1] == "-" for word in words) or "of" in names else ():
         option, equals, value = word.text.partition("=")
         if equals and _is_called(option, names):
             yield Operand(value, bare=word.bare)

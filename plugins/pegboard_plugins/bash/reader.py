@@ -88,13 +88,12 @@ def _separated(source: Source, part: Statement, ends: tuple[str, ...], closer: s
 
 def _and_or(source: Source) -> Statement:
     found = _pipeline(source)
-    while True:
-        if source.letter not in ("&", "|") or not (source.sees("&&") or source.sees("||")):
-            return found
-        kind = "and" if source.letter == "&" else "or"
+    while source.text[source.at : source.at + 2] in ("&&", "||"):
+        is_and = source.letter == "&"
         source.at += len("&&")
         source.skip(lines=True)
-        found = Block("and" if kind == "and" else "or", [found, _pipeline(source)])
+        found = Block("and" if is_and else "or", [found, _pipeline(source)])
+    return found
 
 
 def _pipeline(source: Source) -> Statement:
@@ -304,23 +303,23 @@ def _sum_command(source: Source) -> Simple:
 def _simple(source: Source) -> Simple:
     """Assignments and redirections, then words and redirections."""
     one, text = Simple(source.at), source.text
-    declares = False
+    words, declares = one.words, False
     while (letter := text[source.at : source.at + 1]) not in _ENDS_SIMPLE and (
         letter != "&" or source.sees("&>")
     ):
         if letter in REDIRECTS and read_redirection(source, one):
             pass
-        elif not one.words and (found := source.take(_ASSIGNS)):
+        elif not words and (found := source.take(_ASSIGNS)):
             _assignment(source, one, found)
         else:
             word = read_word(source, assigning=declares)
-            if not one.words:
+            if not words:
                 declares = word.raw in DECLARERS
                 if word.raw in RESERVED:
                     source.no("reserved-word", word.at)
-            one.words += [word] if word.literal is not None else unbraced(source, word)
+            words += unbraced(source, word) if "{" in word.raw else (word,)
         source.skip()
-    if not (one.words or one.assignments or one.redirections or one.fed):
+    if not (words or one.assignments or one.redirections or one.fed):
         source.no("syntax")
     source.simples.append(one)
     return one

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -98,7 +98,10 @@ def scan(command: str, place: Place) -> Scan:
         found = _walked(line, body, findings, place.worktree)
     except Unclear as error:
         destroyed = destruction(command[:LONGEST], home)
-        found = Scan(unclear=error, hazards=((destroyed, _ENDLESS),) if destroyed else ())
+        found = Scan(
+            unclear=error.with_traceback(None),
+            hazards=((destroyed, _ENDLESS),) if destroyed else (),
+        )
     if found.unclear is None or not tells_of_process(command[:LONGEST]):
         return found
     return replace(found, paths=(*found.paths, Path(PROCESS)))
@@ -117,7 +120,7 @@ def _walked(line: Line, body: Block, findings: Findings, worktree: Path | None) 
         paths=_paths(findings.paths),
         unclear=findings.unclear,
         writes=writes,
-        reads=tuple({*writes}.intersection(_paths(findings.reads))),
+        reads=tuple({*writes}.intersection(_paths(findings.reads))) if writes else (),
         destroys=tuple(findings.destroys),
         lands=_paths(findings.lands),
         linked=_paths(findings.linked),
@@ -129,7 +132,11 @@ def _walked(line: Line, body: Block, findings: Findings, worktree: Path | None) 
 
 
 def _paths(texts: Iterable[str]) -> tuple[Path, ...]:
-    return tuple(map(Path, texts))
+    return tuple(map(_path, texts))
+
+
+_path = lru_cache(maxsize=1024)(Path)
+"""A line names the same file several times, and one line what another has named."""
 
 
 def _note_running(findings: Findings) -> None:
@@ -155,7 +162,8 @@ def judge_line(text: str, values: Values, *, shell: str = "bash") -> tuple[Line,
         body = line.read(text, 0)
     except RecursionError:
         raise Unclear("nested-too-deep") from None
-    for check in line.later:
+    checks, line.later = line.later, []  # which know the line: no circle is left behind
+    for check in checks:
         check()
     line.told += _scripts(line)
     for name, at in line.sums.items():
@@ -186,7 +194,7 @@ def program(call: Call) -> None:
     does = kinds(base)
     if base in call.line.functions:
         for word in words:
-            call.line.values.add(ARGUMENTS, word)
+            call.line.values.add(ARGUMENTS, word, splits=True)
     runs, is_open = RUNS.get(base), "takes-texts" not in does
     if "coder" in does:
         carrying.coder(call)

@@ -21,6 +21,7 @@ RESERVED = frozenset(
 DEVICE = re.compile(r"/[./]*(dev(?!/null$)|proc)/|.*\.\./(.*/)?(dev|proc)/|(.*/)?(stdin|\d+)$")
 """How a file is named that may be what is typed or fed, or a program of another process."""
 _KEYWORD = re.compile(r"[a-z]+|\{|\}|!|\[\[|\]\]")
+_SKIPPED = frozenset(" \t\n#\\")
 _OPENS_COMMENT = " \t\n;&|()"
 _READ_OTHERWISE = re.compile(r"[()'\"`\\]")
 """Of a comment in a substitution a bash before 5.2 reads these."""
@@ -93,21 +94,24 @@ class Source:
 
     def skip(self, *, lines: bool = False) -> None:
         """Go on behind blanks, comments and joined lines; with `lines` behind their ends too."""
-        text = self.text
-        while self.at < self.end:
-            letter = text[self.at]
-            if letter in " \t":
-                self.at += 1
-            elif letter not in "\n#\\":
-                return
-            elif letter == "\n" and lines:
+        text, at = self.text, self.at
+        while at < self.end:
+            letter = text[at]
+            if letter not in _SKIPPED:
+                break
+            self.at = at
+            if letter == "\n" and lines:
                 self._end_line()
-            elif letter == "#" and (self.at == 0 or text[self.at - 1] in _OPENS_COMMENT):
+            elif letter == "#" and (at == 0 or text[at - 1] in _OPENS_COMMENT):
                 self._comment()
-            elif letter == "\\" and text.startswith("\\\n", self.at):
+            elif letter == "\\" and text.startswith("\\\n", at):
                 self._join()
+            elif letter not in " \t":
+                break
             else:
-                return
+                self.at += 1
+            at = self.at
+        self.at = at
 
     def keyword(self) -> str:
         """The unquoted word that begins here, if it is one that may be reserved."""

@@ -119,10 +119,11 @@ class Redirection(NamedTuple):
 class Feed(NamedTuple):
     """What a command reads: the `word` of a file or a text, or the parts before it of a pipe.
 
-    A text that is not read yet has no word.
+    A text that is not read yet has no word. Of `words` it gets one after the other what the word
+    comes to when it is split.
     """
 
-    kind: Literal["pipe", "text", "file"]
+    kind: Literal["pipe", "text", "file", "words"]
     word: Word | None = None
     parts: "tuple[Statement, ...]" = ()
 
@@ -161,14 +162,16 @@ class Simple:
     fed: Feed | None = None
     outer: Feed | None = None
     runs: Command | None = None
+    found: Sequence[Word] | None = None
 
-    def expanded(self) -> list[Word]:
+    @property
+    def expanded(self) -> Sequence[Word]:
         """Its words that are more than a text, those of assignments and redirections among them."""
-        every = self.words
-        if self.assignments or self.redirections:
+        if self.found is None:
             given = [each.word for each in self.assignments]
             every = given + self.words + [each.word for each in self.redirections]
-        return [word for word in every if word.literal is None]
+            self.found = [word for word in every if word.literal is None]
+        return self.found
 
 
 @dataclass(slots=True, eq=False)

@@ -31,6 +31,11 @@ _SPLITS = re.compile(r"[\s,:;|]+")
 _NAME = re.compile(r"\$(\w+)")
 _COUNT = re.compile(r"[-+]?\d*")
 _COUNTERS = pattern("programs", "counters")
+_CASES: Mapping[str, Callable[[str], str]] = {
+    "^^": str.upper,
+    ",,": str.lower,
+    "^": lambda text: text[:1].upper() + text[1:],
+}
 _DEEPEST = 4
 _LONGEST_CHANGED = 200
 _MOST_STARS = 2
@@ -51,10 +56,15 @@ class Values:
     active: set[str] = field(default_factory=set)
     """Those that are looked up: one that is given its own value had it from the environment."""
 
-    def add(self, name: str, value: Value) -> None:
-        """Another value of a variable; of very many nobody knows which it has."""
+    def add(self, name: str, value: Value, *, splits: bool = False) -> None:
+        """Another value of a variable; of very many nobody knows which it has.
+
+        What `splits` may give it several.
+        """
         self.known.clear()
         held = self.held.setdefault(name, [])
+        if splits and isinstance(value, Word) and not is_single(value):
+            value = Feed("words", value)
         if len(held) <= MOST_TEXTS:
             held.append(value if len(held) < MOST_TEXTS else None)
 
@@ -149,13 +159,15 @@ class Values:
             if depth > _DEEPEST or value is None:
                 found.append(ANYTHING)
             elif isinstance(value, Feed):
-                found += self._read(value)
+                found += self._read(value, depth)
             else:
                 found += self.texts(value, depth + 1)
         return found
 
-    def _read(self, feed: Feed) -> list[str]:
+    def _read(self, feed: Feed, depth: int) -> list[str]:
         """The texts that are read from one which stands in the line."""
+        if feed.kind == "words" and feed.word is not None:
+            return [part for text in self.texts(feed.word, depth + 1) for part in self.split(text)]
         if feed.kind != "text" or feed.word is None or feed.word.literal is None:
             return [ANYTHING]
         text = feed.word.literal  # without `-r` a backslash is gone, whatever stands behind it
@@ -185,7 +197,7 @@ def _change(how: str) -> Callable[[str], str] | None:
     if (found := _TRIM.fullmatch(how)) and found[2].count("*") <= _MOST_STARS:
         sign, pattern = found.groups()
         return lambda text: trimmed(text, sign, pattern)
-    return {"^^": str.upper, ",,": str.lower, "^": str.capitalize}.get(how)
+    return _CASES.get(how)
 
 
 def trimmed(value: str, sign: str, pattern: str) -> str:
@@ -215,9 +227,13 @@ def told(parts: Sequence[Statement]) -> Word | None:
 
 def counts(name: str, values: Values, sums: Sequence[str]) -> bool:
     """Whether the line gives a variable nothing but numbers."""
+    given = values.given(name) or ()
+    words = [
+        each.word if isinstance(each, Feed) and each.kind == "words" else each for each in given
+    ]
     return all(
-        isinstance(value, Word) and all(_is_numeric(piece, sums) for piece in value.pieces)
-        for value in values.given(name) or ()
+        isinstance(word, Word) and all(_is_numeric(piece, sums) for piece in word.pieces)
+        for word in words
     )
 
 

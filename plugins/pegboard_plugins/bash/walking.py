@@ -9,10 +9,14 @@ from pegboard_plugins.bash.findings import ANYWHERE, DEEPEST_CALLS, MOST_CALLS, 
 from pegboard_plugins.bash.hazards import endanger
 from pegboard_plugins.bash.listings import is_any_feed, names_secret
 from pegboard_plugins.bash.operands import apply, moves_content, tell
-from pegboard_plugins.bash.programs import kinds, option_values, runs_code
+from pegboard_plugins.bash.programs import KINDS, kinds, option_values, runs_code
 from pegboard_plugins.bash.syntax import Block, Command, Operand, Simple, Statement, Word
 from pegboard_plugins.bash.values import ANYTHING
 
+_FEEDERS = frozenset({"find", "xargs"})
+_SETTERS = {"set", "unset", *(name for name, does in KINDS.items() if "assigns" in does)}
+_READ_OTHERWISE, _SPLITS = re.compile(r"['\"\\]"), re.compile(r"-\w*[d0]|--(d|nu)")
+"""Signs that xargs takes away from a text, and its options with which it splits it otherwise."""
 _OF_FILES = re.compile(r"-[a-zA-Z]|-nt|-ot|-ef")
 
 
@@ -141,19 +145,19 @@ _STEPS: Mapping[str, Callable[[Block, Findings], None]] = {
 
 
 def _simple(one: Simple, findings: Findings) -> None:
-    bodies = [piece.body for word in one.expanded() for piece in word.pieces if piece.body]
+    bodies = [piece.body for word in one.expanded for piece in word.pieces if piece.body]
     for part in (part for body in bodies for part in body):
         _apart(part, findings)
     for each in one.redirections:
         if each.sign not in ("<<", "<<<"):
             _redirect(each.word, findings, write="<" not in each.sign)
         elif each.sign == "<<<" and one.runs is not None:
-            tell(findings.operand(each.word), findings)
+            tell(each.word, findings)
     if one.assignments:
         findings.assigned |= _sets(one)
     if one.kind == "test":
         files = [word for sign, word in pairwise(one.words) if _OF_FILES.fullmatch(sign.raw)]
-        apply("[[", [findings.operand(word) for word in files], findings)
+        apply("[[", findings.operands(files), findings)
     fed, findings.fed = findings.fed, one.fed or findings.fed
     if one.runs is not None:
         _command(one.runs, findings)
@@ -163,7 +167,7 @@ def _simple(one: Simple, findings: Findings) -> None:
 def _redirect(word: Word, findings: Findings, *, write: bool) -> None:
     if word.pieces and word.pieces[0].kind == "process":
         return
-    target = findings.operand(word)
+    (target,) = findings.operands([word])
     values = findings.known(target)
     if values is None and findings.is_unknown(target):
         findings.doubt("dynamic-path", word)
@@ -177,19 +181,19 @@ def _redirect(word: Word, findings: Findings, *, write: bool) -> None:
 
 def _command(command: Command, findings: Findings) -> None:
     """What one command does, and those that it starts."""
-    if not command.words:
-        return
-    words = [findings.operand(word) for word in command.words[1:]]
+    words = findings.operands(command.words[1:])
     placeholder = findings.placeholder
     findings.placeholder = command.placeholder if command.is_fed else ""
     cwd, strays, fed = findings.cwd, findings.strays, findings.fed
     if command.folder is not None:
-        _move([findings.operand(command.folder)], findings)
+        _move(findings.operands([command.folder]), findings)
         findings.strays = strays  # without the folder nothing is run
     base = command.base
-    _feed(command, words, findings)
+    if base in _FEEDERS:
+        _feed(command, words, findings)
     endanger(base, words, findings)
-    _set(base, command.words[1:], findings)
+    if base in _SETTERS:
+        _set(base, command.words[1:], findings)
     _in_its_folder(command, words, findings)
     for inner in command.inner:
         _command(inner, findings)
@@ -266,9 +270,20 @@ def _feed(command: Command, words: Sequence[Operand], findings: Findings) -> Non
         if command.inner or findings.fed is not None:
             findings.doubt("dynamic-args", command.words[0])
     elif findings.fed is not None and findings.fed.kind == "text" and findings.fed.word:
-        named = [Operand(text) for text in (findings.fed.word.literal or "").split()]
+        text = findings.fed.word.literal or ""
+        if _READ_OTHERWISE.search(text) or any(map(_SPLITS.match, (w.text for w in words))):
+            findings.doubt("dynamic-args", command.words[0])
         for inner in command.inner:
-            apply(inner.base, named, findings)
+            apply(inner.base, list(map(Operand, _filled(inner, text))), findings)
+
+
+def _filled(command: Command, text: str) -> Iterator[str]:
+    """The words that a command gets from a text: its own, filled in where they have a place."""
+    own = [word.shown for word in command.words if command.placeholder in word.shown]
+    if not command.placeholder:
+        yield from text.split()
+    for line in text.splitlines() if command.placeholder else ():
+        yield from (word.replace(command.placeholder, line.strip()) for word in own)
 
 
 def _takes_anything(command: Command) -> bool:
