@@ -40,7 +40,9 @@ def read(call: Call) -> None:
     arrays, fed = options.values("a"), call.one.fed or call.one.outer
     if any(word.literal not in ("", "\n") for word in options.values("d", "n", "N")):
         fed = None  # it is a part of what is read
-    _give(call, [*call.words[options.at :], *arrays], fed)
+    names = call.words[options.at :]
+    _give(call, [*names, *arrays], fed)
+    _give(call, names[1:], Word(()))  # for which nothing may be left
     call.line.values.add("REPLY" if call.program == "read" else "MAPFILE", fed)
     call.line.has_arrays |= bool(arrays) or call.program != "read"
 

@@ -164,7 +164,10 @@ class Line:
             if each.sign != "<<" and each.word.shown.startswith(_NETWORK):
                 raise Unclear("network", each.word.at, each.word.end)
         for name, how, word in one.assignments:
+            was_set = name in self.values.held
             self.assign(name, word, how)
+            if one.words and not was_set:  # behind the command it is what it was before
+                self.values.add(name, text_word(self.values.environment.get(name, ""), word))
         for word in one.expanded:
             for piece in word.pieces:
                 if piece.kind == "variable" and piece.how.startswith(("=", ":=")):

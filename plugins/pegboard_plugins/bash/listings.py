@@ -28,7 +28,8 @@ _SAYS, _PICKS = (
 )
 _COLUMN = re.compile(r"(/[\w^$. -]*/|NR[=<>!]+\d+)?\s*\{\s*print \$(\d+|NF)\s*;?\s*\}")
 _ACTS = re.compile(r"-(?:exec|execdir|ok|okdir) (\S+)")
-_CHANGES = re.compile(r"//?|\^|,|:\s?-?\d")
+_CHANGES = re.compile(r"//?|\^|,|:\s?-?\d|#(?!#?\*/$)|%(?!%?/\*$)")
+"""What is done with a name that makes another one of it; its folder and what is in one do not."""
 _RAW = re.compile(r"-[a-zA-Z]*[rj]|--(raw|join)-output")
 _HASHES = re.compile(r"--(format|pretty)=(format:)?%[hH]|--name-only|--name-status")
 _LINE_OF = (["cut", "-d:", "-f1"], ["cut", "-d", ":", "-f", "1"])
@@ -66,20 +67,21 @@ def is_unknown(word: Word, values: Values, depth: int = 0) -> bool:
 
 
 def _is_unsure(piece: Piece, values: Values, depth: int) -> bool:
-    if piece.kind == "output":
-        return depth > _DEEPEST or not lists(piece.body, values, depth + 1)
-    if piece.kind != "variable" or piece.how in ("#n", "!") or piece.text in values.active:
-        return False
+    if piece.kind != "variable" or piece.how in ("#n", "!"):
+        is_listing = piece.kind != "output" or lists(piece.body, values, depth + 1)
+        return not is_listing
     others = [Piece("variable", name) for name in values.filled(piece)]
-    if any(_is_unsure(other, values, depth) for other in others):
+    if values.joins(piece) or any(_is_unsure(other, values, depth) for other in others):
         return True
     if all(ANYTHING not in text for text in values.texts(Word((piece,)))):
         return False
     if depth > _DEEPEST or _CHANGES.match(piece.how):
         return True
-    values.active.add(piece.text)
+    if piece.text in values.asked:
+        return False
+    values.asked.add(piece.text)
     found = any(_is_any(value, values, depth + 1) for value in values.given(piece.text) or ())
-    values.active.discard(piece.text)
+    values.asked.discard(piece.text)
     return found
 
 

@@ -38,6 +38,7 @@ _PS_SHOWS = re.compile(r"[A-Za-z]*[eE][A-Za-z]*|-[A-Za-z]*E[A-Za-z]*")
 _PS_VALUED = re.compile(r"-\w*[CoOkpuUgGtsqN]|[a-zA-Z]*[oOkUpt]|--\w+")
 """With its letter `e`, without a sign before it, `ps` shows the environments; source: ps(1)."""
 _LONGEST_CLUSTER = 64
+_LEADS_OUT = re.compile(r"[/~]|(.*/)?\.\./", re.DOTALL)
 _BEHIND = re.compile(r"([=@,:])([^=@,:]+)")
 _SEVERAL = re.compile(r"[\s'\"(]")
 _FILE = re.compile(r"[\w./~+-]*\.[\w./+-]+|[\w./~+-]*id_\w+|/proc/[\w/]+")
@@ -56,8 +57,7 @@ def apply(base: str, words: Words, findings: Findings) -> None:
     dynamic = True in [word.dynamic for word in words]
     if dynamic:
         nothing = (Operand("."),) if base == "find" else ()  # where it starts then
-        unset = not does.isdisjoint(("removes", "deletes"))
-        words = _known(words, findings, nothing, unset=unset)
+        words = _known(words, findings, nothing, unset=True)
     operands = words
     if base in _GIVEN or base in _SENDS or not does.isdisjoint(_CHOOSES):
         operands = _candidates(base, does, words)
@@ -194,7 +194,7 @@ def _named(text: str) -> tuple[str, ...]:
 def _paths(text: str) -> Iterator[str]:
     local = _LOCAL_URL.sub("/", text.removeprefix("@"))
     if not text.startswith("-"):
-        if local and "://" not in local and "\n" not in local:
+        if local and "://" not in local and ("\n" not in local or _LEADS_OUT.match(local)):
             yield local
     elif not text.startswith("--"):
         for at in range(len("-x"), min(len(text), _LONGEST_CLUSTER)):

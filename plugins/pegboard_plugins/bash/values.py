@@ -1,5 +1,6 @@
 """What a word may come to: every text that the line gives its variables, wherever it does."""
 
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ _SLICE = re.compile(r":\s?(-?\d+)(?::(\d+))?")
 _TRIM = re.compile(r"(##?|%%?)([^$]*)", re.DOTALL)
 _SPLITS = re.compile(r"[\s,:;|]+")
 _NAME = re.compile(r"\$(\w+)")
+_LIST = re.compile(r"^\$\{?[@*]|\[[@*]\]")
 _COUNT = re.compile(r"[-+]?\d*")
 _COUNTERS = pattern("programs", "counters")
 _CASES: Mapping[str, Callable[[str], str]] = {
@@ -37,6 +39,8 @@ _CASES: Mapping[str, Callable[[str], str]] = {
     "^": lambda text: text[:1].upper() + text[1:],
 }
 _DEEPEST = 4
+_MOST_ROUNDS = 3
+"""So often values that hang on each other are looked up once more."""
 _LONGEST_CHANGED = 200
 _MOST_STARS = 2
 """Cutting pieces off a text takes time that grows with its length and with the stars."""
@@ -53,8 +57,11 @@ class Values:
     held: dict[str, list[Value]] = field(default_factory=dict)
     known: dict[Word, tuple[str, ...]] = field(default_factory=dict)
     """The texts of words, as long as no variable is given another value."""
-    active: set[str] = field(default_factory=set)
-    """Those that are looked up: one that is given its own value had it from the environment."""
+    active: dict[str, dict[str, None]] = field(default_factory=dict)
+    """Those that are looked up, with the texts that one which is given its own value may have."""
+    asked: set[str] = field(default_factory=set)
+    """Those of which it is asked whether they may be anything."""
+    circles: int = 0
 
     def add(self, name: str, value: Value, *, splits: bool = False) -> None:
         """Another value of a variable; of very many nobody knows which it has.
@@ -129,7 +136,7 @@ class Values:
         how = piece.how
         if how == "#n" or (piece.text in NUMBERS and piece.text not in self.held):
             return ("1",) if piece.text != "!" else ("",)
-        texts = self._of_name(piece.text, depth)
+        texts = (ANYTHING,) if self.joins(piece) else self._of_name(piece.text, depth)
         if not how:
             return texts
         if found := _DEFAULT.fullmatch(how):
@@ -143,38 +150,61 @@ class Values:
         return tuple(text if ANYTHING in text else change(text) for text in texts)
 
     def _of_name(self, name: str, depth: int) -> tuple[str, ...]:
-        given = self.given(name)
-        if given is None or name in self.active:
-            return (self.environment.get(name, ""),)
-        self.active.add(name)
-        found = self._of_values(given, depth)
-        self.active.discard(name)
-        kept = (text if len(text) <= LONGEST_TEXT else ANYTHING for text in found)
-        texts = tuple(dict.fromkeys(kept)) or ("",)
+        given, before = self.given(name), self.environment.get(name, "")
+        if name in self.active:
+            self.circles += 1
+            return tuple(self.active[name]) or (before,)
+        if given is None:
+            return (before,)
+        found = self.active[name] = dict.fromkeys([before] if before else [])
+        for _ in range(_MOST_ROUNDS):
+            circles, number = self.circles, len(found)
+            for value in given[: MOST_TEXTS + 1]:
+                for text in self._of_value(value, depth):
+                    found[text if len(text) <= LONGEST_TEXT else ANYTHING] = None
+            if circles == self.circles or number == len(found):
+                break
+        del self.active[name]
+        texts = tuple(found) or ("",)
         return texts if len(texts) <= MOST_TEXTS else (*texts[:MOST_TEXTS], ANYTHING)
 
-    def _of_values(self, given: list[Value], depth: int) -> list[str]:
-        found: list[str] = []
-        for value in given:
-            if depth > _DEEPEST or value is None:
-                found.append(ANYTHING)
-            elif isinstance(value, Feed):
-                found += self._read(value, depth)
-            else:
-                found += self.texts(value, depth + 1)
-        return found
+    def _of_value(self, value: Value, depth: int) -> Sequence[str]:
+        if depth > _DEEPEST or value is None:
+            return (ANYTHING,)
+        if isinstance(value, Feed):
+            return self._read(value, depth)
+        texts = self._spread(value, depth)
+        joined = " ".join(texts)  # what a list comes to as one text
+        return (*texts, joined) if any(_LIST.search(p.raw) for p in value.pieces) else texts
+
+    def _spread(self, word: Word, depth: int) -> Sequence[str]:
+        """The texts of a word that is given to something, in which a tilde stands for a home."""
+        if "~" in word.raw:
+            word = Word([self._at_home(piece) for piece in word.pieces], "", word.at)
+        return self.texts(word, depth + 1)
+
+    def _at_home(self, piece: Piece) -> Piece:
+        if piece.kind != "tilde":
+            return piece
+        home = self.environment.get("HOME", "~") if piece.text == "~" else ""
+        return Piece("text", home or os.path.expanduser(piece.text))  # noqa: PTH111 - as a shell
 
     def _read(self, feed: Feed, depth: int) -> list[str]:
         """The texts that are read from one which stands in the line."""
         if feed.kind == "words" and feed.word is not None:
-            return [part for text in self.texts(feed.word, depth + 1) for part in self.split(text)]
-        if feed.kind != "text" or feed.word is None or feed.word.literal is None:
+            return [part for text in self._spread(feed.word, depth) for part in self.split(text)]
+        if feed.kind != "text" or feed.word is None:
             return [ANYTHING]
-        text = feed.word.literal  # without `-r` a backslash is gone, whatever stands behind it
-        both = dict.fromkeys((text, text.replace("\\", "")))
-        return [
-            part for each in both for part in (*each.splitlines(), *each.split(), *self.split(each))
+        texts = self._spread(feed.word, depth)
+        return [  # without `-r` a backslash is gone, whatever stands behind it
+            part
+            for each in dict.fromkeys([*texts, *(text.replace("\\", "") for text in texts)])
+            for part in (*each.splitlines(), *each.split(), *self.split(each))
         ]
+
+    def joins(self, piece: Piece) -> bool:
+        """Whether several values become one text, with a sign between them that the line sets."""
+        return "IFS" in self.held and (piece.text == "*" or "[*]" in piece.raw)
 
     def filled(self, piece: Piece) -> list[str]:
         """The other variables from which `${x:-$y}` may take its value."""

@@ -11,10 +11,11 @@ from pegboard_plugins.bash.listings import is_any_feed, names_secret
 from pegboard_plugins.bash.operands import apply, moves_content, tell
 from pegboard_plugins.bash.programs import KINDS, kinds, option_values, runs_code
 from pegboard_plugins.bash.syntax import Block, Command, Operand, Simple, Statement, Word
-from pegboard_plugins.bash.values import ANYTHING
+from pegboard_plugins.bash.values import ANYTHING, ARGUMENTS
 
 _FEEDERS = frozenset({"find", "xargs"})
-_SETTERS = {"set", "unset", *(name for name, does in KINDS.items() if "assigns" in does)}
+_ARRAYS = ("mapfile", "readarray")
+_SETTERS = {"set", "unset", *_ARRAYS, *(name for name in KINDS if "assigns" in KINDS[name])}
 _READ_OTHERWISE, _SPLITS = re.compile(r"['\"\\]"), re.compile(r"-\w*[d0]|--(d|nu)")
 """Signs that xargs takes away from a text, and its options with which it splits it otherwise."""
 _OF_FILES = re.compile(r"-[a-zA-Z]|-nt|-ot|-ef")
@@ -53,16 +54,24 @@ def _list(block: Block, findings: Findings) -> None:
         walk(part, findings)
         findings.settle()
         if isinstance(part, Block) and part.kind in ("and", "or"):  # what follows may not have run
-            findings.assigned = before | _sets(part)
+            findings.assigned = before | _sets(part, findings)
 
 
-def _sets(statement: Statement) -> set[str]:
+def _sets(statement: Statement, findings: Findings) -> set[str]:
     """The variables that have a value for sure behind the first command of a statement."""
     while isinstance(statement, Block) and statement.kind in ("and", "or", "list", "group"):
         statement = statement.parts[0]
     if isinstance(statement, Block) or statement.words:
         return set()
-    return {name for name, how, _ in statement.assignments if not how.startswith("[")}
+    given = statement.assignments
+    return {name for name, how, word in given if how[0] != "[" and _is_set(word, findings)}
+
+
+def _is_set(word: Word, findings: Findings) -> bool:
+    """Whether no variable in a word is without a value that the line gives it elsewhere."""
+    names = {piece.text for piece in word.pieces if piece.kind == "variable"}
+    missing = names - findings.assigned - {"PWD", "HOME"}
+    return all(findings.values.given(name) is None for name in missing)
 
 
 def _group(block: Block, findings: Findings) -> None:
@@ -127,7 +136,9 @@ def _loop(block: Block, findings: Findings) -> None:
 
 
 def _function(block: Block, findings: Findings) -> None:
+    findings.active.append(())
     _apart(Block("branch", block.parts), findings)
+    findings.active.pop()
     findings.functions[block.name] = block
 
 
@@ -153,8 +164,10 @@ def _simple(one: Simple, findings: Findings) -> None:
             _redirect(each.word, findings, write="<" not in each.sign)
         elif each.sign == "<<<" and one.runs is not None:
             tell(each.word, findings)
+    for name, how, word in one.assignments:
+        _give(name, word, findings, splits=how in ("for", "array"))
     if one.assignments:
-        findings.assigned |= _sets(one)
+        findings.assigned |= _sets(one, findings)
     if one.kind == "test":
         files = [word for sign, word in pairwise(one.words) if _OF_FILES.fullmatch(sign.raw)]
         apply("[[", findings.operands(files), findings)
@@ -162,6 +175,13 @@ def _simple(one: Simple, findings: Findings) -> None:
     if one.runs is not None:
         _command(one.runs, findings)
     findings.fed = fed
+
+
+def _give(name: str, word: Word, findings: Findings, *, splits: bool) -> None:
+    """A variable gets a word: where those in it may have no value, what is left without them."""
+    if word.literal is None and not _is_set(word, findings):
+        pieces = [piece for piece in word.pieces if piece.kind != "variable"]
+        findings.values.add(name, Word(pieces, "", word.at), splits=splits)
 
 
 def _redirect(word: Word, findings: Findings, *, write: bool) -> None:
@@ -229,6 +249,8 @@ def _call(name: str, words: Sequence[Word], findings: Findings) -> None:
     if findings.calls > MOST_CALLS or len(findings.active) > DEEPEST_CALLS:
         findings.doubt("nested-too-deep", words[0])
         return
+    for word in words[1:]:
+        _give(ARGUMENTS, word, findings, splits=True)
     findings.active.append(call)
     assigned = findings.assigned
     _list(findings.functions[name], findings)
@@ -238,10 +260,16 @@ def _call(name: str, words: Sequence[Word], findings: Findings) -> None:
 
 def _set(base: str, words: Sequence[Word], findings: Findings) -> None:
     """What builtins do to variables and options of the shell."""
-    if "assigns" in kinds(base):
+    if "assigns" in kinds(base) and (base != "local" or findings.active):
         pattern = r"[A-Za-z_]\w*" if base == "read" else r"[A-Za-z_]\w*(?=\+?=)"
         names = [found[0] for word in words if (found := re.match(pattern, word.shown))]
         findings.assigned |= set(names[:1] if base == "read" else names)
+    if base in ("read", *_ARRAYS) and findings.fed and findings.fed.word:
+        for word in words:
+            _give(word.shown, findings.fed.word, findings, splits=True)
+    if base == "set":
+        for word in words:
+            _give(ARGUMENTS, word, findings, splits=True)
     if base == "unset":
         findings.assigned -= {word.shown for word in words}
     if base == "set" and words and not findings.branches:
@@ -270,7 +298,7 @@ def _feed(command: Command, words: Sequence[Operand], findings: Findings) -> Non
         if command.inner or findings.fed is not None:
             findings.doubt("dynamic-args", command.words[0])
     elif findings.fed is not None and findings.fed.kind == "text" and findings.fed.word:
-        text = findings.fed.word.literal or ""
+        text = "\n".join(findings.values.texts(findings.fed.word))
         if _READ_OTHERWISE.search(text) or any(map(_SPLITS.match, (w.text for w in words))):
             findings.doubt("dynamic-args", command.words[0])
         for inner in command.inner:

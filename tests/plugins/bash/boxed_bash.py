@@ -1,7 +1,8 @@
 """Runs lines in a real bash where there is no program, and notes each that it would start.
 
 This is the first process of a box without network: it reads lines from its input, as JSON, and
-writes for each the words of what bash looked for. `command_not_found_handle` notes them.
+writes for each the words of what bash looked for, behind the folder where it did. They are noted
+by `command_not_found_handle`. The project and the home are the folders that it is told.
 """
 
 import json
@@ -12,11 +13,11 @@ import sys
 import time
 from pathlib import Path
 
-WORK, HOME, LOG = Path("/tmp/work"), Path("/tmp/home"), Path("/tmp/log")
+WORK, HOME, LOG = Path(sys.argv[1]), Path(sys.argv[2]), Path("/tmp/log")
 LONGEST_S = 0.5
 MOST_NOTED = 60
 HANDLE = (
-    "() { builtin local a IFS=' '; builtin printf -v a '%s\\1' \"$@\";"
+    "() { builtin local a IFS=' '; builtin printf -v a '%s\\1' \"$PWD\" \"$@\";"
     " a=${a//$'\\2'}; a=${a//$'\\n'/$'\\3'};"  # two that write at once mix their lines
     " builtin printf '%s\\2' \"$a\" >> /tmp/log; builtin echo out;"
     " builtin return $((RANDOM & 1))\n}"

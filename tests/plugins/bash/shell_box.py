@@ -56,11 +56,17 @@ def _box(*command):
 
 def started_by(lines):
     """For each line the words of all programs that a real bash would start."""
+    found = started_in(lines, work="/tmp/work", home="/tmp/home")
+    return [[argv for _, *argv in ran] for ran in found]
+
+
+def started_in(lines, *, work, home):
+    """For each line the folder, and the words, of all programs that a real bash would start."""
     found = []
     python = str(Path(sys.executable).resolve())
     for at in range(0, len(lines), AT_ONCE):
         done = subprocess.run(
-            _box(python, "-I", "-S", "/driver"),
+            _box(python, "-I", "-S", "/driver", work, home),
             input=json.dumps(lines[at : at + AT_ONCE]).encode(),
             capture_output=True,
             check=True,
