@@ -18,7 +18,7 @@ from pegboard.contract.tools import Service, Tool, serving
 from pegboard.engine.bus import Bus
 from pegboard.engine.finish import failure_of
 from pegboard.engine.models import Models
-from pegboard.errors import PegboardError, ToolError
+from pegboard.errors import PegboardError, PermissionDeniedError
 from pegboard.hooks.callers import Hooks
 from pegboard.ids import IdSource
 from pegboard.paths import Places
@@ -174,7 +174,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
     async def decided(self, kind: DecisionKind, facts: dict[str, Any]) -> None:
         """Hear the plugins before what was decided has an effect.
 
-        :raises ToolError: when one is against it, as if it cannot be noted, or fails.
+        :raises PermissionDeniedError: when one is against it, as if it cannot be noted, or fails.
         """
         verdict = await self.hooks.strictest(
             hookspecs.permission_decided,
@@ -184,7 +184,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
             secrets=self.secrets,
         )
         if verdict is not None and verdict.action != "allow":
-            raise ToolError(verdict.reason or f"{verdict.source} is against it")
+            raise PermissionDeniedError(verdict.reason or f"{verdict.source} is against it")
 
     def outputs(self, session_id: str) -> Path:
         """The folder of this session's long outputs, which is made with the first one."""

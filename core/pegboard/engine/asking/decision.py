@@ -216,7 +216,7 @@ async def record(
 ) -> None:
     """Tell the decision before it has an effect.
 
-    :raises ToolError: when a plugin is against that, as if it cannot note it.
+    :raises PermissionDeniedError: when a plugin is against that, as if it cannot note it.
     """
     facts = {
         "session": request.session_id,
