@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pegboard.cli.exits import exit_of as exit_of
     from pegboard.cli.exits import fault_of as fault_of
     from pegboard.cli.main import complain as complain
+    from pegboard.cli.openapp import open_app as open_app
     from pegboard.cli.root import Group as Group
     from pegboard.cli.visibletext import exposed as exposed
     from pegboard.cli.visibletext import visible as visible

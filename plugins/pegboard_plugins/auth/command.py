@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pegboard import InvalidInputError
-from pegboard.cli import Group
+from pegboard.cli import Group, open_app
 from pegboard.embedding import run_async
 
 if TYPE_CHECKING:
@@ -100,9 +100,8 @@ def logout(directory: Path, provider: str, *, label: str) -> None:
 
 
 async def _login(directory: Path, order: _Order) -> list[str]:
-    from pegboard import App
 
-    async with await App.open(directory) as app:
+    async with open_app(directory) as app:
         provider_id, label = _provider(app, order), order.label
         kept = _kept(app)
         if order.way:
@@ -118,9 +117,8 @@ async def _login(directory: Path, order: _Order) -> list[str]:
 
 
 async def _logout(directory: Path, provider_id: str, label: str) -> list[str]:
-    from pegboard import App
 
-    async with await App.open(directory) as app:
+    async with open_app(directory) as app:
         await _kept(app).forget(provider_id, label=label)
         provider = app.providers.get(provider_id)
         left = app.keys.source(provider_id, provider.env if provider else ())
@@ -129,9 +127,8 @@ async def _logout(directory: Path, provider_id: str, label: str) -> list[str]:
 
 
 async def _rows(directory: Path) -> list[dict[str, Any]]:
-    from pegboard import App
 
-    async with await App.open(directory) as app:
+    async with open_app(directory) as app:
         used = {name: app.keys.source(name, each.env) for name, each in app.providers.items()}
         labels = {name: said.key or "" for name, said in app.config.provider.items()}
         rows = {

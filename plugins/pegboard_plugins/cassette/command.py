@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pegboard import InvalidInputError
+from pegboard.cli import open_app
 from pegboard.embedding import run_async
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import FileInput, FilePart, PartInput, TextInput, TextPart
@@ -38,10 +39,9 @@ def replay(directory: Path, session: str, *, model: str, first: int) -> int:
 
 
 async def _replayed(directory: Path, session_id: str, model: str, first: int) -> int:
-    from pegboard import App
     from pegboard_terminal import exit_of_answer
 
-    async with await App.open(directory) as app:
+    async with open_app(directory) as app:
         await app.resolve_model(model)  # before there is a session for it
         prompts = [turn for turn in await app.turns(session_id) if _is_prompt(turn)]
         if first > len(prompts):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from pegboard.cli import open_app
 from pegboard.embedding import Places, run_async
 
 if TYPE_CHECKING:
@@ -88,10 +89,9 @@ def _counted(models: int) -> str:
 
 
 async def _found(directory: Path, *, refresh: bool, local: bool, every: bool) -> _Found:
-    from pegboard import App
     from pegboard_plugins.catalogue.table import names_of
 
-    async with await App.open(directory) as app:
+    async with open_app(directory) as app:
         told = await _asked(app, refresh=refresh, local=local) if refresh or local else ()
         known = await app.models(without_keys=every)
         keys = {name: _key_state(app, each) for name, each in app.providers.items()}

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import click
 
-from pegboard.cli import Group, without_passwords
+from pegboard.cli import Group, open_app, without_passwords
 from pegboard.embedding import run_async
 from pegboard_plugins.cli import configkeys
 from pegboard_plugins.cli.explained import BUILT_IN
@@ -60,10 +60,9 @@ def _lines(key: str, value: object) -> Iterator[str]:
 
 async def settings_of(directory: Path) -> list[tuple[str, Any, str]]:
     """The dotted keys with their values and sources, rules apart that no file has."""
-    from pegboard import App
     from pegboard.schema.wire import to_json
 
-    async with await App.open(directory) as app:
+    async with open_app(directory) as app:
         values = to_json(app.config)
         defaults = _defaults(values, to_json(app.loaded.config))
         said = [

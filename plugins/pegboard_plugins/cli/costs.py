@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from pegboard.cli import open_app
 from pegboard.embedding import run_async
 from pegboard_plugins.cli.completing import live
 from pegboard_plugins.cli.jsontext import format_option, schema_json
@@ -67,10 +68,9 @@ def _write_json(session: "Session", costs: "tuple[AgentCost, ...]") -> None:
 async def _paid(
     directory: Path, session_id: str | None
 ) -> "tuple[Session, list[AssistantMessage]]":
-    from pegboard import App
     from pegboard_plugins.cli.opening import find_session
 
-    async with await App.open(directory) as app:
+    async with open_app(directory) as app:
         session = await find_session(app, session_id)
         return session, await _answers(app, session.id)
 

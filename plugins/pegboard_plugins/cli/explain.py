@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from pegboard.cli import open_app
 from pegboard.embedding import run_async
 from pegboard_plugins.cli.jsontext import as_json, format_option
 
@@ -70,10 +71,9 @@ async def _explained(
     directory: Path, tool_id: str | None, args: dict[str, Any], agent: str | None
 ) -> "Explanation":
     """The explanation."""
-    from pegboard import App
     from pegboard.embedding import serving
 
-    async with await App.open(directory) as app:
+    async with open_app(directory) as app:
         shell = serving(app.tools.values(), "shell")
         if tool_id is None and shell is None:
             raise click.UsageError("no tool here runs shell commands; name one with --tool")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from pegboard.cli import open_app
 from pegboard.embedding import run_async
 from pegboard_plugins.cli.jsontext import format_option, schema_json
 
@@ -87,10 +88,10 @@ def gc(directory: Path) -> None:
 
 
 async def _collected(directory: Path, places: "Places") -> dict[str, int]:
-    from pegboard import App, AppOptions
+    from pegboard import AppOptions
     from pegboard.embedding import IdSource, open_storage
 
-    async with await App.open(directory, AppOptions(trust=False)) as app:
+    async with open_app(directory, AppOptions(trust=False)) as app:
         used = {Path(each.directory) for each in await app.storage.sizes()}
         snapshots = await app.snapshots.collect(used) if app.snapshots is not None else 0
     outputs = await asyncio.to_thread(_drop_outputs, places.tool_output)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pegboard.cli import Group
+from pegboard.cli import Group, open_app
 from pegboard.embedding import run_async
 from pegboard_plugins.cli.jsontext import as_json, format_option
 
@@ -91,18 +91,16 @@ def _cells(approval: "Approval") -> tuple[str, ...]:
 
 
 async def _approvals(directory: Path) -> "tuple[Approval, ...]":
-    from pegboard import App
 
-    async with await App.open(directory) as app:
+    async with open_app(directory) as app:
         return await app.policy.approvals()
 
 
 async def _revoke(
     directory: Path, what: tuple[str, ...], numbers: list[int]
 ) -> "tuple[Approval, ...]":
-    from pegboard import App
 
-    async with await App.open(directory) as app:
+    async with open_app(directory) as app:
         if not what and not numbers and not await app.policy.approvals():
             return ()
         return await app.policy.revoke(*what, ids=numbers)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pegboard import InvalidInputError
-from pegboard.cli import Group
+from pegboard.cli import Group, open_app
 from pegboard.embedding import run_async
 from pegboard_plugins.cli.completing import live
 
@@ -77,9 +77,8 @@ def _known(directory: Path, plugin: str, key: str) -> "tuple[Places, str]":
         raise InvalidInputError(f"{key!r} is no name of a secret: letters, digits, _, . and -")
 
     async def look() -> str:
-        from pegboard import App
 
-        async with await App.open(directory) as app:
+        async with open_app(directory) as app:
             return named(app, plugin)[0].name
 
     return _places(), run_async(look())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pegboard.cli import Exit
+from pegboard.cli import Exit, open_app
 from pegboard.embedding import run_async
 from pegboard_plugins.cli.completing import live
 from pegboard_plugins.cli.jsontext import as_json, format_option
@@ -94,17 +94,14 @@ def _written(directory: Path, table: str, *, enabled: bool) -> Path:
 
 async def _state(directory: Path, table: str) -> tuple[bool, str]:
     """Whether the plugin with these settings is on, and by whose word it is off."""
-    from pegboard import App
-
-    async with await App.open(directory) as app:
+    async with open_app(directory) as app:
         (found, *_) = [each for each in app.register.infos if each.table == table]
         return not found.blocked, found.error
 
 
 async def _infos(directory: Path, name: str) -> "list[PluginInfo]":
-    from pegboard import App
 
-    async with await App.open(directory) as app:
+    async with open_app(directory) as app:
         return named(app, name)
 
 
@@ -135,9 +132,7 @@ def _command(name: str) -> "Entry | None":
 
 async def _about(directory: Path, name: str) -> list[dict[str, Any]]:
     """What is known of the plugins of this name."""
-    from pegboard import App
-
-    async with await App.open(directory) as app:
+    async with open_app(directory) as app:
         found = named(app, name)
         return [_facts(app, each) for each in found]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pegboard.cli import Group
+from pegboard.cli import Group, open_app
 from pegboard.embedding import run_async
 from pegboard_plugins.cli import costs, maintenance, sessioncommands, undoing
 from pegboard_plugins.cli.completing import live
@@ -75,9 +75,8 @@ def show(directory: Path, session_id: str | None, style: Literal["text", "json"]
 
 
 async def _sessions(directory: Path, *, everything: bool) -> "tuple[Session, ...]":
-    from pegboard import App
 
-    async with await App.open(directory) as app:
+    async with open_app(directory) as app:
         found = await app.sessions()
         if everything:
             return found
@@ -107,10 +106,9 @@ def _is_answer(turn: "Turn") -> bool:
 async def _conversation(
     directory: Path, session_id: str | None
 ) -> "tuple[Session, tuple[Turn, ...]]":
-    from pegboard import App
     from pegboard_plugins.cli.opening import find_session
 
-    async with await App.open(directory) as app:
+    async with open_app(directory) as app:
         session = await find_session(app, session_id)
         return session, await app.turns(session.id)
 

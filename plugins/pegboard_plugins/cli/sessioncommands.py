@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from pegboard import InvalidInputError
+from pegboard.cli import open_app
 from pegboard.embedding import run_async
 from pegboard_plugins.cli.completing import live
 
@@ -31,10 +32,9 @@ def delete(directory: Path, session_ids: tuple[str, ...], *, yes: bool) -> None:
 
 
 async def _delete(directory: Path, session_ids: tuple[str, ...], *, yes: bool) -> None:
-    from pegboard import App
     from pegboard_plugins.cli.opening import find_session
 
-    async with await App.open(directory) as app:
+    async with open_app(directory) as app:
         sessions = [
             await find_session(app, each, whole=True) for each in dict.fromkeys(session_ids)
         ]
@@ -92,10 +92,9 @@ def archive(directory: Path, session_id: str, *, undo: bool) -> None:
 async def _updated(
     directory: Path, session_id: str, *, title: str | None = None, archived: bool | None = None
 ) -> "Session":
-    from pegboard import App
     from pegboard_plugins.cli.opening import find_session
 
-    async with await App.open(directory) as app:
+    async with open_app(directory) as app:
         session = await find_session(app, session_id)
         return await app.update_session(session.id, title=title, archived=archived)
 
@@ -113,10 +112,9 @@ def fork(directory: Path, session_id: str | None, message_id: str | None) -> Non
 
 
 async def _forked(directory: Path, session_id: str | None, message_id: str | None) -> "Session":
-    from pegboard import App
     from pegboard_plugins.cli.opening import find_session
 
-    async with await App.open(directory) as app:
+    async with open_app(directory) as app:
         return await app.fork((await find_session(app, session_id)).id, message_id)
 
 
@@ -155,11 +153,10 @@ def _write_private(file: Path, content: bytes) -> None:
 
 
 async def _exported(directory: Path, session_id: str | None) -> bytes:
-    from pegboard import App
     from pegboard_plugins.cli.opening import find_session
     from pegboard_plugins.cli.sessionfile import exported
 
-    async with await App.open(directory) as app:
+    async with open_app(directory) as app:
         session = await find_session(app, session_id)
         return b"".join([line async for line in exported(app, session.id)])
 
@@ -177,11 +174,10 @@ def import_session(directory: Path, file: BinaryIO) -> None:
 
 
 async def _imported(directory: Path, file: BinaryIO) -> "Session":
-    from pegboard import App
     from pegboard_plugins.cli.sessionfile import LINE_LIMIT_BYTES, imported
 
     lines = iter(lambda: file.readline(LINE_LIMIT_BYTES + 1), b"")
-    async with await App.open(directory) as app:
+    async with open_app(directory) as app:
         return await imported(app, lines)
 
 
@@ -214,9 +210,8 @@ def search(directory: Path, text: str, max_count: int) -> int:
 
 
 async def _hits(directory: Path, text: str, limit: int) -> "tuple[Hit, ...]":
-    from pegboard import App
 
-    async with await App.open(directory) as app:
+    async with open_app(directory) as app:
         return await app.search(text, limit=limit)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from pegboard.cli import open_app
 from pegboard.embedding import run_async
 from pegboard.schema.session import Tokens, sum_costs
 from pegboard_plugins.cli.agentcosts import AgentCost, costs_of
@@ -74,10 +75,10 @@ def stats(directory: Path, *, days: int | None, everywhere: bool, as_json: bool)
 
 
 async def _usage(directory: Path, days: int | None, *, everywhere: bool) -> Usage:
-    from pegboard import App, AppOptions
+    from pegboard import AppOptions
 
     since = int(time.time() * _MS) - days * _DAY_MS if days else None
-    async with await App.open(directory, AppOptions(trust=False)) as app:
+    async with open_app(directory, AppOptions(trust=False)) as app:
         project = None if everywhere else app.workspace.project_id
         sessions = await app.storage.sessions(project, since=since)
         turns = [turn for each in sessions for turn in await app.storage.turns(each.id)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pegboard.cli import Exit, Group
+from pegboard.cli import Exit, Group, open_app
 from pegboard.embedding import run_async
 from pegboard_plugins.cli.jsontext import as_json, format_option
 
@@ -107,9 +107,8 @@ def _object(written: str) -> dict[str, Any]:
 
 
 async def _listed(directory: Path) -> list[dict[str, str]]:
-    from pegboard import App
 
-    async with await App.open(directory) as app:
+    async with open_app(directory) as app:
         owners = {name: info.name for info in app.register.infos for name in info.tools}
         return [
             {
@@ -124,9 +123,8 @@ async def _listed(directory: Path) -> list[dict[str, str]]:
 
 
 async def _schema(directory: Path, name: str) -> dict[str, Any]:
-    from pegboard import App
 
-    async with await App.open(directory) as app:
+    async with open_app(directory) as app:
         found = _found(app, name)
         return {
             "name": found.id,
@@ -166,10 +164,9 @@ class _Call:
 
     async def explained(self) -> tuple[dict[str, Any], Exit]:
         """What would be asked, with the verdict where nobody is there to be asked."""
-        from pegboard import App
         from pegboard_plugins.cli.explain import facts
 
-        async with await App.open(self._directory) as app:
+        async with open_app(self._directory) as app:
             own = self._checked(app)
             found = await app.policy.explain(self._name, own, agent=self._agent)
             told = {"arguments": own, **facts(found)}
@@ -230,13 +227,13 @@ class _Call:
     @asynccontextmanager
     async def _opened(self) -> "AsyncIterator[App]":
         """The App of this project, with the script; who sits at a terminal is asked."""
-        from pegboard import App, AppOptions
+        from pegboard import AppOptions
         from pegboard_testing import ScriptedModel
 
         script = ScriptedModel([(self._name, self._args), "Done."])
         interactive = sys.stdin.isatty() and sys.stderr.isatty()
         options = AppOptions(plugins=(Scripted(script),), interactive=interactive)
-        async with await App.open(self._directory, options) as app:
+        async with open_app(self._directory, options) as app:
             yield app
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from pegboard import InvalidInputError
+from pegboard.cli import open_app
 from pegboard.embedding import run_async
 from pegboard_plugins.cli.completing import live
 from pegboard_plugins.cli.jsontext import format_option, schema_json
@@ -45,10 +46,9 @@ def unrevert(directory: Path, session_id: str | None, style: Literal["text", "js
 
 
 async def _reverted(directory: Path, session_id: str | None, message_id: str | None) -> "Reverted":
-    from pegboard import App
     from pegboard_plugins.cli.opening import find_session
 
-    async with await App.open(directory) as app:
+    async with open_app(directory) as app:
         session = await find_session(app, session_id)
         return await app.revert(session.id, message_id or await _last_prompt(app, session.id))
 
@@ -70,10 +70,9 @@ async def _last_prompt(app: "App", session_id: str) -> str:
 
 
 async def _unreverted(directory: Path, session_id: str | None) -> "Reverted":
-    from pegboard import App
     from pegboard_plugins.cli.opening import find_session
 
-    async with await App.open(directory) as app:
+    async with open_app(directory) as app:
         return await app.unrevert((await find_session(app, session_id)).id)
 
 

@@ -302,3 +302,44 @@ async def test_a_provider_that_fails_to_close_names_its_plugin(pegboard: Command
     assert done.code == 0
     said = "plugin house: the provider house raised RuntimeError: a bug in the provider"
     assert done.err.count(said) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("models",),
+        ("tool", "list"),
+        ("tool", "schema", "bash"),
+        ("tool", "call", "glob", '{"pattern": "*"}'),
+        ("explain", "ls"),
+        ("config", "show"),
+        ("session", "list"),
+        ("stats",),
+        ("permission", "list"),
+        ("plugins", "info", "read"),
+        ("auth", "list"),
+    ],
+    ids=" ".join,
+)
+async def test_every_command_tells_which_hooks_have_failed(
+    pegboard: CommandLine, words: tuple[str, ...]
+) -> None:
+    source = """
+from pegboard import hookimpl
+
+@hookimpl
+def config_load():
+    raise ValueError("boom")
+
+@hookimpl
+def startup():
+    raise ValueError("boom")
+"""
+    pegboard.use_model("http://127.0.0.1:9/v1")
+    before = await pegboard(*words)
+    install(pegboard, "naughty", source)
+    done = await pegboard(*words)
+
+    assert (before.code, done.code, "naughty" in before.err) == (0, 0, False)
+    for hook in ("config_load", "startup"):
+        assert done.err.count(f"warning: plugin naughty: hook {hook} raised ValueError: boom") == 1
