@@ -15,7 +15,7 @@ TIMED = frozenset(
         "core/engine/test_attempts.py",
         "core/engine/test_stalled_turns.py",
         "core/processes/test_background.py",
-        "core/kit/test_diffs.py",
+        "files/test_diffs.py",
         "core/hooks/test_dispatch.py",
         "core/hooks/test_isolation.py",
         "core/processes/test_limits.py",
