@@ -15,7 +15,7 @@ from typing import Any
 import click
 import pytest
 
-from docs.pages import PAGES, ROOT, Block, blocks, links
+from docs.pages import EXAMPLES, PAGES, ROOT, Block, blocks, links
 from model_server import ModelServer, by_step, say
 from pegboard import App, AppOptions, Tool
 from pegboard.cli.root import root
@@ -25,7 +25,6 @@ from pegboard.schema.part import TextInput, TextPart
 from surface import hooks
 from tool_context import Context
 
-EXAMPLES = ROOT / "docs" / "examples"
 PROGRAMS = {"ask.py", "client.py", "watch.py"}
 """Blocks that are programs of their own; they are run by tests of what they use."""
 BESIDE = {PLUGIN, CALL}

@@ -15,6 +15,7 @@ from pegboard.contract.providers import (
     Result,
     StreamEvent,
     StreamFinish,
+    Text,
     TextDelta,
     ToolCall,
 )
@@ -42,6 +43,16 @@ def _answer(call_id: str, output: str) -> tuple[ModelMessage, ModelMessage]:
         ModelMessage(role="assistant", content=(call,)),
         ModelMessage(role="tool", content=(Result(id=call_id, name="read", output=output),)),
     )
+
+
+async def test_reminders_are_none_of_what_the_user_said(tmp_path: Path) -> None:
+    said = Text(text="rename it")
+    reminder = Text(text='<system-reminder session="s">\nNo branch.\n</system-reminder>')
+    message = ModelMessage(role="user", content=(said, reminder))
+
+    request = _request(tmp_path, _steps({"text": "You said: {{prompt}}"}), message)
+
+    assert text_of(await events_of(Scripted(), request)) == "You said: rename it"
 
 
 async def test_a_step_is_spoken_in_pieces(tmp_path: Path) -> None:

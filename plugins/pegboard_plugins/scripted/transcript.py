@@ -103,6 +103,8 @@ def read_transcript(model_id: str) -> Transcript:
 
 
 CHARS_PER_TOKEN = 4
+_REMINDER = "<system-reminder"
+"""How a text begins that Pegboard has put behind the user's."""
 _TEMPLATE = r"\{\{\s*(prompt|result\.(-?\d+))\s*(?:\|\s*(.*?)\s*)?\}\}"
 
 
@@ -113,7 +115,7 @@ class Turn:
         messages = request.messages
         users = [place for place, message in enumerate(messages) if message.role == "user"]
         since = messages[users[-1] + 1 :] if users else messages
-        self.prompt = _text(messages[users[-1]]) if users else ""
+        self.prompt = _text(messages[users[-1]], reminders=False) if users else ""
         self.step = sum(message.role == "assistant" for message in since)
         self.results = [
             part.output for message in since for part in message.content if isinstance(part, Result)
@@ -199,9 +201,10 @@ def _arguments(value: Mapping[str, Any] | str) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _text(message: ModelMessage) -> str:
-    return "\n".join(
+def _text(message: ModelMessage, *, reminders: bool = True) -> str:
+    texts = (
         part.text if isinstance(part, Text) else part.output
         for part in message.content
         if isinstance(part, Text | Result)
     )
+    return "\n".join(text for text in texts if reminders or not text.startswith(_REMINDER))

@@ -164,6 +164,7 @@ async def test_a_trace_tells_who_wrote_what_and_what_it_took(
     found = said(done.out)
     assert {"plugin": "sailor", "text": "Speak like a sailor."} in found["system"]
     assert {each["plugin"] for each in found["system"]} >= {"environment", "sailor"}
+    assert not [each for each in found["timings"] if each["plugin"] == "Scripted"]
     changed = [(each["hook"], each["plugin"]) for each in found["changes"]]
     assert ("chat_system_transform", "sailor") in changed
     (timing,) = [
