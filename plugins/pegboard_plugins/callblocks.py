@@ -61,11 +61,9 @@ def _question(state: Completed, title: str) -> Block:
 
 
 def _found(state: Completed, title: str) -> Block:
-    """How much was found, and the first of it."""
-    facts = state.metadata
-    many = facts.get("matches", facts.get("count", facts.get("results")))
-    thing = "match" if "matches" in facts else "file" if "count" in facts else "result"
-    note = f" · {counted(many, thing)}" if isinstance(many, int) else ""
+    """How much was found in the web, and the first of it."""
+    many = state.metadata.get("results")
+    note = f" · {counted(many, 'result')}" if isinstance(many, int) else ""
     return Block(title=title + note, lines=lines_of(state.output, "dim"), fold=0)
 
 
@@ -87,9 +85,6 @@ def _skill(state: Completed, title: str) -> Block:
 _DRAWN: Mapping[str, Callable[[Completed, str], Block]] = {
     "apply_patch": _patched,
     "codesearch": _found,
-    "glob": _found,
-    "grep": _found,
-    "list": _found,
     "question": _question,
     "read": _read,
     "skill": _skill,

@@ -6,7 +6,18 @@ from typing import Any
 
 import pytest
 
-from model_server import Answer, ModelServer, Piece, call, chunk, finish, in_order, say, text
+from model_server import (
+    Answer,
+    ModelServer,
+    Piece,
+    by_step,
+    call,
+    chunk,
+    finish,
+    in_order,
+    say,
+    text,
+)
 from plugins.cli.commands import CommandLine, Done
 
 DONE = b"data: [DONE]\n\n"
@@ -97,3 +108,14 @@ async def test_a_prompt_that_another_process_s_run_refuses_is_not_shown_to_the_m
     assert f"session {session} is busy; wait for its turn to end, or abort it\n" in refused.err
     assert "an interjection" not in str(asked)
     assert "again" in str(asked)
+
+
+async def test_what_was_found_is_counted_once(pegboard: CommandLine) -> None:
+    (pegboard.project / "a.txt").write_text("needle\n")
+    calls = call("grep", {"pattern": "needle"}), call("glob", {"pattern": "*.txt"})
+    async with ModelServer(by_step(*calls, say("Done."))) as server:
+        pegboard.use_model(server.url)
+        done = await pegboard("run", "hi")
+
+    told = [line for line in done.err.splitlines() if line.startswith("  ")]
+    assert told == ["  1 match", "  1 file"]
