@@ -76,7 +76,7 @@ main()
 """
 MOST_FILES = {
     "pegboard": 114,
-    "pegboard_plugins": 102,
+    "pegboard_plugins": 103,
     "pegboard_files": 6,
     "pegboard_http": 3,
     "pegboard_terminal": 8,
