@@ -79,7 +79,7 @@ def connect_reader(path: Path) -> apsw.Connection:
 def _open_checked(path: Path, owners: Owners, *, check: bool, shared: bool) -> Opened:
     """The database with all tables, recovered; `shared` when other processes use it."""
     try:
-        return _connect(path, owners, check=check)
+        return _connect(path, owners, check=check, shared=shared)
     except _DAMAGED as error:
         if shared:
             raise StorageError(
@@ -122,13 +122,16 @@ def _damage_mark(path: Path) -> Path:
     return path.with_name(f"{path.name}.damaged")
 
 
-def _connect(path: Path, owners: Owners, *, check: bool, damaged: Path | None = None) -> Opened:
+def _connect(
+    path: Path, owners: Owners, *, check: bool, shared: bool = False, damaged: Path | None = None
+) -> Opened:
     """The database; one that is filled from a `damaged` one has a warning about that."""
     path.touch(mode=0o600)  # SQLite gives the files beside it the same mode
     warnings: tuple[str, ...] = ()
-    db = _with_log(path)
+    without_log = _as_others(path) if shared else None
+    db = None if without_log else _with_log(path)
     if db is None:
-        db = _without_log(path)
+        db = without_log or _without_log(path)
         text = f"the file system of {path} has no shared memory; the database works, but slower"
         warnings = (text,)
     with ExitStack() as failing:
@@ -163,6 +166,21 @@ def schema_version(db: apsw.Connection, path: Path) -> int:
                 raise apsw.CorruptError(f"its schema_version is {str(value)[:40]!r}, no number")
             return int(str(value))
     raise StorageError(f"{path} is a database of another program")
+
+
+def _as_others(path: Path) -> apsw.Connection | None:
+    """A connection to a database that others have open without a log; None if they have one.
+
+    Who tries for a log there takes the database from them.
+    """
+    db = apsw.Connection(str(path))
+    with ExitStack() as failing, suppress(apsw.IOError, apsw.CantOpenError):
+        failing.callback(db.close)
+        _set_up(db)
+        if db.pragma("journal_mode") != "wal":
+            failing.pop_all()
+            return db
+    return None
 
 
 def _with_log(path: Path) -> apsw.Connection | None:

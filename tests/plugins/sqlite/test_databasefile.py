@@ -297,6 +297,20 @@ async def test_a_database_that_no_memory_can_be_mapped_for_is_read_and_written(
     assert (counts, problems) == ([2, 3, 3, 3], ())
 
 
+async def test_processes_that_can_map_no_memory_share_a_database(
+    path: Path, no_shared_maps: dict[str, str]
+) -> None:
+    def add(name: str) -> None:
+        played(no_shared_maps, "add", path, name, "20")
+
+    await asyncio.gather(*(asyncio.to_thread(add, name) for name in "abcde"))
+
+    storage = await opened(path)
+    counts = [len(await storage.turns(f"ses_{name}")) for name in "abcde"]
+    await storage.aclose()
+    assert counts == [20] * 5
+
+
 async def test_the_log_is_moved_into_the_database(path: Path) -> None:
     storage = await opened(path)
     await storage.commit(CreateSession(rows.session()), PutMessage(rows.question()))
