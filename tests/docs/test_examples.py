@@ -44,7 +44,7 @@ def test_an_example_uses_public_names_and_is_linked_from_a_page(file: Path) -> N
     }
     ours = {name for name in imported if name.startswith("pegboard")}
 
-    allowed = {*RINGS, "pegboard_plugins.auth", "pegboard_plugins.websearch"}
+    allowed = {*RINGS, *(f"pegboard_plugins.{name}" for name in ("auth", "chat", "websearch"))}
     assert {name for name in ours - allowed if not name.startswith("pegboard.schema.")} == set()
     assert file in {(page.parent / link).resolve() for page in PAGES for link in links(page)}
 

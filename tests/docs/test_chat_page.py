@@ -1,0 +1,49 @@
+"""The page on the chat's additions names all that there is, and its example is taken by a chat."""
+
+import re
+from pathlib import Path
+from types import ModuleType
+
+import msgspec
+
+from docs.example_project import project
+from docs.pages import ROOT
+from pegboard_plugins import chat
+from pegboard_plugins.chat import additions, hookspecs
+from played import Played
+
+PAGE = ROOT / "docs" / "how-to" / "extend-the-chat.md"
+
+
+def test_every_value_hook_and_method_is_named() -> None:
+    named = set(
+        re.findall(r"\w+", " ".join(re.findall(r"(?<!`)`([^`\n]+)`(?!`)", PAGE.read_text())))
+    )
+    values = [each for each in vars(additions).values() if _is_own(each) and isinstance(each, type)]
+    hooks = {name for name, each in vars(hookspecs).items() if _is_own(each, hookspecs)}
+    fields = {name for each in values for name in _fields(each)}
+
+    assert ({each.__name__ for each in values} | hooks | fields) - named == set()
+
+
+def _is_own(value: object, module: ModuleType = additions) -> bool:
+    return getattr(value, "__module__", "") == module.__name__ and hasattr(value, "__name__")
+
+
+def _fields(value: type) -> set[str]:
+    if issubclass(value, msgspec.Struct):
+        return set(value.__struct_fields__)
+    return {name for name in (*vars(value), *vars(value).get("__slots__", ())) if name[0] != "_"}
+
+
+async def test_the_example_is_taken(tmp_path: Path) -> None:
+    async with project(tmp_path, "chat_additions", Played(), chat) as app:
+        slash = await app.hooks.collect(hookspecs.register_slash)
+        keys = await app.hooks.collect(hookspecs.register_keys)
+        themes = await app.hooks.collect(hookspecs.register_themes)
+        problems = app.register.problems
+
+    assert problems == ()
+    assert "remind" in {each.value.name for each in slash}
+    assert {each.value.name for each in keys} >= {"morning"}
+    assert {each.value.name for each in themes} >= {"ink"}
