@@ -68,20 +68,40 @@ async def test_a_new_package_passes_its_tests_and_the_doctor(
     assert (folder / f"pegboard_my_{kind}" / "py.typed").is_file()
 
 
-def test_a_new_package_is_installed_by_pip_and_loaded(environment: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "pegboard-dice"
-    for path, text in written("dice", "tool").items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text)
+@pytest.mark.long
+@pytest.mark.timeout(240)  # a build of each, and an interpreter for its tests
+def test_new_packages_of_every_kind_are_installed_by_pip_tested_and_looked_at(
+    environment: Path, tmp_path: Path
+) -> None:
+    names = {kind: f"my-{kind}" for kind in KINDS}
+    folders = [tmp_path / f"pegboard-{name}" for name in names.values()]
+    for (kind, name), folder in zip(names.items(), folders, strict=True):
+        for path, text in written(name, kind).items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text)
     places = {f"PEGBOARD_{name}_DIR": str(tmp_path / name) for name in ("CONFIG", "DATA", "STATE")}
     offline = ("--no-build-isolation", "--no-deps", "--no-index")
-
-    done = run(tmp_path, environment, "-m", "pip", "install", *offline, folder)
     program = "from pegboard.cli.main import main; main()"
-    listed = run(tmp_path, environment, "-c", program, "tool", "schema", "dice", **places)
+    pytest_alone = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist")
+
+    done = run(tmp_path, environment, "-m", "pip", "install", *offline, *folders)
+    tested = [
+        run(folder, environment, *pytest_alone, f"--basetemp={tmp_path / 'given'}")
+        for folder in folders
+    ]
+    doctor = run(
+        tmp_path, environment, "-c", program, *("plugins", "doctor", "--format", "json"), **places
+    )
+    listed = run(
+        tmp_path, environment, "-c", program, *("plugins", "list", "--format", "json"), **places
+    )
 
     assert done.returncode == 0, done.stderr
-    assert "Repeat a text." in listed.stdout, listed.stderr
+    assert [each.returncode for each in tested] == [0] * len(KINDS), tested
+    assert json.loads(doctor.stdout)["faults"] == [], doctor.stderr
+    plugins = {each["name"]: each["state"] for each in json.loads(listed.stdout)["plugins"]}
+    brought = {name: "ok" for kind, name in names.items() if kind != "command"}
+    assert brought.items() <= plugins.items()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -100,8 +100,13 @@ async def test_a_secret_is_not_attached_without_a_permission(tmp_path: Path) -> 
         parts = await app.mentioned(session.id, "@.env @harmless")
 
     assert parts == (
-        TextInput(text="[@.env is not attached: plugin NoSecrets: secrets are asked for]", synthetic=True),
-        TextInput(text="[@harmless is not attached: plugin NoSecrets: secrets are asked for]", synthetic=True),
+        TextInput(
+            text="[@.env is not attached: plugin NoSecrets: secrets are asked for]", synthetic=True
+        ),
+        TextInput(
+            text="[@harmless is not attached: plugin NoSecrets: secrets are asked for]",
+            synthetic=True,
+        ),
     )
 
 
