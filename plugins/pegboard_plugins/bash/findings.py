@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 
 from pegboard_plugins.bash.listings import is_unknown
@@ -79,28 +79,33 @@ class Findings:
         """Whether a file that is named so may be any."""
         return word.word is not None and is_unknown(word.word, self.values)
 
-    def known(self, word: Operand, *, unset: bool = False) -> tuple[Operand, ...] | None:
+    def texts(self, word: Word) -> list[str]:
+        """The texts that a word may come to, also where a variable in it has no value yet."""
+        texts = list(self.values.texts(word))
+        names = {piece.text for piece in word.pieces if piece.kind == "variable"}
+        missing = names - self.assigned - {"PWD", "HOME"} if names else names
+        if (missing and any(self.values.given(name) is not None for name in missing)) or any(
+            _INDEX.search(piece.raw) for piece in word.pieces
+        ):
+            texts += self.values.texts(without(word, names))
+        return texts
+
+    def known(self, word: Operand) -> tuple[Operand, ...] | None:
         """What a word may be at last, None when only the shell will know.
 
-        With `unset` a variable that may not have been set is empty, too: a word that is nothing
-        then has the text "".
+        A variable that may not have been set is empty, too: a word that is nothing then has the
+        text "".
         """
         if not word.dynamic or word.word is None:
             return None if word.dynamic else (word,)
         names = [piece.text for piece in word.word.pieces if piece.kind == "variable"]
         if any(self.values.given(name) is None and name not in ("PWD", "HOME") for name in names):
             return None
-        texts = list(self.values.texts(word.word))
+        texts = self.texts(word.word)
         if any(ANYTHING in text for text in texts) or not names:
             return None
-        indexed = any(_INDEX.search(piece.raw) for piece in word.word.pieces)
-        if unset and (indexed or not self.assigned.issuperset({*names} - {"PWD", "HOME"})):
-            pieces = [piece for piece in word.word.pieces if piece.kind != "variable"]
-            texts += self.values.texts(Word(pieces))
-        bare = word.bare or word.leads
-        nothing = [""] if unset else []
-        split = self.values.split
-        pieces_of = (split(text) or nothing if word.splits else [text] for text in texts)
+        bare, split = word.bare or word.leads, self.values.split
+        pieces_of = (split(text) or [""] if word.splits else [text] for text in texts)
         return tuple(Operand(each, bare=bare) for pieces in pieces_of for each in pieces)
 
     def move(self, folders: Iterable[str]) -> None:
@@ -131,7 +136,7 @@ class Findings:
 
     def folders(self, word: Operand) -> list[str]:
         """The word as a path from each folder; `..` stays behind what may be a symlink."""
-        text = self.without_tilde(word)
+        text = self.without_tilde(word) if word.text[:1] == "~" else word.text
         if text[:1] == "/":
             return [text]
         return [
@@ -188,6 +193,12 @@ class Findings:
         user, slash, rest = word.text[1:].partition("/")
         home = os.path.expanduser(f"~{user}") if user else self.home  # noqa: PTH111 - as a shell
         return home + slash + rest
+
+
+def without(word: Word, names: Container[str]) -> Word:
+    """The word where these variables are empty."""
+    pieces = [piece for piece in word.pieces if piece.kind != "variable" or piece.text not in names]
+    return Word(pieces, "", word.at)
 
 
 def _is_within(path: str, folder: str) -> bool:

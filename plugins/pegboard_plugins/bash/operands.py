@@ -57,20 +57,21 @@ def apply(base: str, words: Words, findings: Findings) -> None:
     dynamic = True in [word.dynamic for word in words]
     if dynamic:
         nothing = (Operand("."),) if base == "find" else ()  # where it starts then
-        words = _known(words, findings, nothing, unset=True)
+        words = _known(words, findings, nothing)
     operands = words
     if base in _GIVEN or base in _SENDS or not does.isdisjoint(_CHOOSES):
         operands = _candidates(base, does, words)
     if not operands:
         return
     writes = "writes" in does or (base == "sed" and any(_EDITS.match(w.text) for w in operands))
-    if dynamic or "proc" in "".join([word.text for word in operands]):
-        _note_process(operands, findings, writes=writes)
     if dynamic:
         _doubt(base, words, operands, findings)
     is_local = "moves" in does and base not in _SENDS  # an address is a folder for it
+    told: list[str] = []
     for word in operands:
-        _touch(word, findings, write=writes, is_local=is_local)
+        told += _touch(word, findings, write=writes, is_local=is_local)
+    if "proc" in "".join(told):
+        _note_process(told, findings, writes=writes)
     if base == "git" or "reads" not in does:
         _hand_over(base, does, operands, findings)
     _write(base, does, words, operands, findings)
@@ -78,14 +79,14 @@ def apply(base: str, words: Words, findings: Findings) -> None:
     destroy(base, words, operands, findings)
 
 
-def _known(words: Words, findings: Findings, nothing: Words, *, unset: bool) -> list[Operand]:
+def _known(words: Words, findings: Findings, nothing: Words) -> list[Operand]:
     """The words with the values of variables, as far as the line gives them.
 
     `nothing` stands for a word that may be none.
     """
     found: list[Operand] = []
     for word in words:
-        values = findings.known(word, unset=unset) if word.dynamic else None
+        values = findings.known(word) if word.dynamic else None
         if values is None:
             found.append(word)
         for value in values or ():
@@ -101,13 +102,8 @@ def _shows_variables(texts: Sequence[str]) -> bool:
     )
 
 
-def _note_process(operands: Words, findings: Findings, *, writes: bool) -> None:
+def _note_process(texts: Sequence[str], findings: Findings, *, writes: bool) -> None:
     """What a process was given is read where the words name it, taken together."""
-    texts: list[str] = []
-    for word in operands:
-        texts += findings.values.words([word.word]) if word.word and word.dynamic else [word.text]
-    if "proc" not in "".join(texts):
-        return
     is_seen = not writes and any(map(names_secret, texts))
     if not is_seen and tells_of_process(" ".join(texts)):
         findings.tell_of_process()
@@ -157,17 +153,20 @@ def _candidates(base: str, does: Kinds, words: Words) -> list[Operand]:
     return rest
 
 
-def _touch(word: Operand, findings: Findings, *, write: bool, is_local: bool = False) -> None:
-    """What a word names, in whatever way; of one that is not known what it may be."""
+def _touch(
+    word: Operand, findings: Findings, *, write: bool, is_local: bool = False
+) -> Sequence[str]:
+    """The texts of a word, when what it names in whatever way is told to the findings."""
     if is_local and "://" in word.text:
         findings.touch(word, write=write)
     if not word.dynamic:
         for text in _named(word.text):
             findings.touch(word if text == word.text else Operand(text), write=write)
-        return
-    texts = findings.values.texts(word.word) if word.word is not None else ()
-    pieces = (findings.values.split(each) if word.splits else [each] for each in texts)
-    for text in (text for piece in pieces for text in piece):
+        return (word.text,)
+    texts = findings.texts(word.word) if word.word is not None else []
+    if word.splits:
+        texts = [text for each in texts for text in findings.values.split(each)]
+    for text in texts:
         folder, known, _ = text.partition(ANYTHING)
         plain = text.replace(ANYTHING, "")
         if names_secret(plain):
@@ -176,6 +175,7 @@ def _touch(word: Operand, findings: Findings, *, write: bool, is_local: bool = F
             _touch(Operand(folder, bare=word.bare), findings, write=write)
         elif known and ".." in text.split("/"):
             findings.touch(within(Operand(text)), write=write)
+    return texts
 
 
 def tell(word: Word, findings: Findings) -> None:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from pegboard_plugins.bash.clauses import REDIRECTS, read_redirection, read_test
-from pegboard_plugins.bash.source import RESERVED, Source, read_sum
+from pegboard_plugins.bash.source import RESERVED, SKIPPED, Source, read_sum
 from pegboard_plugins.bash.syntax import (
     Assignment,
     Block,
@@ -318,7 +318,8 @@ def _simple(source: Source) -> Simple:
                 if word.raw in RESERVED:
                     source.no("reserved-word", word.at)
             words += unbraced(source, word) if "{" in word.raw else (word,)
-        source.skip()
+        if text[source.at : source.at + 1] in SKIPPED:
+            source.skip()
     if not (words or one.assignments or one.redirections or one.fed):
         source.no("syntax")
     source.simples.append(one)

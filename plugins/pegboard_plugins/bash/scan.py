@@ -7,10 +7,11 @@ of what stands before it, and each file whose content is moved is one that can b
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from dataclasses import dataclass, field
+from functools import cache, lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from pegboard.kit import resolved_path
 from pegboard_plugins.bash import builtins, carrying, languages
@@ -22,6 +23,7 @@ from pegboard_plugins.bash.programs import (
     CARRIER_NAMES,
     CODE_ON_STDIN,
     HARMLESS_CARRIERS,
+    KINDS,
     RUNS,
     is_single,
     kinds,
@@ -34,14 +36,12 @@ from pegboard_plugins.bash.walking import walk
 _RUNNING = frozenset({".git", ".pegboard", ".opencode"})
 _ENDLESS = "what would be destroyed is not known"
 _IN_CODE = "in the code of an interpreter it would destroy what is vital"
-_SHARP = ("shell", "sharp")
+_SHARP = {name for name, does in KINDS.items() if not does.isdisjoint(("shell", "sharp"))}
 _WORST = ("ProxyCommand=x", "|x", "sh", "\\!x")
 """Values with which the options of one program or another run something."""
-_FLAGS = re.DOTALL | re.MULTILINE
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(NamedTuple):
     """The commands, as words; the paths that they name; why the line is unclear, if it is.
 
     `writes` are those of the paths that would be written, `reads` those of them that another
@@ -104,7 +104,7 @@ def scan(command: str, place: Place) -> Scan:
         )
     if found.unclear is None or not tells_of_process(command[:LONGEST]):
         return found
-    return replace(found, paths=(*found.paths, Path(PROCESS)))
+    return found._replace(paths=(*found.paths, Path(PROCESS)))
 
 
 def _walked(line: Line, body: Block, findings: Findings, worktree: Path | None) -> Scan:
@@ -205,8 +205,8 @@ def program(call: Call) -> None:
         if not re.fullmatch(HARMLESS_CARRIERS.get(base, "(?!)"), shown):
             raise call.no("carrier")
     for word in words if is_open else ():
-        if word.literal is not None:
-            _refuse_sharp(call, word, word.literal)
+        if word.literal is not None and word.literal.rpartition("/")[2] in _SHARP:
+            raise call.no("wrapper", word)
     if runs is not None or (is_open and any(word.literal is None for word in words)):
         call.line.later.append(partial(_refuse_runs, call, runs, is_open=is_open))
     if "obeys-input" in does:
@@ -222,20 +222,15 @@ def _refuse_runs(call: Call, runs: str | None, *, is_open: bool) -> None:
         if runs is not None and word.pieces and word.pieces[0].kind == "process":
             raise call.no("option-runs", word)
         for text, *behind in _sequences(call, word, after):
-            if is_open:
-                _refuse_sharp(call, word, text)
+            if is_open and text.rpartition("/")[2] in _SHARP:
+                raise call.no("wrapper", word)
             is_option = runs is not None and any(
-                re.match(runs, told, _FLAGS) for told in _guises(text, behind[:1])
+                _pattern(runs).match(told) for told in _guises(text, behind[:1])
             )
             if is_option or (takes_options and languages.is_open(call, word, text)):
                 raise call.no("option-runs", word)
     if takes_options and call.command.is_fed and is_any_feed(call.one.fed, call.line.values):
         raise call.no("option-runs")
-
-
-def _refuse_sharp(call: Call, word: Word, text: str) -> None:
-    if not kinds(text.rpartition("/")[2]).isdisjoint(_SHARP):
-        raise call.no("wrapper", word)
 
 
 def _sequences(call: Call, word: Word, after: Word) -> Iterator[list[str]]:
@@ -248,6 +243,11 @@ def _sequences(call: Call, word: Word, after: Word) -> Iterator[list[str]]:
         for text in values.texts(word):
             texts = [text] if is_single(word) else values.split(text) or [""]
             yield from ([*texts[at:], behind] for at in range(len(texts)))
+
+
+@cache
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(text, re.DOTALL | re.MULTILINE)
 
 
 def _guises(text: str, behind: Sequence[str]) -> Iterator[str]:

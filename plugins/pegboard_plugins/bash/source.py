@@ -21,7 +21,8 @@ RESERVED = frozenset(
 DEVICE = re.compile(r"/[./]*(dev(?!/null$)|proc)/|.*\.\./(.*/)?(dev|proc)/|(.*/)?(stdin|\d+)$")
 """How a file is named that may be what is typed or fed, or a program of another process."""
 _KEYWORD = re.compile(r"[a-z]+|\{|\}|!|\[\[|\]\]")
-_SKIPPED = frozenset(" \t\n#\\")
+SKIPPED = frozenset(" \t\n#\\")
+"""What begins what may stand between words."""
 _OPENS_COMMENT = " \t\n;&|()"
 _READ_OTHERWISE = re.compile(r"[()'\"`\\]")
 """Of a comment in a substitution a bash before 5.2 reads these."""
@@ -97,7 +98,7 @@ class Source:
         text, at = self.text, self.at
         while at < self.end:
             letter = text[at]
-            if letter not in _SKIPPED:
+            if letter not in SKIPPED:
                 break
             self.at = at
             if letter == "\n" and lines:

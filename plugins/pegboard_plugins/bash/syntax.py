@@ -239,19 +239,14 @@ def operand(word: Word, home: str) -> Operand:
         own = word.own_pieces  # of a plain word there are none yet
         is_bare = not (own and own[0].quoted)
         return tuple.__new__(Operand, (word.literal, False, is_bare, False, False, word))
-    texts, dynamic = [], []
+    texts, dynamic, splits, leads = [], False, False, None
     for piece in word.pieces:
         is_home = piece.kind == "variable" and piece.text == "HOME" and not piece.how and home
         is_known = is_home or piece.kind in ("text", "tilde", "glob", "process")
         texts.append(home if is_home else piece.shown)
-        dynamic.append(None if is_known and not texts[-1] else not is_known)
-    first = next((each for each in dynamic if each is not None), False)
-    unquoted = zip(word.pieces, dynamic, strict=True)
-    return Operand(
-        "".join(texts),
-        dynamic=any(dynamic) or any(piece.kind == "process" for piece in word.pieces),
-        bare=not word.is_quoted and word.pieces[0].kind != "variable",
-        leads=bool(first),
-        splits=any(is_open and not piece.quoted for piece, is_open in unquoted),
-        word=word,
-    )
+        dynamic |= not is_known or piece.kind == "process"
+        splits |= not is_known and not piece.quoted
+        if leads is None and (texts[-1] or not is_known):
+            leads = not is_known
+    bare = not word.is_quoted and word.pieces[0].kind != "variable"
+    return Operand("".join(texts), dynamic, bare, bool(leads), splits, word)

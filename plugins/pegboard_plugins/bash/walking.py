@@ -5,7 +5,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 
-from pegboard_plugins.bash.findings import ANYWHERE, DEEPEST_CALLS, MOST_CALLS, Findings, within
+from pegboard_plugins.bash.findings import (
+    ANYWHERE,
+    DEEPEST_CALLS,
+    MOST_CALLS,
+    Findings,
+    within,
+    without,
+)
 from pegboard_plugins.bash.hazards import endanger
 from pegboard_plugins.bash.listings import is_any_feed, names_secret
 from pegboard_plugins.bash.operands import apply, moves_content, tell
@@ -156,9 +163,9 @@ _STEPS: Mapping[str, Callable[[Block, Findings], None]] = {
 
 
 def _simple(one: Simple, findings: Findings) -> None:
-    bodies = [piece.body for word in one.expanded for piece in word.pieces if piece.body]
-    for part in (part for body in bodies for part in body):
-        _apart(part, findings)
+    for body in [piece.body for word in one.expanded for piece in word.pieces if piece.body]:
+        for part in body:
+            _apart(part, findings)
     for each in one.redirections:
         if each.sign not in ("<<", "<<<"):
             _redirect(each.word, findings, write="<" not in each.sign)
@@ -180,8 +187,8 @@ def _simple(one: Simple, findings: Findings) -> None:
 def _give(name: str, word: Word, findings: Findings, *, splits: bool) -> None:
     """A variable gets a word: where those in it may have no value, what is left without them."""
     if word.literal is None and not _is_set(word, findings):
-        pieces = [piece for piece in word.pieces if piece.kind != "variable"]
-        findings.values.add(name, Word(pieces, "", word.at), splits=splits)
+        names = {piece.text for piece in word.pieces if piece.kind == "variable"}
+        findings.values.add(name, without(word, names), splits=splits)
 
 
 def _redirect(word: Word, findings: Findings, *, write: bool) -> None:
@@ -191,7 +198,7 @@ def _redirect(word: Word, findings: Findings, *, write: bool) -> None:
     values = findings.known(target)
     if values is None and findings.is_unknown(target):
         findings.doubt("dynamic-path", word)
-    texts = findings.values.texts(word) if values is None else ()
+    texts = findings.texts(word) if values is None else ()
     named = values if values is not None else [Operand(text) for text in texts]
     for value in named:
         if value.text:

@@ -9,11 +9,11 @@ from pegboard_plugins.bash.source import DEEPEST, Source, placed, read_sum
 from pegboard_plugins.bash.syntax import Feed, Piece, Word
 
 _LETTERS = r"[A-Za-z0-9_./:,@%+^=!\]\-\x80-\U0010ffff]+"
-_ENDS = r"(?=[ \t\n;|)]|\Z)"
+_ENDS = r"(?=[ \t\n;|)]|\Z)[ \t]*"
 _WHOLE = re.compile(
-    rf"""(?:({_LETTERS})|'([^'\n]*)'|"([^"\\$`\n]*)"|("?)\$([A-Za-z][A-Za-z0-9_]*)\4){_ENDS}"""
+    rf"""(?:({_LETTERS})|('([^'\n]*)'|"([^"\\$`\n]*)"|("?)\$([A-Za-z][A-Za-z0-9_]*)\5)){_ENDS}"""
 )
-"""A word of plain letters, of one text in quotes, or of a variable: as most are."""
+"""A word of plain letters, one text in quotes or a variable, as most are, with its blanks."""
 _SET = r"\[[!^]?[A-Za-z0-9_.:,@%+-]*(?:\[:[a-z]+:\][A-Za-z0-9_.-]*)?\]"
 _PART = re.compile(rf"""({_LETTERS})|'([^']*)'|"([^"\\$`]*)"|\\([^\n])|([*?]|{_SET})""")
 """Of another word a text: plain, quoted in one of three ways, or a wildcard."""
@@ -60,12 +60,13 @@ def read_word(source: Source, *, assigning: bool = False) -> Word:
     if found := _WHOLE.match(text, start):
         source.at = found.end()
         if found.lastindex == 1:
-            return Word.plain(found[0], start)
-        if name := found[5]:
-            piece = Piece("variable", name, bool(found[4]), f"${name}")
+            return Word.plain(found[1], start)
+        _, raw, single, double, quote, name = found.groups()
+        if name:
+            piece = Piece("variable", name, bool(quote), f"${name}")
         else:
-            piece = Piece("text", found[2] or found[3] or "", quoted=True)
-        return Word((piece,), found[0], start)
+            piece = Piece("text", single or double or "", quoted=True)
+        return Word((piece,), raw, start)
     pieces: list[Piece] = []
     while source.at < source.end:
         begin = source.at
