@@ -1,17 +1,55 @@
 """The layout of the core: few modules at its root, one name for each, folders that cost nothing."""
 
 import ast
+import tokenize
 from collections import Counter
 from pathlib import Path
+from statistics import median
 
 CORE = Path(__file__).parents[1] / "core" / "pegboard"
 FLAT_FILES = 8
+KERNEL = (
+    *("loop", "run", "runs", "step", "stream", "processor", "writer"),
+    *("toolcall", "toolcontext", "request", "history"),
+)
+"""The modules of the engine that a turn consists of; the subjects beside them have rooms."""
+KERNEL_LINES = 2_300
+MEDIAN_LINES = 150
+_BLANK = {
+    *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT),
+    tokenize.ENDMARKER,
+}
 PUBLIC = {"cli", "embedding", "kit", "providers", "storage"}
 """Packages whose `__init__` gives names to other people's programs."""
 
 
 def _modules() -> list[Path]:
     return [path.relative_to(CORE) for path in CORE.rglob("*.py")]
+
+
+def _code_lines(path: Path) -> int:
+    """The lines of a file without blank ones, comments and docstrings."""
+    with path.open("rb") as file:
+        tokens = [each for each in tokenize.tokenize(file.readline) if each.type not in _BLANK]
+    lines = {line for each in tokens[1:] for line in range(each.start[0], each.end[0] + 1)}
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if ast.get_docstring(node) is not None else None
+            if first is not None:
+                lines -= set(range(first.lineno, (first.end_lineno or 0) + 1))
+    return len(lines)
+
+
+def test_the_kernel_of_the_engine_can_be_read_in_an_evening() -> None:
+    lines = {name: _code_lines(CORE / "engine" / f"{name}.py") for name in KERNEL}
+
+    assert sum(lines.values()) <= KERNEL_LINES, lines
+
+
+def test_a_module_of_the_core_is_more_than_a_page() -> None:
+    lengths = [len(path.read_text().splitlines()) for path in CORE.rglob("*.py")]
+
+    assert median(lengths) >= MEDIAN_LINES
 
 
 def test_few_modules_lie_flat_in_the_core() -> None:

@@ -75,9 +75,9 @@ from pegboard.cli.main import main
 main()
 """
 MOST_FILES = {
-    "pegboard": 114,
+    "pegboard": 109,
     "pegboard_plugins": 103,
-    "pegboard_files": 6,
+    "pegboard_files": 7,
     "pegboard_http": 3,
     "pegboard_terminal": 8,
 }
@@ -105,3 +105,52 @@ def test_a_run_with_a_plain_answer_loads_no_more_files_than_these(tmp_path: Path
     assert answer == "Hi."
     above = {name for name, found in loaded.items() if len(found) > MOST_FILES[name]}
     assert above == set(), loaded
+
+
+TURN = """
+import asyncio, sys, threading
+from pathlib import Path
+
+entered = set()
+
+def enter(frame, event, arg):
+    if event == "call" and frame.f_code.co_name != "<module>":
+        entered.add(frame.f_code.co_filename)
+
+async def main(folder):
+    from pegboard import App, AppOptions
+    from pegboard.engine import preloading, stepsnapshots
+    from pegboard.schema.part import TextInput
+
+    stepsnapshots.HEAD_START_S = preloading.HEAD_START_S = 600  # what waits for slow answers
+    places = {f"{name}_dir": folder / name for name in ("config", "data", "state", "cache")}
+    async with await App.open(folder, AppOptions(**places)) as app:
+        session = await app.create_session()
+        sys.setprofile(enter)
+        threading.setprofile(enter)
+        await app.prompt(session.id, [TextInput(text="Hello")], model="scripted/answer.json")
+        sys.setprofile(None)
+
+asyncio.run(main(Path(sys.argv[1])))
+core = Path(sys.modules["pegboard"].__file__).parent
+print(*sorted(str(Path(each).relative_to(core)) for each in entered if core in Path(each).parents))
+"""
+MOST_ENTERED = 45
+"""Of so many files of the core a function is called for a plain answer."""
+
+
+def test_a_plain_answer_enters_no_more_files_of_the_core_than_these(tmp_path: Path) -> None:
+    (tmp_path / "answer.json").write_text(json.dumps({"scripts": [{"steps": [{"text": "Hi."}]}]}))
+    env = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
+
+    done = subprocess.run(
+        [sys.executable, "-c", TURN, str(tmp_path)],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.split()) <= MOST_ENTERED, done.stdout

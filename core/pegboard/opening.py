@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -19,7 +18,7 @@ from pegboard.contract.plugin import Stash
 from pegboard.contract.storage import Storage
 from pegboard.credentials.keyfile import PluginSecrets
 from pegboard.credentials.keylookup import KeyLookup
-from pegboard.engine.bus import Bus
+from pegboard.engine.bus import Bus, telling
 from pegboard.engine.engine import Engine
 from pegboard.engine.models import Models
 from pegboard.errors import ConfigError, PegboardError
@@ -177,7 +176,6 @@ class _Assembly:
             stash=Stash(),
             snapshots=await self._snapshots(hooks, workspace, config),
             enclosure=await self._enclosure(workspace, config, private),  # nothing fails after it
-            now=lambda: time.time_ns() // 1_000_000,
             models=Models(brought.providers, hooks, config, self._places, keys),
             sweeping=asyncio.create_task(_swept(self._places.tool_output), name="sweep"),
         )
@@ -276,7 +274,7 @@ class _Assembly:
             on_failure=partial(_failed, self._bus, self._failures),
         )
         self._hooks = register.hooks
-        self._bus.attach(partial(_hear, register.hooks))
+        self._bus.attach(telling(register.hooks))
         return register
 
     async def _storage(self, register: Register) -> Storage:
@@ -285,7 +283,7 @@ class _Assembly:
             self._env.get("PEGBOARD_DATABASE", "") or self._places.database,
             register=register,
             ids=self._ids,
-            on_commit=partial(_publish, self._bus),
+            on_commit=self._bus.publish_all,
         )
 
     async def _configured(self, workspace: Workspace) -> tuple[LoadedConfig, Decision]:
@@ -333,16 +331,6 @@ async def _swept(outputs: Path) -> None:
     from pegboard.engine.toolresult import sweep  # nothing of it before the first call
 
     await sweep(outputs)
-
-
-def _publish(bus: Bus, events: Sequence[Event]) -> None:
-    bus.publish(*events)
-
-
-def _hear(hooks: Hooks, events: Sequence[Event]) -> None:
-    if hooks.has(hookspecs.event):
-        for event in events:
-            hooks.notify(hookspecs.event, event=event)
 
 
 def _failed(bus: Bus, failures: deque[PluginFailed], failure: PluginFailed) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pegboard_files.expressions import line_expression as line_expression
     from pegboard_files.globs import glob_expression as glob_expression
     from pegboard_files.ignores import IgnoreRules as IgnoreRules
+    from pegboard_files.searchprocess import run_until as run_until
     from pegboard_files.textfile import FileText as FileText
     from pegboard_files.textfile import decode_text as decode_text
     from pegboard_files.textfile import line_text as line_text

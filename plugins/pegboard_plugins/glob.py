@@ -10,8 +10,15 @@ from itertools import takewhile
 from pathlib import Path
 
 from pegboard import InvalidInputError, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
-from pegboard.kit import is_resolved, may_name, named_path, run_until
-from pegboard_files import glob_expression, printable_name, ripgrep, ripgrep_names, walk_files
+from pegboard.kit import is_resolved, may_name, named_path
+from pegboard_files import (
+    glob_expression,
+    printable_name,
+    ripgrep,
+    ripgrep_names,
+    run_until,
+    walk_files,
+)
 
 SHOWN = 100
 MOST_MATCHES = 2_000

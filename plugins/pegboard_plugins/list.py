@@ -13,9 +13,9 @@ from itertools import takewhile
 from pathlib import Path
 
 from pegboard import Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
-from pegboard.kit import is_resolved, may_name, named_path, run_until
+from pegboard.kit import is_resolved, may_name, named_path
 from pegboard.schema.config import Config
-from pegboard_files import IgnoreRules, printable_name, ripgrep, walk_files
+from pegboard_files import IgnoreRules, printable_name, ripgrep, run_until, walk_files
 
 LIMIT_FILES = 100
 WALK_FILES = 200_000

@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from pegboard.ids import IdSource as IdSource
     from pegboard.ids import check_id as check_id
     from pegboard.kit.redact import secret_values as secret_values
+    from pegboard.kit.threads import run_async as run_async
     from pegboard.loading.register import PluginInfo as PluginInfo
     from pegboard.loading.registration import Problem as Problem
     from pegboard.paths import Places as Places
-    from pegboard.processes.eventloop import run_async as run_async
     from pegboard.trust.decisions import Decision as Decision
     from pegboard.trust.decisions import TrustStore as TrustStore
     from pegboard.trust.projectcode import imported as imported

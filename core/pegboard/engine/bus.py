@@ -5,6 +5,8 @@ from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Self
 
+from pegboard.contract import hookspecs
+from pegboard.hooks.callers import Hooks
 from pegboard.schema.event import Event
 from pegboard.schema.wire import encode
 
@@ -22,6 +24,17 @@ def encode_event(event: Event) -> bytes:
 def event_id(seq: int) -> str:
     """The protocol's id of the stored event with this number."""
     return f"evt_{seq:026d}"
+
+
+def telling(hooks: Hooks) -> Callable[[Sequence[Event]], None]:
+    """A function that tells plugins of events, by the hook `event`."""
+
+    def tell(events: Sequence[Event]) -> None:
+        if hooks.has(hookspecs.event):
+            for each in events:
+                hooks.notify(hookspecs.event, event=each)
+
+    return tell
 
 
 class Subscription(AsyncIterator[Event]):
@@ -95,6 +108,10 @@ class Bus:
 
     def publish(self, *events: Event) -> None:
         """Queues the events for all listeners; never waits."""
+        self.publish_all(events)
+
+    def publish_all(self, events: Sequence[Event]) -> None:
+        """The same of events in a row, such as those of a commit."""
         for heard in self._attached:
             heard(events)
         for event in events:

@@ -1,6 +1,7 @@
 """The engine: what every turn needs from its App, in one value."""
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -92,11 +93,11 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
     private: tuple[Path, ...]
     decision: Decision
     stash: Stash
-    now: Callable[[], int]
     models: Models
     sweeping: asyncio.Task[None]
     snapshots: Snapshots | None = None
     enclosure: "Enclosure | None" = None
+    now: Callable[[], int] = lambda: time.time_ns() // 1_000_000
 
     # Four modules that a plain answer does without are loaded at the first use of what they have.
 
@@ -190,19 +191,15 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
         """The folder of this session's long outputs, which is made with the first one."""
         return self.places.tool_output / session_id
 
-    def publish(self, events: Sequence[Event]) -> None:
-        """Give events to all who listen; the database publishes its own with the commit."""
-        self.bus.publish(*events)
-
     def say_status(self, session_id: str, status: SessionStatus) -> None:
         """Publish the status of a session; when idle, also the protocol's older event."""
         told = [Event(properties=SessionStatusChanged(session_id=session_id, status=status))]
         if isinstance(status, Idle):
             told.append(Event(properties=SessionIdle(session_id=session_id)))
-        self.publish(told)
+        self.bus.publish_all(told)
 
     def say_failure(self, session_id: str, error: PegboardError) -> None:
         """Publish the failure of a turn that no message holds."""
         failed = SessionFailed(session_id=session_id, error=failure_of(error))
-        self.publish([Event(properties=failed)])
+        self.bus.publish_all([Event(properties=failed)])
         error.told = True

@@ -106,9 +106,10 @@ class History:
         places = enumerate(self.turns)
         self._users = [place for place, turn in places if isinstance(turn.info, UserMessage)]
 
-    def has(self, message_id: str) -> bool:
-        """Whether it has a turn of this id."""
-        return message_id in self._places
+    @property
+    def prompts(self) -> int:
+        """How many messages of the user's there are."""
+        return len(self._users)
 
     def get(self, message_id: str) -> Turn:
         """The turn of this id, which the session has."""
@@ -153,11 +154,6 @@ class History:
         """The user's messages with their places, newest first."""
         for place in reversed(self._users):
             yield place, self.turns[place]
-
-    def prompts_after(self, message_id: str) -> tuple[str, ...]:
-        """The ids of the user's messages after this one."""
-        start = self._places[message_id]
-        return tuple(self.turns[place].info.id for place in self._users if place > start)
 
     def messages(self, model: Model, turns: Sequence[Turn]) -> tuple[ModelMessage, ...]:
         """These turns as messages for the model; the last one is never the model's.

@@ -5,13 +5,6 @@ from dataclasses import dataclass
 
 from pegboard.contract.context import SessionView
 from pegboard.contract.providers import ModelRequest, ToolDefinition
-from pegboard.engine.compaction.trigger import (
-    is_needed,
-    is_possible,
-    prune,
-    request_compaction,
-    unmark,
-)
 from pegboard.engine.finish import Progress, goes_on
 from pegboard.engine.history import compaction_of
 from pegboard.engine.input.usermessage import remind
@@ -28,7 +21,8 @@ from pegboard.schema.part import FilePart, Part
 async def answer(run: Run) -> None:
     """Answer every prompt of the session, also those that arrive during the run."""
     turn: _Turn | None = None
-    unmark(run)
+    if run.session.time.compacting is not None:
+        run.change(compacting=None)  # that of a process that has died
     while (user := unanswered(run)) is not None:
         if compaction_of(run.history.get(user.id)) is not None:
             from pegboard.engine.compaction.summary import compact  # few sessions need it
@@ -43,11 +37,25 @@ async def answer(run: Run) -> None:
 
             await run_subtask(run, turn.view, user, task)
             continue
-        if is_needed(run, turn.view.model):
-            request_compaction(run, user)
+        if _shortened(run, turn):
             continue
         await _step(run, turn)
-    prune(run)
+    if run.history.prompts > 1:
+        from pegboard.engine.compaction.trigger import prune  # a first answer needs nothing of it
+
+        prune(run)
+
+
+def _shortened(run: Run, turn: "_Turn") -> bool:
+    """Whether a compaction had to be requested; what is asked first is never shortened."""
+    if not run.compactable():
+        return False
+    from pegboard.engine.compaction.trigger import is_too_long, request_compaction
+
+    if not is_too_long(run, turn.view.model):
+        return False
+    request_compaction(run, turn.user)
+    return True
 
 
 def unanswered(run: Run) -> UserMessage | None:
@@ -144,11 +152,13 @@ async def _step(run: Run, turn: _Turn) -> None:
         )
         return run.sent
 
-    playing = Step(run, turn.view, turn.user).play(request, may_overflow=is_possible(run))
+    playing = Step(run, turn.view, turn.user).play(request, may_overflow=run.compactable())
     if turn.steps == 1:
         playing = load_beside(playing, [run.engine.tools[each.name] for each in turn.tools])
     outcome = await playing
     if outcome == "overflow":
+        from pegboard.engine.compaction.trigger import request_compaction
+
         turn.steps -= 1
         request_compaction(run, turn.user)
         return

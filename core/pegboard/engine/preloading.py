@@ -13,8 +13,12 @@ from pegboard.kit.threads import Threads
 
 HEAD_START_S = 0.05
 """How long the request has the machine for itself; a step that is over by then loads nothing."""
-_EACH_CALL = ("pegboard.engine.toolcontext", "pegboard.processes.background")
-"""What the first call of any tool imports, and its first process."""
+_EACH_CALL = (
+    "pegboard.engine.toolcontext",
+    "pegboard.processes.background",
+    "pegboard.engine.compaction.trigger",
+)
+"""What the first call of any tool imports, its first process, and the step behind it."""
 
 _T = TypeVar("_T")
 

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from pegboard.contract import hookspecs
 from pegboard.contract.changes import ChangeSession
 from pegboard.contract.context import ChildResult, Ruleset, SessionView
 from pegboard.contract.providers import ModelRequest
@@ -79,6 +80,16 @@ class Run:
         """The newest message of the model, None before there is one."""
         turns = reversed(self.history.turns)
         return next((turn for turn in turns if isinstance(turn.info, AssistantMessage)), None)
+
+    def compactable(self) -> bool:
+        """Whether the engine may compact by itself: never twice without an answer in between."""
+        engine = self.engine
+        if not engine.config.compaction.auto or not engine.hooks.has(hookspecs.register_compactors):
+            return False
+        infos = (turn.info for turn in reversed(self.history.turns))
+        answers = (each for each in infos if isinstance(each, AssistantMessage))
+        last = next((each for each in answers if each.summary or each.finish is not None), None)
+        return last is not None and not last.summary
 
     def new_answer(
         self,

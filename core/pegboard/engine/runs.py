@@ -348,7 +348,7 @@ class Runs:
             depth, parents = await ancestor_rulesets(self._engine, session)
             parents += self.callers.get(session_id, ())
             limits, parent = self._engine.config.budget, self.budget(session.parent_id or "")
-            async with Writer(self._storage, self._engine.publish, fence=fence) as writer:
+            async with Writer(self._storage, self._engine.bus.publish_all, fence=fence) as writer:
                 turns = await self._storage.turns(session_id)
                 run = Run(
                     engine=self._engine,

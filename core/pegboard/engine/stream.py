@@ -22,6 +22,7 @@ from pegboard.contract.providers import (
 )
 from pegboard.contract.results import ToolResult
 from pegboard.errors import ProviderError
+from pegboard.kit.threads import closing
 
 LONGEST_INPUT_BYTES = 8 << 20
 """A call with longer arguments is refused; what a tool writes at once is much shorter."""
@@ -199,14 +200,3 @@ async def _progress_within(limit_s: float) -> AsyncIterator[Callable[[], None]]:
         raise ProviderError(
             f"the model has said nothing for {limit_s:g} s", retryable=True
         ) from error
-
-
-@asynccontextmanager
-async def closing(answer: AsyncIterator[StreamEvent]) -> AsyncIterator[None]:
-    """A block at whose end the answer is closed, if its provider can close it."""
-    try:
-        yield
-    finally:
-        close = getattr(answer, "aclose", None)
-        if close is not None:
-            await close()

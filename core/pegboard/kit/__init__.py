@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     from pegboard.policy.sensitive import secret_path as secret_path
     from pegboard.processes.family import MARK as MARK
     from pegboard.processes.family import Family as Family
-    from pegboard.processes.output import run_until as run_until
     from pegboard.processes.process import ProgramResult as ProgramResult
     from pegboard.processes.process import run_program as run_program
     from pegboard.trust.projectcode import read_bounded as read_bounded

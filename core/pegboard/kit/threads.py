@@ -1,13 +1,15 @@
-"""Worker threads for blocking code of others, and work that a cancellation does not break off.
+"""Worker threads for blocking code of others, work that ends whole, and the loop of a program.
 
 A hung thread delays neither the loop nor the exit.
 """
 
 import asyncio
 import contextvars
+import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -89,3 +91,25 @@ async def shielded(work: Coroutine[Any, Any, _Value]) -> _Value:
     if cancelled is not None:
         raise cancelled from (None if task.cancelled() else task.exception())
     return task.result()
+
+
+@asynccontextmanager
+async def closing(source: AsyncIterator[object]) -> AsyncIterator[None]:
+    """A block at whose end an iterator of others is closed, if it can be closed."""
+    try:
+        yield
+    finally:
+        close = getattr(source, "aclose", None)
+        if close is not None:
+            await close()
+
+
+def run_async(main: Coroutine[Any, Any, _T]) -> _T:
+    """What `asyncio.run` gives, on a loop that starts no thread for each process.
+
+    Python 3.12 watches processes by file descriptors by itself; 3.11 starts a thread for each,
+    which costs 0.7 ms a tool call.
+    """
+    if sys.version_info < (3, 12) and sys.platform == "linux":
+        asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
+    return asyncio.run(main)

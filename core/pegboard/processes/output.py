@@ -1,15 +1,12 @@
-"""The output of a process, kept within bounds, or heard until it is enough."""
+"""The output of a process, kept within bounds."""
 
-import asyncio
 import os
 from codecs import getincrementaldecoder, utf_8_decode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
 from typing import BinaryIO
-
-from pegboard.contract.context import ProcessResult, ToolContext
 
 SPILL_LIMIT_BYTES = 64 << 20
 """The longest file of output; what a runaway process writes beyond it is lost."""
@@ -110,38 +107,3 @@ def _new_file(folder: Path) -> tuple[Path, BinaryIO]:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"run_{os.urandom(8).hex()}.txt"
     return path, os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
-
-
-KEPT_BYTES = 16 << 20
-"""Output is taken as it comes; what is kept of it besides must not need a file of its own."""
-
-
-async def run_until(  # noqa: PLR0913 - what `context.run` needs, and when to end it
-    context: ToolContext,
-    argv: Sequence[str],
-    *,
-    enough: asyncio.Event,
-    on_output: Callable[[str], None],
-    timeout_s: float,
-    cwd: Path | None = None,
-) -> ProcessResult | None:
-    """The end of a process; None when it was ended because `enough` was set.
-
-    `on_output` gets its output piece by piece, of which the ends are kept in the result. With
-    this call the process has ended, also when it is cancelled.
-
-    :raises ToolError: when the program or the directory does not exist.
-    """
-    running = asyncio.create_task(
-        context.run(argv, cwd=cwd, timeout_s=timeout_s, limit_bytes=KEPT_BYTES, on_output=on_output)
-    )
-    watching = asyncio.create_task(enough.wait())
-    try:
-        # The process has its own time limit.
-        await asyncio.wait({running, watching}, return_when=asyncio.FIRST_COMPLETED)
-        return running.result() if running.done() else None
-    finally:
-        # Both end at once: cancelling kills the process.
-        for task in (running, watching):
-            task.cancel()
-        await asyncio.wait({running, watching})

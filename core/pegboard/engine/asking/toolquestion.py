@@ -99,7 +99,7 @@ async def ask_person(
         return None
 
     def say(properties: Properties) -> None:
-        engine.publish([Event(properties=properties)])
+        engine.bus.publish(Event(properties=properties))
 
     try:
         asking = _answers(engine.questions, request, say)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from pegboard.contract.context import SessionView
 from pegboard.contract.tools import serving
 from pegboard.engine.compaction.trigger import next_request, usable
 from pegboard.engine.finish import failure_of
-from pegboard.engine.history import COMPACTION, compaction_of, is_compaction
+from pegboard.engine.history import COMPACTION, History, compaction_of, is_compaction
 from pegboard.engine.request import seen_by_model
 from pegboard.engine.run import Run
 from pegboard.engine.sidecall import plain_request, question_of
@@ -144,7 +144,7 @@ class Compacting:
             view=replace(run.view(agent, model), purpose="summaries"),
             tokens=next_request(run.history, model, before),
             estimated=message_tokens(run.history.messages(model, before)),
-            answering=(_answering(before) if part.auto else run.history.prompts_after(user.id)),
+            answering=(_answering(before) if part.auto else _prompts_after(run.history, user.id)),
         )
 
     async def run_to_its_end(self) -> None:
@@ -308,6 +308,11 @@ def _answering(turns: Sequence[Turn]) -> tuple[str, ...]:
         elif found:
             break
     return tuple(found)
+
+
+def _prompts_after(history: History, message_id: str) -> tuple[str, ...]:
+    newest_first = (turn.info.id for _, turn in history.users())
+    return tuple(takewhile(lambda each: each != message_id, newest_first))[::-1]
 
 
 def _first_prompt(turns: Sequence[Turn]) -> tuple[Turn, ...]:

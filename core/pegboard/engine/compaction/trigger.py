@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from pegboard.contract import hookspecs
 from pegboard.contract.changes import PutMessage, PutPart
 from pegboard.engine.engine import Engine
 from pegboard.engine.history import History, kept_ids
@@ -57,26 +56,10 @@ def next_request(history: History, model: Model, turns: Sequence[Turn]) -> int:
     return message_tokens(history.messages(model, turns))
 
 
-def is_needed(run: Run, model: Model) -> bool:
+def is_too_long(run: Run, model: Model) -> bool:
     """Whether the session has to be compacted before the next request."""
     limit = usable(model)
-    if limit is None or not is_possible(run):
-        return False
-    return next_request(run.history, model, run.history.view()) > limit
-
-
-def is_possible(run: Run) -> bool:
-    """Whether the engine may compact by itself: never twice without an answer in between."""
-    engine = run.engine
-    if not engine.config.compaction.auto or not engine.hooks.has(hookspecs.register_compactors):
-        return False
-    for turn in reversed(run.history.turns):
-        match turn.info:
-            case AssistantMessage(summary=True):
-                return False
-            case AssistantMessage(finish=finish) if finish is not None:
-                return True
-    return False
+    return limit is not None and next_request(run.history, model, run.history.view()) > limit
 
 
 def request_compaction(run: Run, user: UserMessage) -> None:
@@ -92,12 +75,6 @@ def requested_by_user(engine: Engine, session: Session, ids: SessionIds, model: 
     return _requested(
         engine.now(), ids, agent, model_for(engine, session, model, agent), session.id, auto=False
     )
-
-
-def unmark(run: Run) -> None:
-    """Undo the unfinished compaction of a process that has died."""
-    if run.session.time.compacting is not None:
-        run.change(compacting=None)
 
 
 def _requested(  # noqa: PLR0913 - the fields of the message

@@ -204,7 +204,7 @@ def _subtask(command: Command, agent: Agent, text: str, model: ModelChoice) -> S
 async def _aside(engine: Engine, session: Session, ids: SessionIds) -> AsyncIterator[Run]:
     """A run for calls outside of an answer, beside the session's own run."""
     depth, parents = await ancestor_rulesets(engine, session)
-    async with Writer(engine.storage, engine.publish, fence=None) as writer:
+    async with Writer(engine.storage, engine.bus.publish_all, fence=None) as writer:
         run = Run(
             engine=engine,
             session=session,

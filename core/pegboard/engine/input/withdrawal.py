@@ -47,8 +47,9 @@ class Withdrawal:
         async with self.ids.changing:  # nothing is stored meanwhile, and no run begins at rest
             await refuse_claimed(self.storage, session_id)
             run = self.copy()
-            if isinstance(run, Run) and run.history.has(message_id):
-                unread = is_unread(run.history.turns, message_id)
+            ours = run.history.turns if isinstance(run, Run) else []
+            if any(turn.info.id == message_id for turn in ours):
+                unread = is_unread(ours, message_id)
             else:
                 unread = is_unread(as_seen(await self.storage.turns(session_id)), message_id)
                 if run is not None or self.copy() is not None or self.prepares():

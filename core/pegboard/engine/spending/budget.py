@@ -33,8 +33,8 @@ from pegboard.engine.spending.usage import (
     tokens_of,
     total,
 )
-from pegboard.engine.stream import closing
 from pegboard.errors import BudgetError, ToolError
+from pegboard.kit.threads import closing
 from pegboard.policy.clock import Clock, current_clock
 from pegboard.schema.config import BudgetConfig, Limits, RunLimits
 from pegboard.schema.model import Model
