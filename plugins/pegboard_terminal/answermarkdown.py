@@ -1,10 +1,11 @@
 """Markdown as rows of styled text, by rich."""
 
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import Heading, HorizontalRule, Markdown, TableElement
 from rich.segment import Segment
@@ -57,6 +58,20 @@ class _Answer(Markdown):
     def __init__(self, text: str) -> None:
         super().__init__("", code_theme="ansi_dark", hyperlinks=False)
         self.parsed = _parser().parse(text)
+        for token in self.parsed:
+            if token.children:
+                token.children = _without_repeated_addresses(token.children)
+
+
+def _without_repeated_addresses(tokens: Sequence[Token]) -> list[Token]:
+    """The tokens of a line; of a link whose text is its address the text alone."""
+    kept = list(tokens)
+    for place in range(len(kept) - 2):
+        opening, text, closing = kept[place : place + 3]
+        is_link = (opening.type, closing.type) == ("link_open", "link_close")
+        if is_link and opening.attrs.get("href") in (text.content, f"mailto:{text.content}"):
+            opening.type = closing.type = "dropped"
+    return [token for token in kept if token.type != "dropped"]
 
 
 @cache

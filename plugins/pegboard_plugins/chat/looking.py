@@ -92,9 +92,9 @@ async def show_context(chat: "Chat", _: str) -> None:
     if rest > 0:
         sizes["what else is sent" if standing else "system prompt, tools and the like"] = rest
     total = max(1, sizes.total())
-    rows = [("what", "tokens", "share")]
+    rows = [("tokens", "share", "what")]
     rows += [
-        (name, f"{size // LETTERS_PER_TOKEN:,}", f"{size / total:.0%}")
+        (f"{size // LETTERS_PER_TOKEN:,}", f"{size / total:.0%}", name)
         for name, size in sizes.most_common()
         if size
     ]
