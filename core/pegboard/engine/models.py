@@ -83,7 +83,9 @@ class Models:
             return found
         provider_id, slash, model_id = name.partition("/")
         return tuple(
-            f"{each}{slash}{model_id}" for each in nearest_names(provider_id, self.providers)
+            f"{each}{slash}{model_id}"
+            for each in nearest_names(provider_id, self.providers)
+            if each != provider_id
         )
 
     async def _of(self, provider: Provider) -> Sequence[Model]:

@@ -195,3 +195,14 @@ async def test_a_model_that_is_not_there_is_told_with_the_nearest_that_a_table_h
             await app.resolve_model("played/none of playd")
 
     assert "played/none of played" in caught.value.suggestions
+
+
+async def test_of_a_model_that_is_like_no_other_its_own_name_is_no_suggestion(
+    tmp_path: Path,
+) -> None:
+    bound = Played(text("hi"), model=SILENT)
+    async with opened(tmp_path, bound, Facts(), env=KEY) as app:
+        with pytest.raises(ModelNotFoundError) as caught:
+            await app.resolve_model("played/zzzzzzzzzzzzzzzzzzzzzzzzzzzzzz")
+
+    assert caught.value.suggestions == ()
