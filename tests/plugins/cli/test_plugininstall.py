@@ -98,7 +98,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             f"uv pip install --python {sys.executable} x",
             f"uv pip uninstall --python {sys.executable} x",
         ),
-        ("pyvenv.cfg", f"{sys.executable} -m pip install x", None),
+        ("pyvenv.cfg", f"{sys.executable} -P -m pip install x", None),
     ],
 )
 def test_a_package_goes_into_the_environment_of_the_running_program(
@@ -108,7 +108,7 @@ def test_a_package_goes_into_the_environment_of_the_running_program(
     prefix.mkdir()
     (prefix / marker).touch()
 
-    wanted = uninstall or f"{sys.executable} -m pip uninstall --yes x"
+    wanted = uninstall or f"{sys.executable} -P -m pip uninstall --yes x"
     shown = " ".join(installing(("x",), prefix)).replace(f"{programs}/", "")
     assert shown == install
     assert " ".join(uninstalling("x", prefix)).replace(f"{programs}/", "") == wanted
