@@ -78,3 +78,10 @@ def test_a_class_s_name_occurs_once_in_the_core() -> None:
     names = Counter(name for name in classes if name[0] != "_")
 
     assert [name for name, times in names.items() if times > 1] == []
+
+
+def test_every_package_that_plugins_import_says_that_it_is_typed() -> None:
+    beside = [path.parent for path in CORE.parents[1].glob("plugins/*/__init__.py")]
+
+    assert len(beside) > 1
+    assert [path.name for path in (CORE, *beside) if not (path / "py.typed").exists()] == []

@@ -35,7 +35,7 @@ class AnswerBlock:
         return "".join(self.pieces)
 
     def start(self) -> StreamEvent:
-        """It begins."""
+        """The first event of the block."""
         match self.kind:
             case "text":
                 return TextStart(self.id)
@@ -47,7 +47,7 @@ class AnswerBlock:
                 assert_never(self.kind)
 
     def add(self, text: object) -> Iterator[StreamEvent]:
-        """It grows, unless by nothing or by what is no text."""
+        """The event of more text; none for nothing, or for what is no text."""
         if not text or not isinstance(text, str):
             return
         self.pieces.append(text)
@@ -62,7 +62,10 @@ class AnswerBlock:
                 assert_never(self.kind)
 
     def end(self, metadata: dict[str, Any] | None = None) -> StreamEvent:
-        """It is whole; `metadata` is what its provider wants back with it."""
+        """The last event of the block; `metadata` is what its provider wants back with it.
+
+        That of a call is the `ToolInputEnd`; the `ToolCall` comes behind it, and is not of a block.
+        """
         match self.kind:
             case "text":
                 return TextEnd(self.id, metadata)

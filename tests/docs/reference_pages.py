@@ -5,6 +5,7 @@ Run as a program it writes them; a test compares them with the code.
 
 import ast
 import inspect
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,7 +42,6 @@ HANDED = {
     "BackgroundAccess": "pegboard.contract.context",
     "Effect": "pegboard.contract.tools",
     "FileAccess": "pegboard.contract.context",
-    "FinishReason": "pegboard.contract.providers",
     "ImplFacts": "pegboard.contract.marks",
     "Meaning": "pegboard_http.wireformat",
     "Service": "pegboard.contract.tools",
@@ -125,7 +125,9 @@ def _entry(name: str, module: str) -> str:
         case ast.ClassDef() as node:
             members = "\n".join(_members(node))
             made = f"```python\n{_made(node)}\n```\n\n" if _made(node) else ""
-            return f"### {name}\n\n{made}{_doc(node)}\n" + (f"\n{members}\n" if members else "")
+            how = "\nMade by keyword.\n" if _is_made_by_keyword(node) else ""
+            listed = f"\n{members}\n" if members else ""
+            return f"### {name}\n\n{made}{_doc(node)}\n{how}{listed}"
         case ast.FunctionDef() | ast.AsyncFunctionDef() as node:
             return f"### {name}\n\n```python\n{signature(node)}\n```\n\n{_doc(node)}\n"
         case node:
@@ -144,6 +146,12 @@ def _made(node: ast.ClassDef) -> str:
     )
 
 
+def _is_made_by_keyword(node: ast.ClassDef) -> bool:
+    calls = [each for each in node.decorator_list if isinstance(each, ast.Call)]
+    said = [*node.keywords, *(word for call in calls for word in call.keywords)]
+    return any(word.arg == "kw_only" for word in said)
+
+
 def _names(node: ast.ClassDef) -> list[str]:
     return [
         each.name for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
@@ -156,7 +164,17 @@ def _members(node: ast.ClassDef) -> Iterator[str]:
             case ast.AnnAssign(target=ast.Name(id=name)) if not name.startswith("_"):
                 yield f"- `{ast.unparse(member)}`"
             case ast.FunctionDef() | ast.AsyncFunctionDef() if not member.name.startswith("_"):
-                yield f"- `{_member(member)}`: {_first(member)}"
+                yield f"- `{_member(member)}`: {_first(member)}{_raised(member)}"
+
+
+def _raised(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    """What a method raises, as sentences behind the first."""
+    found = re.findall(
+        r"^:raises (\w+): (.*?)(?=^:raises |\Z)",
+        inspect.cleandoc(ast.get_docstring(function) or ""),
+        re.MULTILINE | re.DOTALL,
+    )
+    return "".join(f" Raises `{error}` {' '.join(when.split())}" for error, when in found)
 
 
 def _member(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:

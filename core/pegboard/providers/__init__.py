@@ -7,6 +7,7 @@ from pegboard import late_names
 if TYPE_CHECKING:
     from pegboard.contract.providers import Call as Call
     from pegboard.contract.providers import Content as Content
+    from pegboard.contract.providers import FinishReason as FinishReason
     from pegboard.contract.providers import Key as Key
     from pegboard.contract.providers import Keys as Keys
     from pegboard.contract.providers import Media as Media
