@@ -216,8 +216,9 @@ def advice(request: PermissionRequest, *, because: Verdict | None = None) -> str
         return no_rule(because)
     rules = advised_rules(request)
     lines = ", ".join(f'{_key(rule.pattern)} = "allow"' for rule in rules)
+    place = ", behind its other rules" if because and because.decider == "config" else ""
     return (
-        "to allow it, add to your own (not the project's) pegboard.toml: "
+        f"to allow it, add to your own (not the project's) pegboard.toml{place}: "
         f"permission = {{ {_key(request.permission)} = {{ {lines} }} }}"
     )
 

@@ -161,8 +161,10 @@ def lines(found: "Explanation") -> "Iterator[Line]":
         yield Line(text=text, style="dim", indent=1)
     if found.sandbox:
         yield Line(head="sandbox", text=visible(found.sandbox), style="dim")
+    # The last rule that fits counts, and the user has one that asks.
+    behind = ", behind your other rules" if found.verdict.decider == "config" else ""
     for text in _to_add(found):
-        yield Line(text=f"to allow it: {visible(text)}", style="dim", indent=1)
+        yield Line(text=f"to allow it: {visible(text)}{behind}", style="dim", indent=1)
     if found.verdict.action == "ask" and not found.to_allow:
         yield Line(text="no rule of yours about it would allow it", style="dim", indent=1)
 
