@@ -88,7 +88,7 @@ _decode = msgspec.json.Decoder(Chunk).decode
 def chunk_from(payload: bytes) -> Chunk:
     """The chunk in an event's data; bytes that are not Unicode become replacement characters.
 
-    A lone `null`, number or text adds nothing to an answer.
+    A lone `null`, number, text or list adds nothing to an answer.
 
     :raises ValueError: when it is not the JSON of a chunk.
     """
@@ -96,7 +96,7 @@ def chunk_from(payload: bytes) -> Chunk:
         return _decode(payload)
     except (msgspec.DecodeError, UnicodeDecodeError):
         value = forgiven(payload).encode()
-        return _decode(value) if value[:1] in b"{[" else Chunk()
+        return _decode(value) if value[:1] == b"{" else Chunk()
     except RecursionError as error:
         raise ValueError("it is nested too deep") from error
 

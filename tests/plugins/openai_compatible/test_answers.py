@@ -238,7 +238,9 @@ async def test_usage_beside_the_text_costs_none_of_it(counts: str) -> None:
     assert events[-1] == StreamFinish("stop", Usage(input=5, output=3))
 
 
-@pytest.mark.parametrize("event", ["null", "1", "true", '"ping"', "1e400", "{}", '{"id": 7}'])
+@pytest.mark.parametrize(
+    "event", ["null", "1", "true", '"ping"', "1e400", "[]", "[1]", "{}", '{"id": 7}']
+)
 async def test_an_event_that_says_nothing_costs_nothing(event: str) -> None:
     empty = b"data: %b\n\n" % event.encode()
 
