@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pegboard.contract import hookspecs
 from played import Played, opened, text
 
 CORE = Path(__file__).parents[2] / "core" / "pegboard"
@@ -99,6 +100,14 @@ async def test_the_core_has_no_string_that_is_the_id_of_a_built_in_tool_or_agent
     assert {(text, path) for text, path in strings if text in ids} == meant
     speaking = {path for text, path in strings if any(f"the {each} tool" in text for each in ids)}
     assert speaking == {ATTACHED}
+
+
+async def test_the_core_names_no_database(tmp_path: Path) -> None:
+    async with opened(tmp_path, Played(text("hi")), builtins=True) as app:
+        schemes = set(await app.hooks.tables(hookspecs.register_storage))
+
+    assert schemes == {"sqlite", ""}
+    assert [place for place in texts_of_core() if "sqlite" in place[0].lower()] == []
 
 
 @pytest.mark.parametrize(

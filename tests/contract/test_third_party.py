@@ -29,11 +29,13 @@ house = "pegboard_house"
 only-include = ["pegboard_house.py"]
 """
 MODULE = '''
-"""A tool, a text filter, a line of the system prompt and a stricter policy."""
+"""A tool, a text filter, a line of the system prompt, a stricter policy and a kind of database."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from pegboard import Tool, hookimpl, tool
+from pegboard.embedding import open_storage
 from pegboard.schema.session import PermissionRequest, Verdict
 
 
@@ -67,6 +69,16 @@ async def permission_ask(request: PermissionRequest) -> Verdict | None:
     if request.permission == "bash" and any("rm" in pattern for pattern in request.patterns):
         return Verdict(action="deny", reason="nothing is removed in this house")
     return None
+
+
+async def open_house(url, *, ids, on_commit=None):
+    path = Path(str(url).removeprefix("house://"))
+    return await open_storage(path, ids=ids, on_commit=on_commit)
+
+
+@hookimpl
+async def register_storage():
+    return {"house": open_house}
 '''
 CLEAN_UP = {"command": "rm -r build", "description": "Remove the build"}
 
@@ -177,3 +189,28 @@ async def test_a_blocked_distribution_does_nothing(python: Path, folder: Path) -
     assert "shout" not in {each["function"]["name"] for each in request["tools"]}
     assert "British" not in _system(request["messages"])
     assert "What color is it?" in answer
+
+
+async def test_its_database_is_that_of_runs_and_of_commands_without_an_app(
+    python: Path, folder: Path
+) -> None:
+    async with ModelServer(by_step(say("Kept."))) as server:
+        env = {
+            "OPENAI_BASE_URL": server.url,
+            "OPENAI_API_KEY": "k",
+            "PEGBOARD_DATABASE": f"house://{folder}/house.db",
+        }
+        words = ("run", "-m", "openai/scripted", "Keep this.")
+        assert (await _pegboard(python, folder, *words, **env))[0] == 0
+
+    code, sizes, errors = await _pegboard(python, folder, "session", "du", **env)
+    blocked = await _pegboard(
+        python, folder, "session", "du", PEGBOARD_DISABLE_PLUGINS="house", **env
+    )
+
+    assert (code, errors) == (0, "")
+    assert "Keep this." in sizes
+    assert (folder / "house.db").is_file()
+    assert not (folder / "data" / "pegboard.db").exists()
+    assert blocked[0] == 3
+    assert "house is not loaded: switched off by PEGBOARD_DISABLE_PLUGINS" in blocked[2]
