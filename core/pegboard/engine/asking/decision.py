@@ -218,13 +218,7 @@ async def record(
 
     :raises PermissionDeniedError: when a plugin is against that, as if it cannot note it.
     """
-    facts = {
-        "session": request.session_id,
-        "request": request.id,
-        "call": request.tool.call_id if request.tool else None,
-        "agent": view.agent.name,
-        "permission": request.permission,
-        "patterns": request.patterns,
+    facts = _facts(request, view.agent.name) | {
         "action": verdict.action,
         "by": verdict.decider or "nobody",
         "rule": _written(verdict.rule),
@@ -241,13 +235,7 @@ async def _record_answer(
     agent: str,
     rules: tuple[Rule, ...],
 ) -> None:
-    facts: dict[str, Any] = {
-        "session": request.session_id,
-        "request": request.id,
-        "call": request.tool.call_id if request.tool else None,
-        "agent": agent,
-        "permission": request.permission,
-        "patterns": request.patterns,
+    facts = _facts(request, agent) | {
         "action": "deny" if answer.reply == "reject" else "allow",
         "by": answer.by,
         "reply": answer.reply,
@@ -256,6 +244,17 @@ async def _record_answer(
         facts |= {"scope": answer.scope, "agent_only": answer.agent_only}
         facts["approved"] = [rule.pattern for rule in rules]
     await engine.decided("reply", facts)
+
+
+def _facts(request: PermissionRequest, agent: str) -> dict[str, Any]:
+    return {
+        "session": request.session_id,
+        "request": request.id,
+        "call": request.tool.call_id if request.tool else None,
+        "agent": agent,
+        "permission": request.permission,
+        "patterns": request.patterns,
+    }
 
 
 def _written(rule: Rule | None) -> list[str] | None:

@@ -8,7 +8,7 @@ placeholder.
 import json
 import re
 import shlex
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 import msgspec
@@ -118,13 +118,10 @@ def _filler(arguments: str, template: str) -> Callable[[str], str]:
         if match["all"]:
             return arguments
         number = int(match["number"])
-        return " ".join(words[number - 1 :]) if number == highest else _at(words, number - 1)
+        last = len(words) if number == highest else number
+        return " ".join(words[number - 1 : last])
 
     return lambda text: _PLACEHOLDER.sub(value, text)
-
-
-def _at(words: Sequence[str], place: int) -> str:
-    return words[place] if place < len(words) else ""
 
 
 def find_command(commands: Mapping[str, Command], name: str) -> Command:
@@ -155,7 +152,11 @@ async def prepared(
     outputs: Mapping[str, str] = {}
     if not command.is_document and snippets(command.template):
         async with _aside(engine, session, ids) as run:
-            outputs = await _outputs(run, run.view(speaker, model), command, order.arguments)
+            view = run.view(speaker, model)
+            outputs = {
+                snippet: await _output(run, view, command, snippet, order.arguments)
+                for snippet in snippets(command.template)  # one after the other
+            }
     filled = fill(command.template, order.arguments, outputs)
     if command.is_document:
         searched = order.arguments if order.typed else ""
@@ -225,16 +226,6 @@ async def _no_subagents(request: ChildRequest) -> ChildResult:
     raise ToolError(
         f"{request.agent.name} cannot work here: a subagent needs an answer to work for"
     )
-
-
-async def _outputs(
-    run: Run, view: SessionView, command: Command, arguments: str
-) -> Mapping[str, str]:
-    """The outputs of a template's snippets, which run one after the other."""
-    return {
-        snippet: await _output(run, view, command, snippet, arguments)
-        for snippet in snippets(command.template)
-    }
 
 
 def _output_of(output: str, metadata: Mapping[str, object]) -> str:

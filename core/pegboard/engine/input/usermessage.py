@@ -8,7 +8,6 @@ prompt cache still fits.
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import assert_never
 
 import msgspec
 from msgspec.structs import replace
@@ -41,6 +40,13 @@ from pegboard.schema.part import (
     TextPart,
 )
 from pegboard.schema.session import Session, is_untitled, title_from
+
+_PARTS: Mapping[type[PartInput], type[TextPart | FilePart | AgentPart | SubtaskPart]] = {
+    TextInput: TextPart,
+    FileInput: FilePart,
+    AgentInput: AgentPart,
+    SubtaskInput: SubtaskPart,
+}
 
 
 class CommandOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,50 +175,10 @@ def _choice(name: str) -> ModelChoice:
 
 
 def _part(given: PartInput, info: UserMessage, ids: SessionIds) -> Part:
-    part_id = check_id("part", given.id) if given.id else ids.part()
-    session_id, message_id = info.session_id, info.id
-    match given:
-        case TextInput():
-            return TextPart(
-                id=part_id,
-                session_id=session_id,
-                message_id=message_id,
-                text=given.text,
-                synthetic=given.synthetic,
-                ignored=given.ignored,
-                metadata=given.metadata,
-            )
-        case FileInput():
-            return FilePart(
-                id=part_id,
-                session_id=session_id,
-                message_id=message_id,
-                mime=given.mime,
-                url=given.url,
-                filename=given.filename,
-                source=given.source,
-            )
-        case AgentInput():
-            return AgentPart(
-                id=part_id,
-                session_id=session_id,
-                message_id=message_id,
-                name=given.name,
-                source=given.source,
-            )
-        case SubtaskInput():
-            return SubtaskPart(
-                id=part_id,
-                session_id=session_id,
-                message_id=message_id,
-                prompt=given.prompt,
-                description=given.description,
-                agent=given.agent,
-                model=given.model,
-                command=given.command,
-            )
-        case unknown:
-            assert_never(unknown)
+    """The part of an input, which has the same fields and those of its place."""
+    said = {name: getattr(given, name) for name in given.__struct_fields__}
+    said["id"] = check_id("part", given.id) if given.id else ids.part()
+    return _PARTS[type(given)](session_id=info.session_id, message_id=info.id, **said)
 
 
 async def expanded(
