@@ -18,6 +18,7 @@ from pegboard_plugins.bash.scan import judge_line
 from pegboard_plugins.bash.syntax import Unclear
 from pegboard_plugins.bash.values import Values
 from plugins.bash.made_lines import LINES, made_lines
+from plugins.bash.manual_lines import manual_lines
 from plugins.bash.shell_box import needs_box, started_by
 
 EXAMPLES = int(os.environ.get("PEGBOARD_FUZZ", "2000"))
@@ -138,6 +139,13 @@ def test_a_known_line_that_was_made_up_starts_nothing_that_was_not_judged():
     lines = made_lines(EXAMPLES, SEED)
 
     assert sum(known(line) is not None for line in lines) > EXAMPLES / 8
+    assert differences(lines) == []
+
+
+def test_a_known_line_made_of_the_manual_starts_nothing_that_was_not_judged():
+    lines = manual_lines(EXAMPLES // 2, SEED)
+
+    assert sum(known(line) is not None for line in lines) > EXAMPLES / 20
     assert differences(lines) == []
 
 
