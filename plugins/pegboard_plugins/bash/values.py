@@ -92,7 +92,10 @@ class Values:
     def _texts(self, word: Word, depth: int) -> tuple[str, ...]:
         parts = [self._of_piece(piece, depth) for piece in word.pieces]
         joined = list(islice(product(*parts), MOST_TEXTS + 1))
-        more = (ANYTHING,) if len(joined) > MOST_TEXTS else ()
+        more = [ANYTHING] * (len(joined) > MOST_TEXTS)
+        for piece, texts in zip(word.pieces, parts, strict=True):
+            if len(parts) > 1 and _LIST.search(piece.raw):  # only the ends of a list are glued
+                more += texts
         return tuple(dict.fromkeys(["".join(texts) for texts in joined[:MOST_TEXTS]] + [*more]))
 
     def words(self, words: Iterable[Word]) -> list[str]:
@@ -130,7 +133,9 @@ class Values:
             if one.words[0].literal == "dirname" and is_told:
                 return str(Path(texts[0]).parent)
         word = told(piece.body)
-        return ANYTHING if word is None or word.literal is None else word.literal.rstrip("\n")
+        if word is None or word.literal is None:
+            return ANYTHING
+        return self._spread(word, 0)[0].rstrip("\n")
 
     def _of_variable(self, piece: Piece, depth: int) -> tuple[str, ...]:
         how = piece.how
@@ -174,8 +179,9 @@ class Values:
         if isinstance(value, Feed):
             return self._read(value, depth)
         texts = self._spread(value, depth)
-        joined = " ".join(texts)  # what a list comes to as one text
-        return (*texts, joined) if any(_LIST.search(p.raw) for p in value.pieces) else texts
+        joined = " ".join(texts)  # what a list comes to as one text, glued to others or not
+        is_list = any(_LIST.search(piece.raw) for piece in value.pieces)
+        return (*texts, joined, f" {joined} ") if is_list else texts
 
     def _spread(self, word: Word, depth: int) -> Sequence[str]:
         """The texts of a word that is given to something, in which a tilde stands for a home."""
