@@ -55,7 +55,9 @@ def run_command_line(arguments: Sequence[str]) -> int:
     except click.ClickException as error:
         error.show()
         return USAGE
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as error:
+        if isinstance(error, click.Abort) and sys.stderr.isatty():
+            sys.stderr.write("\n")  # the line of the question that was left
         return INTERRUPTED
     except PegboardError as error:
         cause = error.__cause__ if isinstance(error, PluginError) else None

@@ -56,6 +56,7 @@ async def test_the_end_of_input_leaves_the_choice(pegboard: CommandLine) -> None
         code = await terminal.end()
 
     assert code == Exit.INTERRUPTED
+    assert terminal.shown.endswith("\n")
 
 
 async def test_run_offers_the_models_where_none_is_chosen(pegboard: CommandLine) -> None:
