@@ -103,7 +103,7 @@ async def _advised(
 ) -> Verdict:
     """The verdict where nobody is there; what it advises is tried before it is said."""
     said = unattended(request, verdict)
-    if said is not verdict and said.advice == advice(request):
+    if said is not verdict and said.advice != no_rule(verdict):
         allowing = as_if(view, advised_rules(request))
         after = await judged(engine, allowing, request)
         if after.action != "allow":
