@@ -22,9 +22,6 @@ FOOTER_LINES = 16
 ROWS_LEFT = 4
 """Rows of the terminal that the footer leaves to what was said."""
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
-_SAVE, _RESTORE = "\x1b7", "\x1b8"
-_NEXT_ROW = "\r\n"
-_FIRST_CELL = Point(x=0, y=0)
 _NO_REFLOW = ("linux", "vt100", "vt220", "screen.linux")
 
 
@@ -47,13 +44,6 @@ class Painter(Vt100_Output):
             self.write_raw("\x1b[K\r\n\x1b[J\x1b[A")
         else:
             super().erase_down()
-
-    def write(self, data: str) -> None:
-        """Write a text; what is a way down between rows that are there scrolls nothing."""
-        if data.startswith(_NEXT_ROW):
-            self.write_raw(f"\r\x1b[{len(data) // len(_NEXT_ROW)}B")
-        else:
-            self._buffer.append(data.replace("\x1b", "?"))
 
     def flush(self) -> None:
         """Write what has come, unless more belongs to the same frame."""
@@ -115,42 +105,22 @@ class Screen(Application[None]):
         was, self._painter.holding = self._painter.holding, True
         height, last = self._height(), self.renderer.last_rendered_screen
         size = self._painter.get_size()
-        if last is not None and (last.height != height or size != self._drawn_for):
+        if last is not None and (last.height > height or size != self._drawn_for):
             self._take_away(size)
         self._drawn_for = size
-        self._to_first_cell()
-        if self.renderer.last_rendered_screen is None and not render_as_done:
-            self._reserve(height)
-        self.is_parked = self._parks()
-        self._painter.write_raw(_SAVE)
+        self.is_parked = self._parks() and not render_as_done
         super()._redraw(render_as_done)
-        self._painter.write_raw(_RESTORE)
-        self._place_cursor()
+        if self.is_parked:
+            self._park()
         self._painter.holding = was
         self._painter.flush()
 
-    def _reserve(self, rows: int) -> None:
-        """Scroll as far as so many rows need it; what leaves the screen stands above them."""
-        if rows > 1:
-            self._painter.write_raw(_NEXT_ROW * (rows - 1))
-            self._painter.cursor_up(rows - 1)
-
-    def _to_first_cell(self) -> None:
-        """Move the cursor to the footer's first cell."""
-        place = self.renderer._cursor_pos  # noqa: SLF001 - nothing else says it
-        if place != _FIRST_CELL:
-            self._painter.write_raw("\r")
-            self._painter.cursor_up(place.y)
-            self.renderer._cursor_pos = _FIRST_CELL  # noqa: SLF001 - nor takes it
-
-    def _place_cursor(self) -> None:
-        """From the first cell to the editor, if it is to be there."""
-        if self.is_parked:
-            self.renderer._cursor_pos = _FIRST_CELL  # noqa: SLF001 - see `_to_first_cell`
-            return
-        place = self.renderer._cursor_pos  # noqa: SLF001 - see `_to_first_cell`
-        self._painter.cursor_down(place.y)
-        self._painter.cursor_forward(place.x)
+    def _park(self) -> None:
+        """Move the cursor from the editor to the footer's first cell."""
+        renderer = self.renderer
+        self._painter.write_raw("\r")
+        self._painter.cursor_up(renderer._cursor_pos.y)  # noqa: SLF001 - nothing else says it
+        renderer._cursor_pos = Point(x=0, y=0)  # noqa: SLF001 - nor takes it
 
     def _on_resize(self) -> None:
         """Draw the footer again: `_redraw` takes it away as the terminal has wrapped it anew."""

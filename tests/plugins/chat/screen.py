@@ -49,8 +49,8 @@ class ChatTerminal(AnyTerminal):
     def resize(self, columns: int, rows: int) -> None:
         """This terminal cuts lines, and wraps none anew; no row is lost."""
         screen = self._screen
-        filled = max((n for n, row in enumerate(screen.display) if row.strip()), default=0)
         place = screen.cursor.y
+        filled = max([place, *(n for n, row in enumerate(screen.display) if row.strip())])
         for _ in range(max(0, filled + 1 - rows)):
             screen.cursor.y = screen.lines - 1
             screen.index()

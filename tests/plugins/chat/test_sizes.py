@@ -19,19 +19,17 @@ TASKS = [
 TODO = {"tool": "todowrite", "input": {"todos": TASKS}}
 SAID = "\n\n".join(f"The line {n} of it, {'word ' * (n % 30)}ends." for n in range(LINES))
 COMMITTED = re.compile(r"^The line (\d+) of it, ", re.MULTILINE)
-FEWEST_ROWS = {"tmux": 8, "pyte": 20}
-"""pyte stands for terminals that keep the rows below the cursor when they get fewer than these:
-then they move the first rows of a footer to their history before anybody can take them away."""
+FEWEST_ROWS = 20
+"""With fewer than its footer has, a terminal moves the first rows of the footer to its history
+before the program hears of its size."""
 SHORTEST_S, LONGEST_S = 0.02, 0.4
 """Between two sizes: tmux tells a program of the second of two at most 250 ms later."""
 
 
-async def resized_while_it_streams(
-    terminal: AnyTerminal, chance: random.Random, fewest: int
-) -> None:
+async def resized_while_it_streams(terminal: AnyTerminal, chance: random.Random) -> None:
     """Other sizes at any time until the last line is there."""
     while f"The line {LINES - 1} of it, " not in terminal.everything:
-        terminal.resize(chance.randint(40, 200), chance.randint(fewest, 50))
+        terminal.resize(chance.randint(40, 200), chance.randint(FEWEST_ROWS, 50))
         await asyncio.sleep(chance.uniform(SHORTEST_S, LONGEST_S))
 
 
@@ -41,14 +39,13 @@ async def resized_while_it_streams(
 async def test_each_line_is_there_once_whatever_sizes_the_terminal_gets_while_it_streams(
     pegboard: CommandLine, way: Way, seed: int
 ) -> None:
-    fewest = FEWEST_ROWS["tmux" if way.in_tmux else "pyte"]
     steps = [{"calls": [TODO]}, {"text": SAID}]
     scripts(pegboard, stream=steps, chunk_chars=20, delay_s=0.01)
 
     async with way.opened(*await way.arguments(), columns=100, rows=40) as terminal:
         await terminal.say("stream it")
         await terminal.see("The line 0 of it")
-        await resized_while_it_streams(terminal, random.Random(seed), fewest)
+        await resized_while_it_streams(terminal, random.Random(seed))
         await terminal.quiet()
         everything = terminal.everything
 
