@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from pegboard import App, AppOptions, Tool, hookimpl
 from pegboard.arguments.binding import Arguments
 from pegboard.credentials.keyfile import variable_of
-from pegboard.errors import AbortedError, ModelNotFoundError, RequiredHookError
+from pegboard.errors import AbortedError, ModelNotFoundError, RequiredHookError, TimeLimitError
 from pegboard.loading.candidates import with_own_table
 from pegboard.loading.toolset import Live
 from pegboard.providers import ModelRequest, Provider
@@ -31,6 +31,7 @@ from pegboard.schema.part import (
     Failed,
     FilePart,
     PartInput,
+    Running,
     TextInput,
     TextPart,
     ToolPart,
@@ -41,6 +42,8 @@ from pegboard_testing.scriptedmodel import MODEL, PROVIDER, Script, ScriptedMode
 
 BEGIN_LIMIT_S = 10.0
 """How long a cancel waits for the calls before it to begin."""
+SILENT_S = 0.5
+"""How long a call that tells of no progress is left at work before a cancel."""
 _T = TypeVar("_T")
 Begun = defaultdict[str, asyncio.Event]
 """By the id of a call, whether it has begun."""
@@ -260,13 +263,21 @@ def _watch(app: App, begun: Begun) -> None:
 
 
 async def _at_work(recorder: EventRecorder, begun: Begun, call: str) -> None:
-    """Return when the call has begun, or will not."""
+    """Return when the call has told of its progress, or been at it for a while, or will not be."""
 
     def ended(event: PartUpdated) -> bool:
-        part = event.part
-        if not isinstance(part, ToolPart) or part.call_id != call:
-            return False
-        return isinstance(part.state, Completed | Failed)
+        match event.part:
+            case ToolPart(call_id=it, state=Completed() | Failed()):
+                return it == call
+            case _:
+                return False
+
+    def told(event: PartUpdated) -> bool:
+        match event.part:
+            case ToolPart(call_id=it, state=Running(title=title, metadata=facts)) if it == call:
+                return bool(title or facts)
+            case _:
+                return ended(event)
 
     either = {
         asyncio.create_task(begun[call].wait()),
@@ -278,6 +289,9 @@ async def _at_work(recorder: EventRecorder, begun: Begun, call: str) -> None:
         for task in either:
             task.cancel()
         await asyncio.gather(*either, return_exceptions=True)
+    if begun[call].is_set():
+        with suppress(TimeLimitError):
+            await recorder.wait_for(PartUpdated, told, timeout_s=SILENT_S)
 
 
 async def _answered(app: App, reply: Replies | None) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from pegboard import ToolContext, hookimpl, tool
 from pegboard.schema.session import PermissionRequest, Verdict
-from pegboard_testing import check_hooks
+from pegboard_testing import CANCEL, check_hooks
 
 MAILS = """
 from pegboard import ToolContext, hookimpl, tool
@@ -72,3 +72,22 @@ def test_a_denial_names_the_plugin_to_the_model_and_to_the_user(run_turn) -> Non
 
     assert (call.denied, call.error) == (True, "plugin SimpleNamespace: Not at night.")
     assert call.metadata["advice"] == "no rule allows it: the plugin SimpleNamespace denies it"
+
+
+@tool
+async def wash(context: ToolContext) -> str:
+    """Wash the dishes, and dry them whatever comes."""
+    await asyncio.sleep(0.1)
+    try:
+        context.progress(title="washing")
+        await asyncio.Event().wait()
+    finally:
+        (context.directory / "dry.txt").write_text("dry")
+    return "never"
+
+
+def test_a_call_is_cancelled_once_it_has_told_of_its_progress(run_turn) -> None:
+    turn = run_turn(wash, script=[[("wash", {}), CANCEL]])
+
+    assert turn.cancelled
+    assert (turn.project / "dry.txt").read_text() == "dry"
