@@ -56,6 +56,7 @@ def printf(call: Call) -> None:
     elif first.startswith("-v"):
         rest = words[1:] if first == "-v" else [words[0].behind(len("-v")), *words[1:]]
         is_plain = [word.literal for word in rest[1:2]] == ["%s"] and len(rest) == len("v%x")
+        is_plain = is_plain and is_single(rest[-1])  # several words are glued to each other
         _give(call, rest[:1], rest[-1] if is_plain else None)
 
 
