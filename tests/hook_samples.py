@@ -11,7 +11,7 @@ from typing import Any
 
 from pegboard import hookimpl
 from pegboard.contract import hookspecs
-from pegboard.contract.marks import HookMark, Origin, mark_of
+from pegboard.contract.plugin import HookMark, Origin, mark_of
 from pegboard.hooks.callers import Hooks
 from pegboard.loading.registration import Registrant, Registry
 from pegboard.paths import Places

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from pegboard.contract.host import HookCalls as HookCalls
     from pegboard.contract.host import Host as Host
     from pegboard.contract.host import SideQuestion as SideQuestion
-    from pegboard.contract.marks import hookimpl as hookimpl
-    from pegboard.contract.marks import hookspec as hookspec
     from pegboard.contract.plugin import Plugin as Plugin
     from pegboard.contract.plugin import evolve as evolve
+    from pegboard.contract.plugin import hookimpl as hookimpl
+    from pegboard.contract.plugin import hookspec as hookspec
     from pegboard.contract.results import Attachment as Attachment
     from pegboard.contract.results import PendingCall as PendingCall
     from pegboard.contract.results import ToolResult as ToolResult

@@ -27,8 +27,7 @@ from pegboard.ids import IdSource
 from pegboard.kit.hosts import tightened
 from pegboard.loading.loadedplugin import Change
 from pegboard.loading.register import Register, load_plugins
-from pegboard.loading.reload import Brought, Reload
-from pegboard.loading.storages import open_database
+from pegboard.loading.reload import Brought, Reload, open_database
 from pegboard.paths import Places
 from pegboard.schema.config import Config, SandboxLevel
 from pegboard.schema.event import Event, PluginFailed

@@ -12,10 +12,10 @@ from pathlib import Path
 import msgspec
 
 from pegboard.errors import ToolError
-from pegboard.kit import BOM, content_encoding
 
 WESTERN = "cp1252"
 """What a file is taken for where nothing speaks for another encoding."""
+BOM = "\ufeff"
 _CHARSETS = {
     "latin1": ("latin-1", ""),
     "utf-8": ("utf-8", ""),
@@ -89,6 +89,8 @@ def decode_text(content: bytes, *, name: str, whole: bool = True) -> FileText:
 
     :raises ToolError: for a file that is not in the encoding of its mark.
     """
+    from pegboard.kit import content_encoding  # not before a file is read
+
     encoding = content_encoding(content, whole=whole)
     if not encoding:
         return FileText(text=content.decode("utf-8", "surrogateescape"), encoding="")

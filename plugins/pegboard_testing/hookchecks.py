@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from pegboard.contract import hookspecs
-from pegboard.contract.marks import mark_of
+from pegboard.contract.plugin import mark_of
 from pegboard.schema.event import PluginFailed
 from pegboard_testing.finding import BrokenRuleError, Finding, Rule, broken, must
 from pegboard_testing.hookcalls import calls, specifications

@@ -16,8 +16,7 @@ from pegboard.credentials.keyfile import PluginSecrets, variable_of
 from pegboard.embedding import Places
 from pegboard.hooks.callers import Hooks
 from pegboard.loading.candidates import with_own_table
-from pegboard.loading.handle import Belongings, Handle
-from pegboard.loading.options import options_of
+from pegboard.loading.handle import Belongings, Handle, options_of
 from pegboard.loading.registration import Registrant, Registry
 from pegboard.schema.config import Config, PluginConfig
 from pegboard.schema.event import PluginFailed

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hook_samples import SPECS as KNOWN
 from pegboard.contract import hookspecs
-from pegboard.contract.marks import mark_of
+from pegboard.contract.plugin import mark_of
 
 STORED = Path(__file__).with_name("hook_promises.txt")
 SPECS = {"register_hooks": hookspecs.register_hooks, **KNOWN}

@@ -9,7 +9,7 @@ import pytest
 from contract.fired import FIRED_BY, WITHOUT_CALLER
 from hook_samples import SPECS as KNOWN
 from pegboard.contract import hookspecs
-from pegboard.contract.marks import mark_of
+from pegboard.contract.plugin import mark_of
 
 ROOT = Path(__file__).parents[2]
 SPECS = {"register_hooks": hookspecs.register_hooks, **KNOWN}

@@ -42,7 +42,7 @@ HANDED = {
     "BackgroundAccess": "pegboard.contract.context",
     "Effect": "pegboard.contract.tools",
     "FileAccess": "pegboard.contract.context",
-    "ImplFacts": "pegboard.contract.marks",
+    "ImplFacts": "pegboard.contract.plugin",
     "Meaning": "pegboard_http.wireformat",
     "Service": "pegboard.contract.tools",
     "ToolFacts": "pegboard.contract.tools",

@@ -22,7 +22,6 @@ from pathlib import Path
 from pegboard.contract.backends import Compactor, Encloser, Snapshots
 from pegboard.contract.context import SessionView, ToolContext
 from pegboard.contract.host import HookCalls, Host
-from pegboard.contract.marks import hookspec as _hookspec
 from pegboard.contract.modelhooks import model_facts as model_facts  # noqa: PLC0414 - a hook too
 from pegboard.contract.modelhooks import model_names as model_names  # noqa: PLC0414 - likewise
 from pegboard.contract.modelhooks import model_resolve as model_resolve  # noqa: PLC0414 - likewise
@@ -30,6 +29,7 @@ from pegboard.contract.modelhooks import register_providers as register_provider
 from pegboard.contract.modelhooks import render_tool as render_tool  # noqa: PLC0414 - likewise
 from pegboard.contract.modelhooks import wrap_providers as wrap_providers  # noqa: PLC0414 - a hook too
 from pegboard.contract.plugin import Stash
+from pegboard.contract.plugin import hookspec as _hookspec
 from pegboard.contract.providers import ModelRequest, ToolDefinition
 from pegboard.contract.results import PendingCall, ToolResult
 from pegboard.contract.storage import OpenStorage

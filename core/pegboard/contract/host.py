@@ -7,8 +7,7 @@ from typing import ParamSpec, Protocol, TypeVar
 
 import msgspec
 
-from pegboard.contract.marks import Answer
-from pegboard.contract.plugin import Stash
+from pegboard.contract.plugin import Answer, Stash
 from pegboard.contract.providers import Keys, Provider
 from pegboard.contract.tools import Tool
 from pegboard.schema.config import Agent, Command, Config

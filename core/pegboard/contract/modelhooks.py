@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from pegboard.contract.marks import hookspec as _hookspec
+from pegboard.contract.plugin import hookspec as _hookspec
 from pegboard.contract.providers import Keys, Provider
 from pegboard.contract.results import Block
 from pegboard.errors import InvalidInputError

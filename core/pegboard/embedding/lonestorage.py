@@ -10,7 +10,7 @@ from pegboard.contract.storage import OnCommit, Storage
 from pegboard.ids import IdSource
 from pegboard.loading.absent import names_hook
 from pegboard.loading.register import load_plugins
-from pegboard.loading.storages import open_database
+from pegboard.loading.reload import open_database
 from pegboard.paths import Places
 from pegboard.trust.decisions import TrustStore
 from pegboard.workspace import open_workspace

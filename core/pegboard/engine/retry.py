@@ -24,7 +24,7 @@ from pegboard.errors import (
     ProviderAuthError,
     ProviderError,
 )
-from pegboard.kit.addresses import is_loopback
+from pegboard.kit.hosts import is_loopback
 from pegboard.schema.config import Config, ProviderConfig, RetryConfig
 from pegboard.schema.model import Model
 

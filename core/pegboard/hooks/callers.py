@@ -9,8 +9,7 @@ from contextlib import AbstractContextManager
 from typing import ParamSpec, Protocol, TypeVar
 
 from pegboard.contract import hookspecs
-from pegboard.contract.marks import Answer, mark_of
-from pegboard.contract.plugin import Plugin
+from pegboard.contract.plugin import Answer, Plugin, mark_of
 from pegboard.errors import PluginError
 from pegboard.hooks.checks import check_of
 from pegboard.hooks.dispatch import Dispatch

@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard.contract import hookspecs
-from pegboard.contract.marks import Check, mark_of
+from pegboard.contract.plugin import Check, mark_of
 from pegboard.contract.providers import ModelRequest, ToolDefinition
 from pegboard.contract.results import PendingCall
 from pegboard.contract.tools import Tool

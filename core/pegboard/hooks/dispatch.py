@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from pegboard.contract.marks import Answer
+from pegboard.contract.plugin import Answer
 from pegboard.errors import RequiredHookError
 from pegboard.hooks.health import Listener, Timing, Trace, TraceStep
 from pegboard.hooks.isolation import CALL, Check, Implementation, Isolation, ordered

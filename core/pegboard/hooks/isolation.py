@@ -25,7 +25,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from pegboard.contract.marks import Origin
+from pegboard.contract.plugin import Origin
 from pegboard.errors import PluginError
 from pegboard.hooks.health import FAILURES, PluginHealth, line_of
 from pegboard.hooks.readonly import ReadOnlyViews

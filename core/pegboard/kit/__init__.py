@@ -20,16 +20,14 @@ if TYPE_CHECKING:
     from pegboard.contract.results import Span as Span
     from pegboard.contract.results import SpanLine as SpanLine
     from pegboard.contract.results import SpanStyle as SpanStyle
-    from pegboard.kit.addresses import ip_address_of as ip_address_of
-    from pegboard.kit.addresses import is_loopback as is_loopback
-    from pegboard.kit.addresses import is_public_address as is_public_address
     from pegboard.kit.commandwords import may_run as may_run
-    from pegboard.kit.encodings import BOM as BOM
     from pegboard.kit.encodings import content_encoding as content_encoding
     from pegboard.kit.encodings import file_encoding as file_encoding
     from pegboard.kit.encodings import marked_encoding as marked_encoding
     from pegboard.kit.hosts import host_pattern as host_pattern
+    from pegboard.kit.hosts import ip_address_of as ip_address_of
     from pegboard.kit.hosts import is_literal as is_literal
+    from pegboard.kit.hosts import is_loopback as is_loopback
     from pegboard.kit.hosts import known_host as known_host
     from pegboard.kit.hosts import split_port as split_port
     from pegboard.kit.openat import TEMPORARY as TEMPORARY

@@ -1,10 +1,14 @@
-"""Lists of hosts: what one allows, and what two of them have in common."""
+"""Lists of hosts: what one allows, and what two have in common; and which host is this machine."""
 
 import re
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from pegboard.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ipaddress import IPv4Address, IPv6Address
 
 Network = bool | tuple[str, ...]
 """How much of the network there is: all, none, or the hosts of a list."""
@@ -146,3 +150,23 @@ def tightened(said: Network, limit: Network) -> Network:
     pairs = ((host_pattern(each), other) for each in said for other in limits)
     found = [both for one, other in pairs if (both := one.overlap(other)) is not None]
     return tuple(dict.fromkeys(map(str, found))) or False
+
+
+def is_loopback(host: str) -> bool:
+    """Whether the host is this machine as only it can reach it.
+
+    That is `localhost`, 127.0.0.0/8 and `::1`; a name that needs to be looked up is not.
+    """
+    address = ip_address_of(host)
+    return address.is_loopback if address else host.lower().removesuffix(".") == "localhost"
+
+
+def ip_address_of(host: str) -> "IPv4Address | IPv6Address | None":
+    """The address that the text is, with IPv4 as itself in each of its forms; None for a name."""
+    from ipaddress import ip_address  # as in `known_host`
+
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pegboard.contract import hookspecs
-from pegboard.contract.marks import hookimpl
+from pegboard.contract.plugin import hookimpl
 from pegboard.loading.candidates import Candidate
 from pegboard.loading.imports import Imports
 from pegboard.loading.registration import specifications

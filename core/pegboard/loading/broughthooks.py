@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from time import perf_counter
 
 from pegboard.contract import hookspecs
-from pegboard.contract.marks import PROJECT, mark_of
+from pegboard.contract.plugin import PROJECT, mark_of
 from pegboard.hooks.checks import check_of
 
 BRINGING = hookspecs.register_hooks.__name__

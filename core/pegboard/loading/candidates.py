@@ -9,7 +9,7 @@ from types import ModuleType
 import msgspec
 from msgspec.structs import replace
 
-from pegboard.contract.marks import Origin
+from pegboard.contract.plugin import Origin
 from pegboard.loading.discovery import OWN, entry_points, load_entry_point, load_file, load_module
 from pegboard.loading.imports import Imports
 from pegboard.loading.toolset import ORIGINS

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from pegboard.contract.marks import Answer
+from pegboard.contract.plugin import Answer
 from pegboard.loading.registration import Problem
 from pegboard.schema.config import Config
 from pegboard.schema.session import EDIT, READ, Rule

@@ -17,7 +17,7 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from pegboard.contract.marks import PROJECT
+from pegboard.contract.plugin import PROJECT
 from pegboard.errors import SignatureError
 from pegboard.loading.imports import Imports
 from pegboard.trust.projectcode import CodeFile, read_bounded

@@ -8,8 +8,7 @@ from typing import NamedTuple
 from pegboard.kit.suggestions import nearest_names
 from pegboard.loading.candidates import Candidate, full_name
 from pegboard.loading.discovery import LoadFailure, entry_points
-from pegboard.loading.handle import Handle
-from pegboard.loading.options import MISSING, Flaw, options_of, texts_in
+from pegboard.loading.handle import MISSING, Flaw, Handle, options_of, texts_in
 from pegboard.loading.registration import Problem, ProblemKind, Registrant, Registry, quoted
 from pegboard.loading.toolset import Offer
 from pegboard.schema.config import Config

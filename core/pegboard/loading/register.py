@@ -9,7 +9,7 @@ from types import ModuleType
 import msgspec
 
 from pegboard.contract import hookspecs
-from pegboard.contract.marks import Answer, Origin
+from pegboard.contract.plugin import Answer, Origin
 from pegboard.contract.tools import Tool
 from pegboard.errors import NotFoundError
 from pegboard.hooks.callers import Hooks

@@ -17,8 +17,7 @@ import pluggy
 from msgspec.structs import replace
 
 from pegboard.contract import hookspecs
-from pegboard.contract.marks import PROJECT, Kind, Origin, mark_of, said_by
-from pegboard.contract.plugin import Plugin
+from pegboard.contract.plugin import PROJECT, Kind, Origin, Plugin, mark_of, said_by
 from pegboard.errors import RequiredHookError
 from pegboard.hooks.isolation import CALL, Implementation, circle
 from pegboard.kit.suggestions import nearest_names

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from pegboard.contract.marks import Origin
+from pegboard.contract.plugin import Origin
 from pegboard.contract.tools import Tool, checked_id
 from pegboard.errors import InvalidInputError
 from pegboard.loading.discovery import LoadFailure, attempt

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from pegboard.kit import file_encoding, marked_encoding, open_resolved
+from pegboard.kit import open_resolved
 from pegboard_files import line_text
 
 LIMIT_LINE = 2000
@@ -70,6 +70,8 @@ def lines_of(path: str, places: Iterable[Place], around: Around) -> list[Line]:
 
 
 def _lines(file: BinaryIO, places: Iterable[Place], around: Around) -> Iterator[Line]:
+    from pegboard.kit import file_encoding, marked_encoding  # not before a file is searched
+
     encoding = marked_encoding(file.read(_MARK_BYTES))
     if encoding:
         file.seek(0)

@@ -12,14 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from pegboard import Attachment, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
-from pegboard.kit import (
-    file_encoding,
-    marked_encoding,
-    may_name,
-    named_path,
-    open_resolved,
-    secret_path,
-)
+from pegboard.kit import may_name, named_path, open_resolved, secret_path
 from pegboard_files import line_text, printable_name
 from pegboard_plugins.read.encodings import Source, Transcoded, encoding_note
 
@@ -90,6 +83,8 @@ async def read(
 
 
 def _read(context: ToolContext, path: Path, title: str, skipped: int, limit: int) -> ToolResult:
+    from pegboard.kit import marked_encoding  # not before a file is read
+
     if path.is_dir():
         return _listing(context, path, title)
     with _opened(path) as file:
@@ -251,6 +246,8 @@ class _Window:
 
     def result(self, title: str, about: str, file: BinaryIO | None) -> ToolResult:
         """The answer; `file` is what the lines come from, if they are not in UTF-8 already."""
+        from pegboard.kit import file_encoding  # not before a file is read
+
         skipped = sum(1 for _ in islice(self._rows, self._offset))
         if skipped < self._offset:
             raise ToolError(

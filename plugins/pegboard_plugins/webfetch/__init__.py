@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from pegboard import Attachment, Plugin, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
-from pegboard.kit import is_public_address
+from pegboard_http import is_public_address
 from pegboard_plugins.webfetch.fetching import LIMIT_BYTES, Fetcher, Page, Wish
 
 Format = Literal["markdown", "text", "html"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pegboard import ToolError
-from pegboard.kit import is_public_address
+from pegboard_http import is_public_address
 from pegboard_plugins.webfetch.addresses import (
     Resolve,
     checked_addresses,

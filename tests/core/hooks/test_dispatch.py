@@ -24,7 +24,7 @@ from dispatching import (
 )
 from hook_samples import VIEW
 from pegboard.contract.context import Ruleset
-from pegboard.contract.marks import Answer
+from pegboard.contract.plugin import Answer
 from pegboard.errors import RequiredHookError, ToolError
 from pegboard.hooks.dispatch import Dispatch
 from pegboard.hooks.health import LIMIT

@@ -13,7 +13,7 @@ from pegboard.contract.storage import OpenStorage, Storage
 from pegboard.errors import ConfigError, PluginError, StorageError
 from pegboard.ids import IdSource
 from pegboard.loading.absent import names_hook
-from pegboard.loading.storages import open_database
+from pegboard.loading.reload import open_database
 from pegboard.schema.config import Config, PluginConfig
 from pegboard_plugins import sqlite
 from plugin_places import Places

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.contract.marks import Origin
+from pegboard.contract.plugin import Origin
 from pegboard.contract.tools import Tool
 from pegboard.loading.register import Register, load_plugins
 from pegboard.loading.toolset import ORIGINS, Offer, toolset

@@ -7,7 +7,7 @@ import pytest
 
 from model_server import ModelServer, Script, by_step, call, failure, in_order, say
 from pegboard.contract import hookspecs
-from pegboard.contract.marks import mark_of
+from pegboard.contract.plugin import mark_of
 from pegboard.loading.broughthooks import BRINGING
 from pegboard.loading.registration import specifications
 from plugins.cli.commands import CommandLine

@@ -8,7 +8,7 @@ import zlib
 import pytest
 
 from pegboard.errors import PermissionDeniedError, ToolError
-from pegboard.kit import is_public_address
+from pegboard_http import is_public_address
 from pegboard_plugins.webfetch.addresses import system_addresses
 from pegboard_plugins.webfetch.fetching import LIMIT_BYTES, Fetcher, Wish
 from web_server import page, redirect, serving

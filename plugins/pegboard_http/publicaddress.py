@@ -1,4 +1,4 @@
-"""Which addresses belong to the public internet, and which to this machine alone."""
+"""Which addresses belong to the public internet."""
 
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
@@ -25,24 +25,6 @@ def is_public_address(address: str) -> bool:
         isinstance(parsed, IPv6Address) and parsed not in _UNICAST
     )
     return parsed.is_global and not parsed.is_multicast and not reserved
-
-
-def is_loopback(host: str) -> bool:
-    """Whether the host is this machine as only it can reach it.
-
-    That is `localhost`, 127.0.0.0/8 and `::1`; a name that needs to be looked up is not.
-    """
-    address = ip_address_of(host)
-    return address.is_loopback if address else host.lower().removesuffix(".") == "localhost"
-
-
-def ip_address_of(host: str) -> IPv4Address | IPv6Address | None:
-    """The address that the text is, with IPv4 as itself in each of its forms; None for a name."""
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return None
-    return getattr(address, "ipv4_mapped", None) or address
 
 
 def _embedded(address: IPv6Address) -> IPv4Address | None:
