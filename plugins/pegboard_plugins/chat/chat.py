@@ -28,7 +28,7 @@ from pegboard_plugins.chat.statusline import status_line
 from pegboard_plugins.chat.talk import Talk
 from pegboard_plugins.chat.themes import ThemeChoice
 from pegboard_plugins.chat.window import Window
-from pegboard_terminal import PALETTE
+from pegboard_terminal import PALETTE, one_line
 
 if TYPE_CHECKING:
     from pegboard_terminal import Pen
@@ -254,7 +254,7 @@ class Chat:
             offered=() if self.mode else self.offers.spans,
             chosen=self.offers.chosen,
             widgets=self.guests.widgets,
-            notice=self.notice,
+            notice=self.notice or (talk.rest.notice if talk else ""),
         )
         return footer_lines(footing, width, room)
 
@@ -336,7 +336,8 @@ class Chat:
         talk = self.talk
         assert talk is not None
         if text.startswith("!") and text[1:].strip():
-            talk.shell(text[1:].strip())
+            async with talk.rest.before(one_line(text)):
+                talk.shell(text[1:].strip())
         elif text.startswith("/") and await slash.run(self, text):
             return
         else:

@@ -112,9 +112,11 @@ class Keyboard:
         chat.touch()
 
     def _stop(self) -> None:
-        """Stop the turn; what was queued comes back to the editor."""
+        """End the wait of commands, else stop the turn; what was queued comes back."""
         chat = self._chat
         assert chat.talk is not None
+        if chat.talk.rest.give_up():
+            return
         for order in reversed(chat.talk.stop()):
             chat.draft.put_before(order.typed)
 

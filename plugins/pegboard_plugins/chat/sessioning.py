@@ -62,7 +62,8 @@ def _when(at_ms: int) -> str:
 async def fork(chat: "Chat", _: str) -> None:
     """Go on with a copy."""
     talk = _talk(chat)
-    copy = await talk.feed.fork(_session_id(chat))
+    async with talk.rest.before("/fork"):
+        copy = await talk.feed.fork(_session_id(chat))
     talk.leave()
     await talk.resume(copy, replayed=0)
     talk.say(f"this is {copy.title}, a copy; the other is as it was")
@@ -100,11 +101,12 @@ async def _before(chat: "Chat") -> list[tuple[str, str]]:
 
 async def undo(chat: "Chat", _: str) -> None:
     """Take the last prompt back."""
-    prompts = await _before(chat)
-    if not prompts:
-        chat.warn("there is nothing to undo")
-        return
-    await _back(chat, *prompts[-1])
+    async with _talk(chat).rest.before("/undo"):
+        prompts = await _before(chat)
+        if not prompts:
+            chat.warn("there is nothing to undo")
+            return
+        await _back(chat, *prompts[-1])
 
 
 async def _back(chat: "Chat", message_id: str, text: str) -> None:
@@ -113,17 +115,18 @@ async def _back(chat: "Chat", message_id: str, text: str) -> None:
     talk.say(f"undone: {one_line(text)} · /redo brings it back")
     if warning:
         chat.warn(warning)
-    chat.draft.set(text)
+    chat.draft.put_before(text)
 
 
 async def redo(chat: "Chat", _: str) -> None:
     """Bring back what was undone."""
     talk = _talk(chat)
-    session = await talk.feed.session(_session_id(chat))
-    if session.revert is None:
-        chat.warn("nothing was undone")
-        return
-    warning = await talk.feed.unrevert(session.id)
+    async with talk.rest.before("/redo"):
+        session = await talk.feed.session(_session_id(chat))
+        if session.revert is None:
+            chat.warn("nothing was undone")
+            return
+        warning = await talk.feed.unrevert(session.id)
     talk.say("all is as it was before the undo")
     if warning:
         chat.warn(warning)
@@ -135,12 +138,14 @@ async def rewind(chat: "Chat", _: str) -> None:
     items = [Item(value=key, text=one_line(text)) for key, text in prompts.items()]
     chosen = await chat.choose("Go back to before", items)
     if chosen is not None:
-        await _back(chat, chosen, prompts[chosen])
+        async with _talk(chat).rest.before("/rewind"):
+            await _back(chat, chosen, prompts[chosen])
 
 
 async def compact(chat: "Chat", _: str) -> None:
     """Summarise the history."""
-    await _talk(chat).feed.compact(_session_id(chat), chat.state.model)
+    async with _talk(chat).rest.before("/compact"):
+        await _talk(chat).feed.compact(_session_id(chat), chat.state.model)
 
 
 async def trust(chat: "Chat", _: str) -> None:
@@ -156,10 +161,8 @@ async def trust(chat: "Chat", _: str) -> None:
 
 async def reload(chat: "Chat", _: str) -> None:
     """Open all anew."""
-    if _talk(chat).busy:
-        chat.warn("something runs: stop it first")
-        return
-    await chat.reload()
+    async with _talk(chat).rest.before("/reload"):
+        await chat.reload()
     _talk(chat).say("plugins and settings are loaded anew")
 
 

@@ -16,6 +16,7 @@ from pegboard_plugins.chat.course import Course
 from pegboard_plugins.chat.feed import RESYNC, Feed, Order
 from pegboard_plugins.chat.finished import Answered, Called, Finished, Noted, NoteStyle, rows_of
 from pegboard_plugins.chat.requests import Permission, Questions, Settled
+from pegboard_plugins.chat.rest import Rest
 from pegboard_terminal import Pen
 
 REPLAYED = 20
@@ -64,6 +65,7 @@ class Talk:
         self._subscription = feed.subscribe()
         self._underway: set[asyncio.Task[None]] = set()
         self._in_order = asyncio.Lock()
+        self.rest = Rest(lambda: self.goes_on, touch)
         self._taken = asyncio.Event()
         self._taken.set()
         self._asking: list[tuple[Question, asyncio.Task[Answers | None]]] = []
@@ -193,6 +195,7 @@ class Talk:
         self.course, self.dialog = None, None
         self.queue.clear()
         self._underway.clear()
+        self.rest.look()
 
     async def session(self) -> Session:
         """The session, made when it is first needed."""
@@ -225,6 +228,7 @@ class Talk:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._underway.discard(task)
         self._next()
+        self.rest.look()
 
     def _next(self) -> None:
         """Send the first that waits, if nothing goes on."""
@@ -284,6 +288,7 @@ class Talk:
     def stop(self) -> list[Order]:
         """Stop what runs; what was queued is given back."""
         queued, self.queue = self.queue, []
+        self.rest.look()
         if self.course is not None:
             self.spawn(self.feed.abort(self.course.session.id))
         return queued
@@ -291,6 +296,7 @@ class Talk:
     def _rested(self) -> None:
         self.on_rest()
         self._next()
+        self.rest.look()
 
     def _dialogs(self) -> None:
         """Open the dialog of the first request; one that is answered elsewhere goes."""

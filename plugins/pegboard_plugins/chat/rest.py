@@ -1,0 +1,75 @@
+"""The wait for a session at rest, by commands that cannot be done while it works."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from pegboard.errors import AbortedError, InvalidInputError
+
+REST_S = 60
+"""A turn that takes longer is waited for by the person, who can stop it."""
+
+
+class Rest:
+    """Lets commands wait for the rest of one conversation, and does them one by one."""
+
+    def __init__(self, goes_on: Callable[[], bool], touch: Callable[[], None]) -> None:
+        self._goes_on = goes_on
+        self._touch = touch
+        self._one_by_one = asyncio.Lock()
+        self._changed = asyncio.Event()
+        self._waits: dict[asyncio.Timeout, str] = {}
+
+    @property
+    def notice(self) -> str:
+        """What waits, "" when nothing does."""
+        waits = ", ".join(self._waits.values())
+        return f"{waits} waits until the session rests; esc ends the wait" if waits else ""
+
+    def look(self) -> None:
+        """Look whether the session rests: something has ended."""
+        self._changed.set()
+
+    def give_up(self) -> bool:
+        """Whether there was a wait to end."""
+        waits, self._waits = self._waits, {}
+        for limit in waits:
+            limit.reschedule(asyncio.get_running_loop().time())
+        return bool(waits)
+
+    @asynccontextmanager
+    async def before(self, command: str) -> AsyncIterator[None]:
+        """A context that begins when the session rests; the next command waits for its end.
+
+        :raises AbortedError: when the person has ended the wait.
+        :raises InvalidInputError: when the session still works after `REST_S` seconds.
+        """
+        limit = asyncio.timeout(REST_S)
+        self._waits[limit] = command
+        try:
+            async with limit:
+                await self._begun()
+        except TimeoutError as error:
+            if limit in self._waits:
+                text = f"{command}: the session still works after {REST_S} s; esc stops it"
+                raise InvalidInputError(text) from error
+            raise AbortedError(f"{command} was not done") from error
+        finally:
+            self._waits.pop(limit, None)
+            self._touch()
+        try:
+            yield
+        finally:
+            self._one_by_one.release()
+
+    async def _begun(self) -> None:
+        """Return when it is this command's turn, which nobody else has then."""
+        await self._one_by_one.acquire()
+        try:
+            self._touch()
+            while self._goes_on():
+                self._changed.clear()
+                await self._changed.wait()  # `before` has the limit
+        except asyncio.CancelledError:
+            self._one_by_one.release()
+            raise

@@ -1,0 +1,67 @@
+"""Commands that need the session at rest wait for it, and the person can end the wait."""
+
+import pytest
+
+from plugins.chat.conftest import Place
+from plugins.chat.screen import chat, scripts
+from plugins.cli.commands import CommandLine
+
+SLOW = {"tool": "bash", "input": {"command": "sleep 3; echo slept", "description": "sleep"}}
+BEGUN = [{"text": "Begun.", "calls": [SLOW]}, {"text": "First answer."}]
+
+
+@pytest.mark.parametrize(
+    ("command", "done"),
+    [
+        ("/compact", "the history was summarised"),
+        ("/undo", "undone: begin"),
+        ("/fork", "a copy; the other is as it was"),
+        ("/reload", "plugins and settings are loaded anew"),
+        ("!echo from the shell", "from the shell"),
+    ],
+)
+async def test_a_command_waits_until_the_turn_has_ended(
+    pegboard: CommandLine, place: Place, command: str, done: str
+) -> None:
+    scripts(pegboard, begin=BEGUN)
+
+    async with chat(pegboard, *await place.arguments()) as terminal:
+        await terminal.say("begin")
+        await terminal.see("● bash")
+        await terminal.say(command)
+        await terminal.see_now(f"{command} waits until the session rests")
+        await terminal.see("First answer.")
+        await terminal.until(lambda: done in terminal.everything.partition("First answer.")[2])
+
+    assert "is busy" not in terminal.everything
+
+
+async def test_escape_ends_the_wait_and_not_the_turn(pegboard: CommandLine, place: Place) -> None:
+    scripts(pegboard, begin=BEGUN)
+
+    async with chat(pegboard, *await place.arguments()) as terminal:
+        await terminal.say("begin")
+        await terminal.see("● bash")
+        await terminal.say("/compact")
+        await terminal.see_now("/compact waits until the session rests")
+        terminal.press("escape")
+        await terminal.see("/compact was not done")
+        await terminal.see("First answer.")
+        await terminal.quiet()
+
+    assert "summarised" not in terminal.everything
+
+
+async def test_commands_that_wait_are_done_in_order(pegboard: CommandLine) -> None:
+    scripts(pegboard, begin=BEGUN)
+
+    async with chat(pegboard) as terminal:
+        await terminal.say("begin")
+        await terminal.see("● bash")
+        for number in range(3):
+            await terminal.say(f"!echo line {number}")
+        await terminal.see("● bash echo line 2")
+
+    above = terminal.above
+    places = [above.index(f"● bash echo line {number}") for number in range(3)]
+    assert above.index("First answer.") < places[0] < places[1] < places[2]
