@@ -96,7 +96,7 @@ async def _report(options: Options, out: TextIO) -> Exit:
         view.end(Result(exit=code, error=fault_of(error) or type(error).__name__))
         raise
     view.end(result)
-    if result.error:
+    if result.error and not view.has_shown(result.error):
         complain(result.error)
     return result.exit
 

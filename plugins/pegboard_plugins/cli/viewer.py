@@ -38,7 +38,8 @@ class Viewer:
 
     A subagent's calls are shown indented, its text is not: the answer of `task` has it. Of calls
     that run beside each other the next is named when the one before has ended, with its outcome
-    if there is one by then. Thoughts are folded to a line on a terminal, whole with `thinking`.
+    if there is one by then. `last_detail` is what the last of them that has more than its head came
+    to, on one line. Thoughts are folded to a line on a terminal, whole with `thinking`.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Viewer:
         self._last_head = ""
         self._failures: set[str] = set()
         self._blocks: dict[str, Block] = {}
+        self.last_detail = ""
 
     def drawn(self, part_id: str, block: Block) -> None:
         """Take the block by which a call that has ended is shown; its event comes next."""
@@ -186,6 +188,7 @@ class Viewer:
             self._screen.line(line)
         if detail:
             self._last_head = ""
+            self.last_detail = " ".join(word for line in detail for word in line.plain().split())
 
     def _forget_call(self, part_id: str) -> None:
         """Leave out a call that has never been: its answer broke off."""

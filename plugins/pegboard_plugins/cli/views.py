@@ -65,6 +65,10 @@ class View(Protocol):
         """A line about where the work is done."""
         ...
 
+    def has_shown(self, error: str) -> bool:
+        """Whether the reader has seen all of this by now, as the outcome of the last call."""
+        ...
+
     def end(self, result: Result) -> None:
         """The end, whatever it is; called exactly once."""
         ...
@@ -116,6 +120,10 @@ class TextView:
         """Show the line."""
         self.screen.line(line)
 
+    def has_shown(self, error: str) -> bool:
+        """Whether the last call was shown with it."""
+        return self._viewer is not None and self._viewer.last_detail == " ".join(error.split())
+
     def end(self, result: Result) -> None:  # noqa: ARG002 - the protocol's
         """Show what the prompt cost, where something was sent."""
         if self._tally and self._tally.is_answered:
@@ -161,6 +169,10 @@ class JsonView:
     def note(self, line: Line) -> None:
         """Write a `note` record."""
         self._records.write("note", {"message": line.plain().strip()})
+
+    def has_shown(self, error: str) -> bool:  # noqa: ARG002 - the protocol's
+        """No: records are for a program."""
+        return False
 
     def end(self, result: Result) -> None:
         """Write the `result` record."""
