@@ -335,8 +335,8 @@ class Merged:
             text = str(error)
             place = _PLACE.search(text)
             message = _PLACE.sub("", text).replace("`", "")
-            deeper = re.split(r"[.\[]", place[1])[0] if place else ""
-            where = (*path, deeper) if deeper else path
+            deeper = place[1].partition("[")[0].split(".") if place else ()
+            where = (*path, *filter(None, deeper))
             raise self.error(message[:1].lower() + message[1:], where) from error
 
 

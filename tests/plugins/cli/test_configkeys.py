@@ -52,7 +52,7 @@ async def test_what_else_is_in_the_file_stays_as_it_is(pegboard: CommandLine) ->
     ("key", "value", "said"),
     [
         ("modle", "a/b", "did you mean model?"),
-        ("budget.run.usd", "much", "expected float"),
+        ("budget.run.usd", "much", "budget.run.usd: expected float"),
         ("budget.run.usd.deeper", "1", "usd is no table there"),
         ("not a key", "1", "is no key: write it as in TOML"),
     ],
