@@ -322,7 +322,8 @@ class Chat:
         try:
             await work
         except PegboardError as error:
-            self.warn(str(error))
+            if self.talk is None or not self.talk.has_told(error):
+                self.warn(str(error))
         self.touch()
 
     def submit(self, text: str, *, later: bool = False) -> None:

@@ -101,7 +101,7 @@ class Course:
         self._streamed: dict[str, list[str]] = {}
         self._done: set[str] = set()
         self._ended: dict[str, ToolPart] = {}
-        self._failures: set[str] = set()
+        self.failures: set[str] = set()  # of the last prompt, as they are shown
         self._asked_s: dict[str, float] = {}
         self._waited_s: dict[str, float] = {}
         self._unclocked: set[str] = set()
@@ -245,9 +245,9 @@ class Course:
 
     def _failed(self, error: Failure) -> Iterator[Finished]:
         text = error.data.message or type(error).__name__
-        if text in self._failures:
+        if text in self.failures:
             return
-        self._failures.add(text)
+        self.failures.add(text)
         if isinstance(error, AbortedFailure):
             yield Noted("stopped", "dim")
         else:
@@ -256,7 +256,6 @@ class Course:
     def _idle(self) -> Iterator[Finished]:
         self.status = Idle()
         self.thinking = ""
-        self._failures.clear()
         for part_id in tuple(self._texts):
             yield from self._text_end(part_id, None)
         yield from self._in_order(every=True)

@@ -93,7 +93,16 @@ class Talk:
         except AbortedError:
             pass
         except PegboardError as error:
-            self.say(str(error), "error")
+            if not self.has_told(error):
+                self.say(str(error), "error")
+                self._failures().add(str(error))
+
+    def has_told(self, error: PegboardError) -> bool:
+        """Whether an event of this turn has said so."""
+        return str(error) in self._failures()
+
+    def _failures(self) -> set[str]:
+        return self.course.failures if self.course is not None else set()
 
     def say(self, text: str, style: NoteStyle = "dim") -> None:
         """Put lines of the chat's own above the footer."""
@@ -146,6 +155,8 @@ class Talk:
         match event.properties:
             case MessageUpdated(info=UserMessage()):
                 self._taken.set()
+                if not self._underway:  # the turn is somebody else's, or a command's
+                    self._failures().clear()
             case _:
                 pass
 
@@ -221,6 +232,7 @@ class Talk:
 
     def _work(self, work: Coroutine[Any, Any, None]) -> None:
         """Let the session work, which it does not say at once."""
+        self._failures().clear()
         task = self.spawn(work)
         self._underway.add(task)
         task.add_done_callback(self._ended)
