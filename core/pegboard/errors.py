@@ -31,6 +31,9 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+SHOWN_CHARACTERS = 200
+"""Of a name that nothing has; the rest of a longer one helps nobody."""
+
 
 class PegboardError(Exception):
     """The root: its text names the thing, the value and the way out, and fits on a line.
@@ -72,7 +75,7 @@ class NotFoundError(PegboardError, LookupError):
 
     def __init__(self, kind: str, name: str, *, suggestions: Sequence[str] = ()) -> None:
         hint = f". Did you mean {', '.join(suggestions)}?" if suggestions else ""
-        super().__init__(f"{kind} not found: {name}{hint}")
+        super().__init__(f"{kind} not found: {_beginning(name)}{hint}")
         self.kind = kind
         self.name = name
         self.suggestions = tuple(suggestions)
@@ -86,7 +89,7 @@ class ModelNotFoundError(PegboardError, LookupError):
     def __init__(self, name: str, *, suggestions: Sequence[str] = (), hint: str = "") -> None:
         nearest = f" Did you mean {', '.join(suggestions)}?" if suggestions else ""
         way_out = f" {hint}" if hint else " `pegboard models` lists what can be used."
-        super().__init__(f"model not found: {name}.{nearest}{way_out}")
+        super().__init__(f"model not found: {_beginning(name)}.{nearest}{way_out}")
         self.name = name
         self.suggestions = tuple(suggestions)
 
@@ -261,3 +264,8 @@ class AbortedError(PegboardError):
     """The user stopped the turn."""
 
     exit_code = 130
+
+
+def _beginning(name: str) -> str:
+    """The name, of one that is longer than any its beginning."""
+    return name if len(name) <= SHOWN_CHARACTERS else f"{name[:SHOWN_CHARACTERS]}…"

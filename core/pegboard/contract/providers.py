@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from pegboard.errors import ProviderAuthError
 from pegboard.schema.model import Model
@@ -17,6 +17,8 @@ from pegboard.schema.model import Model
 FinishReason = Literal[
     "stop", "length", "content-filter", "tool-calls", "error", "other", "unknown"
 ]
+LONGEST_NAME = 200
+"""Characters of the name in a call; a call with a longer one is a mistake of the model's."""
 
 
 class Text(msgspec.Struct, frozen=True):
@@ -152,10 +154,16 @@ class ReasoningEnd(msgspec.Struct, frozen=True):
 
 
 class ToolInputStart(msgspec.Struct, frozen=True):
-    """The model begins to write a tool call; `id` is the provider's call id."""
+    """The model begins to write a tool call; `id` is the provider's call id.
+
+    Of a name over 200 characters, which no tool has, the beginning stays.
+    """
 
     id: str
     name: str
+
+    def __post_init__(self) -> None:
+        _keep_beginning(self)
 
 
 class ToolInputDelta(msgspec.Struct, frozen=True):
@@ -174,13 +182,22 @@ class ToolInputEnd(msgspec.Struct, frozen=True):
 class ToolCall(msgspec.Struct, frozen=True):
     """A complete call; `input` is the JSON text as the model wrote it.
 
-    It comes only when the provider is sure that nothing was cut off.
+    It comes only when the provider is sure that nothing was cut off. Its name is cut as that of
+    `ToolInputStart`.
     """
 
     id: str
     name: str
     input: str
     metadata: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        _keep_beginning(self)
+
+
+def _keep_beginning(call: ToolInputStart | ToolCall) -> None:
+    if len(call.name) > LONGEST_NAME:
+        force_setattr(call, "name", f"{call.name[:LONGEST_NAME]}…")
 
 
 class Usage(msgspec.Struct, frozen=True):

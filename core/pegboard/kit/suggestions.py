@@ -4,10 +4,14 @@ from collections.abc import Iterable
 
 FAR_BEHIND = 0.2
 """A name that is so much less alike than the best one was not meant."""
+LONGEST_MEANT = 200
+"""Characters of a name; a longer text was meant for something else, and takes long to compare."""
 
 
 def nearest_names(name: str, known: Iterable[str], *, limit: int = 3) -> tuple[str, ...]:
     """The known names that are most like this one, best first, none when nothing is alike."""
+    if len(name) > LONGEST_MEANT:
+        return ()
     from difflib import SequenceMatcher, get_close_matches  # 8 ms that only a mistake costs
 
     exact = {candidate.lower(): candidate for candidate in known}

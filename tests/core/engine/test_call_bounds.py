@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from model_server import ModelServer, by_step, chunk, finish, say, tool_call
+from pegboard import ToolContext, tool
 from pegboard.contract.providers import (
     ModelRequest,
     Result,
@@ -18,6 +19,7 @@ from pegboard.contract.providers import (
     ToolInputDelta,
     ToolInputStart,
 )
+from pegboard.embedding import CommandOrder
 from pegboard.engine.stream import LONGEST_INPUT_BYTES, MOST_CALLS
 from pegboard.schema.part import Completed, Failed
 from played import HI, Played, ToolsPlugin, call, calls, opened, shout, text, tools_of
@@ -146,3 +148,49 @@ async def test_a_run_makes_none_of_ten_thousand_calls(pegboard: CommandLine) -> 
     assert len(results) == MOST_CALLS
     assert all("more than 256 calls" in each["content"] for each in results)
     assert not (pegboard.project / "ran").exists()
+
+
+async def test_of_a_name_that_no_tool_has_the_beginning_stays(tmp_path: Path) -> None:
+    provider = Played(call("shout" * 2_000_000, "{}", call_id="c0"), text("I call another"))
+
+    async with opened(tmp_path, provider, ToolsPlugin(shout)) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+        (part,) = tools_of(await app.turns(session.id))
+
+    assert isinstance(part.state, Failed)
+    assert f"there is no tool '{'shout' * 40}…'" in part.state.error
+    assert len(str(part)) < 2000
+    assert len(str(provider.requests[1].messages)) < 5000
+
+
+async def test_a_call_of_a_call_is_bounded_alike(tmp_path: Path) -> None:
+    @tool
+    async def relay(context: ToolContext) -> str:
+        """Call another."""
+        return (await context.call_tool("shout" * 2_000_000, {})).output
+
+    provider = Played(call("relay", "{}", call_id="c0"), text("I call another"))
+
+    async with opened(tmp_path, provider, ToolsPlugin(relay)) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+        parts = tools_of(await app.turns(session.id))
+
+    assert {len(str(part)) < 2000 for part in parts} == {True}
+    assert all(isinstance(part.state, Failed) for part in parts)
+
+
+async def test_of_a_name_that_nothing_has_the_error_has_the_beginning(tmp_path: Path) -> None:
+    name = "played/" + "x" * 10_000_000
+
+    async with opened(tmp_path, Played(), ToolsPlugin(shout)) as app:
+        session = await app.create_session()
+        for prompting in (
+            app.prompt(session.id, HI, model=name),
+            app.prompt(session.id, HI, agent=name),
+            app.command(session.id, CommandOrder(name=name, arguments="")),
+        ):
+            with pytest.raises(LookupError, match=r"not found: played/x{193}…") as raised:
+                await prompting
+            assert len(str(raised.value)) < 500
