@@ -1,6 +1,7 @@
 """Whether a command line may run a program: for policies, so it errs on the side of yes."""
 
 import re
+from collections.abc import Sequence
 
 _SPLIT = re.compile(r"[\s=\"'();&|<>`$]+")
 
@@ -9,11 +10,21 @@ def may_run(command: str, *words: str) -> bool:
     """Whether the command has these words in this order: `may_run(pattern, "git", "push")`.
 
     Between them anything may stand, such as options and what belongs to them, and the first may
-    have a path before it: `git -C . push` and `/usr/bin/git -c a=b push` are pushes. So is
-    `echo git push`, since who runs what it is given cannot be known from a line.
+    have a path before it: `git -C . push` and `/usr/bin/git -c a=b push` are pushes. So is a
+    program of the first words, `git-push`, and `echo git push`, since who runs what it is given
+    cannot be known from a line.
     """
     at = 0
     for word in _SPLIT.split(command):
-        if at < len(words) and words[at] in (word, word.rpartition("/")[2] if not at else word):
+        if at == 0:
+            at = _begun(word, words)
+        elif at < len(words) and words[at] == word:
             at += 1
     return at == len(words)
+
+
+def _begun(program: str, words: Sequence[str]) -> int:
+    """How many of the words the program is called by, joined by dashes."""
+    names = (program, program.rpartition("/")[2])
+    called = (count for count in range(len(words), 0, -1) if "-".join(words[:count]) in names)
+    return next(called, 0)

@@ -25,8 +25,19 @@ PUSHES = [
     "(git push)",
     "xargs git push < /dev/null",
     "timeout 5 git push",
+    "git-push",
+    "/usr/lib/git-core/git-push origin main",
 ]
-OTHERS = ["git status", "git -C . log", "gitpush", "push git", "echo pushed", "legit push"]
+OTHERS = [
+    "git status",
+    "git -C . log",
+    "gitpush",
+    "push git",
+    "echo pushed",
+    "legit push",
+    "legit-push",
+    "git-pushed",
+]
 
 
 @pytest.mark.parametrize("line", PUSHES)
@@ -37,6 +48,11 @@ def test_words_are_found_in_their_order_whatever_stands_between(line: str) -> No
 @pytest.mark.parametrize("line", OTHERS)
 def test_what_has_not_the_words_is_left_alone(line: str) -> None:
     assert not may_run(line, "git", "push")
+
+
+def test_a_program_may_be_named_with_its_path() -> None:
+    assert may_run("cd a && ./run.sh all", "./run.sh", "all")
+    assert not may_run("other/run.sh all", "./run.sh", "all")
 
 
 class House:
