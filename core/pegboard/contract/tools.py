@@ -248,7 +248,14 @@ class Tool:
 
 
 @overload
-def tool(function: Callable[..., Any]) -> Tool: ...
+def tool(
+    function: Callable[..., Any],
+    *,
+    id: str | None = ...,
+    description: str | None = ...,
+    permission: str | None = ...,
+    **facts: Unpack[ToolFacts],
+) -> Tool: ...
 @overload
 def tool(
     *,

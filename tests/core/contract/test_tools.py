@@ -279,3 +279,13 @@ def test_only_plain_arguments_that_were_checked_before_need_no_thread() -> None:
 
     assert before == [False, False, False]
     assert [each.quick for each in (plain, strange, raw)] == [True, False, False]
+
+
+def test_a_function_is_made_a_tool_with_facts_without_a_decorator() -> None:
+    def count(number: int) -> str:
+        """Count."""
+        return str(number)
+
+    made = tool(count, id="counted", effect="reads")
+
+    assert (made.id, made.effect) == ("counted", "reads")
