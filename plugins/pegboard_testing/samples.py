@@ -112,7 +112,9 @@ def _array(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Js
 
 
 def _string(schema: Mapping[str, Any], _root: object, _depth: int) -> Json:
-    text = _TEXTS.get(schema.get("format", ""), "text")
+    text = _TEXTS.get(schema.get("format", ""))
+    if text is None:
+        raise _NoSampleError
     return text[: schema.get("maxLength")].ljust(schema.get("minLength", 0), "x")
 
 
@@ -135,9 +137,16 @@ _MAKERS: Mapping[str, _Maker] = {
     "string": _string,
 }
 _TEXTS = {
+    "": "text",
+    "binary": "text",
     "date": "2024-02-29",
     "date-time": "2024-02-29T12:00:00Z",
+    "duration": "PT1S",
     "email": "ada@example.com",
+    "ipv4": "127.0.0.1",
+    "ipv6": "::1",
+    "password": "text",
+    "path": "text",
     "time": "12:00:00Z",
     "uri": "https://example.com/",
     "uuid": "12345678-1234-5678-1234-567812345678",

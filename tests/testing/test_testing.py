@@ -1,6 +1,9 @@
 """The kit for authors of plugins."""
 
 import asyncio
+import re
+from datetime import timedelta
+from ipaddress import IPv4Address, IPv4Network, IPv6Address
 from types import ModuleType, SimpleNamespace
 from typing import Annotated, Any, Literal
 
@@ -103,6 +106,20 @@ def test_what_cannot_be_checked_here_is_no_finding() -> None:
     foreign = {"type": "string", "pattern": r"\p{L}", "default": "a", "description": "Letters."}
 
     assert check_tools([Tool.raw("far", "Far.", {"properties": {"a": foreign}}, echo)]) == ()
+
+
+def test_values_of_each_format_are_tried_and_those_of_unknown_ones_are_not() -> None:
+    @tool
+    async def wait(
+        pause: Annotated[timedelta, Field(description="How long.")],
+        host: Annotated[IPv4Address | IPv6Address, Field(description="Where.")],
+        network: Annotated[IPv4Network | None, Field(description="In which.")] = None,
+        word: Annotated[re.Pattern[str] | None, Field(description="For what.")] = None,
+    ) -> str:
+        """Wait."""
+        return ""
+
+    assert check_tools([wait]) == ()
 
 
 def test_a_check_that_is_narrower_than_the_schema_is_found() -> None:
