@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from pegboard import App, AppOptions, Tool, hookimpl
 from pegboard.arguments.binding import Arguments
 from pegboard.credentials.keyfile import variable_of
-from pegboard.errors import AbortedError, ModelNotFoundError, RequiredHookError, TimeLimitError
+from pegboard.errors import AbortedError, ModelNotFoundError, PluginError, TimeLimitError
 from pegboard.loading.candidates import with_own_table
 from pegboard.loading.toolset import Live
 from pegboard.providers import ModelRequest, Provider
@@ -138,7 +138,9 @@ class ScriptedApp:
             answer = await self.app.prompt(self.session_id, parts)
         except AbortedError as error:
             return AbortedFailure(data=TextData(message=str(error)))
-        except (RequiredHookError, ModelNotFoundError) as error:
+        except (PluginError, ModelNotFoundError) as error:
+            if isinstance(error, PluginError) and error.plugin == _Brought.__name__:
+                raise  # the script is at fault, and not what is tested
             return UnknownFailure(data=TextData(message=str(error)))
         return answer.info.error if isinstance(answer.info, AssistantMessage) else None
 

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -12,9 +13,10 @@ import msgspec
 import pytest
 
 from pegboard import Attachment, Plugin, ToolContext, ToolError, ToolResult, hookimpl, tool
-from pegboard.contract.providers import ModelRequest, Result, StreamFinish
+from pegboard.contract.providers import ModelRequest, Result, StreamEvent, StreamFinish
 from pegboard.errors import PluginError, ProviderError
 from pegboard.schema.event import PermissionAsked, SessionIdle
+from pegboard.schema.model import Model, ModelApi
 from pegboard_plugins import webfetch
 from pegboard_testing import CANCEL, ScriptedModel, scripted_app
 
@@ -198,6 +200,35 @@ def test_a_required_hook_that_fails_is_what_the_turn_ended_with(run_turn) -> Non
     turn = run_turn(SimpleNamespace(text_complete=hookimpl(required=True)(refuse)), script=["hi"])
 
     assert "the required hook text_complete raised ValueError: hi" in turn.error
+
+
+class Broken:
+    """A provider that raises what is no error of a provider."""
+
+    id, name, env = "broken", "Broken", ()
+
+    def models(self) -> tuple[Model, ...]:
+        return (Model(id="m", provider_id="broken", name="M", api=ModelApi(id="m")),)
+
+    def resolve(self, model_id: str) -> Model | None:
+        return self.models()[0]
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        raise KeyError(request.model.id)
+        yield
+
+    async def aclose(self) -> None:
+        return None
+
+    @hookimpl
+    async def register_providers(self) -> tuple["Broken", ...]:
+        return (self,)
+
+
+def test_a_provider_that_raises_is_what_the_turn_ended_with(run_turn) -> None:
+    turn = run_turn(Broken(), script=[], config={"model": "broken/m"})
+
+    assert turn.error == "plugin Broken: the provider broken raised KeyError: 'm'"
 
 
 def test_code_among_the_files_of_a_project_is_loaded_and_bytes_are_written(run_turn) -> None:
