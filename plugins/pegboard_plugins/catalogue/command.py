@@ -25,9 +25,10 @@ _HEADERS = ("model", "window", "answer", "$ in", "$ out", "can", "key")
 
 
 class _Found(msgspec.Struct, frozen=True, kw_only=True):
-    """The models to show, the state of each provider's key, and what servers have said."""
+    """The models, the one that the text is an alias of, each provider's key, and servers' words."""
 
     models: "Sequence[Model]"
+    aliased: "Sequence[Model]"
     keys: Mapping[str, str]
     missing: Mapping[str, tuple[Sequence[str], int]]
     told: "Sequence[Outcome]" = ()
@@ -46,12 +47,13 @@ def models(  # noqa: PLR0913 - the options of a command
     """List the models that can be asked, or those whose name has TEXT.
 
     Prices are US dollars for a million tokens. A provider may serve more models than are
-    listed: `provider/model` asks it for any name.
+    listed: `provider/model` asks it for any name. Where no name has TEXT and a
+    plugin knows it as an alias, the model that it stands for is listed.
     """
     from pegboard.cli import visible, without_passwords
 
-    found = run_async(_found(directory, refresh=refresh, local=local, every=every))
-    chosen = [each for each in found.models if (text or "").lower() in _name(each).lower()]
+    found = run_async(_found(directory, text or "", refresh=refresh, local=local, every=every))
+    chosen = _named(text or "", found.models) or found.aliased
     for outcome in found.told:
         click.echo(visible(f"{outcome.who}: {outcome.error or _counted(outcome.models)}"), err=True)
     if as_json:
@@ -66,6 +68,22 @@ def models(  # noqa: PLR0913 - the options of a command
     for provider, (variables, models_) in (closed if text else found.missing).items():
         places = " or ".join((*variables, f"`pegboard auth login {provider}`"))
         click.echo(f"no key: {places} opens {_counted(models_)} of {provider}", err=True)
+
+
+def _named(text: str, among: "Sequence[Model]") -> "Sequence[Model]":
+    return [each for each in among if text.lower() in _name(each).lower()]
+
+
+async def _aliased(app: "App", text: str) -> "Sequence[Model]":
+    """The model that a plugin has another name for."""
+    from pegboard.errors import ModelNotFoundError
+
+    if text.partition("/")[0] in ("", *app.providers):
+        return ()
+    try:
+        return (await app.resolve_model(text),)
+    except ModelNotFoundError:
+        return ()
 
 
 def _refuse(text: str, found: _Found) -> None:
@@ -88,17 +106,19 @@ def _counted(models: int) -> str:
     return "1 model" if models == 1 else f"{models:,} models"
 
 
-async def _found(directory: Path, *, refresh: bool, local: bool, every: bool) -> _Found:
+async def _found(directory: Path, text: str, *, refresh: bool, local: bool, every: bool) -> _Found:
     from pegboard_plugins.catalogue.table import names_of
 
     async with open_app(directory) as app:
         told = await _asked(app, refresh=refresh, local=local) if refresh or local else ()
         known = await app.models(without_keys=every)
+        aliased = () if _named(text, known) else await _aliased(app, text)
         keys = {name: _key_state(app, each) for name, each in app.providers.items()}
     missing = [] if every else [name for name, state in keys.items() if state == "missing"]
     cache = Places.of(os.environ).cache
     return _Found(
         models=sorted(known, key=lambda model: (model.provider_id, model.id)),
+        aliased=aliased,
         keys=keys,
         missing={
             name: (tuple(each.env), len(names_of(name, cache) or each.models()))

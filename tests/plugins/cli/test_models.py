@@ -109,6 +109,29 @@ async def test_a_text_that_no_model_has_is_refused_with_the_nearest(pegboard: Co
     assert "model not found: fkae. Did you mean fake?" in done.err
 
 
+async def test_an_alias_is_listed_as_the_model_that_it_stands_for(pegboard: CommandLine) -> None:
+    alias = """
+        from pegboard import hookimpl
+        from pegboard.schema.model import Model, ModelApi
+
+        @hookimpl
+        async def model_resolve(name):
+            if name in ("polly", "birds/polly"):
+                return Model(id="m", provider_id="fake", name="M", api=ModelApi(id="m"))
+        """
+    pegboard.use_model("http://127.0.0.1:9/v1")
+    path = pegboard.project / ".pegboard" / "plugins" / "alias.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(textwrap.dedent(alias))
+    await pegboard("trust", "allow", "--yes")
+
+    for name in ("polly", "birds/polly"):
+        done = await pegboard("models", name)
+
+        assert (done.code, done.err) == (0, "")
+        assert [line.split()[0] for line in done.out.splitlines()] == ["model", "fake/m"]
+
+
 async def test_a_provider_whose_key_is_missing_is_named_when_it_is_asked_for(
     pegboard: CommandLine,
 ) -> None:
