@@ -97,7 +97,10 @@ class MessageRemoved(Wire, frozen=True):
 
 
 class PartUpdated(Wire, frozen=True):
-    """A part is new or different; it is always whole. `time` is in milliseconds."""
+    """A part is new or different; it is always whole. `time` is in milliseconds.
+
+    Text that is added to it while the model writes comes as `PartDelta`, and the whole at its end.
+    """
 
     session_id: str
     part: Part
