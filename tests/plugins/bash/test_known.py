@@ -123,6 +123,8 @@ def test_what_a_wrapper_runs_is_judged(line, expected):
         *(
             ("find . -fexec a", "find-test"),
             ("git foo", "git-command"),
+            ("git-clean -fdx", "git-program"),
+            ("/usr/lib/git-core/git-push", "git-program"),
             ("git -c alias.x=!a x", "git-option"),
         ),
         *(("X=--ext-diff; git log $X", "git-option"), ("tar cf x --to-command=a", "option-runs")),
