@@ -30,5 +30,6 @@ if TYPE_CHECKING:
     from pegboard_terminal.pen import Pen as Pen
     from pegboard_terminal.pen import colours_of as colours_of
     from pegboard_terminal.pen import wrapped as wrapped
+    from pegboard_terminal.permissionlines import permission_lines as permission_lines
 else:
     __getattr__, __dir__ = late_names(__name__, __file__)

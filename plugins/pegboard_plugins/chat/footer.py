@@ -1,6 +1,7 @@
 """The lines of the footer: what goes on, what waits, what is asked, and the state of things."""
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from time import time
 
 import msgspec
@@ -18,6 +19,8 @@ CALLS, CHILDREN, TODOS, QUEUED, OFFERED = 4, 4, 5, 3, 6
 NARROW_ROOM = 6
 """So few lines are worth more than a blank one above them."""
 REASON_LETTERS = 400
+BLANK_ROWS = 4
+"""So many rows of blanks in a line are its end."""
 SUBJECT_LETTERS = 80
 LIVE_LINES = 8
 """Of a command's output while it runs."""
@@ -69,8 +72,16 @@ def _text(line: SpanLine) -> str:
 
 
 def cut(line: SpanLine, width: int) -> SpanLine:
-    """The beginning of the line that fits, in letters that no terminal obeys."""
-    return next(iter(wrapped(shown_line(line), width)), ())
+    """The beginning that fits, in letters that no terminal obeys; an ellipsis says that it is one.
+
+    Blanks at the end are no more of a line.
+    """
+    shown = shown_line(line)
+    rows = wrapped(shown, width)
+    first = next(rows, ())
+    if not any(_text(row).strip() for row in islice(rows, BLANK_ROWS)):
+        return first
+    return (*next(wrapped(shown, max(1, width - 1))), Span("…", "dim"))
 
 
 def fragments(lines: Iterable[SpanLine]) -> StyleAndTextTuples:

@@ -8,10 +8,10 @@ import msgspec
 from rich.cells import cell_len
 
 from pegboard.cli import exposed
-from pegboard.kit import Block, Span
+from pegboard.kit import Span
 from pegboard.schema.session import PermissionRequest, Question, QuestionRequest, Reply, Scope
 from pegboard_plugins.chat.modes import Choice, Item, SpanLine
-from pegboard_terminal import block_lines, counted, one_line, shown_line, wrapped
+from pegboard_terminal import counted, one_line, permission_lines, shown_line, wrapped
 
 IGNORED_S = 0.3
 """A dialog takes no key before: what was typed until then was meant for something else."""
@@ -64,7 +64,7 @@ class Permission:
     @lru_cache(maxsize=1)  # noqa: B019 - the dialog is short-lived
     def _body(self, width: int) -> Sequence[SpanLine]:
         """What is asked in rows, made once: each frame shows a few of them."""
-        return [row for line in self._whole() for row in wrapped(line, width)]
+        return [row for line in permission_lines(self.request) for row in wrapped(line, width)]
 
     def _title(self, hidden: int) -> SpanLine:
         agent = self.request.metadata.get("agent")
@@ -73,31 +73,14 @@ class Permission:
         title = Span(f"Permission{self.place}: {self.request.permission}", "warning")
         return shown_line((title, Span(f"{more}{who}", "dim")))
 
-    def _whole(self) -> Sequence[SpanLine]:
-        facts = self.request.metadata
-        command, diff = facts.get("command"), facts.get("diff")
-        texts = [*self.request.patterns]
-        if isinstance(command, str) and not any(each.endswith(command) for each in texts):
-            texts.append(f"of the command: {command}")
-        if isinstance(facts.get("text"), str):
-            texts.append(facts["text"])
-        lines: list[SpanLine] = [
-            (Span(line),) for text in texts for line in exposed(text).split("\n")
-        ]
-        place = facts.get("place")
-        marked = place.get("marked") if isinstance(place, dict) else None
-        if isinstance(marked, str):
-            lines += [(Span(line, "warning"),) for line in exposed(marked).split("\n")]
-        if facts.get("background") is True:
-            lines.append((Span("it goes on in the background", "warning"),))
-        if isinstance(diff, str):
-            lines += block_lines(Block(diff=diff), "whole").lines
-        return lines
-
     def whole_text(self) -> Sequence[SpanLine]:
         """All of it, for a page of its own."""
         always = () if self._once else (self._always(),)
-        return [*self._whole(), (Span(""),), *((Span(exposed(each)),) for each in always)]
+        return [
+            *permission_lines(self.request),
+            (Span(""),),
+            *((Span(exposed(each)),) for each in always),
+        ]
 
     def _choices(self, width: int) -> Sequence[SpanLine]:
         if self._asks_why:

@@ -9,7 +9,15 @@ from pegboard.kit import Block, Span
 from pegboard.schema.message import Failure
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.session import PermissionRequest, Question, Retry, Tokens
-from pegboard_terminal import block_lines, counted, default_block, plain_line, subject_of, with_note
+from pegboard_terminal import (
+    block_lines,
+    counted,
+    default_block,
+    permission_lines,
+    plain_line,
+    subject_of,
+    with_note,
+)
 from pegboard_terminal import one_line as first_line
 
 Style = Literal[
@@ -124,41 +132,10 @@ def usage_line(cost: float | None, tokens: Tokens, *, steps: int, seconds: float
 def request_lines(request: PermissionRequest) -> tuple[Line, ...]:
     """A permission request in full: nothing that is approved may be hidden or cut."""
     head = Line(head="permission", text=visible(request.permission), style="warning")
-    patterns = tuple(line for pattern in request.patterns for line in _in_full(pattern))
-    command = request.metadata.get("command")
-    whole: tuple[Line, ...] = ()
-    if isinstance(command, str) and not any(text.endswith(command) for text in request.patterns):
-        whole = (Line(text="of the command", style="dim", indent=1), *_in_full(command))
-    path = request.metadata.get("filepath") if "parentDir" in request.metadata else None
-    if isinstance(path, str):
-        whole = (*whole, Line(text="for the path", style="dim", indent=1), *_in_full(path))
-    text = request.metadata.get("text")
-    sent = _in_full(text) if isinstance(text, str) else ()
-    diff = request.metadata.get("diff")
-    changes = whole_diff(diff, indent=1) if isinstance(diff, str) else ()
-    lasts = (Line(text="it goes on in the background", style="warning", indent=1),)
-    background = lasts if request.metadata.get("background") is True else ()
+    asked = (Line(spans=line, indent=1) for line in permission_lines(request))
     reason = request.metadata.get("reason")
     why = (Line(text=exposed(reason), style="dim", indent=1),) if isinstance(reason, str) else ()
-    return head, *patterns, *whole, *place_lines(request), *background, *sent, *changes, *why
-
-
-def place_lines(request: PermissionRequest) -> tuple[Line, ...]:
-    """The part of a shell line that is unclear, with its place underlined."""
-    place = request.metadata.get("place")
-    marked = place.get("marked") if isinstance(place, dict) else None
-    lines = exposed(marked).split("\n") if isinstance(marked, str) else ()
-    return tuple(Line(text=line, style="warning", indent=1) for line in lines)
-
-
-def _in_full(text: str) -> tuple[Line, ...]:
-    """All of a text, and how long it is where that is not seen at once."""
-    lines = exposed(text).split("\n")
-    shown = tuple(Line(text=line, indent=1) for line in lines)
-    if len(lines) == 1 and len(text) <= LABEL_WIDTH:
-        return shown
-    size = f"({counted(len(text), 'character')} in {counted(len(lines), 'line')})"
-    return *shown, Line(text=size, style="dim", indent=1)
+    return head, *asked, *why
 
 
 def always_lines(request: PermissionRequest) -> tuple[Line, ...]:

@@ -1,6 +1,8 @@
 """What a dialog shows of a request."""
 
+from pegboard.kit import Span, SpanLine
 from pegboard.schema.session import PermissionRequest
+from pegboard_plugins.chat.footer import cut
 from pegboard_plugins.chat.requests import Permission
 
 
@@ -15,10 +17,37 @@ def test_a_dialog_shows_what_would_be_sent_and_changed() -> None:
         always=(),
     )
 
-    shown = ["".join(span.text for span in row) for row in Permission(asked, _settle).lines(60, 20)]
+    shown = _shown(asked)
 
-    assert [row.strip() for row in shown[1:4]] == ["SHOP-7", "hello", "you\\x1b"]
-    assert [row.split()[-1] for row in shown[4:6]] == ["one", "two"]
+    assert shown[1:5] == ["SHOP-7", "hello", "you\\x1b", "(10 characters in 2 lines)"]
+    assert [row.split()[-1] for row in shown[5:7]] == ["one", "two"]
+
+
+def test_of_a_folder_that_is_asked_for_the_dialog_shows_the_path() -> None:
+    asked = PermissionRequest(
+        id="per_1",
+        session_id="ses_1",
+        permission="external_directory",
+        patterns=("/etc/*",),
+        metadata={"filepath": "/etc/hostname", "parentDir": "/etc"},
+        always=("/etc/*",),
+    )
+
+    assert _shown(asked)[1:4] == ["/etc/*", "for the path", "/etc/hostname"]
+
+
+def test_a_line_of_the_footer_that_does_not_fit_ends_in_an_ellipsis() -> None:
+    assert _plain(cut((Span("  1 Red"), Span("  like the sun")), 12)) == "  1 Red  li…"
+    assert _plain(cut((Span("x" * 12 + "  "),), 12)) == "x" * 12
+    assert _plain(cut((Span("x" * 13),), 12)) == "x" * 11 + "…"
+
+
+def _shown(asked: PermissionRequest) -> list[str]:
+    return [_plain(row).strip() for row in Permission(asked, _settle).lines(60, 20)]
+
+
+def _plain(row: SpanLine) -> str:
+    return "".join(span.text for span in row)
 
 
 def _settle(*_: object) -> None:

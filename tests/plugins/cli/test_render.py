@@ -242,7 +242,7 @@ def test_of_a_command_that_is_judged_in_parts_all_is_shown_too() -> None:
 def test_a_command_that_goes_on_after_the_call_is_said_to() -> None:
     shown = request_lines(request(metadata={"command": "serve", "background": True}))
 
-    assert "it goes on in the background" in [line.text for line in shown]
+    assert "  it goes on in the background" in [line.plain() for line in shown]
 
 
 def test_always_says_what_it_would_allow() -> None:
