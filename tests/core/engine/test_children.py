@@ -72,7 +72,11 @@ async def test_a_subagent_answers_in_a_child_session_and_its_cost_counts(tmp_pat
     assert [one.id for one in listed] == [session.id]
 
 
-async def test_what_a_stopped_subagent_has_spent_counts_in_its_parent(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("each_store")
+@pytest.mark.parametrize("often", [False, True], ids=["once", "often"])
+async def test_what_a_stopped_subagent_has_spent_counts_in_its_parent(
+    tmp_path: Path, *, often: bool
+) -> None:
     reached = asyncio.Event()
 
     async def answer(request: ModelRequest) -> AsyncIterator[StreamEvent]:
@@ -94,7 +98,11 @@ async def test_what_a_stopped_subagent_has_spent_counts_in_its_parent(tmp_path: 
         session = await app.create_session()
         prompt = asyncio.create_task(app.prompt(session.id, HI))
         await asyncio.wait_for(reached.wait(), 30)
-        await app.abort(session.id)
+        aborts = [asyncio.create_task(app.abort(session.id))]
+        while often and not prompt.done():
+            aborts.append(asyncio.create_task(app.abort(session.id)))
+            await asyncio.sleep(0)
+        await asyncio.gather(*aborts)
         await prompt
         [child] = await app.storage.children(session.id)
         stored = await app.session(session.id)
