@@ -13,7 +13,6 @@ from pegboard_terminal import (
     block_lines,
     counted,
     default_block,
-    permission_lines,
     plain_line,
     subject_of,
     with_note,
@@ -131,6 +130,8 @@ def usage_line(cost: float | None, tokens: Tokens, *, steps: int, seconds: float
 
 def request_lines(request: PermissionRequest) -> tuple[Line, ...]:
     """A permission request in full: nothing that is approved may be hidden or cut."""
+    from pegboard_terminal import permission_lines  # only who is asked needs it
+
     head = Line(head="permission", text=visible(request.permission), style="warning")
     asked = (Line(spans=line, indent=1) for line in permission_lines(request))
     reason = request.metadata.get("reason")

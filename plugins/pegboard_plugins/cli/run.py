@@ -96,7 +96,8 @@ async def _report(options: Options, out: TextIO) -> Exit:
         view.end(Result(exit=code, error=fault_of(error) or type(error).__name__))
         raise
     view.end(result)
-    if result.error and not view.has_shown(result.error):
+    is_seen = isinstance(screen, TerminalScreen) and view.has_shown(result.error)
+    if result.error and not is_seen:  # a program looks for it in one place
         complain(result.error)
     return result.exit
 
