@@ -19,6 +19,7 @@ from pegboard.errors import NotFoundError, PegboardError, StorageError
 from pegboard.schema.message import Turn, UserMessage
 from pegboard.schema.part import TextInput
 from pegboard.schema.session import Scope, Session
+from pegboard_frontend import forked
 from random_model import ENDS, TOOLS, Payment, Plan
 
 Kind = Literal[
@@ -306,7 +307,7 @@ class Actor:
         return await self._app.summarize(session_id)
 
     async def _fork(self, operation: Operation, session_id: str) -> Session:
-        fork = await self._app.fork(session_id)
+        fork = await forked(self._app, session_id)
         self._ledger.named(f"fork{operation.number}", fork.id)
         return fork
 

@@ -25,7 +25,7 @@ from pegboard.opening import AppOptions, assemble, close
 from pegboard.policy.agents import default_agent
 from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.event import PluginFailed
-from pegboard.schema.message import Conversation, Turn
+from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
 from pegboard.schema.part import PartInput
 from pegboard.schema.session import Answers, FileDiff, Question, Reply, Rule, Session, SessionStatus
@@ -303,18 +303,6 @@ class App:
         """The subagents' sessions of a session, in the order of their creation."""
         await self.storage.session(session_id)
         return await self.storage.children(session_id)
-
-    async def fork(self, session_id: str, message_id: str | None = None) -> Session:
-        """A new session with the messages before this one, or with all that it has."""
-        from pegboard.engine.copies import forked
-
-        return await forked(self._engine, await self.session(session_id), message_id)
-
-    async def adopt(self, conversations: Sequence[Conversation]) -> Session:
-        """The first of these sessions, with the others below it, as new ones of this project."""
-        from pegboard.engine.copies import adopted
-
-        return await adopted(self._engine, conversations)
 
     async def search(self, text: str, *, limit: int = 50) -> tuple[Hit, ...]:
         """The project's sessions that have the text in their title or in what was said."""

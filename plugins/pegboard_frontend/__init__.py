@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from pegboard_frontend.codescan import scans_of as scans_of
     from pegboard_frontend.configedit import update_user_config as update_user_config
     from pegboard_frontend.configedit import write_config as write_config
+    from pegboard_frontend.copies import adopted as adopted
+    from pegboard_frontend.copies import forked as forked
     from pegboard_frontend.insight import plugin_entries as plugin_entries
     from pegboard_frontend.insight import standing as standing
     from pegboard_frontend.insight import trace_entries as trace_entries

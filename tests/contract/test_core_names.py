@@ -52,7 +52,6 @@ HOMONYMS = {
         "schema/config.py": "where a slash command comes from, in the protocol",
     },
     "title": {
-        "engine/copies.py": "the name of a group in an expression",
         "engine/toolresult.py": "a field of a tool's result",
         "contract/changes.py": "a field of a session",
         "arguments/pydantic_model.py": "a keyword of JSON Schema",

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from pegboard.contract.providers import ModelRequest, Result, Text
+from pegboard_frontend import forked
 from pegboard_plugins import agents, bash, environment, instructions, read, skill
 from played import HI, Played, call, calls, opened, text
 
@@ -53,7 +54,7 @@ async def test_only_what_gives_orders_bears_the_session_s_id(tmp_path: Path) -> 
     async with opened(tmp_path, provider, *plugins) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        fork = await app.fork(session.id)
+        fork = await forked(app, session.id)
         await app.prompt(fork.id, HI)
 
     skilled = f"\nPaths in it are relative to {tea}/\n\nBoil water.\n"

@@ -22,7 +22,7 @@ from pegboard.contract.context import SessionView
 from pegboard.paths import Places
 from pegboard.schema.config import Config
 from pegboard.schema.message import Turn
-from pegboard.schema.part import Staged, Unkept
+from pegboard.schema.part import PatchPart, Staged, Unkept
 from pegboard.schema.session import FileDiff, Todo
 from pegboard.workspace import Workspace
 
@@ -32,6 +32,15 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
 
     before: str
     after: str
+
+
+def ways_of(patch: PatchPart) -> dict[str, Way]:
+    """The trees that a patch refers to, of files and of the index, by a name for each pair."""
+    index = {
+        f"{patch.id}_index{number}": Way(before=each.hash, after=each.after)
+        for number, each in enumerate(patch.staged)
+    }
+    return {patch.id: Way(before=patch.hash, after=patch.after or patch.hash), **index}
 
 
 class StagedWay(NamedTuple):

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from msgspec import UNSET
-from msgspec.structs import replace
 
 from pegboard.contract.changes import (
     Change,
@@ -31,7 +30,6 @@ from pegboard.schema.event import SessionUpdated
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.session import NEW_TITLE, Revert, Rule, Session, SessionTime
-from pegboard.workspace import Workspace
 
 _VERSION = "0.1.0"
 
@@ -121,19 +119,6 @@ def _instant(at_ms: int) -> str:
     """The instant as the protocol's clients know a title that is only a place-holder by."""
     text = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")
-
-
-def placed(workspace: Workspace, session: Session, session_id: str) -> Session:
-    """A session of somewhere else as one of this App's directory, under a new id."""
-    return replace(
-        session,
-        id=session_id,
-        slug=session_id[-8:].lower(),
-        project_id=workspace.project_id,
-        directory=str(workspace.directory),
-        path=str(workspace.directory.relative_to(workspace.worktree)).removeprefix("."),
-        version=_VERSION,
-    )
 
 
 async def change_session(storage: Storage, *changes: Change, fence: Fence | None = None) -> Session:

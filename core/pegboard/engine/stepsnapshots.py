@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from pegboard.contract.backends import Snapshots, Way, Writing
+from pegboard.contract.backends import Snapshots, Way, Writing, ways_of
 from pegboard.contract.changes import Emit, PutPart
 from pegboard.contract.tools import Tool
 from pegboard.engine.engine import Engine
@@ -321,15 +321,6 @@ def total_by_name(changes: Iterable[PatchPart | Staged]) -> dict[str, Way]:
             first = ways[file].before if file in ways else change.hash
             ways[file] = Way(before=first, after=change.after or change.hash)
     return ways
-
-
-def ways_of(patch: PatchPart) -> dict[str, Way]:
-    """The trees that a patch refers to, of files and of the index, by a name for each pair."""
-    index = {
-        f"{patch.id}_index{number}": Way(before=each.hash, after=each.after)
-        for number, each in enumerate(patch.staged)
-    }
-    return {patch.id: Way(before=patch.hash, after=patch.after or patch.hash), **index}
 
 
 def bounded(diffs: Sequence[FileDiff]) -> tuple[FileDiff, ...]:

@@ -6,6 +6,7 @@ from pegboard.contract.backends import Snapshots as Snapshots
 from pegboard.contract.backends import StagedWay as StagedWay
 from pegboard.contract.backends import Way as Way
 from pegboard.contract.backends import Writing as Writing
+from pegboard.contract.backends import ways_of as ways_of
 from pegboard.contract.changes import AddText as AddText
 from pegboard.contract.changes import Change as Change
 from pegboard.contract.changes import ChangeSession as ChangeSession

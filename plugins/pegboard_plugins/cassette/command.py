@@ -39,6 +39,7 @@ def replay(directory: Path, session: str, *, model: str, first: int) -> int:
 
 
 async def _replayed(directory: Path, session_id: str, model: str, first: int) -> int:
+    from pegboard_frontend import forked
     from pegboard_terminal import exit_of_answer
 
     async with open_app(directory) as app:
@@ -48,7 +49,7 @@ async def _replayed(directory: Path, session_id: str, model: str, first: int) ->
             text = f"{session_id} has {len(prompts)} prompts, and no number {first}"
             raise InvalidInputError(text)
         begun = prompts[first - 1 :]
-        copy = await app.fork(session_id, begun[0].info.id)
+        copy = await forked(app, session_id, begun[0].info.id)
         click.echo(f"session {copy.id}", err=True)
         for turn in begun:
             answer = await _asked_again(app, copy.id, turn, model)

@@ -28,7 +28,14 @@ from pegboard.schema.session import (
     SessionStatus,
     Todo,
 )
-from pegboard_frontend import PluginEntry, TraceEntry, plugin_entries, standing, trace_entries
+from pegboard_frontend import (
+    PluginEntry,
+    TraceEntry,
+    forked,
+    plugin_entries,
+    standing,
+    trace_entries,
+)
 from pegboard_plugins.chat.feed import QUEUED_EVENTS, Facts, Order
 from pegboard_terminal import CallBlocks
 
@@ -234,7 +241,7 @@ class LocalFeed:
 
     async def fork(self, session_id: str, message_id: str | None = None) -> Session:
         """A copy up to a message."""
-        return await self._app.fork(session_id, message_id)
+        return await forked(self._app, session_id, message_id)
 
     async def revert(self, session_id: str, message_id: str) -> str:
         """Go back."""

@@ -94,7 +94,9 @@ class LocalBackend:
 
     async def fork(self, session_id: str) -> Session:
         """A copy of the session."""
-        return await self._app.fork(session_id)
+        from pegboard_frontend import forked
+
+        return await forked(self._app, session_id)
 
     async def delete(self, session_id: str) -> None:
         """Delete the session."""

@@ -112,10 +112,11 @@ def fork(directory: Path, session_id: str | None, message_id: str | None) -> Non
 
 
 async def _forked(directory: Path, session_id: str | None, message_id: str | None) -> "Session":
+    from pegboard_frontend import forked
     from pegboard_plugins.cli.opening import find_session
 
     async with open_app(directory) as app:
-        return await app.fork((await find_session(app, session_id)).id, message_id)
+        return await forked(app, (await find_session(app, session_id)).id, message_id)
 
 
 @click.command("export")

@@ -17,6 +17,7 @@ from pegboard.schema.message import AssistantMessage, Conversation, Message, Tur
 from pegboard.schema.part import Part
 from pegboard.schema.session import Session, Todo
 from pegboard.schema.wire import Rest, encode
+from pegboard_frontend import adopted
 
 FORMAT = 1
 """The number of the format; a reader refuses numbers that it does not know."""
@@ -101,7 +102,7 @@ async def imported(app: App, lines: Iterable[bytes]) -> Session:
     :raises InvalidInputError: with the number of the line, when anything in them is not as
         `exported` writes it; then nothing is stored.
     """
-    return await app.adopt([kept.conversation for kept in _read(lines)])
+    return await adopted(app, [kept.conversation for kept in _read(lines)])
 
 
 def _read(lines: Iterable[bytes]) -> list[_Kept]:

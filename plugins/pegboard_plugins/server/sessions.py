@@ -12,7 +12,7 @@ from pegboard import App
 from pegboard.errors import NotFoundError
 from pegboard.schema.session import FileDiff, Session, SessionStatus, Todo
 from pegboard.storage import ChangeSession
-from pegboard_frontend import ForkBody, RevertBody, SessionBody, SessionChange
+from pegboard_frontend import ForkBody, RevertBody, SessionBody, SessionChange, forked
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.responses import UnsupportedError, answer, as_json, body_of
 from pegboard_plugins.server.serverstate import (
@@ -144,7 +144,7 @@ async def diff(
 async def fork(request: Request, opened: AtSession) -> Response:
     """A new session with the messages before one, or with all."""
     body = await body_of(request, ForkBody)
-    return answer(await opened.app.fork(opened.session.id, body.message_id))
+    return answer(await forked(opened.app, opened.session.id, body.message_id))
 
 
 @routes.post("/session/{sessionID}/abort", **operation("session.abort", gives=bool))

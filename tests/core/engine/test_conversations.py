@@ -6,87 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from conversing import converse, prompt, provider, said, shape
-from pegboard import tool
+from conversing import converse, prompt, provider, said
 from pegboard.contract.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta
-from pegboard.engine.copies import fork_title
 from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.ids import IdSource
 from pegboard.schema.event import SessionDeleted
-from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.part import Failed, SubtaskInput, SubtaskPart, ToolPart
 from pegboard_plugins.sqlite import open_sqlite
-from played import Played, ToolsPlugin, call, calls, heard, opened, text
+from played import Played, heard, opened, text
 
 LIMIT_S = 5
-
-
-def ids_of(turns: tuple[Turn, ...]) -> set[str]:
-    parts = {part.id for turn in turns for part in turn.parts}
-    return {turn.info.id for turn in turns} | parts
-
-
-async def test_a_fork_is_the_same_conversation_with_ids_of_its_own(tmp_path: Path) -> None:
-    async with opened(tmp_path, provider()) as app:
-        session = await converse(app)
-        fork = await app.fork(session.id)
-        before, after = await app.turns(session.id), await app.turns(fork.id)
-
-    assert shape(before) == shape(after)
-    assert ids_of(before).isdisjoint(ids_of(after))
-    assert [turn.info.id for turn in after] == sorted(turn.info.id for turn in after)
-    assert fork.title == "what is a comet (fork #1)"
-    assert (fork.permission, fork.agent, fork.model) == (
-        session.permission,
-        session.agent,
-        session.model,
-    )
-    assert (fork.cost, fork.revert, fork.parent_id) == (None, None, None)
-
-
-async def test_a_fork_can_end_before_a_message_and_goes_its_own_way(tmp_path: Path) -> None:
-    async with opened(tmp_path, provider()) as app:
-        session = await converse(app)
-        turns = await app.turns(session.id)
-        fork = await app.fork(session.id, turns[2].info.id)
-        copied = await app.turns(fork.id)
-        await app.prompt(fork.id, prompt("and a star"))
-
-        assert said(copied) == ["what is a comet", "a ball of ice"]
-        assert len(await app.turns(fork.id)) == 4
-        assert len(await app.turns(session.id)) == len(turns)
-        with pytest.raises(NotFoundError, match="msg_x"):
-            await app.fork(session.id, "msg_x")
-
-
-def test_forks_of_forks_are_counted() -> None:
-    assert fork_title("a") == "a (fork #1)"
-    assert fork_title("a (fork #9)") == "a (fork #10)"
-
-
-async def test_nothing_runs_in_the_fork_of_a_running_session(tmp_path: Path) -> None:
-    started = asyncio.Event()
-
-    @tool
-    async def wait() -> str:
-        """Wait."""
-        started.set()
-        await asyncio.sleep(60)
-        return "never"
-
-    async with opened(tmp_path, Played(calls(call("wait", "{}"))), ToolsPlugin(wait)) as app:
-        session = await app.create_session()
-        running = asyncio.create_task(app.prompt(session.id, prompt("go")))
-        await asyncio.wait_for(started.wait(), LIMIT_S)
-        fork = await app.fork(session.id)
-        copied = (await app.turns(fork.id))[-1]
-        await app.abort(session.id)
-        await running
-
-    assert isinstance(copied.info, AssistantMessage)
-    assert copied.info.time.completed is not None
-    [part] = [part for part in copied.parts if isinstance(part, ToolPart)]
-    assert isinstance(part.state, Failed)
 
 
 async def test_a_new_title_and_the_archive_do_not_count_as_use(tmp_path: Path) -> None:

@@ -1,19 +1,16 @@
 """Copies of conversations, with ids of their own: forks, and what comes from elsewhere."""
 
 import re
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from pegboard.contract.backends import Way
-from pegboard.contract.changes import Change, CreateSession, PutMessage, PutPart, PutTodos
-from pegboard.engine.engine import Engine
-from pegboard.engine.sessions import placed
-from pegboard.engine.stepsnapshots import ways_of
+from pegboard import App, Workspace, __version__
+from pegboard.embedding import IdSource
 from pegboard.errors import NotFoundError
-from pegboard.ids import IdSource
 from pegboard.schema.message import (
     AssistantMessage,
     Conversation,
@@ -24,6 +21,15 @@ from pegboard.schema.message import (
 from pegboard.schema.part import Failed, Part, PatchPart, Pending, Running, TimeSpan, ToolPart
 from pegboard.schema.session import Session
 from pegboard.schema.wire import encode
+from pegboard.storage import (
+    Change,
+    CreateSession,
+    PutMessage,
+    PutPart,
+    PutTodos,
+    Way,
+    ways_of,
+)
 
 _ID = re.compile(rb"\b(?:ses|msg|prt)_[0-9A-Za-z_-]+")
 _FORK = re.compile(r"^(?P<title>.*) \(fork #(?P<number>\d+)\)$", re.DOTALL)
@@ -32,24 +38,24 @@ _UNFINISHED = "interrupted: the session was copied before this had ended"
 _Value = TypeVar("_Value")
 
 
-async def forked(engine: Engine, session: Session, message_id: str | None) -> Session:
+async def forked(app: App, session_id: str, message_id: str | None = None) -> Session:
     """The new session, with the messages before this one, or with all.
 
     It keeps agent, model and every rule that bound the original; its cost starts at nothing. What
     its messages tell to have changed can be reverted in it, too.
 
-    :raises NotFoundError: when the session has no such message.
+    :raises NotFoundError: when there is no such session, or no such message in it.
     """
+    session, turns = await app.session(session_id), await app.turns(session_id)
     if message_id is None and session.revert is not None:
         message_id = session.revert.message_id  # what is taken back is not taken along
-    turns = _before(await engine.storage.turns(session.id), message_id)
-    now = engine.now()
-    turns = [ended(turn, now) for turn in turns]
-    names = Renaming(engine.ids)
+    now = _now()
+    kept = [ended(turn, now) for turn in _before(turns, message_id)]
+    names = Renaming(IdSource())
     new_id = names.session(session.id)
-    names.turns(turns)
+    names.turns(kept)
     copy = replace(
-        placed(engine.workspace, session, new_id),
+        _placed(app.workspace, session, new_id),
         title=fork_title(session.title),
         time=replace(session.time, created=now, updated=now, compacting=None, archived=None),
         cost=None,
@@ -57,20 +63,20 @@ async def forked(engine: Engine, session: Session, message_id: str | None) -> Se
         summary=None,
         revert=None,
     )
-    copies = [names.apply(turn, Turn) for turn in turns]
-    if engine.snapshots is not None:  # first: what is deleted of the original stays for the fork
-        await engine.snapshots.keep_copies(new_id, steps(copies))
-    await engine.storage.commit(*_stored(copy, copies))
+    copies = [names.apply(turn, Turn) for turn in kept]
+    if app.snapshots is not None:  # first: what is deleted of the original stays for the fork
+        await app.snapshots.keep_copies(new_id, steps(copies))
+    await app.storage.commit(*_stored(copy, copies))
     return copy
 
 
-async def adopted(engine: Engine, conversations: Sequence[Conversation]) -> Session:
+async def adopted(app: App, conversations: Sequence[Conversation]) -> Session:
     """The first of these sessions, stored with the others, under new ids, as ones of this project.
 
     What ran when they were written down is interrupted here. Their files can be reverted as far
     as this machine has the snapshots: those of its own sessions.
     """
-    names = Renaming(engine.ids)
+    names, now = Renaming(IdSource()), _now()
     new_ids = {each.info.id: names.session(each.info.id) for each in conversations}
     for each in conversations:
         names.turns(each.turns)
@@ -79,19 +85,37 @@ async def adopted(engine: Engine, conversations: Sequence[Conversation]) -> Sess
     for each in conversations:
         parent = new_ids.get(each.info.parent_id or "")
         info = replace(
-            placed(engine.workspace, each.info, new_ids[each.info.id]),
+            _placed(app.workspace, each.info, new_ids[each.info.id]),
             parent_id=parent,
             revert=None,
         )
         infos.append(info)
-        copies = [names.apply(ended(turn, engine.now()), Turn) for turn in each.turns]
+        copies = [names.apply(ended(turn, now), Turn) for turn in each.turns]
         changes += _stored(info, copies)
-        if engine.snapshots is not None:
-            await engine.snapshots.keep_copies(info.id, steps(copies))
+        if app.snapshots is not None:
+            await app.snapshots.keep_copies(info.id, steps(copies))
         if each.todos:
             changes.append(PutTodos(info.id, each.todos))
-    await engine.storage.commit(*changes)
+    await app.storage.commit(*changes)
     return infos[0]
+
+
+def _now() -> int:
+    """In milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def _placed(workspace: Workspace, session: Session, session_id: str) -> Session:
+    """A session of somewhere else as one of this project, under a new id."""
+    return replace(
+        session,
+        id=session_id,
+        slug=session_id[-8:].lower(),
+        project_id=workspace.project_id,
+        directory=str(workspace.directory),
+        path=str(workspace.directory.relative_to(workspace.worktree)).removeprefix("."),
+        version=__version__,
+    )
 
 
 def _stored(info: Session, turns: Iterable[Turn]) -> Iterator[Change]:

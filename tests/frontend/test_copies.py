@@ -9,6 +9,7 @@ import pytest
 
 from pegboard import App
 from pegboard.schema.message import UserMessage
+from pegboard_frontend import forked
 from pegboard_plugins.cli.sessionfile import exported, imported
 from written import ask, full_repository, played, shell, state, written
 
@@ -40,7 +41,7 @@ async def test_a_fork_is_reverted_when_the_original_is_deleted_and_collected(
     async with played(tmp_path, *steps) as (app, session):
         await ask(app, session)
         after = state(project)
-        fork = await app.fork(session)
+        fork = await forked(app, session)
         await app.delete_session(session)
         aged(tmp_path / "data/snapshot")
         assert app._engine.snapshots is not None
@@ -59,7 +60,7 @@ async def test_snapshots_go_with_the_last_session_that_needs_them(
 ) -> None:
     async with played(tmp_path, written("a.txt", "new")) as (app, session):
         await ask(app, session)
-        fork = await app.fork(session)
+        fork = await forked(app, session)
         for each in (session, fork.id):
             await app.delete_session(each)
         aged(tmp_path / "data/snapshot")
