@@ -3,11 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import pegboard_terminal
 from pegboard import hookimpl
 from pegboard.kit import Block, Span
 from pegboard.schema.part import Completed, ToolPart
-from pegboard_terminal import block_of_text, counted, lines_of, subject_of
-from pegboard_terminal import one_line as short
 
 ANSWER_LINES = 12
 
@@ -18,12 +17,14 @@ def render_tool(part: ToolPart) -> Block | None:
     draw = _DRAWN.get(part.tool)
     if draw is None or not isinstance(part.state, Completed):
         return None
-    return draw(part.state, subject_of(part.state.input))
+    return draw(part.state, pegboard_terminal.subject_of(part.state.input))
 
 
 def _read(state: Completed, title: str) -> Block:
     """The file with its lines; its content is shown to who asks."""
-    return block_of_text(_body(state.output), title=f"{title}{_range(state.input)}", fold=0)
+    return pegboard_terminal.block_of_text(
+        _body(state.output), title=f"{title}{_range(state.input)}", fold=0
+    )
 
 
 def _range(said: Mapping[str, Any]) -> str:
@@ -53,7 +54,10 @@ def _question(state: Completed, title: str) -> Block:
     asked: Sequence[Any] = state.input.get("questions", ())
     given: Sequence[Any] = state.metadata.get("answers", ())
     rows = [
-        (Span(short(str(question.get("question", "")))), Span(f"  {', '.join(labels)}", "done"))
+        (
+            Span(pegboard_terminal.one_line(str(question.get("question", "")))),
+            Span(f"  {', '.join(labels)}", "done"),
+        )
         for question, labels in zip(asked, given, strict=False)
         if isinstance(question, dict) and isinstance(labels, list)
     ]
@@ -63,8 +67,8 @@ def _question(state: Completed, title: str) -> Block:
 def _found(state: Completed, title: str) -> Block:
     """How much was found in the web, and the first of it."""
     many = state.metadata.get("results")
-    note = f" · {counted(many, 'result')}" if isinstance(many, int) else ""
-    return Block(title=title + note, lines=lines_of(state.output, "dim"), fold=0)
+    note = f" · {pegboard_terminal.counted(many, 'result')}" if isinstance(many, int) else ""
+    return Block(title=title + note, lines=pegboard_terminal.lines_of(state.output, "dim"), fold=0)
 
 
 def _page(state: Completed, title: str) -> Block:
@@ -79,7 +83,9 @@ def _patched(state: Completed, title: str) -> Block:
 
 
 def _skill(state: Completed, title: str) -> Block:
-    return block_of_text(state.output, title=str(state.metadata.get("name", title)), fold=0)
+    return pegboard_terminal.block_of_text(
+        state.output, title=str(state.metadata.get("name", title)), fold=0
+    )
 
 
 _DRAWN: Mapping[str, Callable[[Completed, str], Block]] = {

@@ -9,16 +9,9 @@ from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from pathlib import Path
 
+import pegboard_files
 from pegboard import InvalidInputError, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
 from pegboard.kit import is_resolved, may_name, named_path
-from pegboard_files import (
-    glob_expression,
-    printable_name,
-    ripgrep,
-    ripgrep_names,
-    run_until,
-    walk_files,
-)
 
 SHOWN = 100
 MOST_MATCHES = 2_000
@@ -64,13 +57,16 @@ async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult
     if ".." in pattern.split("/"):
         raise ToolError(f"{pattern!r} leads out of {folder}: say with path where to search")
     try:
-        expression = glob_expression(pattern)
+        expression = pegboard_files.glob_expression(pattern)
     except InvalidInputError as error:
         raise ToolError(str(error)) from error
     newest = _Newest(folder, expression)
-    if rg := await asyncio.to_thread(ripgrep, folder, root=context.worktree):
+    if rg := await asyncio.to_thread(pegboard_files.ripgrep, folder, root=context.worktree):
         whole = await _listed(
-            context, folder, newest, [*rg, "--files", "--null", *ripgrep_names([pattern])]
+            context,
+            folder,
+            newest,
+            [*rg, "--files", "--null", *pegboard_files.ripgrep_names([pattern])],
         )
     else:
         whole = await asyncio.to_thread(_walk, context, folder, newest)
@@ -89,7 +85,7 @@ async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult
     if secrets:
         notes.append(f"\n\n({secrets} that look like secrets are left out: read would ask)")
     return ToolResult(
-        output=("\n".join(map(printable_name, names)) or NOTHING) + "".join(notes),
+        output=("\n".join(map(pegboard_files.printable_name, names)) or NOTHING) + "".join(notes),
         title=os.path.relpath(folder, context.worktree),  # noqa: ASYNC240 - of texts, no I/O
         metadata={"count": len(names), "truncated": more > 0 or not whole},
     )
@@ -157,7 +153,7 @@ async def _listed(context: ToolContext, folder: Path, newest: _Newest, argv: Seq
     """Whether ripgrep has listed all; it is ended when that is enough."""
     sorting = _Sorting(context, newest)
     try:
-        ending = await run_until(
+        ending = await pegboard_files.run_until(
             context,
             argv,
             enough=sorting.enough,
@@ -232,7 +228,9 @@ class _Sorting:
 def _walk(context: ToolContext, folder: Path, newest: _Newest) -> bool:
     """Whether all was walked."""
     start = len(str(folder).rstrip("/")) + 1
-    paths = takewhile(lambda _: not (context.cancelled or newest.full), walk_files(folder))
+    paths = takewhile(
+        lambda _: not (context.cancelled or newest.full), pegboard_files.walk_files(folder)
+    )
     newest.add(path[start:] for path in paths if _is_text(path))
     return not newest.full
 

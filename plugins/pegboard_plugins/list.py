@@ -12,10 +12,10 @@ from heapq import nsmallest
 from itertools import takewhile
 from pathlib import Path
 
+import pegboard_files
 from pegboard import Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
 from pegboard.kit import is_resolved, may_name, named_path
 from pegboard.schema.config import Config
-from pegboard_files import IgnoreRules, printable_name, ripgrep, run_until, walk_files
 
 LIMIT_FILES = 100
 WALK_FILES = 200_000
@@ -73,7 +73,7 @@ async def _found(
 ) -> tuple[list[tuple[str, ...]], bool]:
     """The outermost files by the names on their way, and whether there are more."""
     wanted = _wanted(ignore)
-    rg = await asyncio.to_thread(ripgrep, folder, root=context.worktree)
+    rg = await asyncio.to_thread(pegboard_files.ripgrep, folder, root=context.worktree)
     found, whole = await _listed(context, folder, rg, wanted) if rg else ([], False)
     if not rg or any(_LOST in name for name in found):
         found, whole = await asyncio.to_thread(_walked, folder, wanted)
@@ -84,7 +84,7 @@ async def _found(
 def _wanted(ignore: Sequence[str]) -> Callable[[str], bool]:
     if not ignore:
         return lambda _: True
-    rules = IgnoreRules("\n".join(ignore).encode(errors="replace"))
+    rules = pegboard_files.IgnoreRules("\n".join(ignore).encode(errors="replace"))
 
     def wanted(name: str) -> bool:
         folders = (name[:place] for place, letter in enumerate(name) if letter == "/")
@@ -127,7 +127,7 @@ class _Listing:
 
     async def hear(self, context: ToolContext, folder: Path, argv: Sequence[str]) -> bool:
         """Whether ripgrep has named all; after very many it is ended."""
-        ending = await run_until(
+        ending = await pegboard_files.run_until(
             context,
             argv,
             enough=self._enough,
@@ -154,7 +154,7 @@ def _walked(folder: Path, wanted: Callable[[str], bool]) -> tuple[list[str], boo
     """What `_listed` answers, without ripgrep."""
     start = len(f"{str(folder).rstrip('/')}/")
     found: list[str] = []
-    for seen, path in enumerate(walk_files(folder, skip=LEFT_OUT)):
+    for seen, path in enumerate(pegboard_files.walk_files(folder, skip=LEFT_OUT)):
         if seen >= WALK_FILES or len(found) > LIMIT_FILES:
             return found, False
         if wanted(path[start:]):
@@ -191,8 +191,8 @@ def _tree(files: Sequence[Sequence[str]]) -> Iterator[str]:
         pairs = zip(above, folders, strict=False)
         shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         for depth in range(shared, len(folders)):
-            yield f"{'  ' * (depth + 1)}{printable_name(folders[depth])}/"
-        yield f"{'  ' * len(names)}{printable_name(names[-1])}"
+            yield f"{'  ' * (depth + 1)}{pegboard_files.printable_name(folders[depth])}/"
+        yield f"{'  ' * len(names)}{pegboard_files.printable_name(names[-1])}"
         above = folders
 
 

@@ -30,6 +30,8 @@ def _used() -> Iterator[str]:
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.ImportFrom) and (node.module or "") in RINGS:
                     yield from (each.name for each in node.names)
+                elif isinstance(node, ast.Attribute) and ast.unparse(node.value) in RINGS:
+                    yield node.attr
     for path in (ROOT / "docs").rglob("*.md"):
         if path.name not in WRITTEN_FROM_THE_CODE:
             code = re.findall(r"```.*?```|`[^`]+`", path.read_text(), re.DOTALL)

@@ -2,14 +2,13 @@
 
 import re
 from pathlib import Path
-from types import ModuleType
 
 import msgspec
 
 from docs.example_project import project
 from docs.pages import ROOT
 from pegboard_plugins import chat
-from pegboard_plugins.chat import additions, hookspecs
+from pegboard_plugins.chat import hookspecs
 from played import Played
 
 PAGE = ROOT / "docs" / "how-to" / "extend-the-chat.md"
@@ -19,15 +18,19 @@ def test_every_value_hook_and_method_is_named() -> None:
     named = set(
         re.findall(r"\w+", " ".join(re.findall(r"(?<!`)`([^`\n]+)`(?!`)", PAGE.read_text())))
     )
-    values = [each for each in vars(additions).values() if _is_own(each) and isinstance(each, type)]
-    hooks = {name for name, each in vars(hookspecs).items() if _is_own(each, hookspecs)}
+    values = [each for each in vars(hookspecs).values() if _is_own(each) and isinstance(each, type)]
+    hooks = {
+        name
+        for name, each in vars(hookspecs).items()
+        if _is_own(each) and hasattr(each, "pegboard_hook")
+    }
     fields = {name for each in values for name in _fields(each)}
 
     assert ({each.__name__ for each in values} | hooks | fields) - named == set()
 
 
-def _is_own(value: object, module: ModuleType = additions) -> bool:
-    return getattr(value, "__module__", "") == module.__name__ and hasattr(value, "__name__")
+def _is_own(value: object) -> bool:
+    return getattr(value, "__module__", "") == hookspecs.__name__ and hasattr(value, "__name__")
 
 
 def _fields(value: type) -> set[str]:

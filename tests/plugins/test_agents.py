@@ -11,12 +11,17 @@ from pegboard.schema.config import Agent, AgentConfig, Config
 from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.session import Action, Rule
 from pegboard_plugins.agents import (
+    EXPLORE,
+    GENERAL,
+    SHORT,
+    WHOLE,
+    Family,
     chat_params,
     chat_system_transform,
+    family,
     prompt_for,
     register_agents,
 )
-from pegboard_plugins.agents.pieces import EXPLORE, GENERAL, SHORT, WHOLE, Family, family
 from session_views import MODEL, view
 
 DEFAULTS = (

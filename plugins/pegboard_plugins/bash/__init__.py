@@ -13,9 +13,6 @@ from typing import TYPE_CHECKING
 from pegboard import SessionView, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
 from pegboard.kit import UNCLEAR, ProcessResult, named_path, resolved_path, secret_path
 from pegboard.providers import ModelRequest
-from pegboard_plugins.bash.display import plain
-from pegboard_plugins.bash.leaving import left_running, listed, stopped
-from pegboard_plugins.bash.starting import is_read_as_bash, shell_argv
 
 if TYPE_CHECKING:
     from pegboard_plugins.bash.scan import Scan
@@ -112,6 +109,7 @@ def _scanned(
 ) -> "tuple[Scan, list[Path]]":
     # The first command pays 15 ms for the reader, not the start of the program.
     from pegboard_plugins.bash.scan import Place, scan
+    from pegboard_plugins.bash.starting import is_read_as_bash
 
     place = Place(
         cwd=cwd,
@@ -195,8 +193,12 @@ async def bash(  # noqa: PLR0913 - the model's arguments
     if not 0 < timeout <= LONGEST_TIMEOUT_MS:
         raise ToolError(f"timeout is in milliseconds, from 1 to {LONGEST_TIMEOUT_MS}")
     cwd = await _requests(context, command, workdir, background=background)
+    from pegboard_plugins.bash.starting import shell_argv  # not before a command is run
+
     argv = [*shell_argv(context.worktree), command]
     if background:
+        from pegboard_plugins.bash.leaving import left_running
+
         return await left_running(context, argv, cwd, command=command, description=description)
     live = _Live(context, description)
     try:
@@ -228,6 +230,8 @@ class _Live:
 
     def _show(self) -> None:
         self._timer = None
+        from pegboard_plugins.bash.display import plain
+
         self._context.progress(metadata=_metadata(plain(self._text), self._description))
 
     def close(self) -> None:
@@ -240,6 +244,8 @@ def _metadata(output: str, description: str) -> dict[str, object]:
 
 
 def _result(result: ProcessResult, command: str, description: str, timeout_ms: int) -> ToolResult:
+    from pegboard_plugins.bash.display import plain
+
     output = plain(result.output)
     metadata: dict[str, object] = {
         **_metadata(output, description),
@@ -295,6 +301,8 @@ async def _nothing(context: ToolContext) -> None:
 @tool(permission="bash", asks=_nothing)
 async def processes(context: ToolContext, stop: str = "") -> ToolResult:
     """List what runs in the background, or stop one by its id."""
+    from pegboard_plugins.bash.leaving import listed, stopped
+
     return await stopped(context, stop) if stop else listed(context)
 
 

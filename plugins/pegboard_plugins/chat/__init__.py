@@ -9,20 +9,19 @@ from types import ModuleType
 
 import msgspec
 
+import pegboard_files
+import pegboard_terminal
 from pegboard import hookimpl
 from pegboard.kit import Span
-from pegboard_files import walk_files
 from pegboard_plugins.chat import hookspecs
-from pegboard_plugins.chat.additions import ChatContext as ChatContext
-from pegboard_plugins.chat.additions import ChatKey as ChatKey
-from pegboard_plugins.chat.additions import ChatState as ChatState
-from pegboard_plugins.chat.additions import Completion as Completion
-from pegboard_plugins.chat.additions import FooterWidget as FooterWidget
-from pegboard_plugins.chat.additions import SlashCommand as SlashCommand
-from pegboard_plugins.chat.additions import StatusItem as StatusItem
-from pegboard_plugins.chat.additions import Theme as Theme
-from pegboard_plugins.chat.additions import short_count
-from pegboard_terminal import counted
+from pegboard_plugins.chat.hookspecs import ChatContext as ChatContext
+from pegboard_plugins.chat.hookspecs import ChatKey as ChatKey
+from pegboard_plugins.chat.hookspecs import ChatState as ChatState
+from pegboard_plugins.chat.hookspecs import Completion as Completion
+from pegboard_plugins.chat.hookspecs import FooterWidget as FooterWidget
+from pegboard_plugins.chat.hookspecs import SlashCommand as SlashCommand
+from pegboard_plugins.chat.hookspecs import StatusItem as StatusItem
+from pegboard_plugins.chat.hookspecs import Theme as Theme
 
 COMPLETIONS = 20
 FILES_LOOKED_AT = 50_000
@@ -37,6 +36,14 @@ class Options(msgspec.Struct, frozen=True):
 
 options = Options
 """What `plugins.chat.options` can say."""
+
+
+def short_count(tokens: int) -> str:
+    """Tokens in a few letters: 980, 128k, 1.05M."""
+    for size, letter in ((10**6, "M"), (10**3, "k")):
+        if tokens >= size:
+            return f"{tokens / size:.3g}{letter}"
+    return str(tokens)
 
 
 @hookimpl
@@ -87,7 +94,7 @@ def footer_widget(state: ChatState) -> tuple[FooterWidget, ...]:
     """What the session has changed so far, while it works."""
     if not (state.busy and state.files):
         return ()
-    files = counted(state.files, "file")
+    files = pegboard_terminal.counted(state.files, "file")
     text = f"  {files} changed +{state.additions} -{state.deletions}"
     return (FooterWidget(id="changes", lines=((Span(text, "dim"),),)),)
 
@@ -106,7 +113,10 @@ def complete(kind: str, text: str, directory: Path) -> tuple[Completion, ...]:
     if kind != "@":
         return ()
     root = f"{directory}/"
-    paths = (path.removeprefix(root) for path in islice(walk_files(directory), FILES_LOOKED_AT))
+    paths = (
+        path.removeprefix(root)
+        for path in islice(pegboard_files.walk_files(directory), FILES_LOOKED_AT)
+    )
     found = sorted(filter(None, (_rank(path, text.lower()) for path in paths)))
     return tuple(Completion(text=path) for _, path in found[:COMPLETIONS])
 

@@ -13,13 +13,13 @@ from pegboard.kit import Span
 from pegboard.schema.model import Model
 from pegboard.schema.session import Session
 from pegboard_plugins.chat import choosing, slash
-from pegboard_plugins.chat.additions import ChatKey, ChatState, Theme
 from pegboard_plugins.chat.draft import Draft
 from pegboard_plugins.chat.feed import Feed
 from pegboard_plugins.chat.finished import Noted, rows_of
 from pegboard_plugins.chat.footer import Footing, footer_lines
 from pegboard_plugins.chat.guestcontext import GuestContext
 from pegboard_plugins.chat.guests import Guests, palette_of
+from pegboard_plugins.chat.hookspecs import ChatKey, ChatState, Theme
 from pegboard_plugins.chat.modes import Choice, Item, Line, Mode, SpanLine
 from pegboard_plugins.chat.notices import Notices
 from pegboard_plugins.chat.offers import Offers

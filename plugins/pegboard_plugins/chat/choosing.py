@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pegboard.schema.model import Model
-from pegboard_plugins.chat.additions import short_count
+from pegboard_plugins.chat import short_count
 from pegboard_plugins.chat.modes import Item
 from pegboard_plugins.chat.themes import AUTO
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pegboard.kit import Span
 from pegboard.schema.session import Question, QuestionOption
-from pegboard_plugins.chat.additions import ChatState
+from pegboard_plugins.chat.hookspecs import ChatState
 from pegboard_terminal import shown_line
 
 if TYPE_CHECKING:

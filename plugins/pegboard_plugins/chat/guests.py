@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pegboard import HookCalls
 from pegboard_plugins.chat import hookspecs
-from pegboard_plugins.chat.additions import ChatKey, ChatState, SlashCommand, StatusItem, Theme
+from pegboard_plugins.chat.hookspecs import ChatKey, ChatState, SlashCommand, StatusItem, Theme
 from pegboard_plugins.chat.modes import Item, SpanLine
 
 WIDGET_LINES = 5

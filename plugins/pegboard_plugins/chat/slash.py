@@ -8,8 +8,8 @@ import msgspec
 from pegboard.kit import nearest_names
 from pegboard.schema.config import Command
 from pegboard_plugins.chat import choosing, looking, sessioning
-from pegboard_plugins.chat.additions import SlashCommand
 from pegboard_plugins.chat.guestcontext import GuestContext
+from pegboard_plugins.chat.hookspecs import SlashCommand
 from pegboard_plugins.chat.modes import Item
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from pegboard.kit import Span
-from pegboard_plugins.chat.additions import ChatState, StatusItem
 from pegboard_plugins.chat.feed import Facts
+from pegboard_plugins.chat.hookspecs import ChatState, StatusItem
 from pegboard_plugins.chat.modes import SpanLine
 
 NAME_LETTERS = 32

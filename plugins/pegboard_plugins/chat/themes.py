@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from pegboard_plugins.chat.additions import Theme
+from pegboard_plugins.chat.hookspecs import Theme
 from pegboard_terminal import PALETTE
 
 _DARK = {

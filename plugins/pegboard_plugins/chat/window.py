@@ -30,8 +30,8 @@ from prompt_toolkit.layout.processors import (
 from prompt_toolkit.layout.utils import explode_text_fragments
 from prompt_toolkit.styles import Style
 
-from pegboard_plugins.chat.additions import ChatKey
 from pegboard_plugins.chat.footer import cut, fragments, style_rules
+from pegboard_plugins.chat.hookspecs import ChatKey
 from pegboard_plugins.chat.keyboard import Keyboard
 from pegboard_plugins.chat.keys import KEYS, add_key, bindings
 from pegboard_plugins.chat.surface import (

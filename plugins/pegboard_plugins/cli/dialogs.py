@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from typing import TextIO, TypeVar
 
@@ -71,40 +71,6 @@ def read_answer(line: str | None, question: Question) -> tuple[str, ...] | None:
     if places[0] < 0 or places[-1] >= len(question.options):
         return None
     return tuple(question.options[place].label for place in places)
-
-
-class Refuser:
-    """Says no where nobody is there to be asked; an App of one's own then asks nothing at all.
-
-    Other clients of a server have `wait_s` seconds to answer, until once none of them has.
-    """
-
-    def __init__(self, backend: Backend, *, wait_s: float, tell: Callable[[str], None]) -> None:
-        self._backend = backend
-        self._wait_s = wait_s
-        self._tell = tell
-
-    async def refuse(self, request: PermissionRequest | QuestionRequest) -> None:
-        """Wait for another client, then say no; who cancels it has heard of an answer."""
-        if isinstance(request, QuestionRequest) and request.tool is None:
-            return  # what a server asks by itself holds nobody up
-        if self._wait_s:
-            self._tell(_waiting(request, self._wait_s))
-            await asyncio.sleep(self._wait_s)
-            self._wait_s = 0
-        with suppress(NotFoundError):
-            if isinstance(request, PermissionRequest):
-                await self._backend.leave_unattended(request.id)
-            else:
-                await self._backend.reject_question(request.id)
-
-
-def _waiting(request: PermissionRequest | QuestionRequest, wait_s: float) -> str:
-    if isinstance(request, PermissionRequest):
-        what = f"{request.permission} {', '.join(request.patterns)}"
-    else:
-        what = "; ".join(each.question for each in request.questions)
-    return f"waiting {wait_s:g} s for another client of the server to answer: {what}"
 
 
 class Asker:

@@ -1,9 +1,11 @@
 """A turn as JSON: one record a line, for programs."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from time import time
 from typing import Any, TextIO
 
+from pegboard.kit import Block
 from pegboard.schema.event import (
     Event,
     PartUpdated,
@@ -26,7 +28,9 @@ from pegboard.schema.part import (
 )
 from pegboard.schema.wire import to_json
 from pegboard_plugins.cli.jsontext import as_json
+from pegboard_plugins.cli.render import Line
 from pegboard_plugins.cli.tally import Tally
+from pegboard_plugins.cli.views import Result
 
 _MS_PER_S = 1000
 
@@ -66,6 +70,71 @@ class Records:
         }
         self._out.write(as_json({**envelope, **facts}) + "\n")
         self._out.flush()
+
+
+class JsonView:
+    """For a program: a record for each thing that happened, and one `result` at the end."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._tally = Tally("")
+        self._records = Records(out, self._tally)
+
+    def begin(self, tally: Tally, directory: Path) -> None:  # noqa: ARG002 - the protocol's
+        """Write records of this session from here on."""
+        self._tally = tally
+        self._records = Records(self._out, tally)
+
+    @property
+    def width(self) -> int:
+        """None: a program reads what the call answered."""
+        return 0
+
+    def drawn(self, part_id: str, block: Block) -> None:
+        """Nothing: no block is asked for."""
+
+    def show(self, event: Event) -> None:
+        """Write the event's record, if it has one."""
+        self._records.show(event)
+
+    def show_quiet(self) -> None:
+        """Nothing: a program needs no spinner."""
+
+    def warn(self, text: str) -> None:
+        """Write a `warning` record."""
+        self._records.write("warning", {"message": text})
+
+    def note(self, line: Line) -> None:
+        """Write a `note` record."""
+        self._records.write("note", {"message": line.plain().strip()})
+
+    def has_shown(self, error: str) -> bool:  # noqa: ARG002 - the protocol's
+        """No: records are for a program."""
+        return False
+
+    def end(self, result: Result) -> None:
+        """Write the `result` record."""
+        self._records.write("result", result_facts(result, self._tally))
+
+
+def result_facts(result: Result, tally: Tally) -> Mapping[str, Any]:
+    """What the `result` record says beside its envelope; `error` is there when something failed."""
+    facts: dict[str, Any] = {
+        "outcome": result.exit.outcome,
+        "exit_code": int(result.exit),
+        "cost": tally.cost,
+        "tokens": to_json(tally.tokens),
+        "text": result.text,
+    }
+    if result.sandbox:
+        facts["sandbox"] = result.sandbox
+    if result.hosts:
+        facts["sandbox_hosts"] = result.hosts
+    if tally.failure is not None:
+        facts["error"] = to_json(tally.failure)
+    elif result.error:
+        facts["error"] = {"name": "Error", "data": {"message": result.error}}
+    return facts
 
 
 def record_of(event: Event, tally: Tally) -> tuple[tuple[str, dict[str, Any]], ...]:

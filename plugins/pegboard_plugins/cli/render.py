@@ -4,20 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import pegboard_terminal
 from pegboard.cli import exposed, visible
 from pegboard.kit import Block, Span
 from pegboard.schema.message import Failure
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.session import PermissionRequest, Question, Retry, Tokens
-from pegboard_terminal import (
-    block_lines,
-    counted,
-    default_block,
-    plain_line,
-    subject_of,
-    with_note,
-)
-from pegboard_terminal import one_line as first_line
 
 Style = Literal[
     "plain", "tool", "dim", "error", "warning", "added", "removed", "hunk", "done", "active"
@@ -42,13 +34,13 @@ class Line:
 
     def plain(self) -> str:
         """The line without any colour."""
-        text = plain_line(self.spans) or self.text
+        text = pegboard_terminal.plain_line(self.spans) if self.spans else self.text
         return ("  " * self.indent + (f"{self.head} {text}" if self.head else text)).rstrip(" ")
 
 
 def one_line(text: str, width: int = LABEL_WIDTH) -> str:
     """The first line, cut at `width` characters; an ellipsis says that there is more."""
-    return visible(first_line(text, width))
+    return visible(pegboard_terminal.one_line(text, width))
 
 
 def tool_head(part: ToolPart, directory: Path, *, indent: int = 0) -> Line:
@@ -62,8 +54,11 @@ def tool_detail(part: ToolPart, block: Block | None = None, *, indent: int = 0) 
     """What a call came to, by its block, when that is worth more than its head."""
     if not isinstance(part.state, Completed | Failed):
         return ()
-    drawn = block or default_block(part)
-    return (*_addition(drawn.title, subject_of(part.state.input), indent), *_body(drawn, indent))
+    drawn = block or pegboard_terminal.default_block(part)
+    return (
+        *_addition(drawn.title, pegboard_terminal.subject_of(part.state.input), indent),
+        *_body(drawn, indent),
+    )
 
 
 def _addition(title: str, subject: str, indent: int) -> tuple[Line, ...]:
@@ -75,7 +70,7 @@ def _addition(title: str, subject: str, indent: int) -> tuple[Line, ...]:
 def _body(block: Block, indent: int) -> tuple[Line, ...]:
     if not block.fold:
         return ()
-    lines = with_note(block_lines(block))
+    lines = pegboard_terminal.with_note(pegboard_terminal.block_lines(block))
     return tuple(Line(spans=line, indent=indent) for line in lines)
 
 
@@ -88,7 +83,9 @@ def tail(
     shown = (lines[-limit:] if from_end else lines[:limit]) if left_out > 0 else lines
     body = [Line(text=line.rstrip(), style=style, indent=indent) for line in shown]
     if left_out > 0:
-        note = Line(text=f"… {counted(left_out, 'more line')}", style="dim", indent=indent)
+        note = Line(
+            text=f"… {pegboard_terminal.counted(left_out, 'more line')}", style="dim", indent=indent
+        )
         body.insert(0 if from_end else len(body), note)
     return tuple(body)
 
@@ -100,7 +97,7 @@ def diff_lines(diff: str, *, limit: int = DIFF_LINES, indent: int = 0) -> tuple[
 
 def whole_diff(diff: str, *, indent: int = 0) -> tuple[Line, ...]:
     """All of a diff, with nothing cut."""
-    lines = block_lines(Block(diff=diff), "whole").lines
+    lines = pegboard_terminal.block_lines(Block(diff=diff), "whole").lines
     return tuple(Line(spans=line, indent=indent) for line in lines)
 
 
@@ -124,7 +121,7 @@ def usage_line(cost: float | None, tokens: Tokens, *, steps: int, seconds: float
     written = tokens.output + tokens.reasoning
     facts = ["cost unknown"] if cost is None else [f"${cost:.4f}"] if cost else []
     facts += [f"{read:,} tokens in, {written:,} out"] if read or written else []
-    facts += [counted(steps, "step"), f"{seconds:.1f} s"]
+    facts += [f"{steps:,} step{'' if steps == 1 else 's'}", f"{seconds:.1f} s"]
     return Line(text=" · ".join(facts), style="dim")
 
 
@@ -173,4 +170,4 @@ def question_lines(question: Question) -> tuple[Line, ...]:
 
 
 def _subject(part: ToolPart, directory: Path) -> str:
-    return visible(subject_of(part.state.input).replace(f"{directory}/", "", 1))
+    return visible(pegboard_terminal.subject_of(part.state.input).replace(f"{directory}/", "", 1))

@@ -21,14 +21,13 @@ from pegboard.schema.event import Event, PluginFailed
 from pegboard.schema.part import PartInput
 from pegboard.schema.session import Session
 from pegboard_plugins.cli.backend import Backend, PromptRequest, SlashCommand
-from pegboard_plugins.cli.dialogs import Asker, Refuser
 from pegboard_plugins.cli.local import LocalBackend
 from pegboard_plugins.cli.message import Message, MessageCommand, parts_of, read_stdin
 from pegboard_plugins.cli.runoptions import Options, read_options, run_options
-from pegboard_plugins.cli.screen import Screen, TerminalScreen, open_screen
+from pegboard_plugins.cli.screen import Screen, open_screen
 from pegboard_plugins.cli.tally import Tally
-from pegboard_plugins.cli.turn import Ask, take_turn
-from pegboard_plugins.cli.views import JsonView, Result, TextView, View
+from pegboard_plugins.cli.turn import Ask, Refuser, take_turn
+from pegboard_plugins.cli.views import Result, TextView, View
 
 if TYPE_CHECKING:
     from pegboard import App
@@ -84,9 +83,7 @@ def answer_stream() -> Iterator[TextIO]:
 async def _report(options: Options, out: TextIO) -> Exit:
     """Run the prompt and report its end, whatever it is."""
     screen = open_screen(out, sys.stderr, os.environ)
-    view: View = (
-        JsonView(out) if options.style == "json" else TextView(screen, thinking=options.thinking)
-    )
+    view = _view(options, screen, out)
     try:
         result = await _prompted(options, view, screen)
     except PegboardError as error:
@@ -96,26 +93,35 @@ async def _report(options: Options, out: TextIO) -> Exit:
         view.end(Result(exit=code, error=fault_of(error) or type(error).__name__))
         raise
     view.end(result)
-    is_seen = isinstance(screen, TerminalScreen) and view.has_shown(result.error)
+    is_seen = screen.is_terminal and view.has_shown(result.error)
     if result.error and not is_seen:  # a program looks for it in one place
         complain(result.error)
     return result.exit
+
+
+def _view(options: Options, screen: Screen, out: TextIO) -> View:
+    if options.style == "text":
+        return TextView(screen, thinking=options.thinking)
+    from pegboard_plugins.cli.records import JsonView
+
+    return JsonView(out)
 
 
 async def _prompted(options: Options, view: View, screen: Screen) -> Result:
     """How the prompt ended; what plugins fail at before and after it is told as well."""
     text = options.message.whole if options.command else options.message.text
     parts = parts_of(text, options.files)
-    asks = options.style == "text" and isinstance(screen, TerminalScreen) and sys.stdin.isatty()
+    asks = options.style == "text" and screen.is_terminal and sys.stdin.isatty()
     told: list[PluginFailed] = []
     backend: Backend | None = None
     try:
         async with _placed(options, view) as placed, _opened(placed, asks=asks) as backend:
-            ask = (
-                Asker(backend, screen, sys.stdin).ask
-                if asks
-                else _without_terminal(backend, placed, view)
-            )
+            if asks:
+                from pegboard_plugins.cli.dialogs import Asker
+
+                ask: Ask = Asker(backend, screen, sys.stdin).ask
+            else:
+                ask = _without_terminal(backend, placed, view)
             return await _turn(backend, placed, parts, view, ask, told)
     finally:
         for failure in backend.failures if backend is not None else ():

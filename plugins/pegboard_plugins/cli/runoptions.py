@@ -2,15 +2,19 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import click
 import msgspec
 
+import pegboard_terminal
 from pegboard.schema.config import SandboxLevel
-from pegboard_plugins.cli.completing import live
 from pegboard_plugins.cli.message import Message
-from pegboard_terminal import password_of
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from pegboard_plugins.cli.completing import Completer, Kind
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,20 +56,35 @@ LOCAL_ONLY = frozenset(
 )
 """What a server decides for itself."""
 ATTACHED_ONLY = frozenset({"password_file", "wait_s"})
+
+
+def _live(kind: "Kind") -> "Completer":
+    """The values that a shell offers; who runs a prompt needs none of them."""
+
+    def complete(
+        ctx: click.Context, parameter: click.Parameter, incomplete: str
+    ) -> "list[CompletionItem]":
+        from pegboard_plugins.cli.completing import live
+
+        return live(kind)(ctx, parameter, incomplete)
+
+    return complete
+
+
 _OPTIONS = (
     click.option(
         "-m",
         "--model",
         metavar="PROVIDER/MODEL",
         help="The model to ask.",
-        shell_complete=live("model"),
+        shell_complete=_live("model"),
     ),
     click.option("--variant", metavar="NAME", help="How hard the model thinks, such as `high`."),
     click.option(
         "--agent",
         metavar="NAME",
         help="The agent to ask; `build` if nothing else is set.",
-        shell_complete=live("agent"),
+        shell_complete=_live("agent"),
     ),
     click.option(
         "-c", "--continue", "continued", is_flag=True, help="Go on with the last session."
@@ -76,7 +95,7 @@ _OPTIONS = (
         "session_id",
         metavar="ID",
         help="Go on with this session.",
-        shell_complete=live("session"),
+        shell_complete=_live("session"),
     ),
     click.option("--fork", "forked", is_flag=True, help="Go on in a copy of it; with -c or -s."),
     click.option("--no-save", "unsaved", is_flag=True, help="Leave no session behind."),
@@ -85,7 +104,7 @@ _OPTIONS = (
         "--command",
         metavar="NAME",
         help="Run this slash command; MESSAGE is its arguments.",
-        shell_complete=live("command"),
+        shell_complete=_live("command"),
     ),
     click.option(
         "--format",
@@ -108,7 +127,7 @@ _OPTIONS = (
         "--tools",
         metavar="NAMES",
         help="Offer these tools alone: names with commas, `web*` too.",
-        shell_complete=live("tool"),
+        shell_complete=_live("tool"),
     ),
     click.option("--trust", is_flag=True, help="Run the code that this project brings, this time."),
     click.option(
@@ -136,7 +155,7 @@ _OPTIONS = (
         "--profile",
         metavar="NAME",
         help="Lay `[profile.NAME]` over the configuration.",
-        shell_complete=live("profile"),
+        shell_complete=_live("profile"),
     ),
     click.option("--worktree", is_flag=True, help="Work in a fresh git worktree of this project."),
     click.option(
@@ -193,7 +212,7 @@ def read_options(  # noqa: PLR0913 - click gives every option by keyword
         directory=ctx.obj,
         message=message,
         tools=tuple(filter(None, (name.strip() for name in (tools or "").split(",")))),
-        password=password_of(password_file) if password_file else None,
+        password=pegboard_terminal.password_of(password_file) if password_file else None,
         tape=_tape(record=record, replay=replay),
         **said,
     )

@@ -106,7 +106,7 @@ def _is_answer(turn: "Turn") -> bool:
 async def _conversation(
     directory: Path, session_id: str | None
 ) -> "tuple[Session, tuple[Turn, ...]]":
-    from pegboard_plugins.cli.opening import find_session
+    from pegboard_plugins.cli.local import find_session
 
     async with open_app(directory) as app:
         session = await find_session(app, session_id)

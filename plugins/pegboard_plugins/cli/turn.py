@@ -6,19 +6,26 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 from pegboard.cli import Exit, complain
 from pegboard.embedding import Subscription
-from pegboard.errors import AbortedError
-from pegboard.schema.event import Event, PartUpdated, PermissionAsked, QuestionAsked
+from pegboard.errors import AbortedError, NotFoundError
+from pegboard.schema.event import (
+    Event,
+    PartUpdated,
+    PermissionAsked,
+    PermissionReplied,
+    QuestionAsked,
+    QuestionRejected,
+    QuestionReplied,
+)
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.part import Completed, Failed, TextPart, ToolPart
 from pegboard.schema.session import PermissionRequest, QuestionRequest
 from pegboard_plugins.cli.backend import Backend, PromptRequest
 from pegboard_plugins.cli.render import failure_text
-from pegboard_plugins.cli.replies import Replies
 from pegboard_plugins.cli.tally import Tally
 from pegboard_plugins.cli.views import Result, View
 from pegboard_terminal import CUT, exit_of_answer
@@ -137,6 +144,75 @@ async def take_turn(
             await _end(prompting, watching, hearing)
             await stop.done()
     return _result(turn, tally, stop.reason)
+
+
+class Replies:
+    """Which requests to the user are answered: another program may be at the session too."""
+
+    def __init__(self) -> None:
+        self._answered: set[str] = set()
+        self._more = asyncio.Event()
+
+    def __contains__(self, request_id: str) -> bool:
+        return request_id in self._answered
+
+    async def hear(self, subscription: Subscription) -> None:
+        """Take the answers in, until the subscription is closed."""
+        while events := await subscription.batch():
+            for event in events:
+                self._note(event)
+
+    async def until(self, request_id: str) -> None:
+        """Wait for the answer to a request, however long somebody thinks about it."""
+        while request_id not in self._answered:
+            self._more.clear()
+            await self._more.wait()
+
+    def _note(self, event: Event) -> None:
+        match event.properties:
+            case (
+                PermissionReplied(request_id=request_id)
+                | QuestionReplied(request_id=request_id)
+                | QuestionRejected(request_id=request_id)
+            ):
+                self._answered.add(request_id)
+                self._more.set()
+            case _:
+                pass
+
+
+class Refuser:
+    """Says no where nobody is there to be asked; an App of one's own then asks nothing at all.
+
+    Other clients of a server have `wait_s` seconds to answer, until once none of them has.
+    """
+
+    def __init__(self, backend: Backend, *, wait_s: float, tell: Callable[[str], None]) -> None:
+        self._backend = backend
+        self._wait_s = wait_s
+        self._tell = tell
+
+    async def refuse(self, request: PermissionRequest | QuestionRequest) -> None:
+        """Wait for another client, then say no; who cancels it has heard of an answer."""
+        if isinstance(request, QuestionRequest) and request.tool is None:
+            return  # what a server asks by itself holds nobody up
+        if self._wait_s:
+            self._tell(_waiting(request, self._wait_s))
+            await asyncio.sleep(self._wait_s)
+            self._wait_s = 0
+        with suppress(NotFoundError):
+            if isinstance(request, PermissionRequest):
+                await self._backend.leave_unattended(request.id)
+            else:
+                await self._backend.reject_question(request.id)
+
+
+def _waiting(request: PermissionRequest | QuestionRequest, wait_s: float) -> str:
+    if isinstance(request, PermissionRequest):
+        what = f"{request.permission} {', '.join(request.patterns)}"
+    else:
+        what = "; ".join(each.question for each in request.questions)
+    return f"waiting {wait_s:g} s for another client of the server to answer: {what}"
 
 
 class _Asking:

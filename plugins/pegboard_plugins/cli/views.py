@@ -1,22 +1,47 @@
-"""The two ways to report a prompt: to a person, and as JSON records to a program."""
+"""How a prompt is reported, and the report to a person, made from the events alone."""
 
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
-from time import monotonic
-from typing import Any, Protocol, TextIO
+from time import monotonic, time
+from typing import Protocol
 
 import msgspec
 
 from pegboard.cli import Exit, visible
 from pegboard.kit import Block
-from pegboard.schema.event import Event, PluginFailed
-from pegboard.schema.wire import to_json
-from pegboard_plugins.cli.records import Records
-from pegboard_plugins.cli.render import Line, usage_line
+from pegboard.schema.event import (
+    Event,
+    PartDelta,
+    PartRemoved,
+    PartUpdated,
+    PermissionReplied,
+    PluginFailed,
+    SessionCompacted,
+    SessionStatusChanged,
+    SessionWarned,
+)
+from pegboard.schema.part import (
+    Completed,
+    Failed,
+    Pending,
+    ReasoningPart,
+    Running,
+    TextPart,
+    ToolPart,
+)
+from pegboard.schema.session import Retry
+from pegboard_plugins.cli.render import (
+    Line,
+    one_line,
+    retry_line,
+    tool_detail,
+    tool_head,
+    usage_line,
+)
 from pegboard_plugins.cli.screen import Screen
 from pegboard_plugins.cli.tally import Tally
-from pegboard_plugins.cli.viewer import Viewer
+
+_MS_PER_S = 1000
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,66 +159,174 @@ class TextView:
         self.screen.close()
 
 
-class JsonView:
-    """For a program: a record for each thing that happened, and one `result` at the end."""
+class Viewer:
+    """Turns the events of a session and its subagents into text and lines on a screen.
 
-    def __init__(self, out: TextIO) -> None:
-        self._out = out
-        self._tally = Tally("")
-        self._records = Records(out, self._tally)
+    A subagent's calls are shown indented, its text is not: the answer of `task` has it. Of calls
+    that run beside each other the next is named when the one before has ended, with its outcome
+    if there is one by then. `last_detail` is what the last of them that has more than its head came
+    to, on one line. Thoughts are folded to a line on a terminal, whole with `thinking`.
+    """
 
-    def begin(self, tally: Tally, directory: Path) -> None:  # noqa: ARG002 - the protocol's
-        """Write records of this session from here on."""
+    def __init__(
+        self, screen: Screen, tally: Tally, directory: Path, *, thinking: bool = False
+    ) -> None:
+        self._screen = screen
+        self._thinking = thinking
+        self._thoughts: set[str] = set()
+        self._calls: dict[str, list[ToolPart]] = {}
         self._tally = tally
-        self._records = Records(self._out, tally)
-
-    @property
-    def width(self) -> int:
-        """None: a program reads what the call answered."""
-        return 0
+        self._directory = directory
+        self._streamed: dict[str, str] = {}
+        self._named: set[str] = set()
+        self._last_head = ""
+        self._failures: set[str] = set()
+        self._blocks: dict[str, Block] = {}
+        self.last_detail = ""
 
     def drawn(self, part_id: str, block: Block) -> None:
-        """Nothing: no block is asked for."""
+        """Take the block by which a call that has ended is shown; its event comes next."""
+        self._blocks[part_id] = block
 
     def show(self, event: Event) -> None:
-        """Write the event's record, if it has one."""
-        self._records.show(event)
+        """Show what the event says, if it is about this turn."""
+        if isinstance(event.properties, PluginFailed):
+            self._show_plugin_failure(event.properties)
+            return
+        depth = self._tally.depth(event.session_id)
+        if depth is None:
+            return
+        match event.properties:
+            case PartUpdated(part=ToolPart() as part):
+                self._show_call(part, depth)
+            case SessionWarned(message=message):
+                self._screen.line(Line(head="warning:", text=visible(message), style="warning"))
+            case _ if depth == 0:
+                self._show_own(event)
+            case _:
+                pass
 
     def show_quiet(self) -> None:
-        """Nothing: a program needs no spinner."""
+        """Show what is going on, when no event has come for a while."""
+        rows = (part for row in self._calls.values() for part in row)
+        names = sorted({part.tool for part in rows if isinstance(part.state, Running)})
+        self._screen.wait(", ".join(names) if names else "thinking")
 
-    def warn(self, text: str) -> None:
-        """Write a `warning` record."""
-        self._records.write("warning", {"message": text})
+    def _show_own(self, event: Event) -> None:
+        match event.properties:
+            case PartDelta() as delta:
+                self._stream(delta)
+            case PartUpdated(part=TextPart() as part):
+                self._show_text(part)
+            case PartUpdated(part=ReasoningPart() as part):
+                self._show_thought(part)
+            case PartRemoved(part_id=part_id):
+                self._forget_call(part_id)
+                if self._streamed.pop(part_id, ""):
+                    self._note("the answer broke off; what was shown of it does not count")
+            case SessionStatusChanged(status=Retry() as status):
+                self._screen.line(retry_line(status, now_ms=int(time() * _MS_PER_S)))
+            case SessionCompacted():
+                self._note("the history was summarised")
+            case PermissionReplied(reply="reject"):
+                self._note("rejected")
+            case _:
+                pass
 
-    def note(self, line: Line) -> None:
-        """Write a `note` record."""
-        self._records.write("note", {"message": line.plain().strip()})
+    def _stream(self, delta: PartDelta) -> None:
+        if delta.field != "text" or delta.part_id not in self._streamed:
+            return
+        self._streamed[delta.part_id] += delta.delta
+        self._last_head = ""
+        self._screen.stream(delta.delta)
 
-    def has_shown(self, error: str) -> bool:  # noqa: ARG002 - the protocol's
-        """No: records are for a program."""
-        return False
+    def _show_text(self, part: TextPart) -> None:
+        if not self._tally.is_answer(part.message_id) or part.synthetic:
+            return
+        streamed = self._streamed.setdefault(part.id, "")
+        if part.time is None or part.time.end is None:
+            self._stream_rest(part, streamed)
+            return
+        self._last_head = ""
+        del self._streamed[part.id]
+        if part.text.strip():
+            self._screen.answer(part.text, streamed=streamed)
 
-    def end(self, result: Result) -> None:
-        """Write the `result` record."""
-        self._records.write("result", result_facts(result, self._tally))
+    def _stream_rest(self, part: TextPart, streamed: str) -> None:
+        """Text that a whole part has beyond its deltas, as after a lost event."""
+        if part.text.startswith(streamed) and part.text != streamed:
+            self._streamed[part.id] = part.text
+            self._screen.stream(part.text[len(streamed) :])
 
+    def _show_thought(self, part: ReasoningPart) -> None:
+        """What the model thought, once, when it is complete."""
+        text = part.text.strip()
+        if part.time.end is None or part.id in self._thoughts or not text:
+            return
+        self._thoughts.add(part.id)
+        seconds = (part.time.end - part.time.start) / _MS_PER_S
+        if self._thinking:
+            self._screen.line(Line(head="thought", text=f"for {seconds:.1f} s", style="dim"))
+            for line in visible(text).split("\n"):
+                self._screen.line(Line(text=line.rstrip(), style="dim", indent=1))
+        elif self._screen.is_terminal:
+            folded = f"for {seconds:.1f} s: {one_line(text)}"
+            self._screen.line(Line(head="thought", text=folded, style="dim"))
 
-def result_facts(result: Result, tally: Tally) -> Mapping[str, Any]:
-    """What the `result` record says beside its envelope; `error` is there when something failed."""
-    facts: dict[str, Any] = {
-        "outcome": result.exit.outcome,
-        "exit_code": int(result.exit),
-        "cost": tally.cost,
-        "tokens": to_json(tally.tokens),
-        "text": result.text,
-    }
-    if result.sandbox:
-        facts["sandbox"] = result.sandbox
-    if result.hosts:
-        facts["sandbox_hosts"] = result.hosts
-    if tally.failure is not None:
-        facts["error"] = to_json(tally.failure)
-    elif result.error:
-        facts["error"] = {"name": "Error", "data": {"message": result.error}}
-    return facts
+    def _show_call(self, part: ToolPart, depth: int) -> None:
+        """The call in the row of those of its session: the first of them is on the screen."""
+        row = self._calls.setdefault(part.session_id, [])
+        if isinstance(part.state, Pending):
+            return
+        place = next((at for at, each in enumerate(row) if each.id == part.id), None)
+        if place is None:
+            self._name_caller(part.session_id, depth)
+            row.append(part)
+            if len(row) == 1 and isinstance(part.state, Running):
+                self._show_head(part, depth)
+        else:
+            row[place] = part
+        while row and isinstance(row[0].state, Completed | Failed):
+            self._show_end(row.pop(0), depth)
+            if row and isinstance(row[0].state, Running):
+                self._show_head(row[0], depth)
+
+    def _name_caller(self, session_id: str, depth: int) -> None:
+        """Name the call whose subagent this session is, before the first of its calls."""
+        for part in [part for row in self._calls.values() for part in row]:
+            match part.state:
+                case Running(metadata={"sessionId": child}) if child == session_id:
+                    if part.id not in self._named:
+                        self._show_head(part, depth - 1)
+                case _:
+                    pass
+
+    def _show_head(self, part: ToolPart, depth: int) -> None:
+        self._screen.line(tool_head(part, self._directory, indent=depth))
+        self._named.add(part.id)
+        self._last_head = part.id
+
+    def _show_end(self, part: ToolPart, depth: int) -> None:
+        detail = tool_detail(part, self._blocks.pop(part.id, None), indent=depth + 1)
+        if part.id not in self._named or (detail and self._last_head != part.id):
+            self._show_head(part, depth)
+        for line in detail:
+            self._screen.line(line)
+        if detail:
+            self._last_head = ""
+            self.last_detail = " ".join(word for line in detail for word in line.plain().split())
+
+    def _forget_call(self, part_id: str) -> None:
+        """Leave out a call that has never been: its answer broke off."""
+        for row in self._calls.values():
+            row[:] = [each for each in row if each.id != part_id]
+
+    def _show_plugin_failure(self, failure: PluginFailed) -> None:
+        text = visible(failure.message).removeprefix("plugin ")
+        if text in self._failures:
+            return
+        self._failures.add(text)
+        self._screen.line(Line(head="plugin", text=" ".join(text.split()), style="warning"))
+
+    def _note(self, text: str) -> None:
+        self._screen.line(Line(text=f"({text})", style="dim"))

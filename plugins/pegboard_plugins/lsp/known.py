@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from pegboard import ToolError
 from pegboard.kit import FoundProgram, ProgramSearch
 from pegboard.schema.config import LspConfig
-from pegboard_plugins.lsp.sourcetree import source_files
 
 MOST_LOOKED_AT = 2_000
 """So many names take 5 ms; most projects have a fitting file among the first."""
@@ -181,6 +180,8 @@ def can_answer(search: ProgramSearch, said: Mapping[str, LspConfig]) -> bool:
     def is_served(suffix: str) -> bool:
         fitting = (each for each in languages if suffix in each.languages)
         return any(_program(each, search.root / "any", search).path for each in fitting)
+
+    from pegboard_plugins.lsp.sourcetree import source_files  # not where no server is installed
 
     files, tried = source_files(search.root), set[tuple[Path, str]]()
     for entry in islice(files, MOST_LOOKED_AT):

@@ -9,12 +9,14 @@ from difflib import get_close_matches
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
+import pegboard_files
 from pegboard import Attachment, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
 from pegboard.kit import may_name, named_path, open_resolved, secret_path
-from pegboard_files import line_text, printable_name
-from pegboard_plugins.read.encodings import Source, Transcoded, encoding_note
+
+if TYPE_CHECKING:
+    from pegboard_plugins.read.encodings import Source
 
 LIMIT_LINES = 2000
 LIMIT_LINE = 2000
@@ -103,7 +105,7 @@ def _read(context: ToolContext, path: Path, title: str, skipped: int, limit: int
         return window.result(title, note, file if source is file else None)
 
 
-def _source(file: BinaryIO, path: Path, encoding: str) -> tuple[Source, str]:
+def _source(file: BinaryIO, path: Path, encoding: str) -> "tuple[Source, str]":
     """The lines to show, in UTF-8 but for the file itself, and what they are."""
     if path.suffix == ".ipynb" and os.fstat(file.fileno()).st_size <= MEDIA_BYTES:
         from pegboard_plugins.read.notebook import cells_text  # only notebooks pay for it
@@ -112,6 +114,8 @@ def _source(file: BinaryIO, path: Path, encoding: str) -> tuple[Source, str]:
         if cells is not None:
             return BytesIO(cells.encode(errors="replace")), "the cells of a notebook, in JSON"
         file.seek(0)
+    from pegboard_plugins.read.encodings import Transcoded
+
     match encoding:
         case "":
             return file, ""
@@ -178,7 +182,7 @@ def _listing(context: ToolContext, path: Path, title: str) -> ToolResult:
         raise ToolError(f"{path} cannot be listed: {error.strerror}") from error
     rulesets, home = context.session.rulesets, context.session.home
     names = [name for name in seen if may_name(rulesets, f"{path}/{name}".rstrip("/"), home=home)]
-    shown = [printable_name(name) for name in names[:LISTED]]
+    shown = [pegboard_files.printable_name(name) for name in names[:LISTED]]
     rest = len(names) - len(shown)
     more = f"\n\n({rest}{' or more' * (len(seen) >= SEEN_NAMES)} further entries)" if rest else ""
     if secrets := len(seen) - len(names):
@@ -236,7 +240,7 @@ class _TooFarError(ToolError):
 class _Window:
     """Some lines of a file, read without ever holding more than they are."""
 
-    def __init__(self, file: Source, path: Path, *, offset: int, limit: int) -> None:
+    def __init__(self, file: "Source", path: Path, *, offset: int, limit: int) -> None:
         self._file = file
         self._path = path
         self._offset = offset
@@ -247,6 +251,7 @@ class _Window:
     def result(self, title: str, about: str, file: BinaryIO | None) -> ToolResult:
         """The answer; `file` is what the lines come from, if they are not in UTF-8 already."""
         from pegboard.kit import file_encoding  # not before a file is read
+        from pegboard_plugins.read.encodings import encoding_note
 
         skipped = sum(1 for _ in islice(self._rows, self._offset))
         if skipped < self._offset:
@@ -320,7 +325,7 @@ class _Window:
 
 
 def _shown(raw: bytes, encoding: str) -> str:
-    text = line_text(raw.rstrip(b"\r\n"), encoding)
+    text = pegboard_files.line_text(raw.rstrip(b"\r\n"), encoding)
     return text if len(text) <= LIMIT_LINE else f"{text[:LIMIT_LINE]}..."
 
 

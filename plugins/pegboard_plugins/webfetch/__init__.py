@@ -6,18 +6,22 @@ import codecs
 import re
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from pegboard import Attachment, Plugin, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
-from pegboard_http import is_public_address
-from pegboard_plugins.webfetch.fetching import LIMIT_BYTES, Fetcher, Page, Wish
+
+if TYPE_CHECKING:
+    from pegboard_plugins.webfetch.fetching import Fetcher, Page
 
 Format = Literal["markdown", "text", "html"]
 
 DEFAULT_S = 30
+LIMIT_BYTES = 5 << 20
+"""The longest content, decoded; what comes after it is not read (opencode `tool/webfetch.ts`)."""
 LONGEST_S = 120
 CONVERSION_S = 30.0
 """How long the conversion of a page may take, in a process of its own."""
@@ -60,8 +64,8 @@ async def _requests(context: ToolContext, url: str) -> None:
     await context.ask("webfetch", [url], always=[_site(url)], metadata={"url": url})
 
 
-def webfetch_tool(fetcher: Fetcher) -> Tool:
-    """The tool over a way to fetch."""
+def webfetch_tool(fetcher: "Callable[[], Fetcher]") -> Tool:
+    """The tool over a way to fetch, which is made for each call."""
 
     @tool(asks=_requests, effect="reads")
     async def webfetch(
@@ -84,13 +88,15 @@ def webfetch_tool(fetcher: Fetcher) -> Tool:
         async def agree(hop: str) -> None:
             await _requests(context, hop)  # so that an allowed host leads to no other
 
+        from pegboard_plugins.webfetch.fetching import Wish
+
         wish = Wish(
             url=url,
             accept=_ACCEPTED[format],
             timeout_s=min(max(timeout, 1), LONGEST_S),
             agree=agree,
         )
-        return await _result(context, await fetcher.fetch(wish), format)
+        return await _result(context, await fetcher().fetch(wish), format)
 
     return webfetch
 
@@ -100,7 +106,7 @@ def _site(url: str) -> str:
     return f"{scheme}://{rest.partition('/')[0].partition('?')[0]}/*"
 
 
-async def _result(context: ToolContext, page: Page, format: Format) -> ToolResult:  # noqa: A002 - as above
+async def _result(context: ToolContext, page: "Page", format: Format) -> ToolResult:  # noqa: A002 - as above
     title = f"{page.url} ({page.mime or 'unknown type'})"
     if page.mime in _SHOWN:
         return _attached(page, title)
@@ -118,7 +124,7 @@ async def _result(context: ToolContext, page: Page, format: Format) -> ToolResul
     return ToolResult(output=output or "(The page is empty)", title=title)
 
 
-def _attached(page: Page, title: str) -> ToolResult:
+def _attached(page: "Page", title: str) -> ToolResult:
     if page.cut:
         raise ToolError(f"{page.url} is larger than {LIMIT_BYTES >> 20} MiB")
     if not page.content.startswith(_SHOWN[page.mime]):
@@ -132,12 +138,12 @@ def _attached(page: Page, title: str) -> ToolResult:
     )
 
 
-def _is_html(page: Page) -> bool:
+def _is_html(page: "Page") -> bool:
     """Whether it is, by its type, or by its beginning where it has none."""
     return page.mime in _HTML or (not page.mime and _LIKE_HTML.match(page.content) is not None)
 
 
-def _charset(page: Page) -> str:
+def _charset(page: "Page") -> str:
     """The encoding by byte order mark, header, the page's own word, and what fits (WHATWG)."""
     for bom, charset in _BOMS.items():
         if page.content.startswith(bom):
@@ -167,7 +173,7 @@ def _known(name: str) -> str:
     return "cp1252" if found in ("iso8859-1", "ascii") else found
 
 
-async def _converted(context: ToolContext, page: Page, format: Format, charset: str) -> str:  # noqa: A002 - as above
+async def _converted(context: ToolContext, page: "Page", format: Format, charset: str) -> str:  # noqa: A002 - as above
     """The page's text, made by a process of its own, within bounds of time and memory."""
     program = str(Path(__file__).with_name("reading.py"))
     folder = await asyncio.to_thread(tempfile.TemporaryDirectory, prefix="pegboard-page-")
@@ -201,5 +207,10 @@ options = Options
 @hookimpl
 async def register_tools(plugin: Plugin) -> list[Tool]:
     """The webfetch tool, as `plugins.webfetch.options` says."""
-    anywhere = plugin.options.allow_private
-    return [webfetch_tool(Fetcher(allowed=(lambda _: True) if anywhere else is_public_address))]
+
+    def fetcher() -> "Fetcher":
+        from pegboard_plugins.webfetch.fetching import Fetcher  # not before a page is fetched
+
+        return Fetcher(allowed=lambda _: True) if plugin.options.allow_private else Fetcher()
+
+    return [webfetch_tool(fetcher)]

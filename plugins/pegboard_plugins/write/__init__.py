@@ -6,9 +6,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+import pegboard_files
 from pegboard import Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
 from pegboard.kit import named_path, open_resolved
-from pegboard_files import Diff, FileText, decode_text, diff_texts, new_text
 
 COMPARED_BYTES = 5 << 20
 """Above this size the old content is not read for the diff."""
@@ -43,7 +43,7 @@ async def write(context: ToolContext, filePath: str, content: str) -> ToolResult
         after = await asyncio.to_thread(_laid_down, path, before, content)
         written = (before or after).encoded(after.text, name=str(path))
         old = before.text if before else ""
-        diff = await asyncio.to_thread(diff_texts, old, after.text, name=title)
+        diff = await asyncio.to_thread(pegboard_files.diff_texts, old, after.text, name=title)
         await context.ask(
             "edit", [title], always=["*"], metadata={"filepath": str(path), "diff": diff.text}
         )
@@ -59,8 +59,10 @@ async def write(context: ToolContext, filePath: str, content: str) -> ToolResult
     return replace(result, output=f"{result.output}{_linked(links)}")
 
 
-def _laid_down(path: Path, before: FileText | None, content: str) -> FileText:
-    return before.replacement(content) if before else new_text(path, content)
+def _laid_down(
+    path: Path, before: "pegboard_files.FileText | None", content: str
+) -> "pegboard_files.FileText":
+    return before.replacement(content) if before else pegboard_files.new_text(path, content)
 
 
 def _exists(context: ToolContext, path: Path) -> bool:
@@ -73,21 +75,21 @@ def _exists(context: ToolContext, path: Path) -> bool:
     return True
 
 
-def _current(context: ToolContext, path: Path) -> FileText | None:
+def _current(context: ToolContext, path: Path) -> "pegboard_files.FileText | None":
     """What stands in the file, or begins a long one; None where there is no file."""
     if not _exists(context, path):
         return None
     with os.fdopen(open_resolved(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         content = file.read(COMPARED_BYTES)
         whole = not file.read(1)
-    return decode_text(content, name=str(path), whole=whole)
+    return pegboard_files.decode_text(content, name=str(path), whole=whole)
 
 
 def _linked(links: int) -> str:
     return f"\n{links} other names of the file (hard links) keep the old content." if links else ""
 
 
-def _result(path: Path, title: str, diff: Diff, *, existed: bool) -> ToolResult:
+def _result(path: Path, title: str, diff: "pegboard_files.Diff", *, existed: bool) -> ToolResult:
     verb = "Overwrote" if existed else "Wrote"
     return ToolResult(
         output=f"{verb} {title}: +{diff.additions} -{diff.deletions} lines.",

@@ -5,8 +5,8 @@ import pytest
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.schema.config import Config, PluginConfig
 from pegboard_plugins import webfetch as webfetch_plugin
-from pegboard_plugins.webfetch import register_tools, webfetch_tool
-from pegboard_plugins.webfetch.fetching import LIMIT_BYTES, Fetcher
+from pegboard_plugins.webfetch import LIMIT_BYTES, register_tools, webfetch_tool
+from pegboard_plugins.webfetch.fetching import Fetcher
 from plugin_handles import handle
 from tool_context import Context, call
 from web_server import page, redirect, serving
@@ -25,7 +25,7 @@ def context(tmp_path):
 
 @pytest.fixture
 def webfetch():
-    return webfetch_tool(Fetcher(allowed=lambda _: True))
+    return webfetch_tool(lambda: Fetcher(allowed=lambda _: True))
 
 
 async def test_a_page_becomes_markdown(context, webfetch):

@@ -27,15 +27,10 @@ from pegboard.schema.part import (
     TimeSpan,
 )
 from pegboard.schema.session import Retry, Tokens
-from pegboard_plugins.cli.screen import (
-    PlainScreen,
-    Screen,
-    TerminalScreen,
-    open_screen,
-    wants_colours,
-)
+from pegboard_plugins.cli.screen import PlainScreen, Screen, open_screen, wants_colours
 from pegboard_plugins.cli.tally import Tally
-from pegboard_plugins.cli.viewer import Viewer
+from pegboard_plugins.cli.terminalscreen import TerminalScreen
+from pegboard_plugins.cli.views import Viewer
 from plugins.cli.events import (
     SESSION,
     answer,
