@@ -3,11 +3,11 @@
 import re
 
 from pegboard import App
-from pegboard.contract.changes import PutTodos
 from pegboard.schema.message import Turn
 from pegboard.schema.part import SubtaskInput, TextInput, TextPart
 from pegboard.schema.session import Rule, Session, Todo
 from pegboard.schema.wire import encode
+from pegboard.storage.changes import PutTodos
 from played import Played, text
 
 

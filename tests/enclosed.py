@@ -22,13 +22,12 @@ from typing import NoReturn
 
 import pytest
 
-from pegboard import Sandbox, SandboxPolicy
 from pegboard.kit import Site
 from pegboard.paths import Places
 from pegboard.processes.process import child_env
 from pegboard.schema.config import Config, SandboxLevel
 from pegboard.workspace import open_workspace
-from pegboard_plugins.sandbox import confine, relay
+from pegboard_plugins.sandbox import Sandbox, SandboxPolicy, confine, relay
 from pegboard_plugins.sandbox.bubblewrap import Bubblewrap
 from pegboard_plugins.sandbox.enclosure import policy_of
 from pegboard_plugins.sandbox.landlock import Landlock

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from pegboard import App, AppOptions, hookimpl, tool
-from pegboard.contract.providers import (
+from pegboard.providers.provider import (
     ModelRequest,
     Provider,
     StreamEvent,

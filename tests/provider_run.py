@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from keyed import keys_of
-from pegboard.contract.providers import (
+from pegboard.engine.modelentry import overridden
+from pegboard.providers.provider import (
     ModelMessage,
     ModelRequest,
     Provider,
@@ -13,7 +14,6 @@ from pegboard.contract.providers import (
     TextDelta,
     ToolDefinition,
 )
-from pegboard.engine.modelentry import overridden
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import Model
 from pegboard_http.httpprovider import HttpProvider

@@ -15,7 +15,9 @@ from typing import Any
 
 from pegboard import ToolContext, hookimpl, tool
 from pegboard.contract.backends import Compaction, CompactionRequest
-from pegboard.contract.providers import (
+from pegboard.contract.tools import Tool
+from pegboard.errors import ProviderError
+from pegboard.providers.provider import (
     Content,
     FinishReason,
     ModelMessage,
@@ -31,8 +33,6 @@ from pegboard.contract.providers import (
     ToolInputStart,
     Usage,
 )
-from pegboard.contract.tools import Tool
-from pegboard.errors import ProviderError
 from pegboard.schema.model import CacheCost, Model, ModelApi, ModelCost
 from pegboard.schema.session import PermissionRequest, Todo, Verdict
 

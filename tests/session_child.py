@@ -18,7 +18,8 @@ from itertools import count
 from pathlib import Path
 
 from pegboard import App, ToolContext, tool
-from pegboard.contract.providers import (
+from pegboard.contract.tools import Tool
+from pegboard.providers.provider import (
     Call,
     ModelMessage,
     ModelRequest,
@@ -34,7 +35,6 @@ from pegboard.contract.providers import (
     ToolCall,
     ToolInputStart,
 )
-from pegboard.contract.tools import Tool
 from pegboard.schema.event import Event, MessageUpdated, PartUpdated
 from pegboard.schema.part import Completed, Failed, Part, Running, TextInput, ToolPart
 from played import USAGE, Played, ToolsPlugin, opened

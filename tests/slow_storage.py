@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from pegboard import hookimpl
-from pegboard.contract.changes import Change
-from pegboard.contract.storage import Fence, OnCommit, Storage
 from pegboard.errors import PegboardError
 from pegboard.ids import IdSource
 from pegboard.schema.event import Event
+from pegboard.storage.changes import Change
+from pegboard.storage.protocol import Fence, OnCommit, Storage
 from pegboard_plugins.sqlite import open_sqlite
 
 VARIABLE = "PEGBOARD_SLOW_STORE"

@@ -11,15 +11,15 @@ from itertools import count
 from pathlib import Path
 
 import rows
-from pegboard.contract.changes import (
+from pegboard.ids import IdSource
+from pegboard.schema.session import PermissionRequest
+from pegboard.storage.changes import (
     Change,
     CreateSession,
     PutMessage,
     PutPart,
     PutPermissionRequest,
 )
-from pegboard.ids import IdSource
-from pegboard.schema.session import PermissionRequest
 from pegboard_plugins.sqlite.storage import SqliteStorage
 
 

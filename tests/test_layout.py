@@ -14,6 +14,7 @@ KERNEL = (
 )
 """The modules of the engine that a turn consists of; the subjects beside them have rooms."""
 KERNEL_LINES = 2_300
+CONTRACT_LINES = 900
 MEDIAN_LINES = 150
 _BLANK = {
     *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT),
@@ -44,6 +45,12 @@ def test_the_kernel_of_the_engine_can_be_read_in_an_evening() -> None:
     lines = {name: _code_lines(CORE / "engine" / f"{name}.py") for name in KERNEL}
 
     assert sum(lines.values()) <= KERNEL_LINES, lines
+
+
+def test_the_contract_can_be_read_by_the_author_of_a_plugin() -> None:
+    lines = {path.name: _code_lines(path) for path in (CORE / "contract").glob("*.py")}
+
+    assert sum(lines.values()) <= CONTRACT_LINES, lines
 
 
 def test_a_module_of_the_core_is_more_than_a_page() -> None:

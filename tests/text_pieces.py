@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from pegboard.contract.changes import AddText
 from pegboard.ids import IdSource
 from pegboard.schema.event import Event, PartUpdated
 from pegboard.schema.part import Part, ReasoningPart, TextPart, TimeSpan
+from pegboard.storage.changes import AddText
 from pegboard_plugins.sqlite.storage import SqliteStorage
 
 

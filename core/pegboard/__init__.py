@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pegboard.contract.backends import Compaction as Compaction
     from pegboard.contract.backends import CompactionRequest as CompactionRequest
     from pegboard.contract.backends import Compactor as Compactor
-    from pegboard.contract.backends import Sandbox as Sandbox
-    from pegboard.contract.backends import SandboxPolicy as SandboxPolicy
     from pegboard.contract.context import ChildResult as ChildResult
     from pegboard.contract.context import Ruleset as Ruleset
     from pegboard.contract.context import SessionView as SessionView

@@ -6,12 +6,8 @@ from typing import TYPE_CHECKING
 
 from pegboard.config.configuration import LoadedConfig
 from pegboard.contract import hookspecs
-from pegboard.contract.backends import Snapshots
-from pegboard.contract.changes import ChangeSession, DropMessage, DropPart, PutPart
 from pegboard.contract.host import SideQuestion
 from pegboard.contract.plugin import Stash
-from pegboard.contract.providers import Keys, Provider
-from pegboard.contract.storage import Hit, Storage
 from pegboard.contract.tools import Tool
 from pegboard.engine.bus import Subscription
 from pegboard.engine.engine import Engine
@@ -23,12 +19,16 @@ from pegboard.loading.register import Register
 from pegboard.loading.reload import Reload
 from pegboard.opening import AppOptions, assemble, close
 from pegboard.policy.agents import default_agent
+from pegboard.providers.provider import Keys, Provider
 from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.event import PluginFailed
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
 from pegboard.schema.part import PartInput
 from pegboard.schema.session import Answers, FileDiff, Question, Reply, Rule, Session, SessionStatus
+from pegboard.storage.changes import ChangeSession, DropMessage, DropPart, PutPart
+from pegboard.storage.protocol import Hit, Storage
+from pegboard.storage.snapshots import Snapshots
 from pegboard.trust.decisions import Decision
 from pegboard.workspace import Workspace
 

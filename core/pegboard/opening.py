@@ -13,9 +13,7 @@ from msgspec.structs import replace
 
 from pegboard.config.configuration import LoadedConfig, load_config
 from pegboard.contract import hookspecs
-from pegboard.contract.backends import Snapshots
 from pegboard.contract.plugin import Stash
-from pegboard.contract.storage import Storage
 from pegboard.credentials.keyfile import PluginSecrets
 from pegboard.credentials.keylookup import KeyLookup
 from pegboard.engine.bus import Bus, telling
@@ -32,6 +30,8 @@ from pegboard.paths import Places
 from pegboard.schema.config import Config, SandboxLevel
 from pegboard.schema.event import Event, PluginFailed
 from pegboard.schema.session import Rule
+from pegboard.storage.protocol import Storage
+from pegboard.storage.snapshots import Snapshots
 from pegboard.trust.decisions import Decision, TrustStore
 from pegboard.trust.projectcode import misplaced, misplaced_below, running_settings
 from pegboard.workspace import Workspace, open_workspace

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from pegboard import Sandbox, SandboxPolicy, ToolError, hookimpl
+from pegboard import ToolError, hookimpl
 from pegboard.kit import find_program
+from pegboard_plugins.sandbox import Sandbox, SandboxPolicy
 
 SYSTEM = ("/usr", "/etc", "/bin", "/sbin", "/lib", "/lib64")
 SOCKET_COLUMN = 7

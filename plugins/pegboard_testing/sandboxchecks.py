@@ -12,8 +12,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pegboard import Sandbox, SandboxPolicy
 from pegboard.kit import Enclosing
+from pegboard_plugins.sandbox import Sandbox, SandboxPolicy
 from pegboard_testing.finding import Finding, Rule, broken, must
 
 _SECRET = "a secret of somebody's"  # noqa: S105 - one that is made to be looked for

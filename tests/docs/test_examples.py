@@ -11,8 +11,8 @@ import pytest
 from docs.example_project import asked, config, project
 from docs.pages import EXAMPLES, PAGES, blocks, links
 from pegboard import ToolContext, hookimpl, tool
-from pegboard.contract.providers import ModelRequest, Text
 from pegboard.errors import ConfigError
+from pegboard.providers.provider import ModelRequest, Text
 from pegboard.schema.part import Completed, Failed, TextInput, ToolPart
 from pegboard.schema.session import Verdict
 from pegboard_plugins import read, websearch
@@ -44,7 +44,10 @@ def test_an_example_uses_public_names_and_is_linked_from_a_page(file: Path) -> N
     }
     ours = {name for name in imported if name.startswith("pegboard")}
 
-    allowed = {*RINGS, *(f"pegboard_plugins.{name}" for name in ("auth", "chat", "websearch"))}
+    allowed = {
+        *RINGS,
+        *(f"pegboard_plugins.{name}" for name in ("auth", "chat", "sandbox", "websearch")),
+    }
     assert {name for name in ours - allowed if not name.startswith("pegboard.schema.")} == set()
     assert file in {(page.parent / link).resolve() for page in PAGES for link in links(page)}
 

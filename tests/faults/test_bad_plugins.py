@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from pegboard import SandboxPolicy, ToolContext, hookimpl, tool
+from pegboard import ToolContext, hookimpl, tool
 from pegboard.contract import hookspecs
 from pegboard.schema.part import Failed, TextInput, ToolPart
 from pegboard_plugins import sandbox, server
+from pegboard_plugins.sandbox import SandboxPolicy
 from pegboard_plugins.server.hookspecs import services
 from played import Played, ToolsPlugin, call, calls, opened, text
 

@@ -7,9 +7,9 @@ import apsw
 import pytest
 
 import rows
-from pegboard.contract.changes import CreateSession, PutMessage, PutPart
 from pegboard.errors import StorageError
 from pegboard.ids import IdSource
+from pegboard.storage.changes import CreateSession, PutMessage, PutPart
 from pegboard_plugins.sqlite import writerthread
 from pegboard_plugins.sqlite.storage import SqliteStorage
 

@@ -14,7 +14,12 @@ import pytest
 
 import stored
 from pegboard import App, ToolContext, tool
-from pegboard.contract.providers import (
+from pegboard.contract.tools import Tool
+from pegboard.engine.bus import Subscription
+from pegboard.engine.history import History
+from pegboard.engine.run import Run
+from pegboard.engine.step import Step
+from pegboard.providers.provider import (
     Call,
     Content,
     ModelRequest,
@@ -30,11 +35,6 @@ from pegboard.contract.providers import (
     TextStart,
     ToolCall,
 )
-from pegboard.contract.tools import Tool
-from pegboard.engine.bus import Subscription
-from pegboard.engine.history import History
-from pegboard.engine.run import Run
-from pegboard.engine.step import Step
 from pegboard.schema.event import MessageUpdated, PartUpdated
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.part import Completed, Part, TextInput, ToolPart

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import model_server as ms
-from pegboard.contract.providers import StreamFinish, TextDelta
 from pegboard.errors import ProviderError
+from pegboard.providers.provider import StreamFinish, TextDelta
 from provider_run import events_of, provider_at, request_for, text_of
 
 ABORT_LIMIT_S = 0.2

@@ -10,8 +10,8 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 import model_server as ms
-from pegboard.contract.providers import StreamFinish, TextDelta, TextStart, ToolCall
 from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
+from pegboard.providers.provider import StreamFinish, TextDelta, TextStart, ToolCall
 from provider_run import events_of, provider_at, request_for, text_of
 
 

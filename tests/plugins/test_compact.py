@@ -10,14 +10,14 @@ from msgspec.structs import replace
 
 from compacting import FULL, LONG, SMALL, error_of, look, look_at, said, summaries
 from pegboard import CompactionRequest, ToolContext, ToolResult, tool
-from pegboard.contract.changes import PutTodos
-from pegboard.contract.providers import Call, ModelRequest, Result, StreamEvent, StreamFinish, Usage
 from pegboard.engine.history import SUMMARISE
 from pegboard.errors import ContextOverflowError
+from pegboard.providers.provider import Call, ModelRequest, Result, StreamEvent, StreamFinish, Usage
 from pegboard.schema.message import ContextOverflowFailure
 from pegboard.schema.model import ModelLimit
 from pegboard.schema.part import TextInput
 from pegboard.schema.session import Todo
+from pegboard.storage.changes import PutTodos
 from pegboard_plugins import compact
 from pegboard_plugins.compact import Summary, chunks, register_agents, shortened
 from played import Played, ToolsPlugin, opened, text

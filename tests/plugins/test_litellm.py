@@ -13,7 +13,8 @@ import pytest
 
 import model_server as ms
 from keyed import keys_of
-from pegboard.contract.providers import (
+from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
+from pegboard.providers.provider import (
     Call,
     Media,
     ModelMessage,
@@ -26,7 +27,6 @@ from pegboard.contract.providers import (
     ToolCall,
     Usage,
 )
-from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard_plugins.litellm import LiteLLM, model_resolve, register_providers
 from pegboard_plugins.litellm.messages import messages_of

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 import pegboard_plugins.scripted
-from pegboard.contract.providers import (
+from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
+from pegboard.providers.provider import (
     Call,
     ModelMessage,
     ModelRequest,
@@ -19,7 +20,6 @@ from pegboard.contract.providers import (
     TextDelta,
     ToolCall,
 )
-from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
 from pegboard_plugins.scripted import Scripted
 from pegboard_plugins.scripted.transcript import read_transcript
 from provider_run import events_of, request_for, text_of, user

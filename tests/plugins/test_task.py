@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from pegboard.contract.context import ChildResult, Ruleset, SessionView
-from pegboard.contract.providers import ToolDefinition
 from pegboard.errors import PermissionDeniedError, ToolError
+from pegboard.providers.provider import ToolDefinition
 from pegboard.schema.config import Agent, Config
 from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.session import Rule, Session, SessionTime

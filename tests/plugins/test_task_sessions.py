@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pegboard import App
-from pegboard.contract.providers import ModelRequest, StreamEvent
 from pegboard.errors import ProviderError
+from pegboard.providers.provider import ModelRequest, StreamEvent
 from pegboard.schema.event import PartUpdated
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.session import Rule

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pegboard.contract.backends import Snapshots
 from pegboard.storage import Restored, Way
+from pegboard.storage.snapshots import Snapshots
 from pegboard.workspace import open_workspace
 from pegboard_plugins.snapshots.worktree import GitSnapshots
 from pegboard_testing import check_snapshots

@@ -13,7 +13,10 @@ from typing import Any
 import pytest
 
 from pegboard import hookimpl
-from pegboard.contract.providers import (
+from pegboard.errors import ProviderError
+from pegboard.hooks.callers import Hooks
+from pegboard.paths import Places
+from pegboard.providers.provider import (
     ModelRequest,
     StreamEvent,
     StreamFinish,
@@ -26,9 +29,6 @@ from pegboard.contract.providers import (
     ToolInputStart,
     Usage,
 )
-from pegboard.errors import ProviderError
-from pegboard.hooks.callers import Hooks
-from pegboard.paths import Places
 from pegboard.schema.config import Config
 from pegboard.schema.event import Event
 from pegboard.schema.model import Model, ModelApi

@@ -4,7 +4,7 @@ A function's arguments are checked by pydantic, those of a raw JSON Schema by js
 are imported when they are first needed, for a plain function not before its first call.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
@@ -270,3 +270,23 @@ def _refusal(tool: str, problems: Iterable[str]) -> ToolError:
         lines.append("- and more")
     head = f"The arguments of this call of {tool} are invalid:"
     return ToolError("\n".join([head, *lines, "Write the call again with valid arguments."]))
+
+
+def own_names(
+    args: Mapping[str, Any], known: Collection[str], aliases: Mapping[str, str]
+) -> Mapping[str, Any]:
+    """The arguments under the names of parameters: by an alias, else by case and underscores."""
+    strange = [name for name in args if name not in known]
+    if not strange:
+        return args
+    spelt = {_spelling(name): name for name in known}
+    found = dict(args)
+    for name in strange:
+        own = aliases.get(name) or spelt.get(_spelling(name))
+        if own is not None and own not in found:
+            found[own] = found.pop(name)
+    return found
+
+
+def _spelling(name: str) -> str:
+    return name.replace("_", "").lower()

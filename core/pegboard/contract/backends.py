@@ -1,20 +1,17 @@
-"""Protocols of what a plugin may bring as a whole: snapshots, a sandbox, a way to compact.
+"""Protocols of what a plugin may bring as a whole: what encloses processes, a way to compact.
 
-The engine decides when, stores the outcome, and refuses one that gains too little. What came
-before stays in the database; only the model's view of the session begins anew.
-
-The core says when to take one and whose work a change is; a plugin keeps the states. A state has
-an id of the plugin's own, which is stored with the steps of a session.
+The engine decides when to compact, stores the outcome, and refuses one that gains too little. What
+came before stays in the database; only the model's view of the session begins anew.
 
 The core says that processes are to be enclosed, and opens no App where no plugin does it. A plugin
 decides what a process may reach; a sandbox, of that plugin or another, turns that into a command
 line. One that cannot enforce all of it says so, and is not used.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -22,245 +19,11 @@ from pegboard.contract.context import SessionView
 from pegboard.paths import Places
 from pegboard.schema.config import Config
 from pegboard.schema.message import Turn
-from pegboard.schema.part import PatchPart, Staged, Unkept
-from pegboard.schema.session import FileDiff, Todo
+from pegboard.schema.session import Todo
 from pegboard.workspace import Workspace
-
-
-class Way(msgspec.Struct, frozen=True, kw_only=True):
-    """A change from one state of the files to another, by their ids."""
-
-    before: str
-    after: str
-
-
-def ways_of(patch: PatchPart) -> dict[str, Way]:
-    """The trees that a patch refers to, of files and of the index, by a name for each pair."""
-    index = {
-        f"{patch.id}_index{number}": Way(before=each.hash, after=each.after)
-        for number, each in enumerate(patch.staged)
-    }
-    return {patch.id: Way(before=patch.hash, after=patch.after or patch.hash), **index}
-
-
-class StagedWay(NamedTuple):
-    """A change of a path in git's index; `head` was the commit before it."""
-
-    before: str
-    after: str
-    head: str
-
-
-class Left(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that was not restored: `changed` by somebody since, its content `lost`, or `failed`.
-
-    No copy is kept of a `secret`, so it can be neither restored nor, once removed, brought back.
-    Of others no snapshot was made. Of some only the entry in git's index was not restored: it was
-    `restaged` by somebody, `committed`, its staged content is gone from the repository
-    (`unstaged`), or the index was `locked`.
-    """
-
-    path: Path
-    reason: (
-        Literal["changed", "lost", "failed", "secret"]
-        | Literal["restaged", "committed", "unstaged", "locked"]
-        | Unkept
-    )
-
-
-class Restored(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome for each file; those that were already in the wanted state are in neither.
-
-    `unknown` says why the changes of some steps are unknown, else it is "".
-    """
-
-    changed: tuple[Path, ...] = ()
-    left: tuple[Left, ...] = ()
-    unknown: str = ""
-
-
-class Writing(Protocol):
-    """A call that may write files, while it runs."""
-
-    def tell(self, path: Path) -> None:
-        """The call has written this file."""
-        ...
-
-    def intend(self, path: Path) -> None:
-        """The call is about to write this file; a copy is made if no state has it. It blocks."""
-        ...
-
-    def paused(self) -> AbstractContextManager[None]:
-        """A block in which the call waits: changes meanwhile are not its work."""
-        ...
-
-
-class Snapshots(Protocol):
-    """The states of the files of one worktree; one object per App.
-
-    A method that is not `async` returns at once, but for `Writing.intend`.
-    """
-
-    refused: str
-    """Why there are none (a home folder, too many files, no git), else ""."""
-
-    @property
-    def current(self) -> str | None:
-        """The newest state, if nothing can have been written since; else None."""
-        ...
-
-    def lineage(self, session_id: str, parent_id: str | None) -> tuple[str, ...]:
-        """The session and its ancestors: a subagent's changes are its callers' work, too."""
-        ...
-
-    def writing(self, owners: tuple[str, ...], *, tells: bool) -> AbstractContextManager[Writing]:
-        """A block for a call that may write files, for a session and its ancestors.
-
-        With `tells` the call names the files that it writes. If it names none, or without
-        `tells`, the next snapshot looks at all files.
-        """
-        ...
-
-    async def track(self, *, fresh: bool = False) -> str | None:
-        """Take a snapshot: the id of the current state, None where snapshots are refused.
-
-        It costs nothing when nothing can have been written; `fresh` looks anyway, for changes of
-        the user. Cancelling the caller does not stop it.
-        """
-        ...
-
-    def claimed(self, session_id: str) -> bool:
-        """Whether `take` or `take_staged` has something."""
-        ...
-
-    def take(self, session_id: str) -> tuple[Path, ...]:
-        """The files that the session has changed, each given once."""
-        ...
-
-    def take_staged(self, session_id: str) -> tuple[Staged, ...]:
-        """The session's changes of git's index, each given once."""
-        ...
-
-    async def copied(self, session_id: str) -> Mapping[Path, Way]:
-        """The changes of files that no state has, but of which copies are kept; before `take`."""
-        ...
-
-    def unkept(self, files: Iterable[Path]) -> dict[Path, Unkept]:
-        """The files of which no states are kept, with the reason."""
-        ...
-
-    async def keep(self, session_id: str, step: str, way: Way) -> None:
-        """Keep both states of a step from being collected, until the session is forgotten."""
-        ...
-
-    async def keep_copies(self, session_id: str, ways: Mapping[str, Way]) -> None:
-        """Keep the states for a copy of a session; `ways` are by step.
-
-        States that are not here, as after an import, cannot be kept.
-        """
-        ...
-
-    async def forget(self, session_id: str) -> None:
-        """Release the states of a session, which can then not be reverted."""
-        ...
-
-    async def diff(self, ways: Mapping[Path, Way]) -> tuple[FileDiff, ...]:
-        """The changes of files as unified diffs; files without a difference are left out.
-
-        States that are no longer kept are left out.
-        """
-        ...
-
-    async def restore(self, ways: Mapping[Path, Way]) -> Restored:
-        """Restore files that are in their state of `before` to their state of `after`.
-
-        A file in neither state has been changed by somebody: it is left, and so is one whose
-        state is no longer kept. A file is deleted only where `after` has none.
-        """
-        ...
-
-    async def restage(self, ways: Mapping[str, StagedWay]) -> tuple[Left, ...]:
-        """Restore paths of git's index, as git names them; those that were not restored."""
-        ...
-
-    async def collect(self, directories: Collection[Path]) -> int:
-        """Delete states that are too old, beyond the quota, or of a directory without a session.
-
-        `directories` are those that have one, of all projects. The answer is the freed bytes.
-        """
-        ...
-
-    async def aclose(self) -> None:
-        """Stop all work; an unfinished snapshot is given up."""
-        ...
-
 
 Enclosing = Literal["workspace", "strict"]
 """The levels at which processes are enclosed, from the loosest to the strictest."""
-
-
-class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """What a process of a tool may reach; all paths are absolute, with links resolved.
-
-    It may write below `worktree`, but for `protected`, and below `temp`, which is its folder for
-    temporary files. A `protected` path may be missing, and must not come to be. It may read
-    everything but `hidden`; `visible` may be read though it lies in something hidden. It reaches
-    no socket that has a path, no other process and, without `network`, no network; the abstract
-    sockets of the machine count as network.
-
-    `hosts` is a list of hosts that it reaches without `network`, and no others: `proxy` is the
-    socket at which a proxy for HTTP and tunnels holds it to them. What the process is started
-    with says where that is, in the variables that programs know: HTTPS_PROXY and the like.
-
-    `strict` is more: the folders of users (`home`, `/home`, `/root`) are empty but for what is
-    named above, and process, IPC and network namespaces are its own.
-
-    `keep` is a folder for what the sandbox itself has to remember; it is hidden.
-    """
-
-    level: Enclosing
-    worktree: Path
-    protected: tuple[Path, ...]
-    hidden: tuple[Path, ...]
-    visible: tuple[Path, ...]
-    home: Path
-    temp: Path
-    keep: Path
-    network: bool = False
-    hosts: tuple[str, ...] = ()
-    proxy: Path | None = None
-
-
-class Sandbox(Protocol):
-    """A way to enclose processes; the first one that can enforce the policy is used."""
-
-    name: str
-    """What users know it as."""
-
-    caveat: str
-    """What it leaves open that is no part of the policy, to be shown with the level; or empty."""
-
-    def why_not(self, policy: SandboxPolicy) -> str | None:
-        """Why it cannot enforce all of the policy on this machine, None if it can.
-
-        Called in a worker thread when the App opens; it may try it out with a process.
-        """
-        ...
-
-    def enclose(
-        self, argv: Sequence[str], cwd: Path, policy: SandboxPolicy
-    ) -> AbstractContextManager[Sequence[str]]:
-        """The command line that runs `argv` in `cwd` within the policy, and no further.
-
-        The first of `argv` is an absolute path. The context lasts as long as the process; it is
-        entered in a worker thread, and left by the event loop's, quickly. The process is started
-        by the thread of the event loop, with input, output and process group as the caller wants
-        them; when it ends, or is killed, all that it has started ends too as far as the machine
-        allows that.
-
-        :raises ToolError: when the policy cannot be held for this command; it is not run.
-        """
-        ...
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ Oldest to newest is: built-in plugins, installed ones by name, the user's, the p
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pegboard.contract.backends import Compactor, Encloser, Snapshots
+from pegboard.contract.backends import Compactor, Encloser
 from pegboard.contract.context import SessionView, ToolContext
 from pegboard.contract.host import HookCalls, Host
 from pegboard.contract.modelhooks import model_facts as model_facts  # noqa: PLC0414 - a hook too
@@ -30,18 +30,19 @@ from pegboard.contract.modelhooks import render_tool as render_tool  # noqa: PLC
 from pegboard.contract.modelhooks import wrap_providers as wrap_providers  # noqa: PLC0414 - a hook too
 from pegboard.contract.plugin import Stash
 from pegboard.contract.plugin import hookspec as _hookspec
-from pegboard.contract.providers import ModelRequest, ToolDefinition
 from pegboard.contract.results import PendingCall, ToolResult
-from pegboard.contract.storage import OpenStorage
 from pegboard.contract.tools import Tool
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.paths import Places
+from pegboard.providers.provider import ModelRequest, ToolDefinition
 from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
 from pegboard.schema.part import Part, TextPart
 from pegboard.schema.session import Decided, PermissionRequest, Rule, Verdict
+from pegboard.storage.protocol import OpenStorage
+from pegboard.storage.snapshots import Snapshots
 from pegboard.workspace import Workspace
 
 

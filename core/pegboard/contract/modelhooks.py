@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from pegboard.contract.plugin import hookspec as _hookspec
-from pegboard.contract.providers import Keys, Provider
 from pegboard.contract.results import Block
 from pegboard.errors import InvalidInputError
 from pegboard.paths import Places
+from pegboard.providers.provider import Keys, Provider
 from pegboard.schema.config import Config
 from pegboard.schema.model import Model, ModelFacts
 from pegboard.schema.part import ToolPart

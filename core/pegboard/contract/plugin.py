@@ -273,15 +273,12 @@ def field_names(value: object) -> tuple[str, ...]:
 
     :raises TypeError: when it is neither.
     """
-    if isinstance(value, msgspec.Struct) or _is_struct_class(value):
-        return tuple(value.__struct_fields__)  # type: ignore[attr-defined]  # of a struct
+    fields: tuple[str, ...] | None = getattr(value, "__struct_fields__", None)
+    if fields is not None:
+        return fields
     if dataclasses.is_dataclass(value):
         return tuple(field.name for field in dataclasses.fields(value))
     raise TypeError(f"{type(value).__name__} is no struct and no dataclass: it has no fields")
-
-
-def _is_struct_class(value: object) -> bool:
-    return isinstance(value, type) and issubclass(value, msgspec.Struct)
 
 
 def _hint(name: str, fields: Iterable[str]) -> str:

@@ -3,16 +3,14 @@
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from functools import WRAPPER_ASSIGNMENTS, partial
-from types import TracebackType
+from functools import WRAPPER_ASSIGNMENTS
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, get_args, overload
 
-from pegboard.arguments.binding import Arguments, FunctionArguments, RawArguments
+from pegboard.arguments.binding import Arguments, FunctionArguments, RawArguments, own_names
 from pegboard.contract.results import ToolResult
 from pegboard.errors import InvalidInputError, SignatureError, ToolError
-from pegboard.kit.threads import Threads
+from pegboard.kit.threads import in_own_thread
 from pegboard.schema.config import Agent, AgentWork
 
 if TYPE_CHECKING:
@@ -35,6 +33,7 @@ Service = Literal["shell", "subagents", "refused_calls"]
 work that the user gives to one (`description`, `prompt`, `subagent_type`, `command`).
 `refused_calls`: it answers a call that cannot be made (`tool`, `error`), and is never offered.
 """
+_ALLOWED = {"effect": get_args(Effect), "serves": (*get_args(Service), None)}
 
 
 class ToolFacts(TypedDict, total=False):
@@ -87,19 +86,15 @@ class Tool:
     has_own_id: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._check("effect", self.effect, get_args(Effect))
-        self._check("serves", self.serves, (*get_args(Service), None))
+        for fact, allowed in _ALLOWED.items():
+            if (value := getattr(self, fact)) not in allowed:
+                known = ", ".join(map(repr, allowed))
+                text = f"the tool {self.id} has the {fact} {value!r}; it must be one of {known}"
+                raise InvalidInputError(text)
         function = self.arguments.function
         for name in WRAPPER_ASSIGNMENTS:
             object.__setattr__(self, name, getattr(function, name, None))
         object.__setattr__(self, "__wrapped__", function)
-
-    def _check(self, fact: str, value: object, allowed: tuple[object, ...]) -> None:
-        if value not in allowed:
-            known = ", ".join(map(repr, allowed))
-            raise InvalidInputError(
-                f"the tool {self.id} has the {fact} {value!r}; it must be one of {known}"
-            )
 
     @classmethod
     def raw(
@@ -174,17 +169,7 @@ class Tool:
         A name counts as the tool's if `aliases` says so, or if it differs in case and underscores
         alone (`file_path` for `filePath`). What the model also wrote by its own name stays.
         """
-        known = self.parameters.get("properties", {})
-        strange = [name for name in args if name not in known]
-        if not strange:
-            return args
-        spelt = {_spelling(name): name for name in known}
-        found = dict(args)
-        for name in strange:
-            own = self.aliases.get(name) or spelt.get(_spelling(name))
-            if own is not None and own not in found:
-                found[own] = found.pop(name)
-        return found
+        return own_names(args, self.parameters.get("properties", {}), self.aliases)
 
     @property
     def quick(self) -> bool:
@@ -321,10 +306,6 @@ def checked_id(id: str) -> str:  # noqa: A002 - the field's name
     )
 
 
-def _spelling(name: str) -> str:
-    return name.replace("_", "").lower()
-
-
 def _name(function: object) -> str:
     name = getattr(function, "__name__", "<lambda>")
     if isinstance(name, str) and name != "<lambda>":
@@ -333,35 +314,7 @@ def _name(function: object) -> str:
     raise SignatureError(type(function).__module__, reason, tool=repr(function))
 
 
-class _Outcome(AbstractContextManager["_Outcome"]):
-    """What a function did in a thread: its answer, or the error that the loop is to raise."""
-
-    answer: Any = None
-    error: BaseException | None = None
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> Literal[True]:
-        self.error = error
-        return True
-
-
 async def _in_thread(bound: Callable[[], Any]) -> object:
     """The function's answer, from a thread that holds up neither others nor the exit."""
-    threads = Threads("pegboard-tool")
-    try:
-        outcome = await threads.run(partial(_outcome, bound))
-    finally:
-        threads.close()
-    if outcome.error is not None:
-        raise outcome.error
-    return await outcome.answer if inspect.isawaitable(outcome.answer) else outcome.answer
-
-
-def _outcome(bound: Callable[[], Any]) -> _Outcome:
-    with _Outcome() as outcome:
-        outcome.answer = bound()
-    return outcome
+    answer = await in_own_thread(bound, name="pegboard-tool")
+    return await answer if inspect.isawaitable(answer) else answer

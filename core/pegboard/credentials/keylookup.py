@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pegboard.contract.providers import Key, Renew
 from pegboard.errors import ConfigError, ProviderAuthError
 from pegboard.kit.redact import secret_values
+from pegboard.providers.provider import Key, Renew
 from pegboard.schema.config import Config, ProviderConfig
 
 RENEW_TIMEOUT_S = 30.0

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from pegboard.errors import ConfigError, ProviderAuthError, ToolError
 from pegboard.kit.programs import find_program
-from pegboard.kit.threads import Threads
+from pegboard.kit.threads import in_own_thread
 from pegboard.processes.process import run_program
 from pegboard.schema.config import Config
 
@@ -45,27 +45,20 @@ async def ask_ring(question: Callable[[Any], _T]) -> _T:
     :raises ConfigError: when there is no keyring, it fails, or does not answer in time.
     """
 
-    def answer() -> _T | Exception:
-        try:
-            return question(import_module("keyring"))
-        except Exception as error:  # noqa: BLE001 - foreign code, which may raise anything
-            return error
+    def answer() -> _T:
+        return question(import_module("keyring"))
 
-    threads = Threads("pegboard-keyring")
+    limit = asyncio.timeout(RING_TIMEOUT_S)
     try:
-        async with asyncio.timeout(RING_TIMEOUT_S):
-            found = await threads.run(answer)
-    except TimeoutError as error:
-        text = f"the keyring did not answer within {RING_TIMEOUT_S:g} s; {SWITCH}=off leaves it out"
-        raise ConfigError(text) from error
-    finally:
-        threads.close()
-    if isinstance(found, ImportError):
+        async with limit:
+            return await in_own_thread(answer, name="pegboard-keyring")
+    except ImportError as error:
         text = "the keyring needs a package: `pip install 'pegboard[keyring]'`"
-        raise ConfigError(text) from found
-    if isinstance(found, Exception):
-        raise ConfigError(f"the keyring fails: {type(found).__name__}") from found
-    return found
+        raise ConfigError(text) from error
+    except (Exception, SystemExit) as error:  # foreign code, which may raise anything
+        late = f"did not answer within {RING_TIMEOUT_S:g} s; {SWITCH}=off leaves it out"
+        what = late if limit.expired() else f"fails: {type(error).__name__}"
+        raise ConfigError(f"the keyring {what}") from error
 
 
 COMMAND_TIMEOUT_S = 5.0

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from pegboard.config.configuration import load_config
 from pegboard.contract import hookspecs
-from pegboard.contract.storage import OnCommit, Storage
 from pegboard.ids import IdSource
 from pegboard.loading.absent import names_hook
 from pegboard.loading.register import load_plugins
 from pegboard.loading.reload import open_database
 from pegboard.paths import Places
+from pegboard.storage.protocol import OnCommit, Storage
 from pegboard.trust.decisions import TrustStore
 from pegboard.workspace import open_workspace
 

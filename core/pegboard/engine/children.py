@@ -5,7 +5,6 @@ from contextlib import suppress
 from typing import Protocol
 
 from pegboard.contract.context import ChildResult, Ruleset
-from pegboard.contract.storage import Storage
 from pegboard.engine.engine import ChildRequest, Engine
 from pegboard.engine.input.usermessage import Prompt
 from pegboard.engine.sessions import new_session
@@ -15,6 +14,7 @@ from pegboard.policy.clock import Clock
 from pegboard.schema.message import AbortedFailure, AssistantMessage, Turn
 from pegboard.schema.part import TextInput, TextPart
 from pegboard.schema.session import Session, Tokens, subtracted
+from pegboard.storage.protocol import Storage
 
 MAX_FAMILY = 10_000
 """Sessions below one; a chain of parents that bites its tail ends here."""

@@ -10,11 +10,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pegboard.contract import hookspecs
-from pegboard.contract.backends import Snapshots
 from pegboard.contract.context import BackgroundProcess, Ruleset, SessionView
 from pegboard.contract.plugin import Stash
-from pegboard.contract.providers import Keys, Provider
-from pegboard.contract.storage import Storage
 from pegboard.contract.tools import Service, Tool, serving
 from pegboard.engine.bus import Bus
 from pegboard.engine.finish import failure_of
@@ -23,6 +20,7 @@ from pegboard.errors import PegboardError, PermissionDeniedError
 from pegboard.hooks.callers import Hooks
 from pegboard.ids import IdSource
 from pegboard.paths import Places
+from pegboard.providers.provider import Keys, Provider
 from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.event import (
     Event,
@@ -32,6 +30,8 @@ from pegboard.schema.event import (
     SessionStatusChanged,
 )
 from pegboard.schema.session import Decided, DecisionKind, Idle, Session, SessionStatus, Tokens
+from pegboard.storage.protocol import Storage
+from pegboard.storage.snapshots import Snapshots
 from pegboard.trust.decisions import Decision
 from pegboard.workspace import Workspace
 

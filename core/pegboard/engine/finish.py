@@ -21,7 +21,6 @@ from typing import Any
 
 import msgspec
 
-from pegboard.contract.providers import StreamFinish
 from pegboard.contract.results import ToolResult
 from pegboard.errors import (
     AbortedError,
@@ -32,6 +31,7 @@ from pegboard.errors import (
     ProviderAuthError,
     ProviderError,
 )
+from pegboard.providers.provider import StreamFinish
 from pegboard.schema.message import (
     AbortedFailure,
     APIData,

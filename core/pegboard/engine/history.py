@@ -9,8 +9,7 @@ from typing import assert_never
 
 import msgspec
 
-from pegboard.contract.providers import Call, Content, Media, ModelMessage, Reasoning, Result, Text
-from pegboard.contract.storage import INTERRUPTED_CALL
+from pegboard.providers.provider import Call, Content, Media, ModelMessage, Reasoning, Result, Text
 from pegboard.schema.message import (
     AbortedFailure,
     AssistantMessage,
@@ -35,6 +34,7 @@ from pegboard.schema.part import (
     ToolPart,
     ToolState,
 )
+from pegboard.storage.protocol import INTERRUPTED_CALL
 
 CLEARED = "[The output of this call was cleared to save space.]"
 INTERRUPTED = "[The call was interrupted before it had a result.]"

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pegboard.contract.context import SessionView
-from pegboard.contract.providers import ModelRequest, ToolDefinition
 from pegboard.engine.finish import Progress, goes_on
 from pegboard.engine.history import compaction_of
 from pegboard.engine.input.usermessage import remind
@@ -13,6 +12,7 @@ from pegboard.engine.request import build_request, offered_tools
 from pegboard.engine.run import Run
 from pegboard.engine.step import Step
 from pegboard.policy.agents import find_agent
+from pegboard.providers.provider import ModelRequest, ToolDefinition
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.model import Model
 from pegboard.schema.part import FilePart, Part

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pegboard.contract import hookspecs
-from pegboard.contract.providers import Keys, Provider
 from pegboard.errors import ModelNotFoundError
 from pegboard.hooks.callers import Hooks
 from pegboard.kit.suggestions import nearest_names
 from pegboard.paths import Places
+from pegboard.providers.provider import Keys, Provider
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import Model, ModelFacts, filled
 

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TypeVar
 
 from pegboard.contract.tools import Tool
-from pegboard.kit.threads import Threads
+from pegboard.kit.threads import in_own_thread
 
 HEAD_START_S = 0.05
 """How long the request has the machine for itself; a step that is over by then loads nothing."""
@@ -39,11 +39,7 @@ async def load_beside(work: Coroutine[object, object, _T], tools: Sequence[Tool]
 
 async def _load(tools: Sequence[Tool]) -> None:
     await asyncio.sleep(HEAD_START_S)
-    threads = Threads("pegboard-loading")  # the exit does not wait for it
-    try:
-        await threads.run(partial(_warm, _cold(tools)))
-    finally:
-        threads.close()
+    await in_own_thread(partial(_warm, _cold(tools)), name="pegboard-loading")
 
 
 def _is_cold(tools: Sequence[Tool]) -> bool:
@@ -59,7 +55,7 @@ def _warm(tools: Sequence[Tool]) -> None:
     for name in _EACH_CALL:
         import_module(name)
     for tool in tools:
-        with suppress(Exception):  # foreign code; the call itself says what is wrong
+        with suppress(Exception, SystemExit):  # foreign code; the call itself says what is wrong
             for name in tool.call_imports:
                 import_module(name)
             tool.warm()

@@ -10,7 +10,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pegboard.contract.providers import (
+from pegboard.contract.results import Attachment
+from pegboard.engine.stream import ToolDone, ToolFailed, ToolProgress, ToolRunning
+from pegboard.engine.writer import Sink
+from pegboard.providers.provider import (
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,
@@ -18,9 +21,6 @@ from pegboard.contract.providers import (
     TextStart,
     ToolInputStart,
 )
-from pegboard.contract.results import Attachment
-from pegboard.engine.stream import ToolDone, ToolFailed, ToolProgress, ToolRunning
-from pegboard.engine.writer import Sink
 from pegboard.schema.message import AssistantMessage
 from pegboard.schema.part import (
     Completed,

@@ -6,12 +6,12 @@ from msgspec.structs import replace
 
 from pegboard.contract import hookspecs
 from pegboard.contract.context import SessionView
-from pegboard.contract.providers import ModelMessage, ModelRequest, ToolDefinition
 from pegboard.contract.tools import Tool
 from pegboard.engine.engine import Engine
 from pegboard.engine.run import Run
 from pegboard.hooks.callers import Hooks
 from pegboard.policy.permissions import hidden, matches
+from pegboard.providers.provider import ModelMessage, ModelRequest, ToolDefinition
 from pegboard.schema.message import Turn, UserMessage
 
 MAX_OUTPUT_TOKENS = 32_000

@@ -11,9 +11,6 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from pegboard.contract.backends import Left, Restored, Snapshots, StagedWay, Way
-from pegboard.contract.changes import ChangeSession, Emit
-from pegboard.contract.storage import INTERRUPTED_CALL, Fence, Storage
 from pegboard.contract.tools import Tool
 from pegboard.engine.engine import Engine
 from pegboard.engine.sessions import change_session, held
@@ -30,6 +27,9 @@ from pegboard.schema.event import SessionDiffed, SessionWarned
 from pegboard.schema.message import Turn, UserMessage
 from pegboard.schema.part import Failed, Part, PatchPart, Staged, StepStartPart, TextPart, ToolPart
 from pegboard.schema.session import FileDiff, Revert, Session
+from pegboard.storage.changes import ChangeSession, Emit
+from pegboard.storage.protocol import INTERRUPTED_CALL, Fence, Storage
+from pegboard.storage.snapshots import Left, Restored, Snapshots, StagedWay, Way
 
 
 class Reverted(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,9 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pegboard.contract import hookspecs
-from pegboard.contract.changes import ChangeSession
 from pegboard.contract.context import ChildResult, Ruleset, SessionView
-from pegboard.contract.providers import ModelRequest
 from pegboard.engine.engine import ChildRequest, Engine
 from pegboard.engine.finish import Progress, Repeats
 from pegboard.engine.history import History
@@ -17,11 +15,13 @@ from pegboard.engine.stepsnapshots import StepSnapshots
 from pegboard.engine.writer import Writer
 from pegboard.errors import ToolError
 from pegboard.policy.clock import Slots
+from pegboard.providers.provider import ModelRequest
 from pegboard.schema.config import Agent
 from pegboard.schema.message import AssistantMessage, MessagePath, MessageTime, Turn
 from pegboard.schema.model import Model
 from pegboard.schema.part import ModelChoice
 from pegboard.schema.session import Busy, Session, SessionModel, SessionStatus, Tokens, added
+from pegboard.storage.changes import ChangeSession
 
 MAX_WIDTH = 8
 """Of one session's subagents so many work at the same time; the others wait for their turn."""

@@ -7,9 +7,7 @@ from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
-from pegboard.contract.changes import DropSession, Emit, PutMessage, PutPart
 from pegboard.contract.context import ChildResult, Ruleset
-from pegboard.contract.storage import Fence
 from pegboard.engine.engine import ChildRequest, Engine
 from pegboard.engine.finish import ABORTED
 from pegboard.engine.history import History
@@ -40,6 +38,8 @@ from pegboard.policy.clock import Clock
 from pegboard.schema.event import CommandExecuted, Event, SessionUpdated
 from pegboard.schema.message import Turn
 from pegboard.schema.session import Busy, Idle, Session, SessionStatus
+from pegboard.storage.changes import DropSession, Emit, PutMessage, PutPart
+from pegboard.storage.protocol import Fence
 
 ABORT_LIMIT_S = 10.0
 """How long an abort waits for the turn to tidy up."""

@@ -10,16 +10,7 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET
 
-from pegboard.contract.changes import (
-    Change,
-    ChangeSession,
-    CreateSession,
-    DropMessage,
-    DropPart,
-    PutPart,
-)
 from pegboard.contract.context import Ruleset, SessionView
-from pegboard.contract.storage import Fence, Storage
 from pegboard.engine.engine import Engine
 from pegboard.engine.finish import ABORTED
 from pegboard.errors import AbortedError, NotFoundError, SessionBusyError
@@ -30,6 +21,15 @@ from pegboard.schema.event import SessionUpdated
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.session import NEW_TITLE, Revert, Rule, Session, SessionTime
+from pegboard.storage.changes import (
+    Change,
+    ChangeSession,
+    CreateSession,
+    DropMessage,
+    DropPart,
+    PutPart,
+)
+from pegboard.storage.protocol import Fence, Storage
 
 _VERSION = "0.1.0"
 

@@ -5,10 +5,8 @@ from contextlib import suppress
 from msgspec.structs import replace
 
 from pegboard.contract import hookspecs
-from pegboard.contract.changes import ChangeSession
 from pegboard.contract.context import SessionView
 from pegboard.contract.host import SideQuestion
-from pegboard.contract.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta, ToolCall
 from pegboard.engine.engine import Engine
 from pegboard.engine.history import History
 from pegboard.engine.input.usermessage import model_for
@@ -19,8 +17,10 @@ from pegboard.engine.spending.usage import cost_of, tokens_of
 from pegboard.engine.stream import run_step
 from pegboard.errors import NotFoundError
 from pegboard.kit.threads import shielded
+from pegboard.providers.provider import ModelRequest, StreamEvent, StreamFinish, TextDelta, ToolCall
 from pegboard.schema.message import MessageTime, Turn, UserMessage
 from pegboard.schema.part import ModelChoice, TextPart
+from pegboard.storage.changes import ChangeSession
 
 
 class SideCall:

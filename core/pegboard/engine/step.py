@@ -8,20 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec.structs import replace
 
 from pegboard.contract import hookspecs
-from pegboard.contract.changes import DropMessage, DropPart, Emit, PutMessage
 from pegboard.contract.context import SessionView
-from pegboard.contract.providers import (
-    ModelRequest,
-    ReasoningDelta,
-    ReasoningEnd,
-    ReasoningStart,
-    StreamEvent,
-    StreamFinish,
-    TextDelta,
-    TextEnd,
-    TextStart,
-    ToolInputStart,
-)
 from pegboard.engine.finish import (
     CUT_OFF,
     MAY_BE_EMPTY,
@@ -39,6 +26,18 @@ from pegboard.engine.spending.usage import cost_of, tokens_of
 from pegboard.engine.stream import run_step, within_bounds
 from pegboard.engine.toolcall import STOPPED, Caller
 from pegboard.errors import BudgetError, PegboardError, ProviderError, RequiredHookError
+from pegboard.providers.provider import (
+    ModelRequest,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    StreamEvent,
+    StreamFinish,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolInputStart,
+)
 from pegboard.schema.event import SessionFailed, SessionWarned
 from pegboard.schema.message import (
     APIFailure,
@@ -50,6 +49,7 @@ from pegboard.schema.message import (
 from pegboard.schema.part import Instant, RetryPart, StepFinishPart, StepStartPart
 from pegboard.schema.session import Busy, Retry, Tokens
 from pegboard.schema.wire import to_json
+from pegboard.storage.changes import DropMessage, DropPart, Emit, PutMessage
 
 if TYPE_CHECKING:
     from pegboard.engine.retry import Attempts

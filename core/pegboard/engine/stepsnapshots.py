@@ -13,8 +13,6 @@ from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from pegboard.contract.backends import Snapshots, Way, Writing, ways_of
-from pegboard.contract.changes import Emit, PutPart
 from pegboard.contract.tools import Tool
 from pegboard.engine.engine import Engine
 from pegboard.engine.finish import Repeats
@@ -25,6 +23,8 @@ from pegboard.schema.event import SessionDiffed
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.part import Part, PatchPart, Staged, StepFinishPart, StepStartPart
 from pegboard.schema.session import FileDiff, Revert, Session, SessionSummary
+from pegboard.storage.changes import Emit, PutPart
+from pegboard.storage.snapshots import Snapshots, Way, Writing, ways_of
 
 HEAD_START_S = 0.05
 """How long the snapshot waits, so that the request is sent first."""

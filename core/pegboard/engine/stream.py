@@ -13,16 +13,16 @@ from typing import Any
 
 import msgspec
 
-from pegboard.contract.providers import (
+from pegboard.contract.results import ToolResult
+from pegboard.errors import ProviderError
+from pegboard.kit.threads import closing
+from pegboard.providers.provider import (
     StreamEvent,
     StreamFinish,
     ToolCall,
     ToolInputDelta,
     ToolInputStart,
 )
-from pegboard.contract.results import ToolResult
-from pegboard.errors import ProviderError
-from pegboard.kit.threads import closing
 
 LONGEST_INPUT_BYTES = 8 << 20
 """A call with longer arguments is refused; what a tool writes at once is much shorter."""

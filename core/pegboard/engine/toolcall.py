@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from pegboard.contract import hookspecs
 from pegboard.contract.context import SessionView
-from pegboard.contract.providers import ToolCall, ToolInputStart
 from pegboard.contract.results import PendingCall, ToolResult
 from pegboard.contract.tools import Tool, serving
 from pegboard.engine.finish import denial, digest, digest_of_call, digest_of_result
@@ -27,6 +26,7 @@ from pegboard.errors import (
     RequiredHookError,
     ToolError,
 )
+from pegboard.providers.provider import ToolCall, ToolInputStart
 from pegboard.schema.part import Completed, Failed, ToolState
 
 if TYPE_CHECKING:

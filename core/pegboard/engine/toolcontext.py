@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from pegboard.contract.changes import Emit, PutState, PutTodos
 from pegboard.contract.context import (
     BackgroundAccess,
     ChildResult,
@@ -40,6 +39,7 @@ from pegboard.schema.event import FileEdited
 from pegboard.schema.part import TextInput
 from pegboard.schema.session import Answers, Question, Todo, ToolReference
 from pegboard.schema.wire import encode_checked
+from pegboard.storage.changes import Emit, PutState, PutTodos
 
 CallTool = Callable[[str, Mapping[str, Any]], Awaitable[ToolResult]]
 

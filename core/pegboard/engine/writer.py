@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, Self
 
-from pegboard.contract.changes import AddText, Change, DropPart, PutMessage, PutPart, Tell
-from pegboard.contract.storage import Fence, Storage
 from pegboard.kit.threads import shielded
 from pegboard.schema.event import Event, PartDelta, Properties
 from pegboard.schema.part import Part
+from pegboard.storage.changes import AddText, Change, DropPart, PutMessage, PutPart, Tell
+from pegboard.storage.protocol import Fence, Storage
 
 FRAME_S = 1 / 60
 """Events are published at most this often: once per frame of a screen."""

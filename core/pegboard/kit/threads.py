@@ -9,12 +9,32 @@ import sys
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from types import TracebackType
+from typing import Any, Literal, TypeVar
 
 _T = TypeVar("_T")
 _Jobs = SimpleQueue[Callable[[], None] | None]
+
+
+class _Outcome(AbstractContextManager["_Outcome"]):
+    """What a function did in a thread: its answer, or the error that the caller is to raise.
+
+    No future can carry each error: `StopIteration` is refused, an exit ends the loop.
+    """
+
+    answer: Any = None
+    error: BaseException | None = None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> Literal[True]:
+        self.error = error
+        return True
 
 
 class Threads:
@@ -30,25 +50,30 @@ class Threads:
         self._closed = False
 
     async def run(self, function: Callable[[], _T]) -> _T:
-        """What the function returns, in a copy of the caller's context variables.
+        """What the function returns or raises, in a copy of the caller's context variables.
 
-        The function must not raise: who calls it here gives its failure as a value.
+        A function of others may raise `SystemExit`: who awaits it here has to catch that, too.
         """
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[_T] = loop.create_future()
+        ended: asyncio.Future[_Outcome] = loop.create_future()
         context = contextvars.copy_context()
 
-        def settle(result: _T) -> None:
-            if not answer.done():
-                answer.set_result(result)
+        def settle(outcome: _Outcome) -> None:
+            if not ended.done():
+                ended.set_result(outcome)
 
         def job() -> None:
-            result = context.run(function)
+            with _Outcome() as outcome:
+                outcome.answer = context.run(function)
             if not loop.is_closed():
-                loop.call_soon_threadsafe(settle, result)
+                loop.call_soon_threadsafe(settle, outcome)
 
         self._worker().put(job)
-        return await answer
+        outcome = await ended
+        if outcome.error is not None:
+            raise outcome.error
+        answer: _T = outcome.answer
+        return answer
 
     def _worker(self) -> _Jobs:
         if self._idle:
@@ -70,6 +95,15 @@ class Threads:
         self._closed = True
         while self._idle:
             self._idle.pop().put(None)
+
+
+async def in_own_thread(function: Callable[[], _T], *, name: str) -> _T:
+    """What the function returns or raises in a thread of its own, which no exit waits for."""
+    threads = Threads(name)
+    try:
+        return await threads.run(function)
+    finally:
+        threads.close()
 
 
 _Value = TypeVar("_Value")

@@ -15,16 +15,16 @@ from pathlib import Path
 
 from pegboard.contract import hookspecs
 from pegboard.contract.plugin import Answer
-from pegboard.contract.providers import Keys, Provider
-from pegboard.contract.storage import OnCommit, Storage
 from pegboard.errors import ConfigError, PegboardError, RequiredHookError, StorageError, TrustError
 from pegboard.ids import IdSource
 from pegboard.loading.loadedplugin import Change
 from pegboard.loading.register import Register
 from pegboard.loading.toolset import Live
 from pegboard.policy.agents import agents_from
+from pegboard.providers.provider import Keys, Provider
 from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.session import Rule
+from pegboard.storage.protocol import OnCommit, Storage
 from pegboard.trust.decisions import Decision, TrustStore
 from pegboard.workspace import Workspace
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from pegboard import HookCalls, hookimpl
 from pegboard_plugins.sandbox import hookspecs
+from pegboard_plugins.sandbox.hookspecs import Sandbox as Sandbox
+from pegboard_plugins.sandbox.hookspecs import SandboxPolicy as SandboxPolicy
 
 if TYPE_CHECKING:
     from pegboard_plugins.sandbox.enclosure import Builder

@@ -1,6 +1,7 @@
 """The built-in sandboxes: bubblewrap where it is installed, else what Landlock can hold."""
 
-from pegboard import Sandbox, hookimpl
+from pegboard import hookimpl
+from pegboard_plugins.sandbox.hookspecs import Sandbox
 
 
 @hookimpl(optionalhook=True)

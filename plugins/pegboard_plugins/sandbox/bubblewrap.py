@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from pegboard import SandboxPolicy, ToolError
+from pegboard import ToolError
 from pegboard.kit import find_program
 from pegboard_plugins.sandbox import confine, devices, relay
+from pegboard_plugins.sandbox.hookspecs import SandboxPolicy
 from pegboard_plugins.sandbox.placeholders import placeholders
 from pegboard_plugins.sandbox.sockets import path_sockets
 

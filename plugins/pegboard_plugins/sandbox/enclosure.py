@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from pegboard import HookCalls, Sandbox, SandboxPolicy, ToolError
+from pegboard import HookCalls, ToolError
 from pegboard.errors import ConfigError
 from pegboard.kit import (
     Enclosing,
@@ -23,7 +23,7 @@ from pegboard.kit import (
     shielded,
     way_down,
 )
-from pegboard_plugins.sandbox.hookspecs import register_sandboxes
+from pegboard_plugins.sandbox.hookspecs import Sandbox, SandboxPolicy, register_sandboxes
 from pegboard_plugins.sandbox.proxy import Proxy
 
 WAY_OUT = '`apt-get install bubblewrap` lets it be, sandbox = "off" does without'

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from pegboard import SandboxPolicy
 from pegboard_plugins.sandbox import confine
+from pegboard_plugins.sandbox.hookspecs import SandboxPolicy
 
 TRIAL_S = 10.0
 

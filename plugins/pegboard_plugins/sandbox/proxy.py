@@ -166,17 +166,11 @@ class Proxy:
 
     async def _looked_up(self, host: str, port: int) -> Sequence[str]:
         # Threads of its own: slow names hold up nobody else's work, nor the end of the program.
-        found = await self._threads.run(lambda: _system_addresses(host, port))
-        if isinstance(found, OSError):
-            raise found
-        return found
+        return await self._threads.run(lambda: _system_addresses(host, port))
 
 
-def _system_addresses(host: str, port: int) -> tuple[str, ...] | OSError:
-    try:
-        found = socket.getaddrinfo(host.encode("ascii"), port, type=socket.SOCK_STREAM)
-    except OSError as error:
-        return error
+def _system_addresses(host: str, port: int) -> tuple[str, ...]:
+    found = socket.getaddrinfo(host.encode("ascii"), port, type=socket.SOCK_STREAM)
     return tuple(dict.fromkeys(str(address[0]) for *_, address in found))
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from pegboard import App, tool
-from pegboard.contract.providers import (
+from pegboard.engine.finish import CUT_OFF, TOO_LONG
+from pegboard.errors import ContextOverflowError, ProviderError
+from pegboard.providers.provider import (
     ModelRequest,
     Result,
     StreamEvent,
@@ -16,8 +18,6 @@ from pegboard.contract.providers import (
     TextDelta,
     ToolInputStart,
 )
-from pegboard.engine.finish import CUT_OFF, TOO_LONG
-from pegboard.errors import ContextOverflowError, ProviderError
 from pegboard.schema.event import (
     Event,
     MessageRemoved,

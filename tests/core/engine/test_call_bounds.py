@@ -10,7 +10,9 @@ import pytest
 
 from model_server import ModelServer, by_step, chunk, finish, say, tool_call
 from pegboard import ToolContext, tool
-from pegboard.contract.providers import (
+from pegboard.embedding import CommandOrder
+from pegboard.engine.stream import LONGEST_INPUT_BYTES, MOST_CALLS
+from pegboard.providers.provider import (
     ModelRequest,
     Result,
     StreamEvent,
@@ -19,8 +21,6 @@ from pegboard.contract.providers import (
     ToolInputDelta,
     ToolInputStart,
 )
-from pegboard.embedding import CommandOrder
-from pegboard.engine.stream import LONGEST_INPUT_BYTES, MOST_CALLS
 from pegboard.schema.part import Completed, Failed
 from played import HI, Played, ToolsPlugin, call, calls, opened, shout, text, tools_of
 from plugins.cli.commands import CommandLine

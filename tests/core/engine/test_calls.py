@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pegboard import ToolContext, hookimpl, tool
-from pegboard.contract.providers import (
+from pegboard.providers.provider import (
     ModelRequest,
     Result,
     StreamEvent,

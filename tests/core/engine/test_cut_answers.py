@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from pegboard import App, tool
-from pegboard.contract.providers import ModelRequest, Result, StreamEvent, StreamFinish, TextDelta
 from pegboard.errors import ProviderError
+from pegboard.providers.provider import ModelRequest, Result, StreamEvent, StreamFinish, TextDelta
 from pegboard.schema.message import APIFailure, Turn
 from pegboard.schema.part import Completed, ToolPart
 from played import HI, Answer, Played, ToolsPlugin, assistant, call, opened, text, texts

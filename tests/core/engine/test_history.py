@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from pegboard.contract.providers import Call, Media, ModelMessage, Reasoning, Result, Text
 from pegboard.engine.history import CLEARED, GO_ON, INTERRUPTED, History, as_seen, convert
+from pegboard.providers.provider import Call, Media, ModelMessage, Reasoning, Result, Text
 from pegboard.schema.message import (
     AbortedFailure,
     AssistantMessage,

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.contract.providers import Call, ModelMessage, Result
 from pegboard.engine.compaction.trigger import next_request, prunable
 from pegboard.engine.history import COMPACTION, History
+from pegboard.providers.provider import Call, ModelMessage, Result
 from pegboard.schema.message import (
     AssistantMessage,
     MessagePath,

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pegboard import App
-from pegboard.contract.providers import StreamEvent
 from pegboard.engine.revert import Reverted
+from pegboard.providers.provider import StreamEvent
 from pegboard.workspace import open_workspace
 from pegboard_plugins import apply_patch, read
 from pegboard_plugins.snapshots.worktree import GitSnapshots

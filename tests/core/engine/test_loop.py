@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from pegboard import hookimpl, tool
-from pegboard.contract.providers import (
+from pegboard.errors import ModelNotFoundError, NotFoundError, PluginError, ProviderError
+from pegboard.providers.provider import (
     ModelRequest,
     StreamEvent,
     StreamFinish,
@@ -17,7 +18,6 @@ from pegboard.contract.providers import (
     ToolInputStart,
     Usage,
 )
-from pegboard.errors import ModelNotFoundError, NotFoundError, PluginError, ProviderError
 from pegboard.schema.config import Agent
 from pegboard.schema.event import SessionFailed, SessionIdle
 from pegboard.schema.message import (

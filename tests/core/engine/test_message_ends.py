@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from compacting import Shortens
 from pegboard import App, hookimpl, tool
-from pegboard.contract.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta
 from pegboard.contract.results import PendingCall
 from pegboard.engine.input.usermessage import ShellOrder
 from pegboard.errors import AbortedError, ModelNotFoundError, PluginError, ProviderError
+from pegboard.providers.provider import ModelRequest, StreamEvent, StreamFinish, TextDelta
 from pegboard.schema.event import SessionFailed, SessionIdle
 from pegboard.schema.message import AssistantMessage, PluginFailure, Turn, UnknownFailure
 from pegboard.schema.part import Completed, Failed, SubtaskInput, TextPart, ToolPart

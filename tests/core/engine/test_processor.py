@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.contract.providers import (
+from pegboard.contract.results import ToolResult
+from pegboard.engine.processor import PROGRESS_BYTES_S, Processor
+from pegboard.engine.stream import ToolDone, ToolFailed, ToolProgress, ToolRunning
+from pegboard.providers.provider import (
     ReasoningDelta,
     ReasoningEnd,
     TextDelta,
     TextStart,
     ToolInputStart,
 )
-from pegboard.contract.results import ToolResult
-from pegboard.engine.processor import PROGRESS_BYTES_S, Processor
-from pegboard.engine.stream import ToolDone, ToolFailed, ToolProgress, ToolRunning
 from pegboard.schema.message import AssistantMessage, MessagePath, MessageTime
 from pegboard.schema.part import Completed, Failed, Part, Pending, Running, TextPart, ToolPart
 from pegboard.schema.session import Tokens

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from pegboard import InvalidInputError, Tool, hookimpl, tool
-from pegboard.contract.providers import ModelRequest, Text
 from pegboard.contract.tools import serving
 from pegboard.embedding import CommandOrder, ShellOrder
+from pegboard.providers.provider import ModelRequest, Text
 from pegboard.schema.config import Command
 from pegboard.schema.part import AgentInput, Completed, Failed, TextInput
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of

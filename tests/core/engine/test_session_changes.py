@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from pegboard import App
-from pegboard.contract.changes import ChangeSession, DropMessage, PutPart
-from pegboard.contract.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta
 from pegboard.errors import AbortedError, NotFoundError, PegboardError, SessionBusyError
+from pegboard.providers.provider import ModelRequest, StreamEvent, StreamFinish, TextDelta
 from pegboard.schema.part import TextPart
 from pegboard.schema.session import Rule, Session
+from pegboard.storage.changes import ChangeSession, DropMessage, PutPart
 from pegboard_plugins import task
 from played import HI, USAGE, Played, ToolsPlugin, call, calls, opened, shout, text
 

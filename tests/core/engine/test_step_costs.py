@@ -18,8 +18,8 @@ from msgspec.structs import replace
 
 import rows
 from pegboard import App, tool
-from pegboard.contract.changes import Change, PutMessage, PutPart
-from pegboard.contract.providers import (
+from pegboard.engine.writer import FRAME_S, STORE_S
+from pegboard.providers.provider import (
     ModelRequest,
     StreamEvent,
     StreamFinish,
@@ -28,9 +28,9 @@ from pegboard.contract.providers import (
     TextStart,
     ToolCall,
 )
-from pegboard.engine.writer import FRAME_S, STORE_S
 from pegboard.schema.event import PartDelta, PartUpdated
 from pegboard.schema.part import Completed, CompletedSpan, TextInput
+from pegboard.storage.changes import Change, PutMessage, PutPart
 from pegboard_plugins.sqlite.storage import SqliteStorage
 from played import USAGE, Played, ToolsPlugin, heard, opened
 from slow_storage import slow_seed

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from pegboard import App, ToolContext, tool
-from pegboard.contract.providers import (
+from pegboard.embedding import encode_event
+from pegboard.providers.provider import (
     ModelRequest,
     ReasoningDelta,
     ReasoningEnd,
@@ -20,7 +21,6 @@ from pegboard.contract.providers import (
     ToolCall,
     ToolInputStart,
 )
-from pegboard.embedding import encode_event
 from pegboard.schema.event import Event, PartDelta, PartUpdated
 from pegboard.schema.part import ReasoningPart, TextPart, ToolPart
 from pegboard_plugins.sqlite.storage import SqliteStorage

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.contract.providers import (
+from pegboard.engine.writer import STORE_S
+from pegboard.errors import ProviderError
+from pegboard.providers.provider import (
     ModelRequest,
     StreamEvent,
     StreamFinish,
     TextDelta,
     TextStart,
 )
-from pegboard.engine.writer import STORE_S
-from pegboard.errors import ProviderError
 from pegboard.schema.event import Event, PartDelta, PartUpdated, SessionIdle
 from pegboard.schema.part import TextInput, TextPart
 from played import Played, heard, opened

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from pegboard.kit.threads import Threads
+from pegboard.kit.threads import Threads, in_own_thread
 
 
 async def test_a_thread_is_used_again() -> None:
@@ -69,3 +69,20 @@ def test_a_hung_thread_does_not_hold_the_process() -> None:
 
     assert done.stdout == b"given up\n"
     assert done.stderr == b""
+
+
+@pytest.mark.parametrize("kind", [ValueError, SystemExit])
+async def test_what_a_function_raises_is_raised_to_its_caller(kind: type[BaseException]) -> None:
+    def fail() -> None:
+        raise kind("wrong")
+
+    with pytest.raises(kind, match="wrong"):
+        await in_own_thread(fail, name="pegboard-test")
+
+
+async def test_an_error_that_no_coroutine_may_raise_ends_no_thread() -> None:
+    def fail() -> None:
+        raise StopIteration
+
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        await in_own_thread(fail, name="pegboard-test")

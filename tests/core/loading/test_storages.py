@@ -9,12 +9,12 @@ import pytest
 
 from pegboard import hookimpl
 from pegboard.contract import hookspecs
-from pegboard.contract.storage import OpenStorage, Storage
 from pegboard.errors import ConfigError, PluginError, StorageError
 from pegboard.ids import IdSource
 from pegboard.loading.absent import names_hook
 from pegboard.loading.reload import open_database
 from pegboard.schema.config import Config, PluginConfig
+from pegboard.storage.protocol import OpenStorage, Storage
 from pegboard_plugins import sqlite
 from plugin_places import Places
 

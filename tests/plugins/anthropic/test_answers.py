@@ -8,7 +8,8 @@ import pytest
 import claude_frames as claude
 import model_server as ms
 from keyed import keys_of
-from pegboard.contract.providers import (
+from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
+from pegboard.providers.provider import (
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,
@@ -23,7 +24,6 @@ from pegboard.contract.providers import (
     ToolInputStart,
     Usage,
 )
-from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard_http.httpprovider import HttpProvider
 from pegboard_plugins.anthropic import register_providers

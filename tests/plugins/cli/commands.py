@@ -16,9 +16,9 @@ from typing import Any
 from beside import VARIABLE as DISABLING
 from beside import without_others
 from forks import DEVNULL, PEGBOARD, PIPE, READ_AT_START, Running, begin, environment
-from pegboard.contract.changes import PutApproval
 from pegboard.ids import IdSource
 from pegboard.schema.session import Rule
+from pegboard.storage.changes import PutApproval
 from pegboard.workspace import open_workspace
 from pegboard_plugins.sqlite import open_sqlite
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from pegboard.contract.changes import CreateSession
 from pegboard.ids import IdSource
 from pegboard.schema.session import Session, SessionTime
+from pegboard.storage.changes import CreateSession
 from pegboard.workspace import open_workspace
 from pegboard_plugins.audit.trail import Audit
 from pegboard_plugins.sqlite import open_sqlite

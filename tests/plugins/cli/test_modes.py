@@ -15,9 +15,9 @@ import pytest
 import served as serving
 from model_server import ModelServer, by_step, call, say
 from pegboard import App, AppOptions, hookimpl
-from pegboard.contract.providers import ModelRequest, Provider, StreamEvent
 from pegboard.embedding import CommandOrder
 from pegboard.errors import PermissionDeniedError
+from pegboard.providers.provider import ModelRequest, Provider, StreamEvent
 from pegboard.schema.part import TextInput
 from pegboard.schema.session import Rule
 from played import Played, calls, text

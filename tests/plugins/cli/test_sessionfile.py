@@ -8,9 +8,9 @@ import pytest
 
 from conversing import converse, prompt, provider, shape
 from pegboard import App, InvalidInputError
-from pegboard.contract.changes import PutPart
 from pegboard.schema.part import Failed, Running, TimeSpan, ToolPart
 from pegboard.schema.wire import encode
+from pegboard.storage.changes import PutPart
 from pegboard_plugins.cli.sessionfile import exported, imported
 from played import Played, opened, text
 

@@ -8,7 +8,8 @@ import pytest
 import gemini_frames as frames
 import model_server as ms
 from keyed import keys_of
-from pegboard.contract.providers import (
+from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
+from pegboard.providers.provider import (
     Call,
     Media,
     ModelMessage,
@@ -29,7 +30,6 @@ from pegboard.contract.providers import (
     ToolInputStart,
     Usage,
 )
-from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard_http.httpprovider import HttpProvider
 from pegboard_plugins.gemini import register_providers

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from looks import counted_looks
 from lsp_project import config
 from pegboard import ToolContext, hookimpl, tool
-from pegboard.contract.providers import ModelRequest, ToolDefinition
 from pegboard.kit import ProgramSearch
+from pegboard.providers.provider import ModelRequest, ToolDefinition
 from pegboard.schema.config import Config, LspConfig
 from pegboard.schema.part import TextInput
 from pegboard_plugins import lsp as plugin

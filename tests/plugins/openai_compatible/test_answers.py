@@ -5,7 +5,7 @@ import json
 import pytest
 
 import model_server as ms
-from pegboard.contract.providers import (
+from pegboard.providers.provider import (
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,

@@ -7,7 +7,8 @@ import pytest
 
 import model_server as ms
 import response_frames as frames
-from pegboard.contract.providers import (
+from pegboard.errors import ContextOverflowError, ProviderError
+from pegboard.providers.provider import (
     Call,
     Media,
     ModelMessage,
@@ -28,7 +29,6 @@ from pegboard.contract.providers import (
     ToolInputStart,
     Usage,
 )
-from pegboard.errors import ContextOverflowError, ProviderError
 from pegboard_plugins.openai_compatible import is_by_responses
 from provider_run import READ, events_of, model_of, provider_at, request_for, text_of, user
 from vendor_types import check_responses

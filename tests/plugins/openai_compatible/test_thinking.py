@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import model_server as ms
-from pegboard.contract.providers import (
+from pegboard.providers.provider import (
     Call,
     ModelMessage,
     Reasoning,

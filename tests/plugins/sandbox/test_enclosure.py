@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from config_place import Place
-from pegboard import SandboxPolicy, ToolContext, ToolError, hookimpl, tool
+from pegboard import ToolContext, ToolError, hookimpl, tool
 from pegboard.contract.tools import Tool
 from pegboard.embedding import CommandOrder, ShellOrder
 from pegboard.errors import ConfigError
@@ -27,6 +27,7 @@ from pegboard_plugins import format as format_plugin
 from pegboard_plugins import lsp as lsp_plugin
 from pegboard_plugins import sandbox
 from pegboard_plugins import write as write_plugin
+from pegboard_plugins.sandbox import SandboxPolicy
 from pegboard_plugins.sandbox.bubblewrap import Bubblewrap
 from pegboard_plugins.sandbox.enclosure import policy_of
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of

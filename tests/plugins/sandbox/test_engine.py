@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from enclosed import BOXES, KINDS, SECRET
-from pegboard import App, Sandbox, ToolContext, hookimpl, tool
+from pegboard import App, ToolContext, hookimpl, tool
 from pegboard.errors import ConfigError
 from pegboard.schema.part import Completed, Failed
 from pegboard_plugins import audit, guard, rules, sandbox, secrets
@@ -19,6 +19,7 @@ from pegboard_plugins import glob as glob_plugin
 from pegboard_plugins import grep as grep_plugin
 from pegboard_plugins import lsp as lsp_plugin
 from pegboard_plugins import webfetch as webfetch_plugin
+from pegboard_plugins.sandbox import Sandbox
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 from processes import alive
 from tool_context import said

@@ -5,7 +5,13 @@ import pytest
 
 import rows
 import stored
-from pegboard.contract.changes import (
+from pegboard.ids import IdSource
+from pegboard.schema.event import Custom, Event
+from pegboard.schema.message import AssistantMessage, TextData, Turn, UnknownFailure, UserMessage
+from pegboard.schema.part import TextPart
+from pegboard.schema.session import Todo
+from pegboard.schema.wire import encode
+from pegboard.storage.changes import (
     CreateSession,
     DropSession,
     PutMessage,
@@ -13,12 +19,6 @@ from pegboard.contract.changes import (
     PutState,
     PutTodos,
 )
-from pegboard.ids import IdSource
-from pegboard.schema.event import Custom, Event
-from pegboard.schema.message import AssistantMessage, TextData, Turn, UnknownFailure, UserMessage
-from pegboard.schema.part import TextPart
-from pegboard.schema.session import Todo
-from pegboard.schema.wire import encode
 from pegboard_plugins.sqlite.storage import SqliteStorage
 
 DAMAGE = [b"", b"\0" * 40, b'{"id":"prt', b"\xff\xfe", b"[" * 5000]

@@ -12,9 +12,9 @@ import apsw
 import pytest
 
 import rows
-from pegboard.contract.changes import CreateSession, PutMessage, PutPart
 from pegboard.errors import StorageError
 from pegboard.ids import IdSource
+from pegboard.storage.changes import CreateSession, PutMessage, PutPart
 from pegboard_plugins.sqlite import open_sqlite
 from pegboard_plugins.sqlite.databasefile import VERSION, schema_version
 from pegboard_plugins.sqlite.migrations import MIGRATIONS, migrate

@@ -9,14 +9,14 @@ from msgspec.structs import replace
 
 import rows
 from damage import PAGE
-from pegboard.contract.changes import (
+from pegboard.schema.message import Turn
+from pegboard.schema.part import ReasoningPart, TextPart
+from pegboard.storage.changes import (
     CreateSession,
     DropMessage,
     PutMessage,
     PutPart,
 )
-from pegboard.schema.message import Turn
-from pegboard.schema.part import ReasoningPart, TextPart
 from pegboard_plugins.sqlite.storage import SqliteStorage
 from text_pieces import added, opened, part, pieces_left, replayed, texts
 

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 import rows
 from damage import PAGE, met, overwritten, rootpage
-from pegboard.contract.changes import (
+from pegboard.errors import NotFoundError, StorageError
+from pegboard.storage.changes import (
     Change,
     CreateSession,
     DropMessage,
@@ -19,7 +20,6 @@ from pegboard.contract.changes import (
     PutMessage,
     PutPart,
 )
-from pegboard.errors import NotFoundError, StorageError
 from pegboard_plugins.sqlite import reads
 from pegboard_plugins.sqlite.storage import SqliteStorage
 from text_pieces import added, opened, part, replayed, texts

@@ -14,8 +14,6 @@ import pytest
 import rows
 import stored
 from forks import PIPE, Fork, environment, start
-from pegboard.contract.changes import CreateSession, PutMessage, PutPart
-from pegboard.contract.storage import Fence
 from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.ids import IdSource
 from pegboard.schema.event import (
@@ -29,6 +27,8 @@ from pegboard.schema.message import MessageTime, TextData, Turn, UnknownFailure
 from pegboard.schema.part import Completed, CompletedSpan, Failed, Pending, Running, ToolPart
 from pegboard.schema.session import Idle
 from pegboard.storage import INTERRUPTED_ANSWER, INTERRUPTED_CALL
+from pegboard.storage.changes import CreateSession, PutMessage, PutPart
+from pegboard.storage.protocol import Fence
 from pegboard_plugins.sqlite.owners import (
     Owners,
     died_with_the_machine,

@@ -11,7 +11,11 @@ from msgspec.structs import replace
 import rows
 import stored
 from damage import PAGE, met, overwritten, rootpage, taken_over
-from pegboard.contract.changes import (
+from pegboard.errors import InvalidInputError
+from pegboard.schema.event import PartUpdated
+from pegboard.schema.message import Turn
+from pegboard.schema.part import ReasoningPart, TextPart, TimeSpan
+from pegboard.storage.changes import (
     AddText,
     CreateSession,
     DropPart,
@@ -19,10 +23,6 @@ from pegboard.contract.changes import (
     PutMessage,
     PutPart,
 )
-from pegboard.errors import InvalidInputError
-from pegboard.schema.event import PartUpdated
-from pegboard.schema.message import Turn
-from pegboard.schema.part import ReasoningPart, TextPart, TimeSpan
 from pegboard_plugins.sqlite.salvage import Salvaged
 from pegboard_plugins.sqlite.storage import SqliteStorage
 from text_pieces import added, opened, part, pieces_left, replayed, texts

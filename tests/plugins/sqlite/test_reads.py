@@ -6,7 +6,12 @@ import pytest
 
 import rows
 import stored
-from pegboard.contract.changes import (
+from pegboard.errors import NotFoundError
+from pegboard.ids import IdSource
+from pegboard.schema.message import Turn
+from pegboard.schema.session import Approval, Project, ProjectTime, Rule, Todo
+from pegboard.schema.wire import encode
+from pegboard.storage.changes import (
     CreateSession,
     DropApproval,
     DropSession,
@@ -17,12 +22,7 @@ from pegboard.contract.changes import (
     PutState,
     PutTodos,
 )
-from pegboard.contract.storage import LastIds
-from pegboard.errors import NotFoundError
-from pegboard.ids import IdSource
-from pegboard.schema.message import Turn
-from pegboard.schema.session import Approval, Project, ProjectTime, Rule, Todo
-from pegboard.schema.wire import encode
+from pegboard.storage.protocol import LastIds
 from pegboard_plugins.sqlite.storage import SqliteStorage
 
 PROJECT = Project(

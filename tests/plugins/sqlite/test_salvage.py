@@ -11,7 +11,12 @@ import pytest
 import rows
 import stored
 from damage import PAGE, met, overwritten, rootpage, taken_over
-from pegboard.contract.changes import (
+from pegboard.errors import StorageError
+from pegboard.ids import IdSource
+from pegboard.schema.message import Turn
+from pegboard.schema.part import Failed, ToolPart
+from pegboard.schema.session import Project, ProjectTime, Rule, Todo
+from pegboard.storage.changes import (
     Change,
     CreateSession,
     DropSession,
@@ -22,11 +27,6 @@ from pegboard.contract.changes import (
     PutState,
     PutTodos,
 )
-from pegboard.errors import StorageError
-from pegboard.ids import IdSource
-from pegboard.schema.message import Turn
-from pegboard.schema.part import Failed, ToolPart
-from pegboard.schema.session import Project, ProjectTime, Rule, Todo
 from pegboard_plugins.sqlite.salvage import Salvaged
 from pegboard_plugins.sqlite.storage import SqliteStorage
 

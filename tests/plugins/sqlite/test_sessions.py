@@ -8,19 +8,6 @@ from msgspec.structs import replace
 
 import rows
 import stored
-from pegboard.contract.changes import (
-    Change,
-    ChangeSession,
-    CreateSession,
-    DropSession,
-    Emit,
-    PutApproval,
-    PutMessage,
-    PutPart,
-    PutPermissionRequest,
-    PutState,
-    PutTodos,
-)
 from pegboard.errors import InvalidInputError, NotFoundError
 from pegboard.ids import IdSource
 from pegboard.schema.event import SessionCreated, SessionFailed, SessionUpdated
@@ -36,6 +23,19 @@ from pegboard.schema.session import (
     SessionTime,
     Todo,
     Tokens,
+)
+from pegboard.storage.changes import (
+    Change,
+    ChangeSession,
+    CreateSession,
+    DropSession,
+    Emit,
+    PutApproval,
+    PutMessage,
+    PutPart,
+    PutPermissionRequest,
+    PutState,
+    PutTodos,
 )
 from pegboard_plugins.sqlite.storage import SqliteStorage
 

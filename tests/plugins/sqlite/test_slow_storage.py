@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.contract.changes import CreateSession
 from pegboard.ids import IdSource
 from pegboard.schema.event import Event
+from pegboard.storage.changes import CreateSession
 from played import Played, opened, text
 from rows import session
 from slow_storage import VARIABLE, SlowStorage, SlowStoragePlugin, slow_url

@@ -8,21 +8,6 @@ import pytest
 
 import rows
 import stored
-from pegboard.contract.changes import (
-    Change,
-    CreateSession,
-    DropMessage,
-    DropPart,
-    DropSession,
-    Emit,
-    PutMessage,
-    PutPart,
-    PutPermissionRequest,
-    PutProject,
-    PutState,
-    PutTodos,
-    SettlePermissionRequest,
-)
 from pegboard.errors import InvalidInputError, NotFoundError, StorageError
 from pegboard.ids import IdSource
 from pegboard.schema.event import (
@@ -41,6 +26,21 @@ from pegboard.schema.event import (
 from pegboard.schema.message import Turn
 from pegboard.schema.session import PermissionRequest, Project, ProjectTime, Todo
 from pegboard.schema.wire import encode
+from pegboard.storage.changes import (
+    Change,
+    CreateSession,
+    DropMessage,
+    DropPart,
+    DropSession,
+    Emit,
+    PutMessage,
+    PutPart,
+    PutPermissionRequest,
+    PutProject,
+    PutState,
+    PutTodos,
+    SettlePermissionRequest,
+)
 from pegboard_plugins.sqlite.storage import SqliteStorage
 from pegboard_plugins.sqlite.writes import _WRITERS
 

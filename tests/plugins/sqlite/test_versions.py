@@ -11,11 +11,11 @@ import pytest
 
 from cases import DATA
 from damage import PAGE, met, overwritten, rootpage
-from pegboard.contract.changes import ChangeSession, PutApproval
 from pegboard.ids import IdSource
 from pegboard.schema.event import PartUpdated
 from pegboard.schema.part import Completed, TextPart, ToolPart
 from pegboard.schema.session import Rule, Todo
+from pegboard.storage.changes import ChangeSession, PutApproval
 from pegboard_plugins.sqlite.migrations import MIGRATIONS
 from pegboard_plugins.sqlite.storage import SqliteStorage
 

@@ -7,10 +7,10 @@ import apsw
 import pytest
 
 import rows
-from pegboard.contract.changes import CreateSession, PutMessage, PutPart
 from pegboard.errors import StorageError
 from pegboard.ids import IdSource
 from pegboard.schema.event import Event
+from pegboard.storage.changes import CreateSession, PutMessage, PutPart
 from pegboard_plugins.sqlite import owners, writerthread
 from pegboard_plugins.sqlite.owners import Owners
 from pegboard_plugins.sqlite.storage import SqliteStorage

@@ -3,7 +3,6 @@
 from msgspec.structs import replace
 
 from pegboard.contract import hookspecs
-from pegboard.contract.changes import PutApproval
 from pegboard.contract.context import SessionView
 from pegboard.engine.engine import Engine
 from pegboard.engine.writer import Writer
@@ -16,6 +15,7 @@ from pegboard.schema.session import (
     Rule,
     Verdict,
 )
+from pegboard.storage.changes import PutApproval
 
 _TAILS = (" *", "/*")
 """How a tool says that a choice for good is for more than the one text."""

@@ -9,7 +9,6 @@ import msgspec
 
 from pegboard.contract import hookspecs
 from pegboard.contract.backends import Enclosure
-from pegboard.contract.changes import DropApproval
 from pegboard.contract.context import SessionView
 from pegboard.engine.asking.decision import (
     SANDBOX,
@@ -27,6 +26,7 @@ from pegboard.hooks.callers import Hooks
 from pegboard.policy.agents import default_agent, find_agent
 from pegboard.policy.permissions import matches, strictest
 from pegboard.schema.session import USER_KEY, Approval, PermissionRequest, Rule, Scope, Verdict
+from pegboard.storage.changes import DropApproval
 
 
 class Opinion(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from pegboard.contract import hookspecs
 from pegboard.contract.backends import Compaction, CompactionRequest
-from pegboard.contract.changes import Emit, PutMessage, PutPart
 from pegboard.contract.context import SessionView
 from pegboard.contract.tools import serving
 from pegboard.engine.compaction.trigger import next_request, usable
@@ -38,6 +37,7 @@ from pegboard.schema.message import (
 )
 from pegboard.schema.part import Part, TextPart
 from pegboard.schema.session import Rule
+from pegboard.storage.changes import Emit, PutMessage, PutPart
 
 LIMIT_S = 600.0
 """How long a compactor may take, its requests to the model included."""

@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from pegboard.contract.changes import PutMessage, PutPart
 from pegboard.engine.engine import Engine
 from pegboard.engine.history import History, kept_ids
 from pegboard.engine.input.usermessage import model_for
@@ -22,6 +21,7 @@ from pegboard.schema.message import AssistantMessage, MessageTime, Turn, UserMes
 from pegboard.schema.model import Model
 from pegboard.schema.part import CompactionPart, Completed, ModelChoice, Part, ToolPart
 from pegboard.schema.session import Session
+from pegboard.storage.changes import PutMessage, PutPart
 
 
 def usable(model: Model) -> int | None:

@@ -14,7 +14,6 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from pegboard.contract.context import ChildResult, SessionView
-from pegboard.contract.providers import ToolCall
 from pegboard.contract.tools import serving
 from pegboard.engine.engine import ChildRequest, Engine
 from pegboard.engine.history import History
@@ -34,6 +33,7 @@ from pegboard.errors import (
 )
 from pegboard.kit.suggestions import nearest_names
 from pegboard.policy.agents import default_agent, find_agent
+from pegboard.providers.provider import ToolCall
 from pegboard.schema.config import Agent, Command
 from pegboard.schema.part import (
     Completed,

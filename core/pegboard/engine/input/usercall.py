@@ -13,7 +13,6 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard.contract import hookspecs
-from pegboard.contract.changes import PutMessage
 from pegboard.contract.context import ChildResult, ProcessResult, SessionView
 from pegboard.contract.results import PendingCall, ToolResult
 from pegboard.engine.engine import ChildRequest
@@ -36,6 +35,7 @@ from pegboard.kit.programs import find_program
 from pegboard.policy.agents import default_agent, find_agent
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import SubtaskPart, TextInput
+from pegboard.storage.changes import PutMessage
 
 
 class UserCall(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,9 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard.contract import hookspecs
-from pegboard.contract.changes import Change, ChangeSession, DropPart, PutMessage, PutPart
 from pegboard.contract.context import SessionView
-from pegboard.contract.storage import Storage
 from pegboard.engine.engine import Engine
 from pegboard.engine.finish import goes_on
 from pegboard.engine.history import is_compaction
@@ -40,6 +38,8 @@ from pegboard.schema.part import (
     TextPart,
 )
 from pegboard.schema.session import Session, is_untitled, title_from
+from pegboard.storage.changes import Change, ChangeSession, DropPart, PutMessage, PutPart
+from pegboard.storage.protocol import Storage
 
 _PARTS: Mapping[type[PartInput], type[TextPart | FilePart | AgentPart | SubtaskPart]] = {
     TextInput: TextPart,

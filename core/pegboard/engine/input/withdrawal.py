@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pegboard.contract.changes import DropMessage
-from pegboard.contract.storage import Storage
 from pegboard.engine.history import as_seen, is_compaction
 from pegboard.engine.run import Early, Run
 from pegboard.engine.sessions import SessionIds, edit, refuse_claimed
 from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
+from pegboard.storage.changes import DropMessage
+from pegboard.storage.protocol import Storage
 
 LOOK_EVERY_S, LOOKS = 0.02, 500
 """While a run is opened, or the files of a prompt are read: ten seconds at the most."""

@@ -14,18 +14,6 @@ from typing import Literal, Self
 import msgspec
 from msgspec.structs import replace
 
-from pegboard.contract.changes import PutState
-from pegboard.contract.providers import (
-    ModelRequest,
-    Provider,
-    ReasoningDelta,
-    StreamEvent,
-    StreamFinish,
-    TextDelta,
-    ToolInputDelta,
-    Usage,
-)
-from pegboard.contract.storage import Storage
 from pegboard.engine.spending.usage import (
     CAREFUL_CHARS,
     Need,
@@ -36,9 +24,21 @@ from pegboard.engine.spending.usage import (
 from pegboard.errors import BudgetError, ToolError
 from pegboard.kit.threads import closing
 from pegboard.policy.clock import Clock, current_clock
+from pegboard.providers.provider import (
+    ModelRequest,
+    Provider,
+    ReasoningDelta,
+    StreamEvent,
+    StreamFinish,
+    TextDelta,
+    ToolInputDelta,
+    Usage,
+)
 from pegboard.schema.config import BudgetConfig, Limits, RunLimits
 from pegboard.schema.model import Model
 from pegboard.schema.session import Session, Tokens
+from pegboard.storage.changes import PutState
+from pegboard.storage.protocol import Storage
 
 SHORTEST_ANSWER_TOKENS = 256
 """With less room than this an answer is not worth its request."""

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import msgspec
 
-from pegboard.contract.providers import (
+from pegboard.providers.provider import (
     Call,
     Content,
     Media,

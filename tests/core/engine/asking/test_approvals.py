@@ -11,14 +11,14 @@ import pytest
 
 from asked import asked, outcomes
 from pegboard import ToolContext, hookimpl, tool
-from pegboard.contract.changes import PutApproval
-from pegboard.contract.providers import ModelRequest, StreamEvent
 from pegboard.embedding import ShellOrder
 from pegboard.policy.permissions import UNCLEAR, unapproved
+from pegboard.providers.provider import ModelRequest, StreamEvent
 from pegboard.schema.config import Agent
 from pegboard.schema.event import PermissionReplied
 from pegboard.schema.part import TextInput
 from pegboard.schema.session import PermissionRequest, Rule, Scope, Verdict
+from pegboard.storage.changes import PutApproval
 from pegboard_plugins import audit
 from played import Played, PlayedPlugin, ToolsPlugin, call, calls, heard, opened, text, texts
 from slow_storage import VARIABLE

@@ -9,12 +9,12 @@ import pytest
 
 from asked import asked, outcomes
 from pegboard import ToolContext, hookimpl, tool
-from pegboard.contract.changes import PutApproval
-from pegboard.contract.providers import ModelRequest, StreamEvent
+from pegboard.providers.provider import ModelRequest, StreamEvent
 from pegboard.schema.config import Agent
 from pegboard.schema.event import PermissionReplied
 from pegboard.schema.part import TextInput
 from pegboard.schema.session import PermissionRequest, Rule, Verdict
+from pegboard.storage.changes import PutApproval
 from played import Played, PlayedPlugin, ToolsPlugin, call, calls, opened, text
 
 HI = (TextInput(text="hi"),)

@@ -18,9 +18,9 @@ from compacting import (
     summaries,
     texts,
 )
-from pegboard.contract.providers import Call, ModelRequest, Result, StreamEvent, StreamFinish, Usage
 from pegboard.engine.history import SUMMARISE
 from pegboard.errors import ContextOverflowError
+from pegboard.providers.provider import Call, ModelRequest, Result, StreamEvent, StreamFinish, Usage
 from pegboard.schema.message import AssistantMessage, ContextOverflowFailure
 from pegboard.schema.model import Model, ModelApi, ModelLimit
 from pegboard.schema.part import CompactionPart, TextInput

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from pegboard import tool
-from pegboard.contract.providers import Result
 from pegboard.engine.history import CLEARED
+from pegboard.providers.provider import Result
 from pegboard.schema.part import Completed, TextInput, ToolPart
 from played import Played, ToolsPlugin, call, calls, opened, text
 

@@ -9,13 +9,13 @@ from msgspec.structs import replace
 
 from compacting import HI, LONG, SMALL, Answers, Shortens, error_of, look, said, texts
 from pegboard import Compaction, CompactionRequest, hookimpl
-from pegboard.contract.changes import ChangeSession, PutMessage, PutPart
-from pegboard.contract.providers import ModelRequest, StreamEvent, StreamFinish
 from pegboard.embedding import IdSource
 from pegboard.engine.history import SUMMARISE
 from pegboard.errors import SessionBusyError
+from pegboard.providers.provider import ModelRequest, StreamEvent, StreamFinish
 from pegboard.schema.event import Event, PartUpdated, SessionCompacted, SessionIdle
 from pegboard.schema.part import CompactionPart, StepFinishPart, TextInput
+from pegboard.storage.changes import ChangeSession, PutMessage, PutPart
 from played import Played, ToolsPlugin, call, calls, heard, opened, text
 
 

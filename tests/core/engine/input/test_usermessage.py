@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from pegboard import hookimpl, tool
-from pegboard.contract.providers import (
+from pegboard.errors import InvalidInputError, NotFoundError
+from pegboard.providers.provider import (
     Media,
     ModelRequest,
     Reasoning,
@@ -20,7 +21,6 @@ from pegboard.contract.providers import (
     TextEnd,
     TextStart,
 )
-from pegboard.errors import InvalidInputError, NotFoundError
 from pegboard.schema.config import Agent
 from pegboard.schema.message import Turn, UserMessage
 from pegboard.schema.model import Model, ModelApi

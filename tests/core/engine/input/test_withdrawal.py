@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pegboard import App
-from pegboard.contract.providers import ModelRequest, StreamEvent, StreamFinish, Text, TextDelta
 from pegboard.errors import AbortedError, NotFoundError
+from pegboard.providers.provider import ModelRequest, StreamEvent, StreamFinish, Text, TextDelta
 from pegboard.schema.event import MessageRemoved, MessageUpdated
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import TextInput

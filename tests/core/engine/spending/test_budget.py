@@ -8,7 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from pegboard import ToolContext, tool
-from pegboard.contract.providers import (
+from pegboard.engine.spending.budget import Account, Budget, Hold
+from pegboard.errors import BudgetError
+from pegboard.providers.provider import (
     ModelMessage,
     ModelRequest,
     StreamEvent,
@@ -17,8 +19,6 @@ from pegboard.contract.providers import (
     TextDelta,
     Usage,
 )
-from pegboard.engine.spending.budget import Account, Budget, Hold
-from pegboard.errors import BudgetError
 from pegboard.schema.config import Limits
 from pegboard.schema.event import SessionFailed, SessionIdle
 from pegboard.schema.message import AssistantMessage, BudgetFailure, Turn

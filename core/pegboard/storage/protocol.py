@@ -6,11 +6,11 @@ from typing import Protocol
 
 import msgspec
 
-from pegboard.contract.changes import Change
 from pegboard.ids import IdSource
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
 from pegboard.schema.session import Approval, Project, Session, Todo
+from pegboard.storage.changes import Change
 
 INTERRUPTED_CALL = (
     "interrupted: the program ended while this call was running. What it had done by then is "
