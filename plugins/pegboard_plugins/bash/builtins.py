@@ -94,6 +94,7 @@ def unset(call: Call) -> None:
     for word in call.words[options.at :]:
         if not _NAME.fullmatch(word.literal or "") or hijacks(word.literal or "", None):
             raise call.no("name", word)
+        call.line.values.add(word.shown, Word(()))
 
 
 def let(call: Call) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pegboard_plugins.bash.listings import is_unknown
@@ -18,7 +18,6 @@ ANYWHERE = "\0"
 PROCESS = "/proc/environ"
 """Stands for what any process was given, whichever it is."""
 _GLOB = re.compile(r"[*?\[]")
-_INDEX = re.compile(r"^\$\{\w+\[-?\d")
 _DEVICE = re.compile(r"/dev/(null|zero|random|urandom|full|tty|stdin|stdout|stderr|fd/\d+)")
 
 
@@ -79,17 +78,6 @@ class Findings:
         """Whether a file that is named so may be any."""
         return word.word is not None and is_unknown(word.word, self.values)
 
-    def texts(self, word: Word) -> list[str]:
-        """The texts that a word may come to, also where a variable in it has no value yet."""
-        texts = list(self.values.texts(word))
-        names = {piece.text for piece in word.pieces if piece.kind == "variable"}
-        missing = names - self.assigned - {"PWD", "HOME"} if names else names
-        if (missing and any(self.values.given(name) is not None for name in missing)) or any(
-            _INDEX.search(piece.raw) for piece in word.pieces
-        ):
-            texts += self.values.texts(without(word, names))
-        return texts
-
     def known(self, word: Operand) -> tuple[Operand, ...] | None:
         """What a word may be at last, None when only the shell will know.
 
@@ -101,7 +89,7 @@ class Findings:
         names = [piece.text for piece in word.word.pieces if piece.kind == "variable"]
         if any(self.values.given(name) is None and name not in ("PWD", "HOME") for name in names):
             return None
-        texts = self.texts(word.word)
+        texts = self.values.texts(word.word)
         if any(ANYTHING in text for text in texts) or not names:
             return None
         bare, split = word.bare or word.leads, self.values.split
@@ -193,12 +181,6 @@ class Findings:
         user, slash, rest = word.text[1:].partition("/")
         home = os.path.expanduser(f"~{user}") if user else self.home  # noqa: PTH111 - as a shell
         return home + slash + rest
-
-
-def without(word: Word, names: Container[str]) -> Word:
-    """The word where these variables are empty."""
-    pieces = [piece for piece in word.pieces if piece.kind != "variable" or piece.text not in names]
-    return Word(pieces, "", word.at)
 
 
 def _is_within(path: str, folder: str) -> bool:

@@ -163,6 +163,7 @@ def judge_line(text: str, values: Values, *, shell: str = "bash") -> tuple[Line,
     except RecursionError:
         raise Unclear("nested-too-deep") from None
     checks, line.later = line.later, []  # which know the line: no circle is left behind
+    values.doubt(values.held.keys() - {line.first[0] if line.first else ""})
     for check in checks:
         check()
     line.told += _scripts(line)
@@ -203,7 +204,7 @@ def program(call: Call) -> None:
     elif "carrier" in does or CARRIER_NAMES.fullmatch(base):
         shown = " ".join(word.literal or "$" for word in words)
         if not re.fullmatch(HARMLESS_CARRIERS.get(base, "(?!)"), shown):
-            raise call.no("carrier")
+            raise call.no("git-program" if base.startswith("git-") else "carrier")
     for word in words if is_open else ():
         if word.literal is not None and word.literal.rpartition("/")[2] in _SHARP:
             raise call.no("wrapper", word)

@@ -26,11 +26,14 @@ MAY_BE_OPTION = re.compile(rf"[-*?\[{ANYTHING}]")
 """How a word begins that may come to an option."""
 _MAKES_TEMPORARY = re.compile(r"\$\(mktemp(\s+-[dqu]+)*\)")
 _DEFAULT = re.compile(r":?([-=+?])(.*)", re.DOTALL)
+_INSTEAD = re.compile(r":?[-=?]")
+"""What is done with a variable that has no value, so that it has one."""
 _SLICE = re.compile(r":\s?(-?\d+)(?::(\d+))?")
 _TRIM = re.compile(r"(##?|%%?)([^$]*)", re.DOTALL)
 _SPLITS = re.compile(r"[\s,:;|]+")
 _NAME = re.compile(r"\$(\w+)")
 _LIST = re.compile(r"^\$\{?[@*]|\[[@*]\]")
+_INDEX = re.compile(r"^\$\{\w+\[-?\d")
 _COUNT = re.compile(r"[-+]?\d*")
 _COUNTERS = pattern("programs", "counters")
 _CASES: Mapping[str, Callable[[str], str]] = {
@@ -62,6 +65,8 @@ class Values:
     asked: set[str] = field(default_factory=set)
     """Those of which it is asked whether they may be anything."""
     circles: int = 0
+    unsure: set[str] = field(default_factory=set)
+    """Those that may have no value where they are used, although the line gives them one."""
 
     def add(self, name: str, value: Value, *, splits: bool = False) -> None:
         """Another value of a variable; of very many nobody knows which it has.
@@ -74,6 +79,13 @@ class Values:
             value = Feed("words", value)
         if len(held) <= MOST_TEXTS:
             held.append(value if len(held) < MOST_TEXTS else None)
+
+    def doubt(self, names: Iterable[str]) -> None:
+        """These may have no value where they are used."""
+        more = {name for name in names if self.given(name) is not None} - self.unsure
+        if more:
+            self.unsure |= more
+            self.known.clear()
 
     def given(self, name: str) -> list[Value] | None:
         """All that the line gives the variable, None where it never does."""
@@ -142,6 +154,8 @@ class Values:
         if how == "#n" or (piece.text in NUMBERS and piece.text not in self.held):
             return ("1",) if piece.text != "!" else ("",)
         texts = (ANYTHING,) if self.joins(piece) else self._of_name(piece.text, depth)
+        if _INDEX.search(piece.raw):
+            texts = (*texts, "")
         if not how:
             return texts
         if found := _DEFAULT.fullmatch(how):
@@ -170,7 +184,7 @@ class Values:
             if circles == self.circles or number == len(found):
                 break
         del self.active[name]
-        texts = tuple(found) or ("",)
+        texts = tuple(found if name not in self.unsure else {**found, "": None}) or ("",)
         return texts if len(texts) <= MOST_TEXTS else (*texts[:MOST_TEXTS], ANYTHING)
 
     def _of_value(self, value: Value, depth: int) -> Sequence[str]:
@@ -198,7 +212,8 @@ class Values:
     def _read(self, feed: Feed, depth: int) -> list[str]:
         """The texts that are read from one which stands in the line."""
         if feed.kind == "words" and feed.word is not None:
-            return [part for text in self._spread(feed.word, depth) for part in self.split(text)]
+            texts = self._spread(feed.word, depth)
+            return [part for text in texts for part in self.split(text) or [""]]
         if feed.kind != "text" or feed.word is None:
             return [ANYTHING]
         texts = self._spread(feed.word, depth)
@@ -216,6 +231,12 @@ class Values:
         """The other variables from which `${x:-$y}` may take its value."""
         found = _DEFAULT.fullmatch(piece.how)
         return _NAME.findall(found[2]) if found else []
+
+    def used(self, words: Iterable[Word]) -> set[str]:
+        """The variables of which words have the value, or nothing where they have none."""
+        found = [piece for word in words for piece in word.pieces if piece.kind == "variable"]
+        names = {piece.text for piece in found if _INSTEAD.match(piece.how) is None}
+        return names.union(*map(self.filled, found))
 
     def _filled(self, text: str, depth: int) -> tuple[str, ...]:
         """The text behind a sign in `${x:-text}`, with the variables in it."""

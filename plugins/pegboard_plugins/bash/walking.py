@@ -11,14 +11,13 @@ from pegboard_plugins.bash.findings import (
     MOST_CALLS,
     Findings,
     within,
-    without,
 )
 from pegboard_plugins.bash.hazards import endanger
 from pegboard_plugins.bash.listings import is_any_feed, names_secret
 from pegboard_plugins.bash.operands import apply, moves_content, tell
 from pegboard_plugins.bash.programs import KINDS, kinds, option_values, runs_code
 from pegboard_plugins.bash.syntax import Block, Command, Operand, Simple, Statement, Word
-from pegboard_plugins.bash.values import ANYTHING, ARGUMENTS
+from pegboard_plugins.bash.values import ANYTHING
 
 _FEEDERS = frozenset({"find", "xargs"})
 _ARRAYS = ("mapfile", "readarray")
@@ -61,24 +60,17 @@ def _list(block: Block, findings: Findings) -> None:
         walk(part, findings)
         findings.settle()
         if isinstance(part, Block) and part.kind in ("and", "or"):  # what follows may not have run
-            findings.assigned = before | _sets(part, findings)
+            findings.assigned = before | _sets(part)
 
 
-def _sets(statement: Statement, findings: Findings) -> set[str]:
+def _sets(statement: Statement) -> set[str]:
     """The variables that have a value for sure behind the first command of a statement."""
     while isinstance(statement, Block) and statement.kind in ("and", "or", "list", "group"):
         statement = statement.parts[0]
     if isinstance(statement, Block) or statement.words:
         return set()
     given = statement.assignments
-    return {name for name, how, word in given if how[0] != "[" and _is_set(word, findings)}
-
-
-def _is_set(word: Word, findings: Findings) -> bool:
-    """Whether no variable in a word is without a value that the line gives it elsewhere."""
-    names = {piece.text for piece in word.pieces if piece.kind == "variable"}
-    missing = names - findings.assigned - {"PWD", "HOME"}
-    return all(findings.values.given(name) is None for name in missing)
+    return {name for name, how, _ in given if how[0] != "["}
 
 
 def _group(block: Block, findings: Findings) -> None:
@@ -163,6 +155,8 @@ _STEPS: Mapping[str, Callable[[Block, Findings], None]] = {
 
 
 def _simple(one: Simple, findings: Findings) -> None:
+    used = findings.values.used(one.expanded)
+    findings.values.doubt(used - findings.assigned - {"PWD", "HOME"})
     for body in [piece.body for word in one.expanded for piece in word.pieces if piece.body]:
         for part in body:
             _apart(part, findings)
@@ -171,10 +165,8 @@ def _simple(one: Simple, findings: Findings) -> None:
             _redirect(each.word, findings, write="<" not in each.sign)
         elif each.sign == "<<<" and one.runs is not None:
             tell(each.word, findings)
-    for name, how, word in one.assignments:
-        _give(name, word, findings, splits=how in ("for", "array"))
     if one.assignments:
-        findings.assigned |= _sets(one, findings)
+        findings.assigned |= _sets(one)
     if one.kind == "test":
         files = [word for sign, word in pairwise(one.words) if _OF_FILES.fullmatch(sign.raw)]
         apply("[[", findings.operands(files), findings)
@@ -184,13 +176,6 @@ def _simple(one: Simple, findings: Findings) -> None:
     findings.fed = fed
 
 
-def _give(name: str, word: Word, findings: Findings, *, splits: bool) -> None:
-    """A variable gets a word: where those in it may have no value, what is left without them."""
-    if word.literal is None and not _is_set(word, findings):
-        names = {piece.text for piece in word.pieces if piece.kind == "variable"}
-        findings.values.add(name, without(word, names), splits=splits)
-
-
 def _redirect(word: Word, findings: Findings, *, write: bool) -> None:
     if word.pieces and word.pieces[0].kind == "process":
         return
@@ -198,7 +183,7 @@ def _redirect(word: Word, findings: Findings, *, write: bool) -> None:
     values = findings.known(target)
     if values is None and findings.is_unknown(target):
         findings.doubt("dynamic-path", word)
-    texts = findings.texts(word) if values is None else ()
+    texts = findings.values.texts(word) if values is None else ()
     named = values if values is not None else [Operand(text) for text in texts]
     for value in named:
         if value.text:
@@ -256,8 +241,6 @@ def _call(name: str, words: Sequence[Word], findings: Findings) -> None:
     if findings.calls > MOST_CALLS or len(findings.active) > DEEPEST_CALLS:
         findings.doubt("nested-too-deep", words[0])
         return
-    for word in words[1:]:
-        _give(ARGUMENTS, word, findings, splits=True)
     findings.active.append(call)
     assigned = findings.assigned
     _list(findings.functions[name], findings)
@@ -271,12 +254,6 @@ def _set(base: str, words: Sequence[Word], findings: Findings) -> None:
         pattern = r"[A-Za-z_]\w*" if base == "read" else r"[A-Za-z_]\w*(?=\+?=)"
         names = [found[0] for word in words if (found := re.match(pattern, word.shown))]
         findings.assigned |= set(names[:1] if base == "read" else names)
-    if base in ("read", *_ARRAYS) and findings.fed and findings.fed.word:
-        for word in words:
-            _give(word.shown, findings.fed.word, findings, splits=True)
-    if base == "set":
-        for word in words:
-            _give(ARGUMENTS, word, findings, splits=True)
     if base == "unset":
         findings.assigned -= {word.shown for word in words}
     if base == "set" and words and not findings.branches:
