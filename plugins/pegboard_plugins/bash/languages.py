@@ -137,11 +137,6 @@ def git(call: Call) -> None:
     call.line.later.append(partial(_refuse_options, call, name, rest))
 
 
-def git_program(call: Call) -> None:
-    """A command of git by its own program: no rule and no guard knows it by that name."""
-    raise call.no("git-program", call.command.words[0])
-
-
 def _git_runs(call: Call, name: str, words: Sequence[Word]) -> Sequence[Word]:
     """Judge what `bisect run`, `submodule foreach` and `rebase -x` run; the words that are left."""
     texts = [word.literal for word in words]
@@ -202,5 +197,4 @@ RULES: Mapping[str, Rule] = {
     **dict.fromkeys(("sed", "gsed"), sed),
     **dict.fromkeys((name for name, kinds in KINDS.items() if "awk" in kinds), awk),
     "git": git,
-    **dict.fromkeys((f"git-{name}" for name in _GIT_COMMANDS), git_program),
 }

@@ -23,6 +23,9 @@ _CHOOSES = frozenset({"pattern-first", "messages"})
 _EDITS = re.compile(r"-[a-zA-Z]*i|--i")
 """With these sed writes into its files."""
 _GIT_PLACES = frozenset({"mv", "clone", "worktree", "submodule"})
+_GIT_CHANGES = words("git", "words", "changes")
+_GIT_KEEPS = frozenset({"--cached", "--staged", "-S", "-n", "--dry-run"})
+"""With these git leaves the files alone, and changes its index at most."""
 _GIT_SHOWS = frozenset({"show", "diff", "grep", "cat-file", "blame", "add"})
 _TARGETS = ("-t", "--target-directory")
 _SAYING = words("git", "words", "saying")
@@ -163,7 +166,7 @@ def _touch(
         for text in _named(word.text):
             findings.touch(word if text == word.text else Operand(text), write=write)
         return (word.text,)
-    texts = findings.texts(word.word) if word.word is not None else []
+    texts = findings.values.texts(word.word) if word.word is not None else []
     if word.splits:
         texts = [text for each in texts for text in findings.values.split(each)]
     for text in texts:
@@ -285,6 +288,8 @@ def _write(
     if base == "git" and (file := git_config([word.text for word in words])):
         findings.touch(Operand(file), write=True)
         findings.doubt("git-option")
+    for word in _git_changed(operands) if base == "git" else ():
+        _touch(word, findings, write=True)
     if "last-written" in does:
         _touch(operands[-1], findings, write=True)
     if "second-written" in does:
@@ -296,3 +301,14 @@ def _write(
         for word in option_values(operands, names):
             if word.text != "-":
                 findings.touch(word, write=True)
+
+
+def _git_changed(words: Words) -> Words:
+    """The files that git removes, moves or restores."""
+    texts = [word.text for word in words]
+    name = next(iter(git_words(texts)), "")
+    is_kept = not _GIT_KEEPS.isdisjoint(texts) and {"-W", "--worktree"}.isdisjoint(texts)
+    if is_kept or name not in _GIT_CHANGES or (name == "checkout" and "--" not in texts):
+        return ()
+    behind = words[texts.index("--" if "--" in texts else name) + 1 :]
+    return [word for word in behind if not word.text.startswith("-")]

@@ -23,7 +23,8 @@ KINDS = _Kinds(
 """What each program is; the table says what the kinds mean."""
 kinds = KINDS.__getitem__
 """What the program of this name is."""
-CARRIER_NAMES = re.compile(r"ld-linux.*|ld-musl.*|ld\.so.*|linux(32|64)|u?i[3-6]86")
+CARRIER_NAMES = re.compile(r"ld-linux.*|ld-musl.*|ld\.so.*|linux(32|64)|u?i[3-6]86|git-.*")
+"""No rule and no guard knows a command of git by the name of its own program."""
 HARMLESS_CARRIERS = patterns("programs", "harmless")
 RUNNERS = {name: values[0] for name, values in rows("programs", "runners").items()}
 RUNNER_REFUSED = re.compile(r"-[A-Za-z]*c|--(call|script-shell|node-options|shell)(=.*)?")

@@ -166,6 +166,8 @@ def judge_line(text: str, values: Values, *, shell: str = "bash") -> tuple[Line,
     values.doubt(values.held.keys() - {line.first[0] if line.first else ""})
     for check in checks:
         check()
+    values.unsure.clear()
+    values.known.clear()
     line.told += _scripts(line)
     for name, at in line.sums.items():
         if name not in NUMBERS and hijacks(name, None):

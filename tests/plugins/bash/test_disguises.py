@@ -90,10 +90,22 @@ def test_a_path_is_seen_behind_its_disguise(text, path):
         ("sed --in-place s/a/c/ b", "/w/proj/b"),
         ("git archive -o b HEAD", "/w/proj/b"),
         ("curl -ob http://x", "/w/proj/b"),
+        *(
+            (f"git {act} b", "/w/proj/b")
+            for act in ("rm -r", "mv a", "restore", "checkout HEAD --")
+        ),
+        ("git restore --staged --worktree b", "/w/proj/b"),
     ],
 )
 def test_the_outputs_of_readers_are_writes(text, path):
     assert path in texts(seen(text).writes)
+
+
+@pytest.mark.parametrize(
+    "text", ["git rm --cached b", "git restore --staged b", "git checkout main", "git mv -n a b"]
+)
+def test_what_git_leaves_alone_is_no_write(text):
+    assert seen(text).writes == ()
 
 
 def test_the_inputs_of_readers_are_no_writes():
