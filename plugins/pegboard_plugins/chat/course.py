@@ -102,6 +102,7 @@ class Course:
         self._done: set[str] = set()
         self._ended: dict[str, ToolPart] = {}
         self.failures: set[str] = set()  # of the last prompt, as they are shown
+        self._failed_answers: set[str] = set()
         self._asked_s: dict[str, float] = {}
         self._waited_s: dict[str, float] = {}
         self._unclocked: set[str] = set()
@@ -131,15 +132,17 @@ class Course:
         return text or self.thinking[-letters * lines :]
 
     def read(self, turns: Sequence[Turn]) -> Iterator[Finished]:
-        """What the stored messages have beyond what is known."""
+        """What the stored messages have beyond what is known; why one failed follows its parts."""
         for turn in turns:
-            yield from self.take(
-                Event(properties=MessageUpdated(session_id=self.session.id, info=turn.info))
-            )
+            info = turn.info
+            if isinstance(info, UserMessage) and info.id not in self._users:
+                self.failures.clear()
+            yield from self._met(info)
             for part in turn.parts:
                 if isinstance(part, ToolPart) and part.id not in self.calls:
                     self._unclocked.add(part.call_id)
                 yield from self._part(part)
+            yield from self._why_failed(info)
 
     def take(self, event: Event) -> Iterator[Finished]:
         """What the event has finished."""
@@ -193,7 +196,8 @@ class Course:
             case MessageRemoved(message_id=gone):
                 self.steers.pop(gone, None)
             case MessageUpdated(info=info):
-                yield from self._message(info)
+                yield from self._met(info)
+                yield from self._why_failed(info)
             case SessionStatusChanged(status=status):
                 self.status = status
                 if isinstance(status, Retry):
@@ -230,7 +234,7 @@ class Course:
             case _:
                 pass
 
-    def _message(self, info: UserMessage | AssistantMessage) -> Iterator[Finished]:
+    def _met(self, info: UserMessage | AssistantMessage) -> Iterator[Finished]:
         if isinstance(info, UserMessage):
             self._users.add(info.id)
             self.agent = info.agent
@@ -240,8 +244,14 @@ class Course:
         self._answers[info.id] = info
         if not info.summary:
             self.model = f"{info.provider_id}/{info.model_id}"
-        if info.error is not None:
-            yield from self._failed(info.error)
+
+    def _why_failed(self, info: UserMessage | AssistantMessage) -> Iterator[Finished]:
+        """Why an answer failed, once."""
+        if isinstance(info, AssistantMessage) and info.error is not None:
+            is_new = info.id not in self._failed_answers
+            self._failed_answers.add(info.id)
+            if is_new:
+                yield from self._failed(info.error)
 
     def _failed(self, error: Failure) -> Iterator[Finished]:
         text = error.data.message or type(error).__name__

@@ -1,0 +1,44 @@
+"""What is shown of a session that was left: as it was said, in the same order."""
+
+from plugins.chat.conftest import Place
+from plugins.chat.screen import chat, scripts
+from plugins.chat.terminals import AnyTerminal
+from plugins.cli.commands import CommandLine
+
+LONG = {"tool": "bash", "input": {"command": "sleep 60", "description": "sleep"}}
+WRONG = {"fault": {"status": 400, "message": "the request is wrong"}}
+
+
+def said(terminal: AnyTerminal) -> list[str]:
+    """The rows above the footer, without the seconds of calls."""
+    rows = [row.split("  ")[0] for row in terminal.above.split("\n") if row.strip()]
+    return rows[rows.index("❯ error one") :]
+
+
+async def test_why_each_prompt_failed_is_seen_where_it_was_when_the_session_is_resumed(
+    pegboard: CommandLine, place: Place
+) -> None:
+    forever = [{"text": "Begun.", "calls": [LONG]}, {"text": "Never."}]
+    scripts(pegboard, error=WRONG, forever=forever)
+    arguments = await place.arguments()
+
+    async with chat(pegboard, *arguments, rows=40) as terminal:
+        for number, prompt in enumerate(("error one", "error two"), 1):
+            await terminal.say(prompt)
+            await terminal.until(
+                lambda: terminal.everything.count("the request is wrong") == number  # noqa: B023 - awaited here
+            )
+        for number, prompt in enumerate(("forever one", "forever two"), 1):
+            await terminal.say(prompt)
+            await terminal.see_now("● bash")
+            terminal.press("escape")
+            await terminal.until(lambda: terminal.everything.count("stopped\n") == number)  # noqa: B023 - awaited here
+        await terminal.quiet()
+        before = said(terminal)
+    async with chat(pegboard, *arguments, "-c", rows=40) as terminal:
+        await terminal.see("forever two")
+        await terminal.quiet()
+        after = said(terminal)
+
+    assert before.count("· stopped") == 2
+    assert after == before
