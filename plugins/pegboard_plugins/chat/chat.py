@@ -1,7 +1,6 @@
 """The chat: the editor, the footer, the keys, and the conversation behind them."""
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,7 @@ from pegboard_plugins.chat.hookspecs import ChatKey, ChatState, Theme
 from pegboard_plugins.chat.modes import Choice, Item, Line, Mode, SpanLine
 from pegboard_plugins.chat.notices import Notices
 from pegboard_plugins.chat.offers import Offers
-from pegboard_plugins.chat.outside import Outside
+from pegboard_plugins.chat.outside import Outside, private_file
 from pegboard_plugins.chat.statusline import status_line
 from pegboard_plugins.chat.talk import Talk
 from pegboard_plugins.chat.themes import ThemeChoice
@@ -49,7 +48,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     agent: str | None = None
     trust: bool = False
     sandbox: str | None = None
-    replayed: int = 20
+    replayed: int | None = 20
     prompt: str = ""
 
 
@@ -73,7 +72,7 @@ class Chat:
         self.failed = ""
         self.model = ""
         self.models: Sequence[Model] = ()
-        self.draft = Draft(_history(env), self._changed)
+        self.draft = Draft(private_file(env, "chat-history"), self._changed)
         self.offers = Offers(self.draft, self._slash_items, self._look_up, self.touch)
         self.theme = ThemeChoice(self._draw_in)
         self.window = Window(self)
@@ -167,7 +166,7 @@ class Chat:
     async def reload(self) -> None:
         """Open everything anew: plugins, settings, the project's own code."""
         session = self.talk.course.session.id if self.talk and self.talk.course else None
-        options, self.options = self.options, msgspec.structs.replace(self.options, replayed=0)
+        options, self.options = self.options, msgspec.structs.replace(self.options, replayed=None)
         self._tasks.discard(asyncio.current_task())
         await self.unload()
         try:
@@ -385,16 +384,3 @@ class Chat:
     def option(self, name: str) -> Any:  # noqa: ANN401 - what the user's file says
         """What the user's configuration says under `plugins.chat.options`."""
         return slash.options(self).get(name)
-
-
-def _history(env: Mapping[str, str]) -> Path | None:
-    """The file with what was written in earlier chats, readable by its user alone."""
-    from pegboard.embedding import Places
-
-    file = Places.of(env).state / "chat-history"
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        os.close(os.open(file, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
-    except OSError:
-        return None
-    return file

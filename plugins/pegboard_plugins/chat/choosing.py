@@ -33,12 +33,19 @@ def windows(chat: "Chat") -> Mapping[str, int]:
 
 async def choose_model(chat: "Chat", argument: str) -> None:
     """Choose the model of the next prompts."""
-    chosen = argument or await chat.choose(
-        "Model", [_item(model) for model in chat.models], current=chat.state.model
-    )
+    facts = {name_of(model): _item(model) for model in chat.models}
+    items = [facts.get(name) or Item(value=name) for name in _names(chat)]
+    chosen = argument or await chat.choose("Model", items, current=chat.state.model)
     if chosen is not None:
         _talk(chat).choices.model, _talk(chat).choices.variant = chosen, ""
         _talk(chat).say(f"the model is {chosen}")
+
+
+def _names(chat: "Chat") -> Sequence[str]:
+    """The models that are known, and those that were asked or chosen without being known."""
+    course = _talk(chat).course
+    used = (_talk(chat).feed.facts.model, course.model if course else "", chat.state.model)
+    return tuple(dict.fromkeys([*map(name_of, chat.models), *filter(None, used)]))
 
 
 def _item(model: Model) -> Item:
@@ -63,8 +70,7 @@ async def last_model(chat: "Chat", _: str) -> None:
 
 
 def _cycle_model(chat: "Chat", step: int) -> None:
-    names = [name_of(model) for model in chat.models]
-    if names:
+    if names := _names(chat):
         _talk(chat).choices.model = _next(names, chat.state.model, step)
         _talk(chat).choices.variant = ""
 

@@ -146,24 +146,29 @@ class Keyboard:
         chat = self._chat
         if self._taken("tab"):
             return
-        if chat.offers.items:
+        if chat.offers.items and chat.mode is None:
             chat.offers.accept()
         else:
-            chat.spawn(chat.slash("next_agent"))
+            self._choose("next_agent")
         chat.touch()
 
     def next_model(self) -> None:
         """The next model."""
-        self._chat.spawn(self._chat.slash("next_model"))
+        self._choose("next_model")
 
     def last_model(self) -> None:
         """The one before."""
-        self._chat.spawn(self._chat.slash("last_model"))
+        self._choose("last_model")
 
     def effort(self) -> None:
         """The next level of effort."""
         if not self._taken("s-tab"):
-            self._chat.spawn(self._chat.slash("next_effort"))
+            self._choose("next_effort")
+
+    def _choose(self, what: str) -> None:
+        """Choose for the next prompt, which a list or a dialog comes before."""
+        if self._chat.mode is None:
+            self._chat.spawn(self._chat.slash(what))
 
     def output(self) -> None:
         """The last call in full."""

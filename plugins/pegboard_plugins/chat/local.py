@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegboard import HookCalls
 from pegboard.embedding import Subscription
+from pegboard.errors import ModelNotFoundError
 from pegboard.kit import Block, branch
 from pegboard.schema.config import Agent, Command
 from pegboard.schema.message import Turn
@@ -133,8 +134,13 @@ class LocalFeed:
         return sorted(self._app.agents.values(), key=lambda agent: agent.name != first)
 
     async def models(self) -> Sequence[Model]:
-        """The models that can be asked."""
-        return sorted(await self._app.models(), key=lambda model: (model.provider_id, model.id))
+        """The models that can be asked; the configured one is there in any case."""
+        found = {(model.provider_id, model.id): model for model in await self._app.models()}
+        if self._app.config.model:
+            with suppress(ModelNotFoundError):
+                model = await self._app.resolve_model(self._app.config.model)
+                found.setdefault((model.provider_id, model.id), model)
+        return [found[name] for name in sorted(found)]
 
     async def plugins(self) -> Sequence[PluginEntry]:
         """The plugins."""

@@ -19,6 +19,7 @@ from pegboard.schema.wire import to_json
 from pegboard_plugins.chat.finished import Drawn
 from pegboard_plugins.chat.keys import KEYS
 from pegboard_plugins.chat.modes import SpanLine
+from pegboard_plugins.chat.outside import private_file
 from pegboard_terminal import block_lines, counted, lines_of, shown_line, todo_lines
 
 if TYPE_CHECKING:
@@ -186,7 +187,8 @@ async def show_output(chat: "Chat", _: str) -> None:
         case Completed(output=output) if not (block.lines or block.diff or block.markdown):
             lines += [shown_line(line) for line in lines_of(output)]
         case Failed(error=error):
-            lines += [shown_line(line) for line in lines_of(error, "error")]
+            why = [shown_line(line) for line in lines_of(error, "error")]
+            lines += [] if lines[1:] == why else why
         case _:
             pass
     await chat.show_page(lines)
@@ -216,7 +218,7 @@ async def show_transcript(chat: "Chat", _: str) -> None:
 
 
 async def copy(chat: "Chat", argument: str) -> None:
-    """Copy an answer by OSC 52, which terminals take over ssh and through tmux too."""
+    """Copy an answer to a file and by OSC 52, which terminals take over ssh and in tmux too."""
     number = int(argument) if argument.isdecimal() and int(argument) else 1
     answers = [
         "\n\n".join(part.text for part in turn.parts if isinstance(part, TextPart))
@@ -226,7 +228,11 @@ async def copy(chat: "Chat", argument: str) -> None:
     answers = [text for text in answers if text.strip()]
     if number > len(answers):
         raise NotFoundError("answer", str(number))
+    file = private_file(chat.env, "copied.md")
+    if file is not None:
+        file.write_text(answers[-number], "utf-8", "replace")
     content = answers[-number].encode()[:COPIED_BYTES]
     chat.window.painter.write_raw(f"\x1b]52;c;{base64.b64encode(content).decode()}\a")
     chat.window.painter.flush()
-    _talk(chat).say(f"copied {len(content):,} bytes, if the terminal lets programs copy")
+    also = f"; all of it is in {file}" if file is not None else ""
+    _talk(chat).say(f"copied {len(content):,} bytes, if the terminal lets programs copy{also}")

@@ -87,8 +87,8 @@ class Choice:
     def press(self, key: str) -> bool:
         """Move, or leave."""
         steps = {"up": -1, "down": 1, "pageup": -8, "pagedown": 8, "tab": 1, "s-tab": -1}
-        if key in steps and self._shown:
-            last = len(self._shown) - 1
+        if key in steps:
+            last = max(0, len(self._shown) - 1)
             self._at = min(max(0, self._at + steps[key]), last)
             return True
         if key == "escape":

@@ -6,7 +6,7 @@ import shlex
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
@@ -124,6 +124,22 @@ def _program(name: str) -> str | None:
     if "/" in name:
         return name
     return find_program(name, os.environ, root=open_workspace(Path.cwd()).worktree)
+
+
+def private_file(env: Mapping[str, str], name: str) -> Path | None:
+    """A file of the chat's in the user's state folder, readable by its user alone.
+
+    None where there can be none.
+    """
+    from pegboard.embedding import Places  # the footer is there already
+
+    file = Places.of(env).state / name
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.close(os.open(file, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
+    except OSError:
+        return None
+    return file
 
 
 async def clipboard_picture() -> bytes:

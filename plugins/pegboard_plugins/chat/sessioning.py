@@ -65,7 +65,7 @@ async def fork(chat: "Chat", _: str) -> None:
     async with talk.rest.before("/fork"):
         copy = await talk.feed.fork(_session_id(chat))
     talk.leave()
-    await talk.resume(copy, replayed=0)
+    await talk.resume(copy, replayed=None)
     talk.say(f"this is {copy.title}, a copy; the other is as it was")
 
 

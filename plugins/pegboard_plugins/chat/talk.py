@@ -17,7 +17,7 @@ from pegboard_plugins.chat.feed import RESYNC, Feed, Order
 from pegboard_plugins.chat.finished import Answered, Called, Finished, Noted, NoteStyle, rows_of
 from pegboard_plugins.chat.requests import Permission, Questions, Settled
 from pegboard_plugins.chat.rest import Rest
-from pegboard_terminal import Pen
+from pegboard_terminal import Pen, counted, one_line
 
 REPLAYED = 20
 """Prompts of a session that are shown when it is resumed."""
@@ -179,22 +179,26 @@ class Talk:
                 course.asked(request)
         self._dialogs()
 
-    async def resume(self, session: Session, *, replayed: int = REPLAYED) -> None:
-        """Go on with a session; its last prompts and their answers are shown."""
+    async def resume(self, session: Session, *, replayed: int | None = REPLAYED) -> None:
+        """Go on with a session; its title and so many prompts with their answers are shown.
+
+        None shows nothing: all of it stands there already.
+        """
         turns = await self.feed.turns(session.id)
         self._ask_no_more()
         self.course = course = Course(session)
         course.status = await self.feed.status(session.id) or course.status
         prompts = [n for n, turn in enumerate(turns) if turn.info.id == turn.prompt_id]
-        first = (
-            prompts[-replayed] if 0 < replayed <= len(prompts) else 0 if replayed else len(turns)
-        )
+        many = replayed or 0
+        first = prompts[-many] if 0 < many <= len(prompts) else 0 if many else len(turns)
         pieces = list(course.read(turns))
         shown = pieces
         if first:
             earlier = list(Course(session).read(turns[:first]))
             shown = pieces[len(earlier) :]
-            self.say(f"{first} earlier messages are not shown")
+        if replayed is not None:
+            note = f" · {counted(first, 'earlier message')} not shown" if first else ""
+            self.say(f"{one_line(session.title)}{note}")
         for piece in shown:
             await self._show(piece)
         await self._state(course)

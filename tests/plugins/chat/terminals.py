@@ -77,6 +77,11 @@ class AnyTerminal(ABC):
         rules = [number for number, row in enumerate(rows) if row.startswith(RULE)]
         return rows[rules[-1] + 1].strip() if rules and rules[-1] + 1 < len(rows) else ""
 
+    @property
+    def status(self) -> str:
+        """The last line."""
+        return next((row for row in reversed(self.shown) if row.strip()), "")
+
     def press(self, *keys: str) -> None:
         """Press keys by name; any other text is typed."""
         for key in keys:

@@ -9,6 +9,7 @@ import pytest
 
 from pegboard_plugins.chat.keys import KEYS
 from pegboard_plugins.chat.slash import OWN
+from plugins.chat.conftest import Place
 from plugins.chat.screen import ChatTerminal, chat, scripts
 from plugins.cli.commands import CommandLine
 
@@ -234,6 +235,63 @@ async def test_the_last_answer_is_copied_and_no_summary(pegboard: CommandLine) -
 
     (copied,) = re.findall(rb"\x1b\]52;c;([^\x07]*)\x07", terminal.raw)
     assert base64.b64decode(copied) == b"You said: hello"
+    file = pegboard.home / "state" / "copied.md"
+    assert (file.read_text(), file.stat().st_mode & 0o777) == ("You said: hello", 0o600)
+
+
+async def test_a_model_that_is_in_no_list_can_be_come_back_to(
+    pegboard: CommandLine, place: Place
+) -> None:
+    scripts(pegboard, hello={"text": "The first says so."})
+    other = pegboard.home / "other.json"
+    other.write_text('{"scripts": [{"steps": [{"text": "The other says so."}]}]}')
+
+    async with chat(pegboard, *await place.arguments()) as terminal:
+        await terminal.say("/model")
+        await terminal.see_now("Model  2 of 2")
+        assert any(row.startswith("❯ scripted//") for row in terminal.shown)
+        terminal.press("escape")
+        await terminal.gone("type to search")
+        await terminal.say(f"/model scripted/{other}")
+        await terminal.say("hello")
+        await terminal.see("The other says so.")
+        terminal.press("c-p")
+        await terminal.until(lambda: "other.json" not in terminal.status)
+        for _ in range(2):
+            terminal.press("c-p")
+        await terminal.see_now("/other.json")
+
+
+async def test_what_a_list_has_no_use_for_changes_nothing_behind_it(pegboard: CommandLine) -> None:
+    scripts(pegboard)
+
+    async with chat(pegboard, columns=120) as terminal:
+        before = terminal.status
+        await terminal.say("/theme")
+        await terminal.see_now("type to search")
+        terminal.press("nothing like it")
+        await terminal.see_now("nothing fits")
+        terminal.press("tab", "s-tab", "up", "down", "c-p", "\x1bp")
+        await terminal.quiet()
+        assert terminal.status == before
+        terminal.press("escape")
+        await terminal.gone("nothing fits")
+        assert terminal.status == before
+
+
+async def test_why_the_last_call_failed_is_on_its_page_once(pegboard: CommandLine) -> None:
+    wrong = {"tool": "read", "input": {"filePath": "missing.py"}}
+    scripts(pegboard, fail=[{"calls": [wrong]}, {"text": "It failed."}])
+    programs(pegboard)
+
+    async with chat(pegboard) as terminal:
+        await terminal.say("fail")
+        await terminal.see("It failed.")
+        before = terminal.everything.count("does not exist")
+        terminal.press("c-o")
+        await terminal.see("PAGE-BEGINS")
+        await terminal.back()
+        assert terminal.everything.count("does not exist") == before + 1
 
 
 async def test_a_command_that_there_is_not_is_answered_with_the_nearest(

@@ -42,3 +42,26 @@ async def test_why_each_prompt_failed_is_seen_where_it_was_when_the_session_is_r
 
     assert before.count("· stopped") == 2
     assert after == before
+
+
+async def test_a_session_that_is_gone_on_with_is_named(pegboard: CommandLine, place: Place) -> None:
+    scripts(pegboard)
+    arguments = await place.arguments()
+
+    async with chat(pegboard, *arguments) as terminal:
+        for number in range(3):
+            await terminal.say(f"prompt {number}")
+            await terminal.see(f"You said: prompt {number}")
+        await terminal.say("/rename The first one")
+        await terminal.say("/reload")
+        await terminal.see("loaded anew")
+        await terminal.say("/fork")
+        await terminal.see("this is The first one (fork #1)")
+        assert "not shown" not in terminal.everything
+        await terminal.say("/sessions The first")
+        await terminal.see_now("type to search")
+        terminal.press("down", "enter")
+        await terminal.see("· The first one\n")
+    async with chat(pegboard, *arguments, "-c", "--replay", "1") as terminal:
+        await terminal.see("· The first one (fork #1) · 4 earlier messages not shown")
+        await terminal.see("You said: prompt 2")
