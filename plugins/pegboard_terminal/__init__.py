@@ -1,5 +1,7 @@
 """What front ends share: tool calls as blocks, blocks and Markdown drawn for a terminal.
 
+Also the App of one command, and text from elsewhere in letters that no terminal obeys.
+
 Each name is loaded when it is first asked for.
 """
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from pegboard_terminal.defaultblocks import subject_of as subject_of
     from pegboard_terminal.defaultblocks import todo_lines as todo_lines
     from pegboard_terminal.markdownblocks import MarkdownBlocks as MarkdownBlocks
+    from pegboard_terminal.openapp import open_app as open_app
     from pegboard_terminal.outcome import CUT as CUT
     from pegboard_terminal.outcome import denial_of as denial_of
     from pegboard_terminal.outcome import exit_of_answer as exit_of_answer
@@ -31,5 +34,8 @@ if TYPE_CHECKING:
     from pegboard_terminal.pen import colours_of as colours_of
     from pegboard_terminal.pen import wrapped as wrapped
     from pegboard_terminal.permissionlines import permission_lines as permission_lines
+    from pegboard_terminal.visibletext import exposed as exposed
+    from pegboard_terminal.visibletext import visible as visible
+    from pegboard_terminal.visibletext import without_passwords as without_passwords
 else:
     __getattr__, __dir__ = late_names(__name__, __file__)

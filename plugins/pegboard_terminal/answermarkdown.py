@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
-from pegboard.cli import visible
+from pegboard_terminal.visibletext import visible
 
 DEEPEST = 16
 """Levels of Markdown that are drawn: the parser leaves out what is in the twentieth."""

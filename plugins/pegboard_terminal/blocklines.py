@@ -6,10 +6,10 @@ from typing import Literal
 import msgspec
 from rich.cells import cell_len
 
-from pegboard.cli import visible
 from pegboard.kit import Block, Span, SpanLine
 from pegboard_terminal.defaultblocks import lines_of, one_line
 from pegboard_terminal.difflines import diff_rows
+from pegboard_terminal.visibletext import visible
 
 LINE_LETTERS = 2000
 """What is shown of a line: programs write lines of megabytes."""

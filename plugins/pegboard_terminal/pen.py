@@ -8,9 +8,9 @@ from rich.cells import cell_len, get_character_cell_size
 from rich.color import ColorSystem
 from rich.style import Style
 
-from pegboard.cli import visible
 from pegboard.kit import Span, SpanLine
 from pegboard_terminal.palette import PALETTE
+from pegboard_terminal.visibletext import visible
 
 Colours = Literal["none", "standard", "many", "full"]
 """None, the sixteen of the terminal's own palette, 256, or all."""

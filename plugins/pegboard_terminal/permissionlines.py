@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from pegboard.cli import exposed
 from pegboard.kit import Block, Span, SpanLine
 from pegboard.schema.session import PermissionRequest
 from pegboard_terminal.blocklines import block_lines
 from pegboard_terminal.defaultblocks import counted
+from pegboard_terminal.visibletext import exposed
 
 SEEN_AT_ONCE = 100
 """Letters of one line; how long another text is stands below it."""

@@ -112,7 +112,8 @@ def test_no_name_of_a_ring_is_hidden_by_a_module_beside_it(ring: str) -> None:
         ("from pegboard.kit import may_run", "pegboard.processes"),
         ("from pegboard_files import diff_texts", "pegboard.processes"),
         ("from pegboard.embedding import Places", "pegboard.engine"),
-        ("from pegboard.cli import visible", "pegboard.schema"),
+        ("from pegboard.cli import Exit", "pegboard.schema"),
+        ("from pegboard_terminal import visible", "rich"),
     ],
 )
 def test_to_import_one_name_loads_no_other(statement: str, absent: str) -> None:

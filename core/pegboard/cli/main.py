@@ -61,8 +61,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
         return INTERRUPTED
     except PegboardError as error:
         cause = error.__cause__ if isinstance(error, PluginError) else None
-        details = f"; the details are in {_write_traceback(cause)}" if cause else ""
-        complain(f"{error}{details}")
+        complain(f"{error}{_details(cause) if cause else ''}")
         return error.exit_code
     except BrokenPipeError:
         _forget_stdout()
@@ -70,22 +69,27 @@ def run_command_line(arguments: Sequence[str]) -> int:
     except Exception as error:  # noqa: BLE001 - the last frame: a traceback belongs in a file
         from pegboard.cli.exits import fault_of  # only what fails needs it
 
-        complain(fault_of(error) or _crash(error))
+        complain(fault_of(error) or f"{type(error).__name__}: {error}{_details(error)}")
         return FAILED
     return int(code) if code else 0
 
 
 def complain(text: str) -> None:
     """Say what failed, on one line of stderr, in letters that no terminal obeys, without a key."""
-    from pegboard.cli.visibletext import visible  # only what fails needs it
-    from pegboard.hooks.stalls import PRINTING
+    from pegboard.hooks.stalls import PRINTING  # only what fails needs it
     from pegboard.kit.redact import secret_values, without_values
 
     PRINTING.set("")  # a signal may find a plugin at work, which does not say this
 
     text = without_values(" ".join(text.split()), secret_values(os.environ))
-    sys.stderr.write(f"error: {visible(text)}\n")
+    sys.stderr.write(f"error: {''.join(map(_spelt, text))}\n")
     sys.stderr.flush()
+
+
+def _spelt(character: str) -> str:
+    if character.isprintable():
+        return character
+    return character.encode("unicode_escape").decode("ascii")
 
 
 def _leave(code: int) -> NoReturn:
@@ -131,12 +135,8 @@ def _forget_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _crash(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}; the details are in {_write_traceback(error)}"
-
-
-def _write_traceback(error: BaseException) -> Path | str:
-    """Where the traceback of `error` is, or why it is nowhere."""
+def _details(error: BaseException) -> str:
+    """Where the traceback of `error` has been written, or why it is nowhere."""
     import traceback  # 15 ms that a command without a failure saves
     from time import strftime
 
@@ -150,5 +150,5 @@ def _write_traceback(error: BaseException) -> Path | str:
         file.touch(mode=0o600)
         file.write_text(text, encoding="utf-8")
     except OSError as failure:
-        return f"no file ({failure})"
-    return file
+        return f"; the details are in no file ({failure})"
+    return f"; the details are in {file}"

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pegboard import InvalidInputError
-from pegboard.cli import Group, open_app
+from pegboard.cli import Group
 from pegboard.embedding import run_async
+from pegboard_terminal import open_app
 
 if TYPE_CHECKING:
     from pegboard import App
@@ -59,7 +60,7 @@ def login(  # noqa: PLR0913 - the command's options
 
     The key is typed and not shown, or comes through a pipe.
     """
-    from pegboard.cli import visible
+    from pegboard_terminal import visible
 
     order = _Order(provider_id=provider, label=label, way=way, ring=ring, check=not no_check)
     for line in run_async(_login(directory, order)):
@@ -73,7 +74,7 @@ def list_keys(directory: Path, *, as_json: bool) -> None:
     """List which providers have a key, and where it comes from."""
     import json
 
-    from pegboard.cli import visible
+    from pegboard_terminal import visible
 
     rows = run_async(_rows(directory))
     if as_json:
@@ -93,7 +94,7 @@ def list_keys(directory: Path, *, as_json: bool) -> None:
 @click.pass_obj
 def logout(directory: Path, provider: str, *, label: str) -> None:
     """Forget the key of PROVIDER that is kept."""
-    from pegboard.cli import visible
+    from pegboard_terminal import visible
 
     for line in run_async(_logout(directory, provider, label)):
         click.echo(visible(line))

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from pegboard import InvalidInputError
-from pegboard.cli import open_app
 from pegboard.embedding import run_async
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import FileInput, FilePart, PartInput, TextInput, TextPart
+from pegboard_terminal import open_app
 
 if TYPE_CHECKING:
     from pegboard import App
@@ -59,7 +59,7 @@ async def _replayed(directory: Path, session_id: str, model: str, first: int) ->
 
 
 async def _asked_again(app: "App", session_id: str, turn: Turn, model: str) -> AssistantMessage:
-    from pegboard.cli import visible
+    from pegboard_terminal import visible
 
     parts = tuple(_inputs(turn))
     texts = (part.text for part in parts if isinstance(part, TextInput))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from pegboard.cli import open_app
 from pegboard.embedding import Places, run_async
+from pegboard_terminal import open_app
 
 if TYPE_CHECKING:
     from pegboard import App
@@ -50,7 +50,7 @@ def models(  # noqa: PLR0913 - the options of a command
     listed: `provider/model` asks it for any name. Where no name has TEXT and a
     plugin knows it as an alias, the model that it stands for is listed.
     """
-    from pegboard.cli import visible, without_passwords
+    from pegboard_terminal import visible, without_passwords
 
     found = run_async(_found(directory, text or "", refresh=refresh, local=local, every=every))
     chosen = _named(text or "", found.models) or found.aliased
@@ -228,7 +228,7 @@ def _facts(model: "Model", key: str) -> dict[str, Any]:
 
 
 def _write_table(rows: Sequence[Sequence[str]]) -> None:
-    from pegboard.cli import visible
+    from pegboard_terminal import visible
 
     cells = [_HEADERS, *rows]
     widths = [max(len(row[column]) for row in cells) for column in range(len(_HEADERS))]

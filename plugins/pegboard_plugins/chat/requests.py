@@ -7,11 +7,10 @@ from functools import lru_cache
 import msgspec
 from rich.cells import cell_len
 
-from pegboard.cli import exposed
 from pegboard.kit import Span
 from pegboard.schema.session import PermissionRequest, Question, QuestionRequest, Reply, Scope
 from pegboard_plugins.chat.modes import Choice, Item, SpanLine
-from pegboard_terminal import counted, one_line, permission_lines, shown_line, wrapped
+from pegboard_terminal import counted, exposed, one_line, permission_lines, shown_line, wrapped
 
 IGNORED_S = 0.3
 """A dialog takes no key before: what was typed until then was meant for something else."""

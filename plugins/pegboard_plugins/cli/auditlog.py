@@ -12,11 +12,11 @@ import click
 import msgspec
 
 from pegboard import InvalidInputError
-from pegboard.cli import exposed, visible
 from pegboard.embedding import Places
 from pegboard.errors import StorageError
 from pegboard_plugins.cli.jsontext import as_json, format_option
 from pegboard_plugins.cli.tables import moment, show_table
+from pegboard_terminal import exposed, visible
 
 _SPAN = re.compile(r"(\d+)([mhd])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}

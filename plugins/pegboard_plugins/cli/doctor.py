@@ -48,7 +48,7 @@ def model(directory: Path, name: str | None, *, as_json: bool) -> None:
 
 def _report(findings: Sequence[Finding], *, as_json: bool, failed: Exit = Exit.FAILED) -> None:
     """Show the findings; the process ends with `failed` if something does not work."""
-    from pegboard.cli import visible
+    from pegboard_terminal import visible
 
     if as_json:
         click.echo(schema_json(findings))

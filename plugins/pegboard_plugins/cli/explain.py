@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pegboard.cli import open_app
 from pegboard.embedding import run_async
 from pegboard_plugins.cli.jsontext import as_json, format_option
+from pegboard_terminal import open_app
 
 if TYPE_CHECKING:
     from pegboard.embedding import Explanation
@@ -139,9 +139,9 @@ def _rule(rule: "Rule | None") -> list[str] | None:
 
 def lines(found: "Explanation") -> "Iterator[Line]":
     """The explanation for a person; whatever a terminal would obey is spelt out."""
-    from pegboard.cli import visible
     from pegboard_plugins.cli.explained import listed, paths_outside, place
     from pegboard_plugins.cli.render import Line
+    from pegboard_terminal import visible
 
     if not found.told:
         text = f"{found.tool} does not say before it runs what it will ask"
@@ -170,9 +170,9 @@ def lines(found: "Explanation") -> "Iterator[Line]":
 
 
 def _request_lines(found: "Explanation", request: "PermissionRequest") -> "Iterator[Line]":
-    from pegboard.cli import exposed, visible
     from pegboard_plugins.cli.explained import spoken_rules
     from pegboard_plugins.cli.render import Line
+    from pegboard_terminal import exposed, visible
 
     rules = spoken_rules(found.session, request)
     for pattern in request.patterns:

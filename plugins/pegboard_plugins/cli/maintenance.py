@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pegboard.cli import open_app
 from pegboard.embedding import run_async
 from pegboard_plugins.cli.jsontext import format_option, schema_json
+from pegboard_terminal import open_app
 
 if TYPE_CHECKING:
     from pegboard.embedding import Places
@@ -32,8 +32,7 @@ def repair() -> int:
     beside a new one, with all in it that could be read. It ends with 1 when something is wrong
     that cannot be mended.
     """
-    from pegboard.cli import visible
-    from pegboard_terminal import counted
+    from pegboard_terminal import counted, visible
 
     warnings, interrupted, problems, sessions = run_async(_repaired())
     for text in warnings:

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pegboard.cli import Group, open_app
+from pegboard.cli import Group
 from pegboard.embedding import run_async
 from pegboard_plugins.cli.jsontext import as_json, format_option
+from pegboard_terminal import open_app
 
 if TYPE_CHECKING:
     from pegboard.schema.session import Approval
@@ -76,7 +77,7 @@ def _facts(approval: "Approval") -> dict[str, Any]:
 def _cells(approval: "Approval") -> tuple[str, ...]:
     from datetime import datetime
 
-    from pegboard.cli import exposed, visible
+    from pegboard_terminal import exposed, visible
 
     scope = approval.key if approval.scope == "session" else approval.scope
     since = datetime.fromtimestamp(approval.at / _MS).astimezone() if approval.at else None

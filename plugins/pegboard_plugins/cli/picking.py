@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import click
 
-from pegboard.cli import visible
+from pegboard_terminal import visible
 
 SHOWN = 15
 """Lines that leave the question on a small screen."""

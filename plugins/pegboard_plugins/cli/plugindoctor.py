@@ -48,7 +48,7 @@ def doctor(directory: Path, style: Literal["text", "json"]) -> None:
         found = {"faults": rows, "imports": imports, "warnings": warnings}
         click.echo(as_json(found, indent=2))
     else:
-        from pegboard.cli import visible
+        from pegboard_terminal import visible
 
         for warning in warnings:
             click.echo(visible(f"warning: {warning}"), err=True)

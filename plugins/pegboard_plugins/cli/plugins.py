@@ -51,8 +51,8 @@ def list_plugins(directory: Path, style: Literal["table", "json"], hook: str | N
             facts["commands"] = [each._asdict() for each in brought_commands()]
         click.echo(as_json(facts, indent=2))
         return
-    from pegboard.cli import visible
     from pegboard_plugins.cli.tables import table
+    from pegboard_terminal import visible
 
     headers = ("name", "version", "origin", "ms", "state", "hooks", "tools")
     click.echo(table(headers, [_row(plugin) for plugin in found]), nl=False)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from pegboard import InvalidInputError
-from pegboard.cli import Group, open_app
+from pegboard.cli import Group
 from pegboard.embedding import run_async
 from pegboard_plugins.cli.completing import live
+from pegboard_terminal import open_app
 
 if TYPE_CHECKING:
     from pegboard.embedding import Places

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pegboard.cli import Exit, open_app
+from pegboard.cli import Exit
 from pegboard.embedding import run_async
 from pegboard_plugins.cli.completing import live
 from pegboard_plugins.cli.jsontext import as_json, format_option
+from pegboard_terminal import open_app
 
 if TYPE_CHECKING:
     from pegboard import App
@@ -51,7 +52,7 @@ def info(directory: Path, name: str, style: Literal["text", "json"]) -> None:
     if style == "json":
         click.echo(as_json(found, indent=2))
         return
-    from pegboard.cli import visible
+    from pegboard_terminal import visible
 
     for place, plugin in enumerate(found):
         if place:

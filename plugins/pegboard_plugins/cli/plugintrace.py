@@ -35,8 +35,8 @@ def trace(directory: Path, prompt: str, agent: str | None, style: Literal["text"
     if style == "json":
         click.echo(as_json(found, indent=2))
         return
-    from pegboard.cli import visible
     from pegboard_plugins.cli.tables import table
+    from pegboard_terminal import visible
 
     for line in found["system"]:
         click.echo(visible(f"{line['plugin'] or '-'}: {line['text']}"))

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Literal
 
 import pegboard_terminal
-from pegboard.cli import exposed, visible
 from pegboard.kit import Block, Span
 from pegboard.schema.message import Failure
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.session import PermissionRequest, Question, Retry, Tokens
+from pegboard_terminal import exposed, visible
 
 Style = Literal[
     "plain", "tool", "dim", "error", "warning", "added", "removed", "hunk", "done", "active"

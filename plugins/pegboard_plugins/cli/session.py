@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pegboard.cli import Group, open_app
+from pegboard.cli import Group
 from pegboard.embedding import run_async
 from pegboard_plugins.cli import costs, maintenance, sessioncommands, undoing
 from pegboard_plugins.cli.completing import live
 from pegboard_plugins.cli.jsontext import format_option, schema_json
+from pegboard_terminal import open_app
 
 if TYPE_CHECKING:
     from pegboard import App
@@ -125,10 +126,10 @@ def _row(each: "Session") -> dict[str, Any]:
 
 
 def _show_turn(turn: "Turn", screen: "Screen", directory: Path) -> None:
-    from pegboard.cli import visible
     from pegboard.schema.message import AssistantMessage
     from pegboard.schema.part import FilePart, TextPart, ToolPart
     from pegboard_plugins.cli.render import Line, failure_text, tool_detail, tool_head
+    from pegboard_terminal import visible
 
     is_answer = isinstance(turn.info, AssistantMessage)
     for part in turn.parts:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from pegboard import InvalidInputError
-from pegboard.cli import open_app
 from pegboard.embedding import run_async
 from pegboard_plugins.cli.completing import live
+from pegboard_terminal import open_app
 
 if TYPE_CHECKING:
     from pegboard.schema.session import Session
@@ -47,7 +47,7 @@ async def _delete(directory: Path, session_ids: tuple[str, ...], *, yes: bool) -
 
 def _line(session: "Session") -> str:
     """The id and the title, in letters that no terminal obeys."""
-    from pegboard.cli import visible
+    from pegboard_terminal import visible
 
     return visible(f"{session.id}  {' '.join(session.title.split())}")
 

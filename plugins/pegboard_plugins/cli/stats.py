@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from pegboard.cli import open_app
 from pegboard.embedding import run_async
 from pegboard.schema.session import Tokens, sum_costs
 from pegboard_plugins.cli.agentcosts import AgentCost, costs_of
 from pegboard_plugins.cli.jsontext import schema_json
+from pegboard_terminal import open_app
 
 if TYPE_CHECKING:
     from pegboard.schema.message import Turn

@@ -4,9 +4,8 @@ import shutil
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TextIO
 
-from pegboard.cli import visible
 from pegboard_plugins.cli.render import Line, Style
-from pegboard_terminal import PALETTE, MarkdownBlocks
+from pegboard_terminal import PALETTE, MarkdownBlocks, visible
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pegboard.cli import Exit, Group, open_app
+from pegboard.cli import Exit, Group
 from pegboard.embedding import run_async
 from pegboard_plugins.cli.jsontext import as_json, format_option
+from pegboard_terminal import open_app
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -57,7 +58,7 @@ def schema(directory: Path, name: str, style: Literal["text", "json"]) -> None:
     if style == "json":
         click.echo(as_json(found, indent=2))
         return
-    from pegboard.cli import visible
+    from pegboard_terminal import visible
 
     click.echo(visible(f"{found['name']} (permission {found['permission']})\n"))
     click.echo(visible(found["description"]))
@@ -139,8 +140,8 @@ def _found(app: "App", name: str) -> "Tool":
 
     :raises click.UsageError: with the nearest names, when there is none.
     """
-    from pegboard.cli import visible
     from pegboard.kit import nearest_names
+    from pegboard_terminal import visible
 
     if (found := app.tools.get(name)) is not None:
         return found

@@ -37,8 +37,8 @@ def allow(directory: Path, *, yes: bool) -> None:
     changed since it was trusted. A formatter or language server that is installed in the project
     takes `trust program` as well.
     """
-    from pegboard.cli import visible
     from pegboard.embedding import TrustStore
+    from pegboard_terminal import visible
 
     places = _places()
     store = TrustStore(places.trust)
@@ -65,8 +65,8 @@ def program(directory: Path, programs: tuple[Path, ...], *, yes: bool) -> None:
     they are trusted. One that changes is not run until it is trusted again. What a program loads is
     not looked at.
     """
-    from pegboard.cli import visible
     from pegboard.embedding import TrustStore
+    from pegboard_terminal import visible
 
     places = _places()
     store = TrustStore(places.trust)
@@ -101,9 +101,9 @@ def list_trusted() -> None:
 @click.pass_obj
 def revoke(directory: Path) -> None:
     """Trust this project no longer."""
-    from pegboard.cli import visible
     from pegboard.embedding import TrustStore
     from pegboard.kit import open_workspace
+    from pegboard_terminal import visible
 
     worktree, places = open_workspace(directory).worktree, _places()
     if not TrustStore(places.trust).revoke(worktree):
@@ -122,9 +122,8 @@ def lock(directory: Path, file: Path | None) -> None:
     PEGBOARD_TRUST_LOCK names the lock file. FILE is .pegboard/trust.lock in the project unless it
     is given.
     """
-    from pegboard.cli import visible
     from pegboard_plugins.cli.trustlock import write_lock
-    from pegboard_terminal import counted
+    from pegboard_terminal import counted, visible
 
     decision = run_async(_decision(directory, _places()))
     target = file or decision.root / LOCK
@@ -189,10 +188,10 @@ def _places() -> "Places":
 
 
 def _show(decision: "Decision", difference: str) -> None:
-    from pegboard.cli import visible
     from pegboard_frontend import scans_of
     from pegboard_plugins.cli.render import Line, whole_diff
     from pegboard_plugins.cli.screen import open_screen
+    from pegboard_terminal import visible
 
     screen = open_screen(sys.stdout, sys.stdout, os.environ)
     scans = scans_of(decision)
@@ -222,8 +221,8 @@ def _redirections(path: Path, content: bytes) -> tuple[str, ...]:
 
 
 def _show_scan(screen: "Screen", report: "ScanReport") -> None:
-    from pegboard.cli import visible
     from pegboard_plugins.cli.render import Line
+    from pegboard_terminal import visible
 
     if report.error:
         screen.line(Line(text=visible(report.error), style="warning", indent=1))
@@ -235,7 +234,7 @@ def _show_scan(screen: "Screen", report: "ScanReport") -> None:
 
 
 def _confirm(decision: "Decision", what: str) -> None:
-    from pegboard.cli import visible
+    from pegboard_terminal import visible
 
     if not sys.stdin.isatty():
         raise TrustError("nobody is there to be asked; look at the files, then say --yes")

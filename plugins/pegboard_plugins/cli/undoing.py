@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from pegboard import InvalidInputError
-from pegboard.cli import open_app
 from pegboard.embedding import run_async
 from pegboard_plugins.cli.completing import live
 from pegboard_plugins.cli.jsontext import format_option, schema_json
+from pegboard_terminal import open_app
 
 if TYPE_CHECKING:
     from pegboard import App
@@ -77,9 +77,9 @@ async def _unreverted(directory: Path, session_id: str | None) -> "Reverted":
 
 
 def _shown(directory: Path, done: "Reverted", style: Literal["text", "json"]) -> int:
-    from pegboard.cli import visible
     from pegboard.embedding import reason_of, shown_path
     from pegboard.kit import open_workspace
+    from pegboard_terminal import visible
 
     root = open_workspace(directory).worktree
     left = [

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from pegboard.cli import Exit, visible
+from pegboard.cli import Exit
 from pegboard.kit import Block
 from pegboard.schema.event import (
     Event,
@@ -40,6 +40,7 @@ from pegboard_plugins.cli.render import (
 )
 from pegboard_plugins.cli.screen import Screen
 from pegboard_plugins.cli.tally import Tally
+from pegboard_terminal import visible
 
 _MS_PER_S = 1000
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.cli import exposed, visible
 from pegboard.schema.message import TextData, UnknownFailure
 from pegboard.schema.part import (
     Completed,
@@ -29,6 +28,7 @@ from pegboard_plugins.cli.render import (
     tool_head,
     usage_line,
 )
+from pegboard_terminal import exposed, visible
 
 DIFF = """--- a/money.py
 +++ b/money.py

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pegboard.cli.visibletext import visible
-from pegboard.hooks.stalls import named_output
+from pegboard.cli import named_output
+from pegboard_terminal.visibletext import visible
 
 if TYPE_CHECKING:
     from pegboard import App, AppOptions
