@@ -121,14 +121,16 @@ class ForkBody(Wire, frozen=True):
 class ReplyBody(Wire, frozen=True):
     """The answer to a permission request.
 
-    `scope` is how far an `always` goes, `agent_only` limits it to the agent that asked. A `reject`
-    that is `unattended` comes from a program that nobody is at: the model is told so.
+    `scope` is how far an `always` goes, `agent_only` limits it to the agent that asked, `patterns`
+    to what they match: they only narrow what the request offers. A `reject` that is `unattended`
+    comes from a program that nobody is at: the model is told so.
     """
 
     reply: Reply
     message: str | None = None
     scope: Scope = "project"
     agent_only: bool = False
+    patterns: tuple[str, ...] = ()
     unattended: bool = False
 
 

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from dispatching import HOOK, VALUE, Plugins, implementation, opinion
 from pegboard.contract.context import Ruleset
-from pegboard.policy.permissions import UNCLEAR, hidden, judge, rules_from_config
+from pegboard.policy.permissions import (
+    UNCLEAR,
+    hidden,
+    judge,
+    lies_within,
+    matches,
+    rules_from_config,
+)
 from pegboard.schema.session import Action, Rule, Verdict
 
 STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
@@ -174,3 +181,18 @@ async def _verdicts(names: list[str]) -> int:
     async with Plugins(*plugins) as dispatch:
         verdict = await dispatch.strictest(HOOK, VALUE, opinion)
     return -1 if verdict is None else STRICTNESS[verdict.action]
+
+
+wildcards = st.text("ab *?", max_size=6)
+
+
+@given(wildcards, wildcards, st.text("ab *?", max_size=8))
+def test_what_lies_within_a_pattern_matches_nothing_else(inner: str, outer: str, text: str) -> None:
+    assert lies_within(outer, outer)
+    if lies_within(inner, outer) and matches(inner, text):
+        assert matches(outer, text)
+
+
+@given(wildcards, st.text("ab ", max_size=8))
+def test_a_literal_text_lies_within_what_matches_it(outer: str, text: str) -> None:
+    assert lies_within(text, outer) == matches(outer, text)

@@ -72,11 +72,18 @@ class Attachment:
         """A copy of the session up to a message, or of all of it."""
         return await self._client.sessions.fork(session_id, message_id)
 
-    async def approve(self, request_id: str, scope: Scope, *, agent_only: bool = False) -> None:
-        """Allow what waits, and the like of it."""
+    async def approve(
+        self,
+        request_id: str,
+        scope: Scope,
+        *,
+        agent_only: bool = False,
+        patterns: Sequence[str] = (),
+    ) -> None:
+        """Allow what waits, and the like of it, or less if the patterns say so."""
         with gone("permission request", request_id):
-            await self._client.permissions.reply(
-                request_id, "always", scope=scope, agent_only=agent_only
+            await self._client.permissions.approve(
+                request_id, scope, agent_only=agent_only, patterns=patterns
             )
 
     async def reply(self, request_id: str, reply: Reply, message: str | None = None) -> None:

@@ -154,6 +154,25 @@ async def test_a_permission_and_a_question_are_answered(async_client: AsyncClien
     assert "Blue" in told
 
 
+async def test_an_approval_is_for_no_more_than_was_offered(async_client: AsyncClient) -> None:
+    session = await async_client.sessions.create()
+    permissions = async_client.permissions
+    async with asyncio.timeout(LIMIT_S), async_client.events() as events:
+        await async_client.prompt_async(session.id, "%bash echo secret")
+        async for event in events:
+            assert isinstance(event, Event)
+            match event.properties:
+                case PermissionAsked(request=request):
+                    with pytest.raises(ServerError, match="would allow more") as refused:
+                        await permissions.approve(request.id, patterns=["*"])
+                    assert (refused.value.status, refused.value.name) == (400, "BadRequest")
+                    assert await permissions.list() == (request,)
+                    assert await permissions.approve(request.id, patterns=["echo secret"])
+                case SessionIdle(session_id=session.id):
+                    break
+    assert "secret" in str(await async_client.messages(session.id))
+
+
 async def test_a_rejected_question_ends_the_turn(async_client: AsyncClient) -> None:
     session = await async_client.sessions.create()
     async with asyncio.timeout(LIMIT_S), async_client.events() as events:

@@ -47,14 +47,16 @@ _ASKING = {
 class PermissionAnswer:
     """How a request was answered; `message` is what to do instead of what was rejected.
 
-    `scope` is how far an `always` goes, `agent_only` limits it to the agent that asked. `by` is
-    what answered: a user, the answer to another request, or a program that nobody is at.
+    `scope` is how far an `always` goes, `agent_only` limits it to the agent that asked, `patterns`
+    are what it is for, if that is less than what the request offers. `by` is what answered: a
+    user, the answer to another request, or a program that nobody is at.
     """
 
     reply: Reply
     message: str | None = None
     scope: Scope = "project"
     agent_only: bool = False
+    patterns: tuple[str, ...] = ()
     by: Literal["user", "approval", "rejection", "nobody"] = "user"
 
 
@@ -137,29 +139,23 @@ class PendingRequests:
         return answer
 
     async def reply(
-        self,
-        request_id: str,
-        reply: Reply,
-        message: str | None = None,
-        *,
-        scope: Scope = "project",
-        agent_only: bool = False,
+        self, request_id: str, reply: Reply, message: str | None = None
     ) -> PermissionRequest:
+        """Answer a request as `answer` does; the `message` says what to do instead."""
+        return await self.answer(request_id, PermissionAnswer(reply=reply, message=message))
+
+    async def leave_unattended(self, request_id: str) -> None:
+        """Deny one request, because nobody is there to be asked; it raises what `answer` does."""
+        await self.answer(request_id, PermissionAnswer(reply="reject", by="nobody"))
+
+    async def answer(self, request_id: str, answer: PermissionAnswer) -> PermissionRequest:
         """Answer a request, and return it once the answer is kept, as far as it goes.
 
-        A `reject` rejects all requests of its session, and the `message` goes to all of them.
+        A `reject` rejects all requests of its session, and its message goes to all of them.
 
         :raises NotFoundError: when no request of this id waits.
         :raises PegboardError: when the answer could not be kept: it has no effect.
         """
-        answer = PermissionAnswer(reply=reply, message=message, scope=scope, agent_only=agent_only)
-        return await self._answer(request_id, answer)
-
-    async def leave_unattended(self, request_id: str) -> None:
-        """Deny one request, because nobody is there to be asked; it raises what `reply` does."""
-        await self._answer(request_id, PermissionAnswer(reply="reject", by="nobody"))
-
-    async def _answer(self, request_id: str, answer: PermissionAnswer) -> PermissionRequest:
         waiting = self._open.get(request_id)
         if waiting is None or waiting.answer.done():
             raise NotFoundError("permission request", request_id)

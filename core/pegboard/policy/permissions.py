@@ -33,14 +33,16 @@ _UNCLEAR_KEY = "unclear"
 
 
 @lru_cache(maxsize=4096)
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compiled(pattern: str, one: str = ".") -> re.Pattern[str]:
     """The pattern as an expression that matches in time bounded by pattern length x text length.
+
+    `one` is what its `?` becomes.
 
     Each piece between two stars matches at its first place for good (an atomic group): that is
     enough for wildcards, and rules out exponential backtracking.
     """
     first, *others = (
-        "".join("." if character == "?" else re.escape(character) for character in piece)
+        "".join(one if character == "?" else re.escape(character) for character in piece)
         for piece in pattern.split("*")
     )
     if not others:
@@ -57,6 +59,16 @@ def matches(pattern: str, text: str) -> bool:
     if pattern == "*" or _compiled(pattern).fullmatch(text):
         return True
     return pattern.endswith(" *") and _compiled(pattern[:-2]).fullmatch(text) is not None
+
+
+def lies_within(pattern: str, wider: str) -> bool:
+    """Whether all texts that a pattern matches are matched by the wider one, letter for letter.
+
+    A star of the wider one takes wildcards, its `?` takes no star.
+    """
+    texts = (pattern, pattern[:-2]) if pattern.endswith(" *") else (pattern,)
+    forms = (wider, wider[:-2]) if wider.endswith(" *") else (wider,)
+    return all(any(_compiled(form, "[^*]").fullmatch(text) for form in forms) for text in texts)
 
 
 def is_unclear(pattern: str) -> bool:

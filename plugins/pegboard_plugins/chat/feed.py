@@ -153,8 +153,8 @@ class Feed(Protocol):
         """Stop what runs in the session."""
         ...
 
-    async def approve(self, request_id: str, scope: Scope) -> None:
-        """Allow what waits, and the like of it from now on."""
+    async def approve(self, request_id: str, scope: Scope, *, patterns: Sequence[str] = ()) -> None:
+        """Allow what waits, and the like of it from now on, or less if the patterns say so."""
         ...
 
     async def reply(self, request_id: str, reply: Reply, message: str | None = None) -> None:

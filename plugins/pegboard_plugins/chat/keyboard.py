@@ -45,11 +45,19 @@ class Keyboard:
         mode = chat.mode
         if mode is not None and not mode.edits:
             self._taken(letter)
-            if isinstance(mode, Permission) and letter == "v":
-                chat.spawn(chat.show_page(mode.whole_text()))
+            if isinstance(mode, Permission):
+                self._request_letter(mode, letter)
         elif letter.isprintable():
             chat.notice = ""
             chat.draft.buffer.insert_text(letter)
+
+    def _request_letter(self, dialog: Permission, letter: str) -> None:
+        """What a letter does with the screen, and with the editor that is the dialog's by now."""
+        chat = self._chat
+        if letter == "v":
+            chat.spawn(chat.show_page(dialog.whole_text()))
+        elif letter == "e" and dialog.edits:
+            chat.draft.set("\n".join(dialog.request.always))
 
     def paste(self, text: str) -> None:
         """Write what was pasted; nothing is ever sent by it."""

@@ -221,9 +221,9 @@ class LocalFeed:
         """Stop it."""
         await self._app.abort(session_id)
 
-    async def approve(self, request_id: str, scope: Scope) -> None:
+    async def approve(self, request_id: str, scope: Scope, *, patterns: Sequence[str] = ()) -> None:
         """Allow it, and the like of it."""
-        await self._app.policy.approve(request_id, scope)
+        await self._app.policy.approve(request_id, scope, patterns=patterns)
 
     async def reply(self, request_id: str, reply: Reply, message: str | None = None) -> None:
         """Answer."""

@@ -16,6 +16,9 @@ IGNORED_S = 0.3
 """A dialog takes no key before: what was typed until then was meant for something else."""
 DIGITS = 9
 _ALWAYS_ONCE = "this is asked every time"
+_INSTEAD = "What to do instead, enter sends it, esc goes back"
+_NARROWER = "What to allow here from now on, a pattern a line; enter allows it, esc goes back"
+_VERY_TEXT = "3 is for the very text that is asked for: there is nothing to edit"
 
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,6 +27,7 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
     reply: Reply
     message: str | None = None
     scope: Scope = "project"
+    patterns: tuple[str, ...] = ()
 
 
 class Permission:
@@ -40,13 +44,22 @@ class Permission:
         self._settle = settle
         self._from = time.monotonic() + IGNORED_S
         self._scroll = 0
-        self._asks_why = False
+        self._written = ""
         self._once = bool(request.metadata.get("once"))
+        self.refusal = ""
 
     @property
     def edits(self) -> bool:
-        """Only while it is written what to do instead."""
-        return self._asks_why
+        """Only while a text is written: what to do instead, or a narrower pattern."""
+        return bool(self._written)
+
+    @property
+    def _can_narrow(self) -> bool:
+        """Whether an approval for good would be for more than the very text, in single lines."""
+        always = self.request.always
+        return any(each not in self.request.patterns for each in always) and not any(
+            "\n" in each for each in always
+        )
 
     def lines(self, width: int, room: int) -> Sequence[SpanLine]:
         """The title, the whole of what is asked as far as it fits, the reason, the answers."""
@@ -82,22 +95,26 @@ class Permission:
         ]
 
     def _choices(self, width: int) -> Sequence[SpanLine]:
-        if self._asks_why:
-            return [(Span("What to do instead, enter sends it, esc goes back", "bold"),)]
+        texts = [self._written] if self._written else _flowing(self._answers(width), width)
+        spans = [Span(text, "bold") for text in texts]
+        if self.refusal:
+            spans.append(Span(exposed(one_line(self.refusal, 4 * width)), "warning"))
+        return [row for span in spans for row in wrapped((span,), width)]
+
+    def _answers(self, width: int) -> Sequence[str]:
         always = one_line(exposed(self._always()), 2 * width)
-        more = (_ALWAYS_ONCE,) if self._once else ("2 s this session", f"3 a {always}")
-        choices = ("1 y once", *more, "4 n no", "5 w no, and why", "esc no and stop")
-        lines = [(Span(line, "bold"),) for line in _flowing(choices, width)]
-        return [row for line in lines for row in wrapped(line, width)]
+        edit = " (e edits it)" if self._can_narrow else ""
+        more = (_ALWAYS_ONCE,) if self._once else ("2 s this session", f"3 a {always}{edit}")
+        return ("1 y once", *more, "4 n no", "5 w no, and why", "esc no and stop")
 
     def _always(self) -> str:
         return f"always here: {', '.join(self.request.always) or 'the same again'}"
 
     def press(self, key: str) -> bool:
         """Answer, scroll, or be patient: nothing is taken in the first moments."""
-        if self._asks_why:
+        if self._written:
             if key == "escape":
-                self._asks_why = False
+                self._written = self.refusal = ""
                 return True
             return False
         if time.monotonic() < self._from:
@@ -106,12 +123,20 @@ class Permission:
         if key in steps:
             self._scroll += steps[key]
         elif key in ("5", "w"):
-            self._asks_why = True
+            self._written, self.refusal = _INSTEAD, ""
+        elif key == "e":
+            self._edit()
         elif (settled := self._answer(key)) is not None:
             self._settle(self.request, settled)
         elif key == "escape":
             self._settle(self.request, None)
         return True
+
+    def _edit(self) -> None:
+        if self._can_narrow and not self._once:
+            self._written, self.refusal = _NARROWER, ""
+        else:
+            self.refusal = "" if self._once else _VERY_TEXT
 
     def _answer(self, key: str) -> Settled | None:
         if key in ("1", "y"):
@@ -125,7 +150,12 @@ class Permission:
         return None
 
     def submit(self, text: str) -> None:
-        """Refuse, with what to do instead."""
+        """Refuse, with what to do instead, or allow what the patterns in the lines match."""
+        if self._written == _NARROWER:
+            patterns = tuple(filter(str.strip, text.split("\n")))
+            if patterns:
+                self._settle(self.request, Settled(reply="always", patterns=patterns))
+            return
         self._settle(self.request, Settled(reply="reject", message=text.strip() or None))
 
     def changed(self, text: str) -> None:

@@ -333,8 +333,22 @@ class Talk:
         return Questions(request, self._settle_questions, is_own=is_own)
 
     def _settle(self, request: PermissionRequest, settled: Settled | None) -> None:
+        if settled is not None and settled.patterns:
+            self.spawn(self._narrow(request, settled))
+            return
         self._gone(request.id)
         self.spawn(self._reply(request, settled))
+
+    async def _narrow(self, request: PermissionRequest, settled: Settled) -> None:
+        """Approve what the person has written, whose dialog stays until that is taken."""
+        try:
+            await self.feed.approve(request.id, settled.scope, patterns=settled.patterns)
+        except NotFoundError:
+            return  # it was answered elsewhere meanwhile
+        except PegboardError as error:
+            if isinstance(self.dialog, Permission) and self.dialog.request.id == request.id:
+                self.dialog.refusal = str(error)
+                self._touch()
 
     async def _reply(self, request: PermissionRequest, settled: Settled | None) -> None:
         with suppress(NotFoundError):  # it was answered elsewhere meanwhile

@@ -43,7 +43,9 @@ async def reply(request: Request, requestID: str, app: Here, state: Served) -> R
     request_id = checked("permission", requestID)
     asked_in = _permission_app(_apps(request, state, app), request_id)
     if body.reply == "always":
-        await asked_in.policy.approve(request_id, body.scope, agent_only=body.agent_only)
+        await asked_in.policy.approve(
+            request_id, body.scope, agent_only=body.agent_only, patterns=body.patterns
+        )
     elif body.reply == "reject" and body.unattended:
         await asked_in.permissions.leave_unattended(request_id)
     else:

@@ -193,9 +193,10 @@ async def test_an_answer_for_good_says_how_far_it_goes_and_for_whom() -> None:
     pending = PendingRequests(interactive=True)
     [waiting] = await _waiting(pending, _request(1))
 
-    await pending.reply("per_1", "always", scope="user", agent_only=True)
+    answer = PermissionAnswer(reply="always", scope="user", agent_only=True, patterns=("a",))
+    await pending.answer("per_1", answer)
 
-    assert await waiting == PermissionAnswer(reply="always", scope="user", agent_only=True)
+    assert await waiting == answer
 
 
 def test_no_rule_is_offered_for_what_a_plugin_wants_asked_every_time() -> None:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from plugins.chat.conftest import Way
+from plugins.chat.conftest import Place, Way
 from plugins.chat.screen import chat, scripts
 from plugins.chat.terminals import AnyTerminal
 from plugins.cli.commands import CommandLine
@@ -91,3 +91,66 @@ async def test_what_is_answered_elsewhere_is_asked_no_more(
 
     lines = (pegboard.project / "done.txt").read_text().split()
     assert sorted(lines) == ["first", "second"]
+
+
+PUSH = {"tool": "bash", "input": {"command": "git push origin main", "description": "push"}}
+UNCLEAR = {"tool": "bash", "input": {"command": "$CMD -x", "description": "unclear"}}
+OFFERED = "always here: git push * (e edits it)"
+
+
+async def written(terminal: AnyTerminal, pattern: str) -> None:
+    """Put the pattern in the editor, in the place of what is there, and send it."""
+    terminal.press("c-u", pattern)
+    await terminal.until(lambda: terminal.editor == f"❯ {pattern}")
+    terminal.press("enter")
+
+
+async def test_the_pattern_of_an_approval_can_be_narrowed(
+    pegboard: CommandLine, place: Place
+) -> None:
+    rules = {"bash": {"*": "allow", "git push *": "ask"}}
+    push = [{"calls": [PUSH]}, {"text": "It was pushed."}]
+    scripts(pegboard, push=push, settings={"permission": rules})
+
+    async with chat(pegboard, *await place.arguments(), columns=100) as terminal:
+        terminal.press("push", "enter")
+        await terminal.see_now(OFFERED)
+        await asyncio.sleep(IGNORED_S)
+        terminal.press("e")
+        await terminal.until(lambda: terminal.editor == "❯ git push *")
+        await written(terminal, "git p*")
+        await terminal.see_now('"git p*" would allow more than is offered: "git push *"')
+        assert terminal.editor == "❯ git p*"
+        await written(terminal, "git push upstream *")
+        await terminal.see_now('"git push origin main", which is asked for, would not be allowed')
+        terminal.press("escape")
+        await terminal.see_now(OFFERED)
+        assert terminal.editor == "❯"
+        terminal.press("e")
+        await terminal.until(lambda: terminal.editor == "❯ git push *")
+        await written(terminal, "git push origin *")
+        await terminal.see("It was pushed.")
+        await terminal.until(lambda: terminal.editor == "❯")
+
+    listed = await pegboard("permission", "list")
+    explained = await pegboard("explain", "git push origin next")
+    other = await pegboard("explain", "git push upstream main")
+    assert "git push origin *" in listed.out
+    assert 'approved before, for the project: bash "git push origin *"' in explained.out
+    assert "approved before" not in other.out
+
+
+async def test_of_an_unclear_line_there_is_no_pattern_to_edit(
+    pegboard: CommandLine, place: Place
+) -> None:
+    steps = [{"calls": [UNCLEAR]}]
+    scripts(pegboard, unclear=steps)
+
+    async with chat(pegboard, *await place.arguments(), columns=100) as terminal:
+        terminal.press("unclear", "enter")
+        await terminal.see_now("3 a always here: [unclear] $CMD -x · 4 n no")
+        await asyncio.sleep(IGNORED_S)
+        terminal.press("e")
+        await terminal.see_now("the very text that is asked for: there is nothing to edit")
+        terminal.press("n")
+        await terminal.see("The user rejected permission")

@@ -42,6 +42,24 @@ class AsyncPermissions:
         body = ReplyBody(reply=reply, message=message, scope=scope, agent_only=agent_only)
         return await self._link.post(bool, route("permission", request_id, "reply"), body)
 
+    async def approve(
+        self,
+        request_id: str,
+        scope: Scope = "project",
+        *,
+        agent_only: bool = False,
+        patterns: Sequence[str] = (),
+    ) -> bool:
+        """True, when the request and the like of it are allowed.
+
+        `scope` is how far that goes, `agent_only` limits it to the agent that asked, `patterns` to
+        what they match: they may only narrow what the request offers as `always`.
+        """
+        body = ReplyBody(
+            reply="always", scope=scope, agent_only=agent_only, patterns=tuple(patterns)
+        )
+        return await self._link.post(bool, route("permission", request_id, "reply"), body)
+
     async def leave_unattended(self, request_id: str) -> bool:
         """True, when the request is denied because nobody is there to be asked."""
         body = ReplyBody(reply="reject", unattended=True)

@@ -1,13 +1,17 @@
 """Approvals for good: what covers a request, and what a choice of a person would cover."""
 
+import json
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from pegboard.contract import hookspecs
 from pegboard.contract.context import SessionView
 from pegboard.engine.engine import Engine
 from pegboard.engine.writer import Writer
+from pegboard.errors import InvalidInputError
 from pegboard.policy.pending import PermissionAnswer
-from pegboard.policy.permissions import is_unclear, literally, unapproved
+from pegboard.policy.permissions import is_unclear, lies_within, literally, unapproved
 from pegboard.schema.session import (
     USER_KEY,
     Approval,
@@ -19,6 +23,9 @@ from pegboard.storage.changes import PutApproval
 
 _TAILS = (" *", "/*")
 """How a tool says that a choice for good is for more than the one text."""
+ONCE = "once"
+"""In a request's metadata: it is asked every time, and cannot be approved for good."""
+_SHOWN_CHARACTERS = 200
 NO_OPINION = Verdict(action="ask", reason="no rule and no plugin has an opinion")
 
 
@@ -59,12 +66,46 @@ async def _approvals(engine: Engine, view: SessionView) -> list[Approval]:
     return [each for each in found if each.agent in (None, view.agent.name)]
 
 
-def rules_for_good(request: PermissionRequest) -> tuple[Rule, ...]:
-    """What an approval for good of the request allows."""
+def rules_for_good(request: PermissionRequest, patterns: Sequence[str] = ()) -> tuple[Rule, ...]:
+    """What an approval for good of the request allows, or as little of it as the patterns say."""
     return tuple(
         Rule(permission=request.permission, pattern=pattern, action="allow")
-        for pattern in request.always or map(literally, request.patterns)
+        for pattern in patterns or request.always or map(literally, request.patterns)
     )
+
+
+def check_narrowed(request: PermissionRequest, patterns: tuple[str, ...]) -> None:
+    """Nothing, if the patterns allow no more than the request offers, and all that it asks for.
+
+    Of what is unclear there is no less than the very text.
+
+    :raises InvalidInputError: when one of them may match more, or something stays uncovered.
+    """
+    if not patterns:
+        return
+    if request.metadata.get(ONCE):
+        raise InvalidInputError("this is asked every time, so that nothing allows it for good")
+    offered = rules_for_good(request)
+    for pattern in patterns:
+        if not any(_is_less(pattern, rule.pattern) for rule in offered):
+            raise InvalidInputError(
+                f"{_shown(pattern)} would allow more than is offered:"
+                f" {', '.join(_shown(rule.pattern) for rule in offered)}"
+            )
+    texts = request.patterns or ("*",)
+    rest = unapproved(rules_for_good(request, patterns), request.permission, texts)
+    for text in rest:
+        if text not in unapproved(offered, request.permission, texts):
+            raise InvalidInputError(f"{_shown(text)}, which is asked for, would not be allowed")
+
+
+def _is_less(pattern: str, offered: str) -> bool:
+    is_literal = is_unclear(pattern) or is_unclear(offered)
+    return pattern == offered if is_literal else lies_within(pattern, offered)
+
+
+def _shown(pattern: str) -> str:
+    return json.dumps(pattern[:_SHOWN_CHARACTERS], ensure_ascii=False)
 
 
 async def approve(

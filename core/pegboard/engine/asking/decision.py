@@ -9,7 +9,14 @@ from msgspec.structs import replace
 
 from pegboard.contract import hookspecs
 from pegboard.contract.context import SessionView
-from pegboard.engine.asking.approvals import NO_OPINION, approve, approved, for_good, rules_for_good
+from pegboard.engine.asking.approvals import (
+    NO_OPINION,
+    ONCE,
+    approve,
+    approved,
+    for_good,
+    rules_for_good,
+)
 from pegboard.engine.engine import Engine
 from pegboard.engine.writer import Writer
 from pegboard.errors import PermissionCorrectedError, PermissionDeniedError, PermissionRejectedError
@@ -26,8 +33,6 @@ from pegboard.schema.session import (
     Verdict,
 )
 
-ONCE = "once"
-"""In a request's metadata: it is asked every time, and cannot be approved for good."""
 AUTO = "auto"
 _OF_THE_USER = "config"
 HEADLESS = "headless"
@@ -196,7 +201,7 @@ async def _kept(
 ) -> bool:
     """Tell the plugins of the answer, and store it if it is one for good; whether it is."""
     rules = (
-        rules_for_good(request)
+        rules_for_good(request, answer.patterns)
         if answer.reply == "always" and not request.metadata.get(ONCE)
         else ()
     )

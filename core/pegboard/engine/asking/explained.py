@@ -10,6 +10,7 @@ import msgspec
 from pegboard.contract import hookspecs
 from pegboard.contract.backends import Enclosure
 from pegboard.contract.context import SessionView
+from pegboard.engine.asking.approvals import check_narrowed
 from pegboard.engine.asking.decision import (
     SANDBOX,
     as_asked,
@@ -24,6 +25,7 @@ from pegboard.engine.sessions import unstored_view
 from pegboard.errors import NotFoundError, ToolError
 from pegboard.hooks.callers import Hooks
 from pegboard.policy.agents import default_agent, find_agent
+from pegboard.policy.pending import PermissionAnswer
 from pegboard.policy.permissions import matches, strictest
 from pegboard.schema.session import USER_KEY, Approval, PermissionRequest, Rule, Scope, Verdict
 from pegboard.storage.changes import DropApproval
@@ -209,16 +211,32 @@ class Policy:
         """
         return await explained(self._engine, tool, args, agent=agent)
 
-    async def approve(self, request_id: str, scope: Scope, *, agent_only: bool = False) -> None:
+    async def approve(
+        self,
+        request_id: str,
+        scope: Scope,
+        *,
+        agent_only: bool = False,
+        patterns: Sequence[str] = (),
+    ) -> None:
         """Allow what waits, and the like of it from now on, as far as `scope` goes.
 
-        `agent_only` limits that to the agent that asked.
+        `agent_only` limits that to the agent that asked, `patterns` to what they match: they may
+        only narrow what the request offers as `always`, and cover what it covers of the request.
 
         Returns once it is stored.
 
         :raises NotFoundError: when no request of this id waits.
+        :raises InvalidInputError: for patterns that allow more, or less than the request; it waits.
         """
-        await self._engine.requests.reply(request_id, "always", scope=scope, agent_only=agent_only)
+        requests = self._engine.requests
+        answer = PermissionAnswer(
+            reply="always", scope=scope, agent_only=agent_only, patterns=tuple(patterns)
+        )
+        for request in requests.pending():
+            if request.id == request_id:
+                check_narrowed(request, answer.patterns)
+        await requests.answer(request_id, answer)
 
     async def approvals(self) -> tuple[Approval, ...]:
         """What was approved for good: for single sessions, for the project, for all projects."""
