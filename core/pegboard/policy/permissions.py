@@ -76,6 +76,11 @@ def is_unclear(pattern: str) -> bool:
     return pattern.startswith(UNCLEAR)
 
 
+def of_one_text(pattern: str) -> str:
+    """The pattern; that of an unclear `*`, which is the one for all that is unclear, as another."""
+    return f"{UNCLEAR} *" if pattern == _ALL_UNCLEAR else pattern
+
+
 def literally(text: str) -> str:
     """A pattern for a literal text; a `*` in it, as in a file's name, matches any one character."""
     return text if text == "*" else text.replace("*", "?")

@@ -23,7 +23,7 @@ from pegboard.errors import PermissionCorrectedError, PermissionDeniedError, Per
 from pegboard.ids import IdSource
 from pegboard.kit.openat import resolved_path
 from pegboard.policy.pending import PermissionAnswer, advice, advised_rules, no_rule, nobody
-from pegboard.policy.permissions import deciding
+from pegboard.policy.permissions import deciding, of_one_text
 from pegboard.schema.event import PermissionAsked, PermissionReplied
 from pegboard.schema.session import (
     PermissionRequest,
@@ -54,7 +54,7 @@ def make_request(  # noqa: PLR0913 - the fields of a request, all keyword-only
         id=ids.new("permission"),
         session_id=session_id,
         permission=permission,
-        patterns=tuple(patterns),
+        patterns=tuple(map(of_one_text, patterns)),
         metadata=dict(metadata),
         always=tuple(always),
         tool=tool,

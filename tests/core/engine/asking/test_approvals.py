@@ -174,6 +174,18 @@ async def test_what_is_unclear_can_be_approved_as_this_very_text_alone(tmp_path:
     assert unapproved([each.rule for each in approvals], "careful", [f"{UNCLEAR}$CMD y x"])
 
 
+async def test_an_approval_of_an_unclear_star_covers_nothing_else_that_is_unclear(
+    tmp_path: Path,
+) -> None:
+    wanted = json.dumps({"what": f"{UNCLEAR}*"})
+
+    _, request, approvals = await one_turn(tmp_path, Asks(), "project", wanted)
+
+    rules = [each.rule for each in approvals]
+    assert unapproved(rules, "careful", request.patterns) == ()
+    assert unapproved(rules, "careful", [f"{UNCLEAR}$CMD"]) == (f"{UNCLEAR}$CMD",)
+
+
 @tool
 async def runs(context: ToolContext, lines: str) -> str:
     """Ask as a shell does."""
