@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pegboard.config.keys import FOREIGN_PROGRAMS, NAMED_TABLES, Merged, normalised, unknown_keys
+from pegboard.config.keys import FOREIGN_PROGRAMS, Merged, is_named, normalised, unknown_keys
 from pegboard.config.layer import (
     Layer,
     from_content,
@@ -73,7 +73,7 @@ class LoadedConfig(msgspec.Struct, frozen=True, kw_only=True):
     def place(self, key: str) -> str:
         """Where a dotted key stands: its file and line, or what else set it, and the key."""
         parts = key.split(".")
-        for end in range(len(parts), parts[0] in NAMED_TABLES, -1):
+        for end in range(len(parts), is_named(parts[0]), -1):
             name = ".".join(parts[:end])
             inside = (known for known in self.sources if f"{known}.".startswith(f"{name}."))
             if source := self.sources.get(next(inside, "")):

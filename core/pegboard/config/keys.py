@@ -5,8 +5,9 @@ Many layers as one value, with the memory of who said what; and its check agains
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import msgspec
 
@@ -16,35 +17,11 @@ from pegboard.kit.hosts import KEY as NETWORK
 from pegboard.kit.hosts import host_pattern
 from pegboard.kit.suggestions import nearest_names
 from pegboard.policy.permissions import rules_from_config
-from pegboard.schema.config import (
-    AgentConfig,
-    BudgetConfig,
-    CommandConfig,
-    CompactionConfig,
-    Config,
-    FormatterConfig,
-    Limits,
-    LspConfig,
-    PluginConfig,
-    ProviderConfig,
-    RetryConfig,
-    RunLimits,
-)
+from pegboard.schema.config import AgentConfig, Config
 from pegboard.schema.session import EDIT, EDIT_SWITCHES, Rule
 
-NAMED_TABLES: Mapping[str, type[msgspec.Struct]] = {
-    "agent": AgentConfig,
-    "command": CommandConfig,
-    "provider": ProviderConfig,
-    "plugins": PluginConfig,
-    "formatter": FormatterConfig,
-    "lsp": LspConfig,
-}
-_TABLES: Mapping[str, type[msgspec.Struct]] = {
-    "compaction": CompactionConfig,
-    "retry": RetryConfig,
-    "budget": BudgetConfig,
-}
+_OPENCODES = ("command", "provider", "plugins", "formatter", "lsp", "compaction", "retry", "budget")
+"""Tables of a file made for OpenCode that may have keys which mean nothing here."""
 # What OpenCode's files may say and has no meaning here.
 _FOREIGN = frozenset(
     {
@@ -69,29 +46,48 @@ def normalised(
     """
     known = _translated(layer, value) if layer.syntax == "opencode" else dict(value)
     _check_keys(layer, known, Config, "")
-    for table, kind in NAMED_TABLES.items():
-        for name, entry in _table(layer, known.get(table), table).items():
-            key = f"{table}.{name}"
-            _check_keys(layer, _table(layer, entry, key), kind, f"{key}.")
-    for name, kind in _TABLES.items():
-        _check_keys(layer, _table(layer, known.get(name), name), kind, f"{name}.")
-    for name, kind in (("run", RunLimits), ("subagent", Limits)):
-        limits = _table(layer, (known.get("budget") or {}).get(name), f"budget.{name}")
-        _check_keys(layer, limits, kind, f"budget.{name}.")
     return _with_paths(layer, _with_hosts(layer, _with_rules(layer, known)), home, folder)
+
+
+class _Inner(msgspec.Struct, frozen=True):
+    """A field of the schema that is a table of this kind, or has one for each name."""
+
+    kind: type[msgspec.Struct]
+    is_named: bool
+
+
+@cache
+def _tables(kind: type[msgspec.Struct]) -> Mapping[str, _Inner]:
+    found = {}
+    for field in msgspec.structs.fields(kind):
+        inner = get_args(field.type)[-1] if get_origin(field.type) is dict else field.type
+        if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
+            found[field.name] = _Inner(inner, inner is not field.type)
+    return found
+
+
+def is_named(table: str) -> bool:
+    """Whether a table of the configuration has a table for each of its names."""
+    found = _tables(Config).get(table)
+    return found is not None and found.is_named
 
 
 def _check_keys(
     layer: Layer, table: Mapping[str, Any], kind: type[msgspec.Struct], prefix: str
 ) -> None:
     fields = set(kind.__struct_fields__) - {"project_permission"}
-    for name in table:
+    for name, entry in table.items():
+        key = f"{prefix}{name}"
         if name not in fields:
             meant = nearest_names(str(name), fields, limit=1)
-            hint = (
-                f"did you mean {meant[0]}?" if meant else f"known are {', '.join(sorted(fields))}"
-            )
-            raise layer.error(f"unknown key; {hint}", f"{prefix}{name}")
+            known = f"known are {', '.join(sorted(fields))}"
+            hint = f"did you mean {meant[0]}?" if meant else known
+            raise layer.error(f"unknown key; {hint}", key)
+        if inner := _tables(kind).get(name):
+            entries = _table(layer, entry, key)
+            inside = {f"{key}.{each}": value for each, value in entries.items()}
+            for place, value in (inside if inner.is_named else {key: entry}).items():
+                _check_keys(layer, _table(layer, value, place), inner.kind, f"{place}.")
 
 
 def _table(layer: Layer, value: object, key: str) -> Mapping[str, Any]:
@@ -102,18 +98,15 @@ def _table(layer: Layer, value: object, key: str) -> Mapping[str, Any]:
     return value
 
 
-def _with_rules(layer: Layer, value: dict[str, Any]) -> dict[str, Any]:
+def _with_rules(layer: Layer, value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The value with its permission, and that of each agent, as a list of rules."""
     if "permission" in value:
-        value["permission"] = _rules(layer, value["permission"], "permission")
+        value["permission"] = _rules(layer, value["permission"], f"{prefix}permission")
     if "agent" in value:
+        agents = _table(layer, value["agent"], "agent").items()
         value["agent"] = {
-            name: entry
-            if "permission" not in entry
-            else {
-                **entry,
-                "permission": _rules(layer, entry["permission"], f"agent.{name}.permission"),
-            }
-            for name, entry in _table(layer, value["agent"], "agent").items()
+            name: _with_rules(layer, dict(_table(layer, entry, f"agent.{name}")), f"agent.{name}.")
+            for name, entry in agents
         }
     return value
 
@@ -149,19 +142,17 @@ def _with_hosts(layer: Layer, value: dict[str, Any]) -> dict[str, Any]:
 
 def _with_paths(layer: Layer, value: dict[str, Any], home: Path, folder: Path) -> dict[str, Any]:
     """Entries of the wrong type are left for the check of types to find."""
-    instructions = value.get("instructions")
-    if isinstance(instructions, list):
-        for entry in instructions:
-            _check_pattern(layer, entry)
     for key in ("plugin_paths", "instructions"):
-        if isinstance(value.get(key), list | tuple):
+        if isinstance(given := value.get(key), list | tuple):
             value[key] = [
-                expanded(entry, home) if isinstance(entry, str) else entry for entry in value[key]
+                expanded(entry, home) if isinstance(entry, str) else entry for entry in given
             ]
-    if isinstance(value.get("plugin_paths"), list):
+    if isinstance(given := value.get("instructions"), list):
+        for entry in given:
+            _check_pattern(layer, entry)
+    if isinstance(given := value.get("plugin_paths"), list):
         value["plugin_paths"] = [
-            str(folder / entry) if isinstance(entry, str) else entry
-            for entry in value["plugin_paths"]
+            str(folder / entry) if isinstance(entry, str) else entry for entry in given
         ]
     return value
 
@@ -188,16 +179,15 @@ def _translated(layer: Layer, value: Mapping[str, Any]) -> dict[str, Any]:
     if agents:
         known["agent"] = {name: _agent(layer, name, entry) for name, entry in agents.items()}
     known = _with_switches(layer, known)
-    for table in ("command", "provider", "plugins", "formatter", "lsp"):
-        if table in known:
-            fields = NAMED_TABLES[table].__struct_fields__
-            known[table] = {
-                name: _only(fields, _table(layer, entry, f"{table}.{name}"))
-                for name, entry in _table(layer, known[table], table).items()
+    for name in filter(known.__contains__, _OPENCODES):
+        kind, entry = _tables(Config)[name], _table(layer, known[name], name)
+        fields = kind.kind.__struct_fields__
+        known[name] = _only(fields, entry)
+        if kind.is_named:
+            known[name] = {
+                each: _only(fields, _table(layer, inner, f"{name}.{each}"))
+                for each, inner in entry.items()
             }
-    for name, kind in _TABLES.items():
-        if name in known:
-            known[name] = _only(kind.__struct_fields__, _table(layer, known[name], name))
     return _with_tools(layer, known, value.get("tools"), "")
 
 
@@ -319,8 +309,8 @@ class Merged:
         fields = {field.name: field.type for field in msgspec.structs.fields(Config)}
         checked: dict[str, Any] = {}
         for name, entry in self.value.items():
-            if name in NAMED_TABLES and isinstance(entry, dict):
-                kind = NAMED_TABLES[name]
+            if is_named(name) and isinstance(entry, dict):
+                kind = _tables(Config)[name].kind
                 checked[name] = {
                     each: self._checked(value, kind, (name, each)) for each, value in entry.items()
                 }

@@ -1,7 +1,7 @@
 """What a project's own files may say: only to tighten, until the user trusts the project."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import PurePath
 from typing import Any, get_args
 
@@ -9,6 +9,8 @@ from pegboard.config.layer import references, texts
 from pegboard.kit.hosts import KEY as NETWORK
 from pegboard.kit.hosts import tightened
 from pegboard.schema.config import ProcessLimits, RunLimits, SandboxLevel
+
+_Path = tuple[str, ...]
 
 _USERS_ALONE = frozenset({"auto_approve", "keyring", "profile"})
 _KEY_COMMAND = "key_command"
@@ -36,45 +38,21 @@ def as_project(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...
     It may say everything but what would loosen the user's rules; its own can only tighten. It
     switches no plugin off, for one may be a guard, and names no command that prints keys.
     """
-    ignored = tuple(name for name in value if name in _USERS_ALONE)
-    said = _renamed({name: entry for name, entry in value.items() if name not in _USERS_ALONE})
-    if "plugins" in said:
-        said["plugins"], off = _switched_on(said["plugins"])
-        ignored += tuple(f"plugins.{name}.enabled" for name in off)
-    if "provider" in said:
-        said["provider"], commands = _without_key_commands(said["provider"])
-        ignored += commands
+    ignored: list[_Path] = [(name,) for name in value if name in _USERS_ALONE]
+    ignored += [
+        ("plugins", name, "enabled")
+        for name, entry in _entries(value, "plugins")
+        if entry.get("enabled") is False and name not in _NO_GUARDS
+    ]
+    ignored += [
+        ("provider", name, _KEY_COMMAND)
+        for name, entry in _entries(value, "provider")
+        if _KEY_COMMAND in entry
+    ]
+    said = _renamed(_without(value, ignored))
     if "agent" in said:
         said["agent"] = {name: _renamed(entry) for name, entry in said["agent"].items()}
-    return said, ignored
-
-
-def _switched_on(plugins: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The table of plugins without a word that switches one off, and those of which it was said."""
-    off = tuple(
-        name
-        for name, entry in plugins.items()
-        if entry.get("enabled") is False and name not in _NO_GUARDS
-    )
-    kept = {
-        name: {key: each for key, each in entry.items() if name not in off or key != "enabled"}
-        for name, entry in plugins.items()
-    }
-    return kept, off
-
-
-def _without_key_commands(
-    providers: Mapping[str, Any],
-) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The table of providers without commands that print keys, and the keys of those left out."""
-    named = tuple(
-        f"provider.{name}.{_KEY_COMMAND}" for name in providers if _KEY_COMMAND in providers[name]
-    )
-    kept = {
-        name: {key: each for key, each in entry.items() if key != _KEY_COMMAND}
-        for name, entry in providers.items()
-    }
-    return kept, named
+    return said, _dotted(ignored)
 
 
 def redirections(value: Mapping[str, Any]) -> tuple[str, ...]:
@@ -82,11 +60,7 @@ def redirections(value: Mapping[str, Any]) -> tuple[str, ...]:
 
     `value` is what it says before references are replaced, so that no line tells a secret.
     """
-    providers = value.get("provider")
-    entries = providers.items() if isinstance(providers, Mapping) else ()
-    sent = [
-        line for name, entry in entries if isinstance(entry, Mapping) for line in _sent(name, entry)
-    ]
+    sent = [line for name, entry in _entries(value, "provider") for line in _sent(name, entry)]
     others = ((name, entry) for name, entry in value.items() if name != "provider")
     told = [f"{text} goes into {name}" for name, entry in others for text in references(entry)]
     return (*sent, *told, *_addresses(value))
@@ -95,12 +69,10 @@ def redirections(value: Mapping[str, Any]) -> tuple[str, ...]:
 def _addresses(value: Mapping[str, Any]) -> Iterator[str]:
     """The addresses in what is passed on as it is: options of agents, models and plugins."""
     for table, wordy in _PASSED_ON.items():
-        entries = value.get(table)
-        for name, entry in entries.items() if isinstance(entries, Mapping) else ():
-            if isinstance(entry, Mapping):
-                passed = {key: each for key, each in entry.items() if key not in wordy}
-                found = dict.fromkeys(text for text in texts(passed) if "://" in text)
-                yield from (f"{table}.{name} has the address {text}" for text in found)
+        for name, entry in _entries(value, table):
+            passed = {key: each for key, each in entry.items() if key not in wordy}
+            found = dict.fromkeys(text for text in texts(passed) if "://" in text)
+            yield from (f"{table}.{name} has the address {text}" for text in found)
 
 
 def shown_before(value: Mapping[str, Any]) -> tuple[str, ...]:
@@ -108,13 +80,10 @@ def shown_before(value: Mapping[str, Any]) -> tuple[str, ...]:
 
     The lines are those of `redirections`, which are told at each run as well, and more.
     """
-    providers = value.get("provider")
-    entries = providers.items() if isinstance(providers, Mapping) else ()
-    found = [(name, entry) for name, entry in entries if isinstance(entry, Mapping)]
     theirs = [
         f"what is asked of the provider {name} is sent to {url}"
-        for name, entry in found
-        if (url := _url(entry)) and _options(entry).get("apiKey")
+        for name, entry in _entries(value, "provider")
+        if (url := _url(entry)) and _table(entry, "options").get("apiKey")
     ]
     models = [f"{key} is {name}" for key, name in _models(value) if isinstance(name, str)]
     return (*redirections(value), *theirs, *models)
@@ -123,29 +92,21 @@ def shown_before(value: Mapping[str, Any]) -> tuple[str, ...]:
 def _models(value: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     """Each key that names a model which may get the code."""
     yield from ((key, value.get(key)) for key in ("model", "small_model"))
-    roles, providers = value.get("models"), value.get("provider")
-    if isinstance(roles, Mapping):
-        yield from ((f"models.{role}", name) for role, name in roles.items())
+    yield from ((f"models.{role}", name) for role, name in _table(value, "models").items())
     lists = {"fallback": value.get("fallback")}
-    for name, entry in providers.items() if isinstance(providers, Mapping) else ():
-        if isinstance(entry, Mapping):
-            lists[f"provider.{name}.fallback"] = entry.get("fallback")
+    for name, entry in _entries(value, "provider"):
+        lists[f"provider.{name}.fallback"] = entry.get("fallback")
     for key, names in lists.items():
         yield from ((key, name) for name in (names if isinstance(names, list) else ()))
 
 
-def _options(entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    options = entry.get("options")
-    return options if isinstance(options, Mapping) else {}
-
-
 def _url(entry: Mapping[str, Any]) -> object:
-    return _options(entry).get("baseURL") or entry.get("api")
+    return _table(entry, "options").get("baseURL") or entry.get("api")
 
 
 def _sent(name: str, entry: Mapping[str, Any]) -> Iterator[str]:
     url = _url(entry)
-    if url and not _options(entry).get("apiKey"):
+    if url and not _table(entry, "options").get("apiKey"):
         yield f"the key of the provider {name} is sent to {url}"
     where = f"the provider {name}" + (f" at {url}" if url else "")
     variables = entry.get("env")
@@ -191,85 +152,50 @@ def without_loosening(
 
     Words that are no level stay, for the check of types to find.
     """
-    looser = [name for name in (NETWORK, _ALLOW_COMMANDS) if value.get(name) is True]
+    looser: list[_Path] = [
+        (name,) for name in (NETWORK, _ALLOW_COMMANDS) if value.get(name) is True
+    ]
     level, before = value.get("sandbox"), below.get("sandbox", "off")
     known = level in _SANDBOX and before in _SANDBOX
     if known and _SANDBOX.index(level) < _SANDBOX.index(before):
-        looser.append("sandbox")
-    kept = {name: each for name, each in value.items() if name not in looser}
-    if isinstance(providers := value.get("provider"), Mapping):
-        kept["provider"], stated = _without_known(providers, below.get("provider"))
-        looser += [f"provider.{name}" for name in stated]
+        looser.append(("sandbox",))
+    looser += _known_facts(value, below)
+    limits = _table(value, "limits").items()
+    looser += [("limits", name) for name, limit in limits if _is_higher(name, limit, below)]
+    budget = _with_defaults(_table(below, "budget"))
+    looser += _more(_table(value, "budget"), budget, ("budget",))
+    kept, names = _without(value, looser), _dotted(looser)
     if isinstance(hosts := value.get(NETWORK), list):
         limit = below.get(NETWORK, False)
         kept[NETWORK] = _network(hosts, limit=limit)
         beyond = [each for each in hosts if _network([each], limit=limit) != [each]]
-        looser += [f"{NETWORK} ({', '.join(beyond)})"] if beyond else []
-    if isinstance(said := value.get("limits"), Mapping):
-        high = [name for name, limit in said.items() if _is_higher(name, limit, below)]
-        kept["limits"] = {name: limit for name, limit in said.items() if name not in high}
-        looser += [f"limits.{name}" for name in high]
-    if isinstance(spent := value.get("budget"), Mapping):
-        before_it = _with_defaults(below.get("budget"))
-        kept["budget"], more = _without_more(spent, before_it)
-        if spent.get(_UNPRICED, before_it.get(_UNPRICED)) != before_it.get(_UNPRICED):
-            kept["budget"].pop(_UNPRICED)
-            more.append(_UNPRICED)
-        looser += [f"budget.{name}" for name in more]
-    return kept, tuple(looser)
+        names += (f"{NETWORK} ({', '.join(beyond)})",) if beyond else ()
+    return kept, names
 
 
-def _without_known(
-    providers: Mapping[str, Any], before: object
-) -> tuple[dict[str, Any], list[str]]:
-    """The providers without facts of models that the user has stated: a price may be a limit."""
-    known = before if isinstance(before, Mapping) else {}
-    kept: dict[str, Any] = {}
-    left_out: list[str] = []
-    for provider, entry in providers.items():
-        stated = _table(_table(known, provider), "models")
-        models = _table(entry, "models")
-        twice = {(name, key) for name, facts in models.items() for key in facts}
-        twice &= {(name, key) for name, facts in stated.items() for key in facts}
-        left_out += [f"{provider}.models.{name}.{key}" for name, key in sorted(twice)]
-        kept[provider] = entry
-        if twice:
-            own = {
-                name: {key: fact for key, fact in facts.items() if (name, key) not in twice}
-                for name, facts in models.items()
-            }
-            kept[provider] = {**entry, "models": own}
-    return kept, left_out
+def _known_facts(value: Mapping[str, Any], below: Mapping[str, Any]) -> Iterator[_Path]:
+    """The facts of models that the user has stated already: a price may be a limit."""
+    for provider, entry in _entries(value, "provider"):
+        stated = _table(_table(_table(below, "provider"), provider), "models")
+        for name, facts in sorted(_entries(entry, "models")):
+            twice = sorted(facts.keys() & _table(stated, name).keys())
+            yield from (("provider", provider, "models", name, key) for key in twice)
 
 
-def _table(value: object, name: str) -> Mapping[str, Any]:
-    found = value.get(name) if isinstance(value, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
-
-
-def _without_more(said: Mapping[str, Any], before: object) -> tuple[dict[str, Any], list[str]]:
-    """The limits, those of tables in them too, without any that takes one of `before` off."""
-    known = before if isinstance(before, Mapping) else {}
-    kept: dict[str, Any] = {}
-    more: list[str] = []
+def _more(said: Mapping[str, Any], before: Mapping[str, Any], at: _Path) -> Iterator[_Path]:
+    """The limits, those of tables in them too, that take one of `before` off."""
     for name, limit in said.items():
+        known = before.get(name)
         if isinstance(limit, Mapping):
-            kept[name], inner = _without_more(limit, known.get(name))
-            more += [f"{name}.{each}" for each in inner]
-        elif _takes_off(limit, known.get(name)):
-            more.append(name)
-        else:
-            kept[name] = limit
-    return kept, more
+            yield from _more(limit, _table(before, name), (*at, name))
+        elif _takes_off(limit, known) or (name == _UNPRICED and limit != known):
+            yield (*at, name)
 
 
-def _with_defaults(budget: object) -> Mapping[str, Any]:
+def _with_defaults(budget: Mapping[str, Any]) -> Mapping[str, Any]:
     """The budget with the limits on a run that hold if nobody says anything."""
-    known = budget if isinstance(budget, Mapping) else {}
-    run = known.get("run")
-    said = run if isinstance(run, Mapping) else {}
     defaults = {"steps": RunLimits().steps, "subagents": RunLimits().subagents}
-    return {**known, "run": {**defaults, **said}}
+    return {**budget, "run": {**defaults, **_table(budget, "run")}}
 
 
 def _takes_off(limit: object, before: object) -> bool:
@@ -286,8 +212,7 @@ def _network(hosts: list[str], *, limit: bool | list[str]) -> bool | list[str]:
 
 def _is_higher(name: str, limit: object, below: Mapping[str, Any]) -> bool:
     """Whether a limit of processes is higher than what holds without the project; 0 is none."""
-    known = below.get("limits")
-    said = known.get(name) if isinstance(known, Mapping) else None
+    said = _table(below, "limits").get(name)
     if limit is None:
         return said is not None
     before = getattr(ProcessLimits(), name, None) if said is None else said
@@ -309,3 +234,31 @@ def _renamed(table: Mapping[str, Any]) -> dict[str, Any]:
         "project_permission" if name == "permission" else name: entry
         for name, entry in table.items()
     }
+
+
+def _table(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A table in it; an empty one where there is none."""
+    found = value.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _entries(value: Mapping[str, Any], name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The tables in a table, by name."""
+    found = _table(value, name)
+    return ((key, entry) for key, entry in found.items() if isinstance(entry, Mapping))
+
+
+def _without(value: Mapping[str, Any], paths: Collection[_Path]) -> dict[str, Any]:
+    """The value without what stands at these paths."""
+    kept = dict(value)
+    for name in {path[0] for path in paths}:
+        inner = [path[1:] for path in paths if path[0] == name]
+        if () in inner:
+            del kept[name]
+        else:
+            kept[name] = _without(kept[name], inner)
+    return kept
+
+
+def _dotted(paths: Iterable[_Path]) -> tuple[str, ...]:
+    return tuple(map(".".join, paths))

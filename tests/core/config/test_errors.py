@@ -36,6 +36,9 @@ async def test_a_missing_referenced_file_is_an_error_with_its_place(place: Place
         ("pegboard.toml", "\n[agent]\nbuild = 3\n", (3, "agent.build"), "must be a table"),
         ("pegboard.toml", "[provider.x]\nbaseurl = 1\n", (2, "provider.x.baseurl"), "unknown key"),
         ("pegboard.toml", "project_permission = []\n", (1, "project_permission"), "unknown key"),
+        ("pegboard.toml", "[limits]\nproceses = 1\n", (2, "limits.proceses"), "mean processes?"),
+        ("pegboard.toml", '[models]\nsmal = "a/b"\n', (2, "models.smal"), "mean small?"),
+        ("pegboard.toml", "[budget.run]\nstep = 1\n", (2, "budget.run.step"), "mean steps?"),
         ("pegboard.toml", "model = \n", (1, ""), "not valid TOML"),
         (
             "pegboard.toml",
@@ -133,3 +136,11 @@ async def test_a_content_variable_is_named_in_its_errors(place: Place) -> None:
     for content in ("{", "a = ", '{"modle": "x"}'):
         with pytest.raises(ConfigError, match="PEGBOARD_CONFIG_CONTENT"):
             await place.load(env={"PEGBOARD_CONFIG_CONTENT": content})
+
+
+async def test_an_agent_of_which_nothing_is_said_is_no_error(place: Place) -> None:
+    env = {"PEGBOARD_CONFIG_CONTENT": '{"agent": {"build": null, "plan": {"permission": "ask"}}}'}
+
+    config = (await place.load(env=env)).config
+
+    assert [rule.action for rule in config.agent["plan"].permission] == ["ask"]
