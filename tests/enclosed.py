@@ -23,8 +23,8 @@ from typing import NoReturn
 import pytest
 
 from pegboard.kit import Site
+from pegboard.kit.programs import child_env
 from pegboard.paths import Places
-from pegboard.processes.process import child_env
 from pegboard.schema.config import Config, SandboxLevel
 from pegboard.workspace import open_workspace
 from pegboard_plugins.sandbox import Sandbox, SandboxPolicy, confine, relay

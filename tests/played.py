@@ -26,7 +26,7 @@ from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.part import Part, StepFinishPart, StepStartPart, TextInput, TextPart, ToolPart
 from pegboard.schema.session import Rule
-from pegboard_plugins import snapshots, sqlite
+from pegboard_plugins import processes, snapshots, sqlite
 from slow_storage import SlowStoragePlugin, slow_seed, slow_url
 
 Answer = Callable[[ModelRequest], AsyncIterator[StreamEvent]]
@@ -173,7 +173,9 @@ async def opened(
     env: Mapping[str, str] | None = None,
     **options: object,
 ) -> AsyncIterator[App]:
-    """An App in `folder/project` with these plugins, snapshots and SQLite, its data beside it.
+    """An App in `folder/project` with these plugins, SQLite and what it needs for tools.
+
+    Its data is beside the project.
 
     Its database answers late where `slow_storage` is asked for.
     """
@@ -181,7 +183,7 @@ async def opened(
     project.mkdir(exist_ok=True)
     policy = (AllowAll(),) if allow else ()
     variables = dict(env or {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(folder)})
-    kept = () if options.get("builtins") else (snapshots, sqlite)
+    kept = () if options.get("builtins") else (processes, snapshots, sqlite)
     slow: tuple[object, ...] = ()
     if (seed := slow_seed()) is not None:
         slow = (SlowStoragePlugin(seed),)

@@ -52,6 +52,7 @@ RINGS = {
         "pegboard_files",
         "pegboard_frontend",
         "pegboard_http",
+        "pegboard_processes",
         "pegboard_terminal",
         "pegboard_testing",
     )

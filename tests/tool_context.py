@@ -12,10 +12,10 @@ from pegboard.contract.context import ChildResult, Ruleset
 from pegboard.contract.plugin import Stash
 from pegboard.engine.fileledger import FileLedger
 from pegboard.errors import PermissionDeniedError
-from pegboard.kit.programs import ProgramSearch
-from pegboard.processes.background import Background
-from pegboard.processes.process import child_env, run_process
+from pegboard.kit.programs import ProgramSearch, child_env
 from pegboard.schema.config import Config
+from pegboard_processes.background import ToolProcesses
+from pegboard_processes.process import run_process
 
 
 def said(output: str) -> str:
@@ -70,8 +70,8 @@ class Context:
         self.trusted_by_user = True
         self.allowed = {}
         self.stash = Stash()
-        self.owner = Background()
-        self.background = self.owner.view(session_id, output_dir=self.directory / ".output")
+        self.owner = ToolProcesses(self.session.config.limits)
+        self.background = self.owner.background(session_id, output_dir=self.directory / ".output")
         self.stored = {}
         self.list = ()
         self.child = child or ChildResult(session_id="ses_child", outcome="done", text="found it")

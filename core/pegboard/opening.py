@@ -6,20 +6,21 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, NoReturn, get_args
 
 import msgspec
 from msgspec.structs import replace
 
 from pegboard.config.configuration import LoadedConfig, load_config
 from pegboard.contract import hookspecs
+from pegboard.contract.backends import OpenProcesses
 from pegboard.contract.plugin import Stash
 from pegboard.credentials.keyfile import PluginSecrets
 from pegboard.credentials.keylookup import KeyLookup
 from pegboard.engine.bus import Bus, telling
 from pegboard.engine.engine import Engine
 from pegboard.engine.models import Models
-from pegboard.errors import ConfigError, PegboardError
+from pegboard.errors import ConfigError, PegboardError, ToolError
 from pegboard.hooks.callers import Hooks
 from pegboard.ids import IdSource
 from pegboard.kit.hosts import tightened
@@ -27,7 +28,7 @@ from pegboard.loading.loadedplugin import Change
 from pegboard.loading.register import Register, load_plugins
 from pegboard.loading.reload import Brought, Reload, open_database
 from pegboard.paths import Places
-from pegboard.schema.config import Config, SandboxLevel
+from pegboard.schema.config import Config, ProcessLimits, SandboxLevel
 from pegboard.schema.event import Event, PluginFailed
 from pegboard.schema.session import Rule
 from pegboard.storage.protocol import Storage
@@ -173,6 +174,7 @@ class _Assembly:
             private=private,
             decision=decision,
             stash=Stash(),
+            open_processes=await _processes(register),
             snapshots=await self._snapshots(hooks, workspace, config),
             enclosure=await self._enclosure(workspace, config, private),  # nothing fails after it
             models=Models(brought.providers, hooks, config, self._places, keys),
@@ -323,6 +325,19 @@ class _Assembly:
             trusted=trusted,
             profile=self._options.profile,
         )
+
+
+async def _processes(register: Register) -> OpenProcesses:
+    """What a plugin runs processes with, else what says that none does."""
+    found = await register.hooks.first(hookspecs.register_processes)
+    if found is not None:
+        return found
+    missing = f"no plugin runs processes{register.absent(hookspecs.register_processes)}"
+
+    def refuse(_: ProcessLimits) -> NoReturn:
+        raise ToolError(missing)
+
+    return refuse
 
 
 async def _swept(outputs: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from docs.pages import EXAMPLES
 from pegboard import hookimpl, tool
-from pegboard.schema.part import Completed
+from pegboard.schema.part import Completed, Failed
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
@@ -51,3 +51,22 @@ async def test_without_a_built_in_plugin_a_turn_runs_with_what_others_bring(
     assert isinstance(part.state, Completed)
     assert set(missing) == set(names)
     assert all(f"plugins.{name}.enabled" in missing[name] for name in names)
+
+
+async def test_without_the_plugin_of_processes_a_tool_that_runs_a_program_says_so(
+    tmp_path: Path,
+) -> None:
+    provider = Played(calls(call("bash", '{"command": "echo hi"}')), text("done"))
+    config = {"model": "played/m", "plugins": {"processes": {"enabled": False}}}
+
+    async with opened(tmp_path, provider, builtins=True, config=config) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+        [part] = tools_of(await app.turns(session.id))
+        env = await app.user_env()
+
+    assert isinstance(part.state, Failed)
+    assert part.state.error == (
+        "no plugin runs processes; processes is not loaded: plugins.processes.enabled is false"
+    )
+    assert "PATH" in env

@@ -74,7 +74,7 @@ async def context(tmp_path):
     for path in (project / "a.txt", tmp_path / "a.txt"):
         context.files.note_read(path)
     yield context
-    await context.owner.aclose()
+    await context.owner.end()
 
 
 async def test_every_tool_that_asks_says_so_beforehand(tools):

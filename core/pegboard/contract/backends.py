@@ -1,4 +1,4 @@
-"""Protocols of what a plugin may bring as a whole: what encloses processes, a way to compact.
+"""Protocols of what a plugin may bring as a whole: an enclosure, processes, a way to compact.
 
 The engine decides when to compact, stores the outcome, and refuses one that gains too little. What
 came before stays in the database; only the model's view of the session begins anew.
@@ -15,9 +15,9 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from pegboard.contract.context import SessionView
+from pegboard.contract.context import BackgroundAccess, ProcessResult, SessionView
 from pegboard.paths import Places
-from pegboard.schema.config import Config
+from pegboard.schema.config import Config, ProcessLimits
 from pegboard.schema.message import Turn
 from pegboard.schema.session import Todo
 from pegboard.workspace import Workspace
@@ -79,6 +79,72 @@ class Encloser(Protocol):
 
         :raises ConfigError: when nothing can hold it; the App does not open.
         """
+        ...
+
+
+class Processes(Protocol):
+    """What runs the processes of one App's tools, and ends each with all that it has started.
+
+    What `register_processes` gives makes it, for the limits of the configuration.
+    """
+
+    def variables(self) -> Mapping[str, str]:
+        """Variables for a process, with which it ends when this program is killed."""
+        ...
+
+    async def run(  # noqa: PLR0913 - the facts of a process, all keyword-only
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        timeout_s: float,
+        limit_bytes: int,
+        on_output: Callable[[str], None] | None = None,
+        spill_dir: Path | None = None,
+    ) -> ProcessResult:
+        """How a process ended; neither it nor anything that it started outlives the call.
+
+        Its input is closed, its output and errors are one stream. Of more than `limit_bytes` the
+        head and the tail are kept, and the whole goes to a file in `spill_dir`. `on_output` gets
+        the text piece by piece, on the event loop.
+
+        :raises ToolError: when the program or the directory cannot be used.
+        """
+        ...
+
+    def service(
+        self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]
+    ) -> AbstractAsyncContextManager[Sequence[str]]:
+        """The command line of a process that the caller starts; with the context it ends.
+
+        :raises ToolError: when there is no such program or directory.
+        """
+        ...
+
+    def background(
+        self, session_id: str, *, output_dir: Path, enclosure: Enclosure | None
+    ) -> BackgroundAccess:
+        """The processes of a session that outlive their calls; their output goes to files there.
+
+        Each runs in the `enclosure`, where there is one.
+        """
+        ...
+
+    async def end(self, session_id: str | None = None) -> None:
+        """End what is left of a session, or of all, and wait until it has ended."""
+        ...
+
+
+class OpenProcesses(Protocol):
+    """Makes what runs processes within limits; `register_processes` gives it.
+
+    It starts nothing. It is called with the first process, and before that, while the model
+    thinks, in a thread, so that the modules which a process needs are there.
+    """
+
+    def __call__(self, limits: ProcessLimits, /) -> Processes:
+        """What runs the processes of one App."""
         ...
 
 

@@ -19,7 +19,7 @@ Oldest to newest is: built-in plugins, installed ones by name, the user's, the p
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pegboard.contract.backends import Compactor, Encloser
+from pegboard.contract.backends import Compactor, Encloser, OpenProcesses
 from pegboard.contract.context import SessionView, ToolContext
 from pegboard.contract.host import HookCalls, Host
 from pegboard.contract.modelhooks import model_facts as model_facts  # noqa: PLC0414 - a hook too
@@ -81,8 +81,7 @@ def register_permissions() -> Sequence[Rule] | None:
 
     Called once when the App opens. The rules stand behind the built-in `*` and before all that
     the user has written, so that the user has the last word. Collect: a plugin that raises is
-    reported and left out; so is a rule about more than one name, or about a name that is that of
-    another plugin's tool.
+    reported and left out; so is a rule about more than one name, or that of another plugin's tool.
 
     Since 0.1.
     """
@@ -132,8 +131,8 @@ def register_storage() -> Mapping[str, OpenStorage] | None:
 def register_compactors() -> Sequence[Compactor] | None:
     """Ways to shorten a history that has outgrown the model's window.
 
-    Called when a session has to be compacted; the newest compactor acts, outside of the hook's
-    time limit. Collect: a plugin that raises is reported and left out.
+    Called when a session has to be compacted; the newest acts, outside of the hook's time limit.
+    Collect: a plugin that raises is reported and left out.
 
     Since 0.1.
     """
@@ -145,6 +144,17 @@ def register_encloser(hooks: HookCalls) -> Encloser | None:
 
     Called when an App opens with a `sandbox` in its configuration; without an answer it does not
     open. First: a plugin that raises is reported and the next is asked.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("first")
+def register_processes() -> OpenProcesses | None:
+    """What runs the processes of tools, and bounds and ends them.
+
+    Called once when the App opens. Without an answer a tool that runs a program fails, and says
+    what is missing. First: a plugin that raises is reported and the next is asked.
 
     Since 0.1.
     """
@@ -170,9 +180,8 @@ def register_snapshots(
 def config_load(config: Config) -> Config | None:
     """The configuration, with what the plugin sets.
 
-    Called once when the App opens, after all files are merged. The answer replaces the
-    configuration for every later plugin and for the App. Fold: a plugin that raises is
-    reported and skipped.
+    Called once when the App opens, after all files are merged. The answer replaces it
+    for every later plugin and for the App. Fold: a plugin that raises is reported and skipped.
 
     Since 0.1.
     """
@@ -330,8 +339,7 @@ def command_execute_before(
 ) -> tuple[Part, ...] | None:
     """The parts that a slash command has become, before they are sent.
 
-    Called for each command that the user runs. Fold: a plugin that raises is reported and
-    skipped.
+    Called for each command that the user runs. Fold: a plugin that raises is reported and skipped.
 
     Since 0.1.
     """

@@ -4,15 +4,18 @@ Keys that a program of the user's prints, such as that of a password store.
 """
 
 import asyncio
+import os
+import signal
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pegboard.errors import ConfigError, ProviderAuthError, ToolError
+from pegboard.errors import ConfigError, ProviderAuthError
 from pegboard.kit.programs import find_program
 from pegboard.kit.threads import in_own_thread
-from pegboard.processes.process import run_program
 from pegboard.schema.config import Config
 
 RING_TIMEOUT_S = 2.0
@@ -79,23 +82,51 @@ async def printed_key(
     if program is None:
         raise _failed(provider_id, argv, "there is no such program")
     try:
-        done = await run_program(
-            [program, *argv[1:]],
-            cwd=home,
-            env=env,
-            timeout_s=COMMAND_TIMEOUT_S,
-            limit_bytes=_LIMIT_BYTES,
-        )
-    except ToolError as error:
-        raise _failed(provider_id, argv, str(error)) from error
-    if done.timed_out:
-        raise _failed(provider_id, argv, f"it took more than {COMMAND_TIMEOUT_S:g} s")
-    if done.exit_code:
-        raise _failed(provider_id, argv, f"it ended with exit code {done.exit_code}")
-    lines = done.output.decode("utf-8", "replace").split()
+        code, output = await _ran([program, *argv[1:]], env, home)
+    except TimeoutError as error:
+        reason = f"it took more than {COMMAND_TIMEOUT_S:g} s"
+        raise _failed(provider_id, argv, reason) from error
+    except (OSError, ValueError) as error:
+        raise _failed(provider_id, argv, f"cannot run {program!r} in {home}: {error}") from error
+    if code:
+        raise _failed(provider_id, argv, f"it ended with exit code {code}")
+    lines = output.decode("utf-8", "replace").split()
     if not lines:
         raise _failed(provider_id, argv, "it printed nothing")
     return lines[0]
+
+
+async def _ran(argv: Sequence[str], env: Mapping[str, str], home: Path) -> tuple[int, bytes]:
+    """The exit code of a program, and as much of its output as a pipe holds.
+
+    It ends with the call, and its group with it. One that prints more waits for a reader.
+
+    :raises TimeoutError: after its time.
+    """
+    program = _started(argv, env, home)
+    assert program.stdout is not None
+    try:
+        async with asyncio.timeout(COMMAND_TIMEOUT_S):
+            code = await in_own_thread(program.wait, name="pegboard-key")
+        os.set_blocking(program.stdout.fileno(), False)
+        return code, program.stdout.read(_LIMIT_BYTES) or b""
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(program.pid, signal.SIGKILL)
+        program.stdout.close()
+
+
+def _started(argv: Sequence[str], env: Mapping[str, str], home: Path) -> subprocess.Popen[bytes]:
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen(
+        argv,
+        cwd=home,
+        env=env,
+        stdin=quiet,
+        stdout=subprocess.PIPE,
+        stderr=quiet,
+        start_new_session=True,
+    )
 
 
 def _failed(provider_id: str, argv: Sequence[str], reason: str) -> ProviderAuthError:

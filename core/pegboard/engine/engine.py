@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,15 +11,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pegboard.contract import hookspecs
-from pegboard.contract.context import BackgroundProcess, Ruleset, SessionView
+from pegboard.contract.backends import OpenProcesses, Processes
+from pegboard.contract.context import BackgroundAccess, BackgroundProcess, Ruleset, SessionView
 from pegboard.contract.plugin import Stash
 from pegboard.contract.tools import Service, Tool, serving
 from pegboard.engine.bus import Bus
 from pegboard.engine.finish import failure_of
 from pegboard.engine.models import Models
-from pegboard.errors import PegboardError, PermissionDeniedError
+from pegboard.errors import PegboardError, PermissionDeniedError, ToolError
 from pegboard.hooks.callers import Hooks
 from pegboard.ids import IdSource
+from pegboard.kit.programs import child_env, without_secrets
 from pegboard.paths import Places
 from pegboard.providers.provider import Keys, Provider
 from pegboard.schema.config import Agent, Command, Config
@@ -39,7 +42,6 @@ if TYPE_CHECKING:
     from pegboard.contract.backends import Enclosure
     from pegboard.engine.fileledger import FileLedger
     from pegboard.policy.pending import PendingRequests, Questions
-    from pegboard.processes.background import Processes
 
 
 class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,11 +97,12 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
     stash: Stash
     models: Models
     sweeping: asyncio.Task[None]
+    open_processes: OpenProcesses
     snapshots: Snapshots | None = None
     enclosure: "Enclosure | None" = None
     now: Callable[[], int] = lambda: time.time_ns() // 1_000_000
 
-    # Four modules that a plain answer does without are loaded at the first use of what they have.
+    # What a plain answer does without is loaded at the first use of what they have.
 
     @cached_property
     def requests(self) -> "PendingRequests":
@@ -123,32 +126,38 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
         return FileLedger()
 
     @cached_property
-    def processes(self) -> "Processes":
-        """The processes of tools."""
-        from pegboard.processes.background import Processes
+    def processes(self) -> Processes:
+        """What runs the processes of tools.
 
-        return Processes(self.config.limits)
+        :raises ToolError: when no plugin does.
+        """
+        with self.hooks.blaming(self.open_processes, "processes", passing=(ToolError,)):
+            return self.open_processes(self.config.limits)
 
     async def tool_env(self, view: SessionView) -> Mapping[str, str]:
         """The environment of the processes of a session's tools."""
-        from pegboard.processes.process import child_env
-
         env = child_env(self.env, secrets=self.keys.variables())
         return await self.hooks.fold(hookspecs.shell_env, session=view, env=env)
 
     async def user_env(self, view: SessionView) -> Mapping[str, str]:
         """The environment of a program that the user works with: no keys in it either."""
-        from pegboard.processes.process import without_secrets
-
         env = without_secrets(self.env, self.keys.variables())
         folded = await self.hooks.fold(hookspecs.shell_env, session=view, env=env)
-        return {**folded, **self.processes.lifeline.hold()}
+        with suppress(ToolError):
+            folded = {**folded, **self.processes.variables()}
+        return folded
 
     def background(self, session_id: str) -> tuple[BackgroundProcess, ...]:
         """The background processes of a session."""
         if "processes" not in self.__dict__:
             return ()
-        return self.processes.background.listed(session_id)
+        return self.background_of(session_id).listed()
+
+    def background_of(self, session_id: str) -> BackgroundAccess:
+        """What starts and ends the background processes of a session."""
+        return self.processes.background(
+            session_id, output_dir=self.outputs(session_id), enclosure=self.enclosure
+        )
 
     async def forget(self, session_id: str) -> None:
         """End and drop what there is beside the database of a session that is deleted."""
@@ -160,12 +169,8 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
 
     async def end_processes(self, session_id: str | None = None) -> None:
         """End the processes of a session that are left, or all; then no others can be started."""
-        if "processes" not in self.__dict__:
-            return
-        if session_id is None:
-            await self.processes.aclose()
-        else:
-            await self.processes.background.forget(session_id)
+        if "processes" in self.__dict__:
+            await self.processes.end(session_id)
 
     def called(self, service: Service) -> str:
         """The id of the tool that does this work; the work's own name where there is none."""

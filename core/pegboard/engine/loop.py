@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pegboard.contract.context import SessionView
 from pegboard.engine.finish import Progress, goes_on
@@ -154,7 +155,10 @@ async def _step(run: Run, turn: _Turn) -> None:
 
     playing = Step(run, turn.view, turn.user).play(request, may_overflow=run.compactable())
     if turn.steps == 1:
-        playing = load_beside(playing, [run.engine.tools[each.name] for each in turn.tools])
+        engine = run.engine
+        offered = [engine.tools[each.name] for each in turn.tools]
+        opening = partial(engine.open_processes, engine.config.limits)
+        playing = load_beside(playing, offered, opening)
     outcome = await playing
     if outcome == "overflow":
         from pegboard.engine.compaction.trigger import request_compaction

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
@@ -15,20 +15,22 @@ HEAD_START_S = 0.05
 """How long the request has the machine for itself; a step that is over by then loads nothing."""
 _EACH_CALL = (
     "pegboard.engine.toolcontext",
-    "pegboard.processes.background",
     "pegboard.engine.compaction.trigger",
 )
-"""What the first call of any tool imports, its first process, and the step behind it."""
+"""What the first call of any tool imports, and the step behind it."""
 
 _T = TypeVar("_T")
 
 
-async def load_beside(work: Coroutine[object, object, _T], tools: Sequence[Tool]) -> _T:
+async def load_beside(
+    work: Coroutine[object, object, _T], tools: Sequence[Tool], opening: Callable[[], object]
+) -> _T:
     """The result of the work, while a thread imports the modules of these tools' first calls.
 
-    The thread may outlive the work; a call waits only for its own modules.
+    `opening` imports those of a first process. The thread may outlive the work; a call waits only
+    for its own modules.
     """
-    task = asyncio.create_task(_load(tools), name="loading") if _is_cold(tools) else None
+    task = asyncio.create_task(_load(tools, opening), name="loading") if _is_cold(tools) else None
     try:
         return await work
     finally:
@@ -37,9 +39,9 @@ async def load_beside(work: Coroutine[object, object, _T], tools: Sequence[Tool]
             await asyncio.gather(task, return_exceptions=True)
 
 
-async def _load(tools: Sequence[Tool]) -> None:
+async def _load(tools: Sequence[Tool], opening: Callable[[], object]) -> None:
     await asyncio.sleep(HEAD_START_S)
-    await in_own_thread(partial(_warm, _cold(tools)), name="pegboard-loading")
+    await in_own_thread(partial(_warm, _cold(tools), opening), name="pegboard-loading")
 
 
 def _is_cold(tools: Sequence[Tool]) -> bool:
@@ -51,9 +53,11 @@ def _cold(tools: Sequence[Tool]) -> list[Tool]:
     return [tool for tool in tools if any(name not in sys.modules for name in tool.call_imports)]
 
 
-def _warm(tools: Sequence[Tool]) -> None:
+def _warm(tools: Sequence[Tool], opening: Callable[[], object]) -> None:
     for name in _EACH_CALL:
         import_module(name)
+    with suppress(Exception):  # foreign code; the first process says what is wrong
+        opening()
     for tool in tools:
         with suppress(Exception, SystemExit):  # foreign code; the call itself says what is wrong
             for name in tool.call_imports:

@@ -31,10 +31,6 @@ from pegboard.engine.toolresult import clean_facts, clean_text, clean_title
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.kit.programs import ProgramSearch
 from pegboard.policy.clock import Clock
-from pegboard.processes.process import (
-    run_process,
-    service_process,
-)
 from pegboard.schema.event import FileEdited
 from pegboard.schema.part import TextInput
 from pegboard.schema.session import Answers, Question, Todo, ToolReference
@@ -114,14 +110,8 @@ class CallContext:
     @property
     def background(self) -> BackgroundAccess:
         """Processes that go on after the call."""
-        engine = self._engine
         self._say_level()
-        return engine.processes.background.view(
-            self.session.id,
-            output_dir=engine.outputs(self.session.id),
-            enclosure=engine.enclosure,
-            bounds=engine.processes.bounds,
-        )
+        return self._engine.background_of(self.session.id)
 
     @property
     def plugin(self) -> Plugin:
@@ -225,7 +215,7 @@ class CallContext:
     async def env(self) -> Mapping[str, str]:
         """The environment of `run`'s processes."""
         folded = await self._engine.tool_env(self.session)
-        return {**folded, **self._engine.processes.lifeline.hold()}
+        return {**folded, **self._engine.processes.variables()}
 
     async def run(  # noqa: PLR0913 - the facts of a process, all keyword-only
         self,
@@ -243,7 +233,7 @@ class CallContext:
         outputs = self._engine.outputs(self.session.id)
         seen = (*reads, outputs)
         async with self._enclosed(argv, cwd=where, env=variables, reads=seen) as command:
-            return await run_process(
+            return await self._engine.processes.run(
                 command,
                 cwd=where,
                 env=variables,
@@ -251,7 +241,6 @@ class CallContext:
                 limit_bytes=limit_bytes,
                 on_output=on_output,
                 spill_dir=outputs,
-                bounds=self._engine.processes.bounds,
             )
 
     @asynccontextmanager
@@ -261,9 +250,7 @@ class CallContext:
         """The command line in the user's sandbox, if there is one, and within the limits."""
         async with (
             self._enclosed(argv, cwd=cwd, env=env) as command,
-            service_process(
-                command, cwd=cwd, env=env, bounds=self._engine.processes.bounds
-            ) as bound,
+            self._engine.processes.service(command, cwd=cwd, env=env) as bound,
         ):
             yield bound
 

@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from pegboard.contract.backends import Encloser as Encloser
     from pegboard.contract.backends import Enclosing as Enclosing
     from pegboard.contract.backends import Enclosure as Enclosure
+    from pegboard.contract.backends import OpenProcesses as OpenProcesses
+    from pegboard.contract.backends import Processes as Processes
     from pegboard.contract.backends import Site as Site
     from pegboard.contract.context import BackgroundProcess as BackgroundProcess
     from pegboard.contract.context import ProcessResult as ProcessResult
@@ -58,10 +60,6 @@ if TYPE_CHECKING:
     from pegboard.policy.sensitive import protected_folder as protected_folder
     from pegboard.policy.sensitive import protected_path as protected_path
     from pegboard.policy.sensitive import secret_path as secret_path
-    from pegboard.processes.family import MARK as MARK
-    from pegboard.processes.family import Family as Family
-    from pegboard.processes.process import ProgramResult as ProgramResult
-    from pegboard.processes.process import run_program as run_program
     from pegboard.trust.projectcode import read_bounded as read_bounded
     from pegboard.trust.projectcode import running_settings as running_settings
     from pegboard.trust.projectcode import way_down as way_down

@@ -1,11 +1,12 @@
-"""Programs that we run by ourselves, which no project can stand in for unless it may."""
+"""Programs that we run: found where no project can stand in for them, and started without keys."""
 
 import hashlib
 import os
 import shlex
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -23,6 +24,19 @@ _MOST_INTERPRETERS = 4
 _FIRST_LINE_BYTES = 256
 _MOST_WORKTREES = 100
 _LONGEST_PATH_BYTES = 4096
+_SECRET_NAMES = (
+    *("*_API_KEY", "*_APIKEY", "*_ACCESS_KEY", "*_ACCESS_KEY_ID", "*_PRIVATE_KEY", "*_TOKEN"),
+    *("*TOKEN_*", "*SECRET*", "*PASSWORD*", "*_CREDENTIALS", "PEGBOARD_*", "OPENCODE_*"),
+)
+_QUIET = {
+    "AGENT": "pegboard",
+    "GIT_EDITOR": "true",
+    "GIT_PAGER": "cat",
+    "GIT_TERMINAL_PROMPT": "0",
+    "PAGER": "cat",
+    "SSH_ASKPASS_REQUIRE": "never",
+    "TERM": "dumb",
+}
 
 
 class FoundProgram(msgspec.Struct, frozen=True, kw_only=True):
@@ -250,3 +264,29 @@ def _digest_in(real: str, _state: tuple[int, ...]) -> str:
     with open(real, "rb") as file:  # noqa: PTH123 - a text, resolved already
         digest = hashlib.file_digest(file, "sha256")
     return hashlib.sha256(os.fsencode(f"program\0{real}\0{digest.hexdigest()}")).hexdigest()
+
+
+def child_env(env: Mapping[str, str], *, secrets: Iterable[str] = ()) -> dict[str, str]:
+    """`env` for a process of a tool: without keys, and so that no program waits for a person.
+
+    Left out are the names in `secrets` (the variables that hold providers' keys), every name
+    that looks like a credential (`*_API_KEY`, `*_TOKEN`, `*SECRET*`, `*PASSWORD*`, ...) and our
+    own settings (`PEGBOARD_*`). Set are `AGENT=pegboard`, `TERM=dumb`, pagers to `cat`, git's
+    editor to `true`, and no prompts of git and ssh.
+    """
+    return without_secrets(env, secrets) | _QUIET
+
+
+def without_secrets(env: Mapping[str, str], secrets: Iterable[str] = ()) -> dict[str, str]:
+    """`env` without the variables that `child_env` leaves out, for a program of a person."""
+    hidden = {name.upper() for name in secrets}
+    return {
+        name: value
+        for name, value in env.items()
+        if name.upper() not in hidden and not _looks_secret(name.upper())
+    }
+
+
+@lru_cache(maxsize=1024)
+def _looks_secret(name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in _SECRET_NAMES)

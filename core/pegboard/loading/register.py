@@ -147,15 +147,15 @@ class Register:
         """All plugins that were found, oldest first, with those that were not loaded."""
         return tuple(self._info(each) for each in self._plugins)
 
-    def absent(self, spec: Callable[..., object]) -> Mapping[str, str]:
+    def absent(self, spec: Callable[..., object]) -> str:
         """The plugins that are not loaded and whose module names the hook, each with why."""
         from pegboard.loading.absent import names_hook  # nobody else pays for it
 
-        return {
-            each.candidate.name: each.error
+        return "".join(
+            f"; {each.candidate.name} is not loaded: {each.error}"
             for each in self._plugins
             if each.plugin is None and names_hook(each.candidate, self._imports, spec)
-        }
+        )
 
     async def collect_tools(self, config: Config) -> Mapping[str, Tool]:
         """The tools of all plugins and tool files by id; problems with them are added."""

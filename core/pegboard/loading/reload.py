@@ -32,6 +32,7 @@ _AT_OPENING = frozenset(
     {
         "config_load",
         "register_encloser",
+        "register_processes",
         "register_snapshots",
         "register_storage",
         "startup",
@@ -296,8 +297,7 @@ def _scheme(url: str | Path) -> str:
 def _missing(url: str | Path, kinds: Iterable[str], register: Register) -> str:
     scheme = _scheme(url)
     wanted = f"{scheme}:// databases" if scheme else f"a database at a path, as {url}"
-    absent = register.absent(hookspecs.register_storage)
-    off = "".join(f"; {name} is not loaded: {error}" for name, error in absent.items())
+    off = register.absent(hookspecs.register_storage)
     known = ", ".join(sorted(f"{each}://" if each else "a path" for each in kinds))
     way = f"name one that plugins here open: {known}" if known else "load a plugin that opens it"
     return f"no plugin opens {wanted}{off}; {way}"

@@ -141,7 +141,7 @@ def _checkout(directory: Path) -> _Checkout | None:
 
 
 async def _changes(program: str, root: Path) -> list[str]:
-    from pegboard.kit import run_program  # only a checkout needs it
+    from pegboard_processes import run_program  # only a checkout needs it
 
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:

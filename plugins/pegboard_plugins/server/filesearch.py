@@ -12,9 +12,9 @@ from pathlib import Path
 import msgspec
 
 from pegboard import InvalidInputError, PermissionDeniedError, ToolError
-from pegboard.kit import run_program
 from pegboard_files import ripgrep, walk_files
 from pegboard_frontend import Match, Shown, Submatch
+from pegboard_processes import run_program
 
 TIME_LIMIT_S = 20.0
 MOST_MATCHES = 500

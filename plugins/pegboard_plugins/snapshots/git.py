@@ -21,7 +21,7 @@ from pegboard.kit import TEMPORARY, read_bounded, search_path
 from pegboard_plugins.snapshots.objects import Entry
 
 if TYPE_CHECKING:
-    from pegboard.kit import ProgramResult
+    from pegboard_processes import ProgramResult
 
 MOST_ARGUMENTS = 1_000
 """More paths are not given to a process: the system limits what it takes."""
@@ -289,7 +289,7 @@ class ShadowGit:
         raise GitUnusableError(self._unusable)
 
     async def _ran(self, words: Sequence[str], given: bytes, limit_bytes: int) -> "ProgramResult":
-        from pegboard.kit import run_program  # a run that changes nothing starts no process
+        from pegboard_processes import run_program  # a run that changes nothing starts no process
 
         if self._unusable:
             raise GitUnusableError(self._unusable)

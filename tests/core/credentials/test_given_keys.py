@@ -1,5 +1,6 @@
 """Keys that others give: a command of the user's, and the system's keyring."""
 
+import asyncio
 import os
 import sys
 
@@ -11,6 +12,7 @@ from pegboard.credentials.keylookup import KeyLookup
 from pegboard.errors import ProviderAuthError
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard_plugins.auth.keptkeys import drop_from_ring, put_in_ring
+from processes import MARK, alive
 
 RING = """
 import json, pathlib, time
@@ -64,6 +66,12 @@ def shell(script):
     return ("sh", "-c", script)
 
 
+async def gone():
+    """Return when nothing is left; the test's own time limit ends it otherwise."""
+    while alive(MARK):  # noqa: ASYNC110 - the kernel tells nobody
+        await asyncio.sleep(0.01)
+
+
 async def failure(keys):
     with pytest.raises(ProviderAuthError) as caught:
         await keys.find("acme", ("ACME_KEY",))
@@ -115,6 +123,30 @@ async def test_a_command_that_waits_is_ended(root, monkeypatch):
     monkeypatch.setattr(keysources, "COMMAND_TIMEOUT_S", 0.2)
 
     assert "took more than 0.2 s" in await failure(lookup(root, key_command=("sleep", "60")))
+
+
+async def test_what_a_command_has_left_behind_delays_no_key_and_ends_with_it(root):
+    left = f"exec -a 'sleep {MARK}' sleep 1000"
+    command = ("bash", "-c", f"({left}) & (setsid sleep 1) & echo printed")
+
+    key = await lookup(root, key_command=command).find("acme")
+
+    assert key is not None
+    assert key.value == "printed"
+    await gone()
+
+
+async def test_a_command_that_prints_without_an_end_is_ended(root, monkeypatch):
+    monkeypatch.setattr(keysources, "COMMAND_TIMEOUT_S", 0.2)
+
+    assert "took more than 0.2 s" in await failure(lookup(root, key_command=("yes", MARK)))
+    await gone()
+
+
+async def test_a_command_that_cannot_be_run_says_why(root):
+    folder = str(root)
+
+    assert "cannot run" in await failure(lookup(root, key_command=(folder,)))
 
 
 async def test_no_program_of_the_project_stands_in_for_a_command(root):

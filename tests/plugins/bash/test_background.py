@@ -43,7 +43,7 @@ async def written(path: Path, text: str) -> None:
 async def context(tmp_path):
     context = Context(tmp_path)
     yield context
-    await context.owner.aclose()
+    await context.owner.end()
 
 
 async def test_a_server_goes_on_after_the_call_and_can_be_stopped(context):

@@ -19,13 +19,14 @@ import pytest
 from enclosed import KINDS, LIMIT_S, SECRET, USERS, Surroundings, Told, as_user, site
 from pegboard import ToolContext, hookimpl, tool
 from pegboard.errors import ConfigError
-from pegboard.processes.process import child_env, run_process
+from pegboard.kit.programs import child_env
 from pegboard.schema.config import Config, SandboxLevel
 from pegboard.schema.part import Completed
 from pegboard_plugins import sandbox
 from pegboard_plugins.sandbox import Sandbox
 from pegboard_plugins.sandbox.enclosure import Walls
 from pegboard_plugins.sandbox.proxy import Proxy
+from pegboard_processes.process import run_process
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 from processes import alive
 

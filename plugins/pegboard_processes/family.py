@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from pegboard.processes.limits import ControlGroup
+from pegboard_processes.limits import ControlGroup
 
 MARK = "AGENT_RUN"
 """Variable by which processes are recognised as a call's own, even when they left its group."""

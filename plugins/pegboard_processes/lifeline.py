@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 
-from pegboard.processes.family import MARK, program_seal
+from pegboard_processes.family import MARK, program_seal
 
 END_LIMIT_S = 2.0
 """How long the shell may take to end, once it is told to."""

@@ -3,21 +3,18 @@
 import asyncio
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
-from fnmatch import fnmatchcase
-from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
-from pegboard.contract.context import ProcessResult
 from pegboard.errors import ToolError
-from pegboard.kit.threads import shielded
-from pegboard.processes.family import MARK, Family
-from pegboard.processes.limits import Bounds, Watch
-from pegboard.processes.output import Output
+from pegboard.kit import ProcessResult, shielded
+from pegboard_processes.family import MARK, Family
+from pegboard_processes.limits import Bounds, Watch
+from pegboard_processes.output import Output
 
 DRAIN_S = 0.2
 """How long the output is heard after the process has ended, while others hold its pipe."""
@@ -32,45 +29,6 @@ FLOOD_TICK_S = 0.05
 """How often a program is looked at for having printed too much."""
 ERRORS_LIMIT_BYTES = 64 << 10
 """What is kept of a program's standard error."""
-_SECRET_NAMES = (
-    *("*_API_KEY", "*_APIKEY", "*_ACCESS_KEY", "*_ACCESS_KEY_ID", "*_PRIVATE_KEY", "*_TOKEN"),
-    *("*TOKEN_*", "*SECRET*", "*PASSWORD*", "*_CREDENTIALS", "PEGBOARD_*", "OPENCODE_*"),
-)
-_QUIET = {
-    "AGENT": "pegboard",
-    "GIT_EDITOR": "true",
-    "GIT_PAGER": "cat",
-    "GIT_TERMINAL_PROMPT": "0",
-    "PAGER": "cat",
-    "SSH_ASKPASS_REQUIRE": "never",
-    "TERM": "dumb",
-}
-
-
-def child_env(env: Mapping[str, str], *, secrets: Iterable[str] = ()) -> dict[str, str]:
-    """`env` for a process of a tool: without keys, and so that no program waits for a person.
-
-    Left out are the names in `secrets` (the variables that hold providers' keys), every name
-    that looks like a credential (`*_API_KEY`, `*_TOKEN`, `*SECRET*`, `*PASSWORD*`, ...) and our
-    own settings (`PEGBOARD_*`). Set are `AGENT=pegboard`, `TERM=dumb`, pagers to `cat`, git's
-    editor to `true`, and no prompts of git and ssh.
-    """
-    return without_secrets(env, secrets) | _QUIET
-
-
-def without_secrets(env: Mapping[str, str], secrets: Iterable[str] = ()) -> dict[str, str]:
-    """`env` without the variables that `child_env` leaves out, for a program of a person."""
-    hidden = {name.upper() for name in secrets}
-    return {
-        name: value
-        for name, value in env.items()
-        if name.upper() not in hidden and not _looks_secret(name.upper())
-    }
-
-
-@lru_cache(maxsize=1024)
-def _looks_secret(name: str) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in _SECRET_NAMES)
 
 
 async def run_process(  # noqa: PLR0913 - the facts of a process, all keyword-only

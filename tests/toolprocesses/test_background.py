@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from pegboard.errors import ToolError
-from pegboard.processes.background import MOST_RUNNING, Background
+from pegboard.schema.config import ProcessLimits
+from pegboard_processes.background import MOST_RUNNING, ToolProcesses
 from processes import alive
 
 LIMIT_S = 30
@@ -14,11 +15,11 @@ LIMIT_S = 30
 
 @asynccontextmanager
 async def session(folder, *, name="ses_1"):
-    background = Background()
+    processes = ToolProcesses(ProcessLimits())
     try:
-        yield background.view(name, output_dir=folder / "output")
+        yield processes.background(name, output_dir=folder / "output")
     finally:
-        await background.aclose()
+        await processes.end()
 
 
 def start(view, command, folder):
@@ -79,17 +80,17 @@ async def test_a_stopped_process_ends_with_all_that_it_has_started(tmp_path):
 
 
 async def test_a_deleted_session_takes_its_processes_with_it_and_no_others(tmp_path):
-    background = Background()
-    views = [background.view(name, output_dir=tmp_path) for name in ("a", "b")]
+    processes = ToolProcesses(ProcessLimits())
+    views = [processes.background(name, output_dir=tmp_path) for name in ("a", "b")]
     for view, word in zip(views, ("4711.3", "4711.4"), strict=True):
         await start(view, f"exec sleep {word}", tmp_path)
 
-    await background.forget("a")
+    await processes.end("a")
 
-    assert background.listed("a") == ()
+    assert processes.background("a", output_dir=tmp_path).listed() == ()
     assert not alive("4711.3")
-    assert [each.running for each in background.listed("b")] == [True]
-    await background.aclose()
+    assert [each.running for each in views[1].listed()] == [True]
+    await processes.end()
     assert not alive("4711.4")
 
 
@@ -123,7 +124,7 @@ async def test_an_unknown_process_is_answered_with_those_that_there_are(tmp_path
 
 
 async def test_the_file_of_a_process_that_writes_for_ever_has_an_end(tmp_path, monkeypatch):
-    monkeypatch.setattr("pegboard.processes.background.OUTPUT_LIMIT_BYTES", 1000)
+    monkeypatch.setattr("pegboard_processes.background.OUTPUT_LIMIT_BYTES", 1000)
     async with session(tmp_path) as view:
         process = await start(view, "head -c 100000 /dev/zero | tr '\\0' x", tmp_path)
 

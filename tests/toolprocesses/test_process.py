@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from pegboard.errors import ToolError
-from pegboard.processes.family import MARK
-from pegboard.processes.process import child_env, run_process
+from pegboard.kit.programs import child_env
+from pegboard_processes.family import MARK
+from pegboard_processes.process import run_process
 from processes import MARK as NAP
 from processes import alive
 

@@ -1,22 +1,25 @@
-"""Background processes, which outlive the call that started them, until session or App end."""
+"""The processes of an App's tools: those of a call, and those in the background.
+
+The latter outlive the call that started them, until their session or the App ends.
+"""
 
 import asyncio
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 from msgspec.structs import replace
 
-from pegboard.contract.context import BackgroundProcess, ProcessResult
 from pegboard.errors import ToolError
-from pegboard.processes.lifeline import Lifeline
-from pegboard.processes.limits import Bounds
-from pegboard.processes.process import run_process
+from pegboard.kit import BackgroundProcess, Enclosure, ProcessResult
 from pegboard.schema.config import ProcessLimits
+from pegboard_processes.lifeline import Lifeline
+from pegboard_processes.limits import Bounds
+from pegboard_processes.process import run_process, service_process
 
 MOST_RUNNING = 8
 """Of one session at the same time."""
@@ -27,78 +30,73 @@ OUTPUT_LIMIT_BYTES = 64 << 20
 """The longest file of output; what a process writes beyond it is lost."""
 
 
-class Encloses(Protocol):
-    """A sandbox as processes use it: a context that gives the enclosed command line."""
-
-    def around(
-        self, argv: Sequence[str], *, cwd: Path, search: str, reads: Iterable[Path] = ()
-    ) -> AbstractAsyncContextManager[Sequence[str]]:
-        """As `Enclosure.around`."""
-        ...
-
-
 @dataclass(slots=True)
 class _Running:
     process: BackgroundProcess
     task: asyncio.Task[None]
 
 
-class Background:
-    """The background processes of one App, by the session that owns them."""
-
-    def __init__(self) -> None:
-        self._sessions: dict[str, SessionBackground] = {}
-
-    def view(
-        self,
-        session_id: str,
-        *,
-        output_dir: Path,
-        enclosure: Encloses | None = None,
-        bounds: Bounds | None = None,
-    ) -> "SessionBackground":
-        """The processes of one session, whose output goes to files in this folder.
-
-        Those that are started here run in the `enclosure`, if there is one, and within the
-        `bounds`.
-        """
-        found = self._sessions.get(session_id)
-        if found is None:
-            found = self._sessions[session_id] = SessionBackground(output_dir, enclosure, bounds)
-        return found
-
-    def listed(self, session_id: str) -> tuple[BackgroundProcess, ...]:
-        """The processes of one session, the oldest first."""
-        found = self._sessions.get(session_id)
-        return found.listed() if found else ()
-
-    async def forget(self, session_id: str) -> None:
-        """End the processes of a session that is deleted."""
-        found = self._sessions.pop(session_id, None)
-        if found is not None:
-            await found.aclose()
-
-    async def aclose(self) -> None:
-        """End all processes, and wait until they have ended."""
-        sessions, self._sessions = self._sessions, {}
-        async with asyncio.TaskGroup() as ending:
-            for each in sessions.values():
-                ending.create_task(each.aclose())
-
-
-class Processes:
+class ToolProcesses:
     """The processes of one App's tools: within bounds, in the background, none after its end."""
 
     def __init__(self, limits: ProcessLimits) -> None:
-        self.bounds = Bounds(limits)
-        self.background = Background()
-        self.lifeline = Lifeline()
+        self._bounds = Bounds(limits)
+        self._lifeline = Lifeline()
+        self._sessions: dict[str, SessionBackground] = {}
 
-    async def aclose(self) -> None:
-        """End all of them, and wait until they have ended."""
-        await self.background.aclose()
-        await self.lifeline.aclose()
-        self.bounds.close()
+    def variables(self) -> Mapping[str, str]:
+        """The variable that makes a process end with this program."""
+        return self._lifeline.hold()
+
+    async def run(  # noqa: PLR0913 - the facts of a process, all keyword-only
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        timeout_s: float,
+        limit_bytes: int,
+        on_output: Callable[[str], None] | None = None,
+        spill_dir: Path | None = None,
+    ) -> ProcessResult:
+        """How a process ended; neither it nor anything that it started outlives the call."""
+        return await run_process(
+            argv,
+            cwd=cwd,
+            env=env,
+            timeout_s=timeout_s,
+            limit_bytes=limit_bytes,
+            on_output=on_output,
+            spill_dir=spill_dir,
+            bounds=self._bounds,
+        )
+
+    def service(
+        self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]
+    ) -> AbstractAsyncContextManager[Sequence[str]]:
+        """The command line of a process that the caller starts, and that ends with the context."""
+        return service_process(argv, cwd=cwd, env=env, bounds=self._bounds)
+
+    def background(
+        self, session_id: str, *, output_dir: Path, enclosure: Enclosure | None = None
+    ) -> "SessionBackground":
+        """The processes of one session, whose output goes to files in this folder."""
+        found = self._sessions.get(session_id)
+        if found is None:
+            found = SessionBackground(output_dir, enclosure, self._bounds)
+            self._sessions[session_id] = found
+        return found
+
+    async def end(self, session_id: str | None = None) -> None:
+        """End the processes of a session that are left, or all, and wait until they have ended."""
+        ending = list(self._sessions) if session_id is None else [session_id]
+        left = [each for name in ending if (each := self._sessions.pop(name, None))]
+        async with asyncio.TaskGroup() as group:
+            for each in left:
+                group.create_task(each.aclose())
+        if session_id is None:
+            await self._lifeline.aclose()
+            self._bounds.close()
 
 
 class SessionBackground:
@@ -107,7 +105,7 @@ class SessionBackground:
     def __init__(
         self,
         output_dir: Path,
-        enclosure: Encloses | None = None,
+        enclosure: Enclosure | None = None,
         bounds: Bounds | None = None,
     ) -> None:
         self._output_dir = output_dir

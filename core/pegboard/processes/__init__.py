@@ -1,1 +1,0 @@
-"""Processes of tools: started, read, limited, and ended with all their children."""

@@ -1,0 +1,17 @@
+"""What runs programs shares: they are started, read within bounds, and ended with all they start.
+
+Each name is loaded when it is first asked for.
+"""
+
+from typing import TYPE_CHECKING
+
+from pegboard import late_names
+
+if TYPE_CHECKING:
+    from pegboard_processes.background import ToolProcesses as ToolProcesses
+    from pegboard_processes.family import MARK as MARK
+    from pegboard_processes.family import Family as Family
+    from pegboard_processes.process import ProgramResult as ProgramResult
+    from pegboard_processes.process import run_program as run_program
+else:
+    __getattr__, __dir__ = late_names(__name__, __file__)
