@@ -4,7 +4,8 @@ These names are for authors of tools, policies, prompt pieces, text filters and 
 programs that embed an agent. `pegboard.providers`, `pegboard.kit`, `pegboard.storage`,
 `pegboard.schema`, `pegboard.errors`, `pegboard.embedding` and `pegboard.cli` have the others;
 `pegboard_testing` is the kit for their authors' tests. `pegboard_files` has what tools for files
-share, `pegboard_http` what providers do, `pegboard_frontend` and `pegboard_terminal` front ends.
+share, `pegboard_http` what providers do, `pegboard_frontend` and `pegboard_terminal` front ends,
+`pegboard_processes` what runs programs.
 """
 
 from functools import cache, partial

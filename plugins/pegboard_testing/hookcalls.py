@@ -111,6 +111,7 @@ def _without_a_session(
         "register_agents": [{"config": config}],
         "register_commands": [{**here, "home": project.parent, "config_dir": places.config}],
         "register_snapshots": [{**here, "places": places, "env": {}}],
+        "register_processes": [{}],
         "register_storage": [{}],
         "register_compactors": [{}],
         "register_encloser": [{"hooks": hooks}],

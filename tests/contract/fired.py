@@ -29,6 +29,7 @@ FIRED_BY = {
     "session_compacting": _COMPACTION,
     "register_sandboxes": _ENCLOSED,
     "register_encloser": _ENCLOSED,
+    "register_processes": _RUN,
     "register_snapshots": _RUN,
     "register_logins": (
         "tests/docs/test_sign_in.py::test_a_sign_in_opens_its_provider_and_is_renewed"

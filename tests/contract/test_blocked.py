@@ -67,6 +67,7 @@ async def test_without_the_plugin_of_processes_a_tool_that_runs_a_program_says_s
 
     assert isinstance(part.state, Failed)
     assert part.state.error == (
-        "no plugin runs processes; processes is not loaded: plugins.processes.enabled is false"
+        "no plugin runs processes; processes is not loaded: "
+        "switched off by plugins.processes.enabled in the configuration"
     )
     assert "PATH" in env

@@ -8,7 +8,7 @@ decides what a process may reach; a sandbox, of that plugin or another, turns th
 line. One that cannot enforce all of it says so, and is not used.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Literal, Protocol
