@@ -76,7 +76,7 @@ main()
 """
 MOST_FILES = {
     "pegboard": 108,
-    "pegboard_plugins": 85,
+    "pegboard_plugins": 86,
     "pegboard_files": 2,
     "pegboard_http": 3,
     "pegboard_terminal": 3,

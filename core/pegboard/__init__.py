@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pegboard.app import App as App
-    from pegboard.contract.backends import Compaction as Compaction
-    from pegboard.contract.backends import CompactionRequest as CompactionRequest
-    from pegboard.contract.backends import Compactor as Compactor
+    from pegboard.contract.compactors import Compaction as Compaction
+    from pegboard.contract.compactors import CompactionRequest as CompactionRequest
+    from pegboard.contract.compactors import Compactor as Compactor
     from pegboard.contract.context import ChildResult as ChildResult
     from pegboard.contract.context import Ruleset as Ruleset
     from pegboard.contract.context import SessionView as SessionView

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from pegboard.config.configuration import LoadedConfig, load_config
 from pegboard.contract import hookspecs
-from pegboard.contract.backends import OpenProcesses
 from pegboard.contract.plugin import Stash
 from pegboard.credentials.keyfile import PluginSecrets
 from pegboard.credentials.keylookup import KeyLookup
@@ -28,6 +27,7 @@ from pegboard.loading.loadedplugin import Change
 from pegboard.loading.register import Register, load_plugins
 from pegboard.loading.reload import Brought, Reload, open_database
 from pegboard.paths import Places
+from pegboard.processes import OpenProcesses
 from pegboard.schema.config import Config, ProcessLimits, SandboxLevel
 from pegboard.schema.event import Event, PluginFailed
 from pegboard.schema.session import Rule
@@ -38,7 +38,7 @@ from pegboard.trust.projectcode import misplaced, misplaced_below, running_setti
 from pegboard.workspace import Workspace, open_workspace
 
 if TYPE_CHECKING:
-    from pegboard.contract.backends import Enclosure
+    from pegboard.processes import Enclosure
 
 SWEEP_AFTER_S = 2.0
 """Old outputs are removed once the start of an App, and its first request, are over."""
@@ -235,7 +235,7 @@ class _Assembly:
         if config.sandbox == "off":
             return None
         assert self._hooks is not None
-        from pegboard.contract.backends import Site  # nobody else pays for it
+        from pegboard.processes import Site  # nobody else pays for it
 
         encloser = await self._hooks.first(hookspecs.register_encloser, hooks=self._hooks)
         if encloser is None:

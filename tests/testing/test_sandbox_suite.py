@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from pegboard.contract.backends import Enclosing
+from pegboard.processes import Enclosing
 from pegboard_plugins.sandbox import Sandbox, SandboxPolicy
 from pegboard_plugins.sandbox.bubblewrap import Bubblewrap
 from pegboard_plugins.sandbox.landlock import Landlock

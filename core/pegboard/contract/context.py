@@ -10,6 +10,7 @@ import msgspec
 from pegboard.contract.plugin import Plugin, Stash
 from pegboard.contract.results import ToolResult
 from pegboard.kit.programs import ProgramSearch
+from pegboard.processes import BackgroundAccess, BackgroundProcess, ProcessResult
 from pegboard.schema.config import Agent, Config, Purpose
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
@@ -21,23 +22,6 @@ class Ruleset(msgspec.Struct, frozen=True, kw_only=True):
 
     source: str
     rules: tuple[Rule, ...]
-
-
-class BackgroundProcess(msgspec.Struct, frozen=True, kw_only=True):
-    """A process that a session has left running; all that it writes goes to `output_path`.
-
-    `started_at` is in milliseconds since the epoch. `ending` says how it ended, and `exit_code`
-    is None while it runs and when it was ended by us.
-    """
-
-    id: str
-    title: str
-    pid: int
-    output_path: Path
-    started_at: int
-    running: bool = True
-    exit_code: int | None = None
-    ending: str = ""
 
 
 class SessionView(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,27 +64,6 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True):
         return self.info.id
 
 
-class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
-    """How a process ended; `output` is stdout and stderr in the order of arrival.
-
-    `exit_code` is negative for a signal, None when the process was ended by us. `output` keeps
-    head and tail when the process wrote more than was asked for; `output_path` then has the first
-    64 MiB of the `output_bytes` that there were.
-    `background_ended`: processes that it had left running were ended with the call. `exceeded`
-    is the limit over which it was ended, such as "more than 2000 processes".
-    """
-
-    exit_code: int | None
-    output: str
-    timed_out: bool = False
-    exceeded: str = ""
-    truncated: bool = False
-    output_path: Path | None = None
-    output_bytes: int = 0
-    background_ended: bool = False
-    duration_s: float = 0.0
-
-
 class ChildResult(msgspec.Struct, frozen=True, kw_only=True):
     """How a subagent ended; `text` is its last answer."""
 
@@ -141,38 +104,6 @@ class FileAccess(Protocol):
         """Say that the call is about to move or remove the file, or to change it by itself.
 
         A revert can then bring back what git ignores, too. `replace` says it of its own.
-        """
-        ...
-
-
-class BackgroundAccess(Protocol):
-    """Processes that outlive the call; they end with the session, a task's, or the App."""
-
-    def listed(self) -> tuple[BackgroundProcess, ...]:
-        """All that the session has started, the oldest first."""
-        ...
-
-    async def start(
-        self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], title: str
-    ) -> BackgroundProcess:
-        """Start a process that runs on; `env` is that of `ToolContext.env`, with additions.
-
-        :raises ToolError: when the program or the directory cannot be used, or when too many
-            run already.
-        """
-        ...
-
-    async def wait(self, process_id: str, *, limit_s: float) -> BackgroundProcess:
-        """The process after its end, or as it is after `limit_s` seconds.
-
-        :raises ToolError: when the session has no such process.
-        """
-        ...
-
-    async def stop(self, process_id: str) -> BackgroundProcess:
-        """End the process with all that it started; its final state.
-
-        :raises ToolError: when the session has no such process.
         """
         ...
 

@@ -19,7 +19,7 @@ Oldest to newest is: built-in plugins, installed ones by name, the user's, the p
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pegboard.contract.backends import Compactor, Encloser, OpenProcesses
+from pegboard.contract.compactors import Compactor
 from pegboard.contract.context import SessionView, ToolContext
 from pegboard.contract.host import HookCalls, Host
 from pegboard.contract.modelhooks import model_facts as model_facts  # noqa: PLC0414 - a hook too
@@ -34,6 +34,7 @@ from pegboard.contract.results import PendingCall, ToolResult
 from pegboard.contract.tools import Tool
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.paths import Places
+from pegboard.processes import Encloser, OpenProcesses
 from pegboard.providers.provider import ModelRequest, ToolDefinition
 from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.event import Event

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pegboard.contract import hookspecs
-from pegboard.contract.backends import OpenProcesses, Processes
-from pegboard.contract.context import BackgroundAccess, BackgroundProcess, Ruleset, SessionView
+from pegboard.contract.context import Ruleset, SessionView
 from pegboard.contract.plugin import Stash
 from pegboard.contract.tools import Service, Tool, serving
 from pegboard.engine.bus import Bus
@@ -23,6 +22,7 @@ from pegboard.hooks.callers import Hooks
 from pegboard.ids import IdSource
 from pegboard.kit.programs import child_env, without_secrets
 from pegboard.paths import Places
+from pegboard.processes import BackgroundAccess, BackgroundProcess, OpenProcesses, Processes
 from pegboard.providers.provider import Keys, Provider
 from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.event import (
@@ -39,9 +39,9 @@ from pegboard.trust.decisions import Decision
 from pegboard.workspace import Workspace
 
 if TYPE_CHECKING:
-    from pegboard.contract.backends import Enclosure
     from pegboard.engine.fileledger import FileLedger
     from pegboard.policy.pending import PendingRequests, Questions
+    from pegboard.processes import Enclosure
 
 
 class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,13 +10,7 @@ from typing import Any
 
 import msgspec
 
-from pegboard.contract.context import (
-    BackgroundAccess,
-    ChildResult,
-    FileAccess,
-    ProcessResult,
-    SessionView,
-)
+from pegboard.contract.context import ChildResult, FileAccess, SessionView
 from pegboard.contract.plugin import Plugin, Stash
 from pegboard.contract.results import ToolResult
 from pegboard.engine.asking.decision import make_request, settle
@@ -31,6 +25,7 @@ from pegboard.engine.toolresult import clean_facts, clean_text, clean_title
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.kit.programs import ProgramSearch
 from pegboard.policy.clock import Clock
+from pegboard.processes import BackgroundAccess, ProcessResult
 from pegboard.schema.event import FileEdited
 from pegboard.schema.part import TextInput
 from pegboard.schema.session import Answers, Question, Todo, ToolReference

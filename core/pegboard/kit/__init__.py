@@ -5,14 +5,6 @@ from typing import TYPE_CHECKING
 from pegboard import late_names
 
 if TYPE_CHECKING:
-    from pegboard.contract.backends import Encloser as Encloser
-    from pegboard.contract.backends import Enclosing as Enclosing
-    from pegboard.contract.backends import Enclosure as Enclosure
-    from pegboard.contract.backends import OpenProcesses as OpenProcesses
-    from pegboard.contract.backends import Processes as Processes
-    from pegboard.contract.backends import Site as Site
-    from pegboard.contract.context import BackgroundProcess as BackgroundProcess
-    from pegboard.contract.context import ProcessResult as ProcessResult
     from pegboard.contract.context import named_path as named_path
     from pegboard.contract.plugin import Secret as Secret
     from pegboard.contract.plugin import Stash as Stash
@@ -60,6 +52,14 @@ if TYPE_CHECKING:
     from pegboard.policy.sensitive import protected_folder as protected_folder
     from pegboard.policy.sensitive import protected_path as protected_path
     from pegboard.policy.sensitive import secret_path as secret_path
+    from pegboard.processes import BackgroundProcess as BackgroundProcess
+    from pegboard.processes import Encloser as Encloser
+    from pegboard.processes import Enclosing as Enclosing
+    from pegboard.processes import Enclosure as Enclosure
+    from pegboard.processes import OpenProcesses as OpenProcesses
+    from pegboard.processes import Processes as Processes
+    from pegboard.processes import ProcessResult as ProcessResult
+    from pegboard.processes import Site as Site
     from pegboard.trust.projectcode import read_bounded as read_bounded
     from pegboard.trust.projectcode import running_settings as running_settings
     from pegboard.trust.projectcode import way_down as way_down

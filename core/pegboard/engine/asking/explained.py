@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from pegboard.contract import hookspecs
-from pegboard.contract.backends import Enclosure
 from pegboard.contract.context import SessionView
 from pegboard.engine.asking.approvals import check_narrowed
 from pegboard.engine.asking.decision import (
@@ -27,6 +26,7 @@ from pegboard.hooks.callers import Hooks
 from pegboard.policy.agents import default_agent, find_agent
 from pegboard.policy.pending import PermissionAnswer
 from pegboard.policy.permissions import matches, strictest
+from pegboard.processes import Enclosure
 from pegboard.schema.session import USER_KEY, Approval, PermissionRequest, Rule, Scope, Verdict
 from pegboard.storage.changes import DropApproval
 

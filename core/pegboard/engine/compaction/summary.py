@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from pegboard.contract import hookspecs
-from pegboard.contract.backends import Compaction, CompactionRequest
+from pegboard.contract.compactors import Compaction, CompactionRequest
 from pegboard.contract.context import SessionView
 from pegboard.contract.tools import serving
 from pegboard.engine.compaction.trigger import next_request, usable

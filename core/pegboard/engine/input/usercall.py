@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard.contract import hookspecs
-from pegboard.contract.context import ChildResult, ProcessResult, SessionView
+from pegboard.contract.context import ChildResult, SessionView
 from pegboard.contract.results import PendingCall, ToolResult
 from pegboard.engine.engine import ChildRequest
 from pegboard.engine.finish import denial, failure_of
@@ -33,6 +33,7 @@ from pegboard.errors import (
 )
 from pegboard.kit.programs import find_program
 from pegboard.policy.agents import default_agent, find_agent
+from pegboard.processes import ProcessResult
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import SubtaskPart, TextInput
 from pegboard.storage.changes import PutMessage

@@ -1,26 +1,91 @@
-"""Protocols of what a plugin may bring as a whole: an enclosure, processes, a way to compact.
-
-The engine decides when to compact, stores the outcome, and refuses one that gains too little. What
-came before stays in the database; only the model's view of the session begins anew.
+"""Protocols of what runs the processes of tools, and of what encloses them.
 
 The core says that processes are to be enclosed, and opens no App where no plugin does it. A plugin
 decides what a process may reach; a sandbox, of that plugin or another, turns that into a command
 line. One that cannot enforce all of it says so, and is not used.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Literal, Protocol
 
 import msgspec
 
-from pegboard.contract.context import BackgroundAccess, ProcessResult, SessionView
 from pegboard.paths import Places
 from pegboard.schema.config import Config, ProcessLimits
-from pegboard.schema.message import Turn
-from pegboard.schema.session import Todo
 from pegboard.workspace import Workspace
+
+
+class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
+    """How a process ended; `output` is stdout and stderr in the order of arrival.
+
+    `exit_code` is negative for a signal, None when the process was ended by us. `output` keeps
+    head and tail when the process wrote more than was asked for; `output_path` then has the first
+    64 MiB of the `output_bytes` that there were.
+    `background_ended`: processes that it had left running were ended with the call. `exceeded`
+    is the limit over which it was ended, such as "more than 2000 processes".
+    """
+
+    exit_code: int | None
+    output: str
+    timed_out: bool = False
+    exceeded: str = ""
+    truncated: bool = False
+    output_path: Path | None = None
+    output_bytes: int = 0
+    background_ended: bool = False
+    duration_s: float = 0.0
+
+
+class BackgroundProcess(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that a session has left running; all that it writes goes to `output_path`.
+
+    `started_at` is in milliseconds since the epoch. `ending` says how it ended, and `exit_code`
+    is None while it runs and when it was ended by us.
+    """
+
+    id: str
+    title: str
+    pid: int
+    output_path: Path
+    started_at: int
+    running: bool = True
+    exit_code: int | None = None
+    ending: str = ""
+
+
+class BackgroundAccess(Protocol):
+    """Processes that outlive the call; they end with the session, a task's, or the App."""
+
+    def listed(self) -> tuple[BackgroundProcess, ...]:
+        """All that the session has started, the oldest first."""
+        ...
+
+    async def start(
+        self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], title: str
+    ) -> BackgroundProcess:
+        """Start a process that runs on; `env` is that of `ToolContext.env`, with additions.
+
+        :raises ToolError: when the program or the directory cannot be used, or when too many
+            run already.
+        """
+        ...
+
+    async def wait(self, process_id: str, *, limit_s: float) -> BackgroundProcess:
+        """The process after its end, or as it is after `limit_s` seconds.
+
+        :raises ToolError: when the session has no such process.
+        """
+        ...
+
+    async def stop(self, process_id: str) -> BackgroundProcess:
+        """End the process with all that it started; its final state.
+
+        :raises ToolError: when the session has no such process.
+        """
+        ...
+
 
 Enclosing = Literal["workspace", "strict"]
 """The levels at which processes are enclosed, from the loosest to the strictest."""
@@ -145,55 +210,4 @@ class OpenProcesses(Protocol):
 
     def __call__(self, limits: ProcessLimits, /) -> Processes:
         """What runs the processes of one App."""
-        ...
-
-
-class CompactionRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A history that has to become shorter.
-
-    `session.turns` are what the model sees now, after `chat_messages_transform`; so is `first`, the
-    session's first prompt, also when it is out of the model's view already. `session.model` is
-    the one that `ask` asks.
-    `answering` are the ids of the prompts that wait for their answer: they stay whatever the
-    compactor says. `prompt` asks for a summary, in the words that the `session_compacting` hook
-    has left. `room_tokens` is about how much a text for `ask` may hold, `keep_tokens` how much
-    may stay word for word. `auto` says that the window is full and not the user asked.
-
-    `ask` gives the model's answer to a text, and shows it as it comes. It raises
-    `ContextOverflowError` when the text is too long, and `ProviderError` when the model cannot
-    be asked.
-    """
-
-    session: SessionView
-    first: Turn | None
-    answering: tuple[str, ...]
-    todos: tuple[Todo, ...]
-    prompt: str
-    room_tokens: int
-    keep_tokens: int
-    auto: bool
-    ask: Callable[[str], Awaitable[str]]
-
-
-class Compaction(msgspec.Struct, frozen=True, kw_only=True):
-    """The replacement of a history: a summary, and what stays word for word.
-
-    `pinned` are texts that the model reads before the summary. `kept` are ids of turns of the
-    view that follow it as they were; a turn keeps its tool calls with their results.
-    """
-
-    summary: str
-    pinned: tuple[str, ...] = ()
-    kept: tuple[str, ...] = ()
-
-
-class Compactor(Protocol):
-    """A way to shorten a history; the newest one that plugins register is used."""
-
-    async def compact(self, request: CompactionRequest) -> Compaction:
-        """The replacement of the history.
-
-        Any error ends the turn with its text and leaves the history as it is. The engine waits
-        ten minutes at most.
-        """
         ...
