@@ -13,6 +13,7 @@ from pegboard.schema.event import Event, Properties, SessionDeleted, SessionStat
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import Completed, Failed, Part, TextPart, ToolPart
 from pegboard.schema.session import Approval, Idle, PermissionRequest, Session, Todo
+from pegboard_frontend import approvals_of
 from played import as_told
 from random_model import PRICE, named, said
 from random_operations import Deed, Ledger
@@ -58,7 +59,7 @@ async def read_state(app: App) -> State:
         turns={each: await storage.turns(each) for each in sessions},
         todos={each: await storage.todos(each) for each in sessions},
         events=await storage.events(0, limit=2 * EVENTS),
-        approvals=await app.policy.approvals(),
+        approvals=await approvals_of(app),
         requests=await stored.permission_requests(storage),
     )
 

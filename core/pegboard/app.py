@@ -33,9 +33,10 @@ from pegboard.trust.decisions import Decision
 from pegboard.workspace import Workspace
 
 if TYPE_CHECKING:
-    from pegboard.engine.asking.explained import Policy
+    from pegboard.engine.asking.judgement import Policy
     from pegboard.engine.revert import Reverted
     from pegboard.policy.pending import PendingRequests, Questions
+    from pegboard.processes import Enclosure
 
 
 class App:
@@ -139,6 +140,11 @@ class App:
     def snapshots(self) -> Snapshots | None:
         """The states of the project's files, None where no plugin keeps any."""
         return self._engine.snapshots
+
+    @property
+    def enclosure(self) -> "Enclosure | None":
+        """What encloses the processes of tools, None where the user has not asked for it."""
+        return self._engine.enclosure
 
     @property
     def storage(self) -> Storage:
@@ -358,6 +364,13 @@ class App:
         """Answer a permission request, or `NotFoundError`; a `message` says what to do instead."""
         await self.permissions.reply(request_id, reply, message)
 
+    @property
+    def policy(self) -> "Policy":
+        """How calls and requests would be decided, and approvals for good."""
+        from pegboard.engine.asking.judgement import Policy  # few look at it
+
+        return Policy(self._engine)
+
     async def answer(self, request_id: str, answers: Sequence[Sequence[str]]) -> None:
         """Answer questions: for each one the labels that are chosen, or a text of one's own."""
         self.questions.answer(request_id, tuple(tuple(labels) for labels in answers))
@@ -373,13 +386,6 @@ class App:
     async def models(self, *, without_keys: bool = False) -> tuple[Model, ...]:
         """The models that can be asked, or could with a key, with all that is known of them."""
         return await self._engine.models.known(without_keys=without_keys)
-
-    @property
-    def policy(self) -> "Policy":
-        """What a call would be asked for, and what was approved for good."""
-        from pegboard.engine.asking.explained import Policy  # nobody else looks at it
-
-        return Policy(self._engine)
 
     def default_agent(self) -> Agent:
         """The agent that talks to the user when none is named."""

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from pegboard import late_names
 
 if TYPE_CHECKING:
+    from pegboard_frontend.approvals import approvals_of as approvals_of
+    from pegboard_frontend.approvals import revoke as revoke
     from pegboard_frontend.bodies import AnswersBody as AnswersBody
     from pegboard_frontend.bodies import Auth as Auth
     from pegboard_frontend.bodies import ChangedTime as ChangedTime
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
     from pegboard_frontend.configedit import write_config as write_config
     from pegboard_frontend.copies import adopted as adopted
     from pegboard_frontend.copies import forked as forked
+    from pegboard_frontend.explanation import Explanation as Explanation
+    from pegboard_frontend.explanation import explain as explain
     from pegboard_frontend.insight import plugin_entries as plugin_entries
     from pegboard_frontend.insight import standing as standing
     from pegboard_frontend.insight import trace_entries as trace_entries

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pegboard import App, hookimpl
-from pegboard.embedding import Explanation
 from pegboard.kit import rules_from_config
 from pegboard.schema.session import PermissionRequest, Rule, Verdict
+from pegboard_frontend import Explanation, explain
 from pegboard_plugins import bash, guard, secrets
 from pegboard_plugins import rules as rules_plugin
 from played import Played, opened, text
@@ -58,13 +58,13 @@ def explained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explained]:
         app: App = runner.run(context.__aenter__())
         config = app._engine.config
 
-        def explain(line: str, rules: tuple[Rule, ...], opinion: Verdict | None) -> Explanation:
+        def said(line: str, rules: tuple[Rule, ...], opinion: Verdict | None) -> Explanation:
             policy.opinion = opinion
             app._engine.config = replace(config, permission=(*config.permission, *rules))
             arguments: dict[str, Any] = {"command": line, "description": "try"}
-            return runner.run(app.policy.explain("bash", arguments))
+            return runner.run(explain(app, "bash", arguments))
 
-        yield explain
+        yield said
         runner.run(context.__aexit__(None, None, None))
 
 

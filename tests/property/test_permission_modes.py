@@ -17,6 +17,7 @@ from pegboard.policy.agents import default_agent
 from pegboard.policy.permissions import UNCLEAR, judge
 from pegboard.schema.session import Action, Rule
 from pegboard.storage.changes import DropApproval, PutApproval
+from pegboard_frontend import approvals_of
 from pegboard_plugins import rules as rules_plugin
 from played import Played, opened, text
 
@@ -66,7 +67,7 @@ async def _verdicts(
     config = replace(engine.config, auto_approve=True)
     auto = await judged(replace(engine, config=config), view, request)
     verdict = await judged(engine, view, request)
-    given = await app.policy.approvals()
+    given = await approvals_of(app)
     await app.storage.commit(DropApproval(tuple(each.id for each in given)))
     return verdict.action, unattended(request, verdict).action, auto.action
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pegboard.credentials.keysources import ask_ring as ask_ring
     from pegboard.credentials.keysources import ring_allowed as ring_allowed
     from pegboard.embedding.lonestorage import open_storage as open_storage
-    from pegboard.engine.asking.explained import Explanation as Explanation
+    from pegboard.engine.asking.judgement import Judgement as Judgement
     from pegboard.engine.bus import Bus as Bus
     from pegboard.engine.bus import Subscription as Subscription
     from pegboard.engine.bus import encode_event as encode_event

@@ -44,9 +44,11 @@ if TYPE_CHECKING:
     from pegboard.policy.permissions import UNCLEAR as UNCLEAR
     from pegboard.policy.permissions import deciding as deciding
     from pegboard.policy.permissions import judge as judge
+    from pegboard.policy.permissions import matches as matches
     from pegboard.policy.permissions import may_name as may_name
     from pegboard.policy.permissions import may_read as may_read
     from pegboard.policy.permissions import rules_from_config as rules_from_config
+    from pegboard.policy.permissions import strictest as strictest
     from pegboard.policy.sensitive import autorun_files as autorun_files
     from pegboard.policy.sensitive import home_secrets as home_secrets
     from pegboard.policy.sensitive import protected_folder as protected_folder

@@ -13,8 +13,8 @@ from pegboard_plugins.cli.jsontext import as_json, format_option
 from pegboard_terminal import open_app
 
 if TYPE_CHECKING:
-    from pegboard.embedding import Explanation
     from pegboard.schema.session import PermissionRequest, Rule
+    from pegboard_frontend import Explanation
     from pegboard_plugins.cli.render import Line
 
 
@@ -72,13 +72,14 @@ async def _explained(
 ) -> "Explanation":
     """The explanation."""
     from pegboard.embedding import serving
+    from pegboard_frontend import explain as explained
 
     async with open_app(directory) as app:
         shell = serving(app.tools.values(), "shell")
         if tool_id is None and shell is None:
             raise click.UsageError("no tool here runs shell commands; name one with --tool")
         name = tool_id or (shell.id if shell else "")
-        return await app.policy.explain(name, args, agent=agent)
+        return await explained(app, name, args, agent=agent)
 
 
 def facts(found: "Explanation") -> dict[str, Any]:

@@ -52,7 +52,7 @@ class LocalBackend:
     @property
     def hosts(self) -> tuple[str, ...]:
         """The list in force."""
-        return () if self.sandbox == "off" else self._app.policy.hosts
+        return () if self._app.enclosure is None else self._app.enclosure.hosts
 
     @property
     def untrusted(self) -> bool:

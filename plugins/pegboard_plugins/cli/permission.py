@@ -92,16 +92,18 @@ def _cells(approval: "Approval") -> tuple[str, ...]:
 
 
 async def _approvals(directory: Path) -> "tuple[Approval, ...]":
+    from pegboard_frontend import approvals_of
 
     async with open_app(directory) as app:
-        return await app.policy.approvals()
+        return await approvals_of(app)
 
 
 async def _revoke(
     directory: Path, what: tuple[str, ...], numbers: list[int]
 ) -> "tuple[Approval, ...]":
+    from pegboard_frontend import approvals_of, revoke
 
     async with open_app(directory) as app:
-        if not what and not numbers and not await app.policy.approvals():
+        if not what and not numbers and not await approvals_of(app):
             return ()
-        return await app.policy.revoke(*what, ids=numbers)
+        return await revoke(app, *what, ids=numbers)

@@ -229,8 +229,8 @@ async def _opened(options: Options, *, asks: bool) -> AsyncIterator[Backend]:
         _check_tape(app, options)
         if app.config.auto_approve:
             sys.stderr.write(AUTO)
-        if app.config.sandbox != "off":
-            sys.stderr.write(f"sandbox: {app.policy.sandbox}\n")
+        if app.enclosure is not None:
+            sys.stderr.write(f"sandbox: {app.enclosure.described}\n")
         yield LocalBackend(app)
 
 

@@ -165,19 +165,22 @@ class _Call:
 
     async def explained(self) -> tuple[dict[str, Any], Exit]:
         """What would be asked, with the verdict where nobody is there to be asked."""
+        from pegboard_frontend import explain
         from pegboard_plugins.cli.explain import facts
 
         async with open_app(self._directory) as app:
             own = self._checked(app)
-            found = await app.policy.explain(self._name, own, agent=self._agent)
+            found = await explain(app, self._name, own, agent=self._agent)
             told = {"arguments": own, **facts(found)}
             return told, Exit.DENIED if found.headless.action == "deny" else Exit.DONE
 
     async def made(self) -> tuple[dict[str, Any], Exit]:
         """How the call ended."""
+        from pegboard_frontend import explain
+
         async with self._opened() as app:
             own = self._checked(app)
-            found = await app.policy.explain(self._name, own, agent=self._agent)
+            found = await explain(app, self._name, own, agent=self._agent)
             if found.verdict.action == "deny":
                 denied = {"error": found.verdict.reason, "denied": True}
                 return {"tool": self._name, "input": own, **denied}, Exit.DENIED

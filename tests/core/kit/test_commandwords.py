@@ -7,6 +7,7 @@ import pytest
 from pegboard import hookimpl
 from pegboard.kit import may_run
 from pegboard.schema.session import PermissionRequest, Verdict
+from pegboard_frontend import explain
 from pegboard_plugins import bash, rules
 from played import Played, opened
 
@@ -72,7 +73,7 @@ async def test_no_spelling_of_a_push_goes_by_a_policy(tmp_path: Path) -> None:
 
     async with opened(tmp_path, Played(), rules, bash, House(), allow=False, config=config) as app:
         said = {
-            line: (await app.policy.explain("bash", {"command": line})).verdict.action
+            line: (await explain(app, "bash", {"command": line})).verdict.action
             for line in (*PUSHES, "git status")
         }
 

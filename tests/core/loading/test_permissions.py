@@ -10,6 +10,7 @@ from pegboard import App, ToolContext, hookimpl, tool
 from pegboard.kit import rules_from_config
 from pegboard.schema.part import Completed, Failed
 from pegboard.schema.session import Rule
+from pegboard_frontend import explain
 from pegboard_plugins import rules
 from played import HI, Played, call, calls, opened, shout, text, tools_of
 
@@ -153,6 +154,6 @@ async def test_a_reason_says_whose_the_rule_is(
     async with opened(
         tmp_path, Played(text("")), *plugins, allow=False, config=settings, interactive=True
     ) as app:
-        found = await app.policy.explain("close_ticket", {"name": "one"})
+        found = await explain(app, "close_ticket", {"name": "one"})
 
     assert [whose in verdict.reason for verdict in found.verdicts] == [True]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pegboard import App, AppOptions
+from pegboard_frontend import explain
 from plugins.bash.made_lines import LINES
 
 RULE_SETS = {
@@ -57,7 +58,7 @@ async def explained(project: Path, permission, lines):
     found = {}
     async with await App.open(project, options) as app:
         for line in lines:
-            said = await app.policy.explain("bash", {"command": line})
+            said = await explain(app, "bash", {"command": line})
             found[line] = (said.verdict.action, said.to_allow)
     return found
 

@@ -11,6 +11,7 @@ import pytest
 
 from cases import DATA
 from pegboard import App, AppOptions
+from pegboard_frontend import explain
 from pegboard_plugins.cli.explained import listed
 
 HONEST = json.loads((DATA / "honest_lines.json").read_text(encoding="utf-8"))
@@ -51,7 +52,7 @@ async def verdicts(project: Path, tmp_path: Path, lines, **config):
     found = {}
     async with await App.open(project, options) as app:
         for line in lines:
-            said = await app.policy.explain("bash", {"command": line})
+            said = await explain(app, "bash", {"command": line})
             found[line] = (
                 said.verdict.action,
                 said.headless.reason,

@@ -87,7 +87,7 @@ async def test_the_first_sandbox_that_can_hold_the_level_acts(tmp_path: Path) ->
 
     plugins = (*boxes, ToolsPlugin(ask_the_shell))
     async with opened(tmp_path, provider, sandbox, *plugins, config=SANDBOXED) as app:
-        described = app.policy.sandbox
+        described = app.enclosure.described
         session = await app.create_session()
         await app.prompt(session.id, HI)
         [part] = tools_of(await app.turns(session.id))

@@ -13,6 +13,7 @@ from enclosed import BOXES, KINDS, SECRET
 from pegboard import App, ToolContext, hookimpl, tool
 from pegboard.errors import ConfigError
 from pegboard.schema.part import Completed, Failed
+from pegboard_frontend import explain
 from pegboard_plugins import audit, guard, rules, sandbox, secrets
 from pegboard_plugins import bash as bash_plugin
 from pegboard_plugins import glob as glob_plugin
@@ -180,9 +181,7 @@ async def test_a_key_that_comes_while_an_app_is_open_is_hidden(tmp_path: Path, b
 
 
 async def verdicts(app: App, *commands: str) -> list[str]:
-    return [
-        (await app.policy.explain("bash", {"command": each})).verdict.action for each in commands
-    ]
+    return [(await explain(app, "bash", {"command": each})).verdict.action for each in commands]
 
 
 async def test_commands_that_stay_inside_run_unasked_if_the_user_wants_it(tmp_path: Path) -> None:
@@ -201,8 +200,8 @@ async def test_commands_that_stay_inside_run_unasked_if_the_user_wants_it(tmp_pa
         tmp_path, "bubblewrap", provider, *plugins, config=config, allow=False
     ) as app:
         told = [await verdicts(app, *each) for each in (inside, asked, denied)]
-        explained = await app.policy.explain("bash", {"command": "ls"})
-        plain = await app.policy.explain("bash", {"command": "rm x"})
+        explained = await explain(app, "bash", {"command": "ls"})
+        plain = await explain(app, "bash", {"command": "rm x"})
         session = await app.create_session()
         await app.prompt(session.id, HI)
         [part] = tools_of(await app.turns(session.id))

@@ -316,7 +316,7 @@ async def test_a_run_of_the_engine_has_its_list_and_leaves_nothing(tmp_path: Pat
             ) as app,
             server,
         ):
-            described, hosts = app.policy.sandbox, app.policy.hosts
+            described, hosts = app.enclosure.described, app.enclosure.hosts
             session = await app.create_session()
             await app.prompt(session.id, HI)
             parts = tools_of(await app.turns(session.id))

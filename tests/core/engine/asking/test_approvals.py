@@ -19,6 +19,7 @@ from pegboard.schema.event import PermissionReplied
 from pegboard.schema.part import TextInput
 from pegboard.schema.session import PermissionRequest, Rule, Scope, Verdict
 from pegboard.storage.changes import PutApproval
+from pegboard_frontend import approvals_of, revoke
 from pegboard_plugins import audit
 from played import Played, PlayedPlugin, ToolsPlugin, call, calls, heard, opened, text, texts
 from slow_storage import VARIABLE
@@ -73,7 +74,7 @@ async def one_turn(
         [request] = await asked(app)
         await app.policy.approve(request.id, scope, agent_only=agent_only)
         await prompt
-        return session.id, request, await app.policy.approvals()
+        return session.id, request, await approvals_of(app)
 
 
 async def asked_again(
@@ -95,7 +96,7 @@ async def test_an_approval_for_a_session_ends_with_it(tmp_path: Path) -> None:
     assert await asked_again(tmp_path)
     async with opened(tmp_path, Played(text("x"))) as app:
         await app.delete_session(session_id)
-        assert await app.policy.approvals() == ()
+        assert await approvals_of(app) == ()
 
 
 async def test_an_approval_for_the_user_holds_in_every_project(tmp_path: Path) -> None:
@@ -119,8 +120,8 @@ async def test_approvals_name_their_scope_and_can_be_taken_back(tmp_path: Path) 
     _, _, approvals = await one_turn(tmp_path, Asks(), "project")
 
     async with opened(tmp_path, Played(text("x")), audit) as app:
-        gone = await app.policy.revoke("care*")
-        left = await app.policy.approvals()
+        gone = await revoke(app, "care*")
+        left = await approvals_of(app)
 
     assert [(each.scope, each.rule) for each in approvals] == [
         ("project", Rule("careful", "*", "allow"))
@@ -138,7 +139,7 @@ async def test_what_is_taken_back_elsewhere_is_asked_again_in_an_app_that_is_ope
 
     async with app_with(tmp_path, Asks(), "{}", interactive=False) as app:
         async with opened(tmp_path, Played(text("x"))) as other:
-            await other.policy.revoke("careful")
+            await revoke(other, "careful")
         session = await app.create_session()
         await app.prompt(session.id, HI)
         assert await outcomes(app, session.id) != ["done"]
@@ -394,6 +395,6 @@ async def test_an_approval_for_good_outlives_the_end_of_its_turn(
             await asyncio.sleep(passing_s)
             await app.abort(session_id)
             await asyncio.gather(prompt, return_exceptions=True)
-        approvals = await app.policy.approvals()
+        approvals = await approvals_of(app)
 
     assert {each.key for each in approvals} == set(sessions)

@@ -15,6 +15,7 @@ from pegboard.schema.event import PermissionReplied
 from pegboard.schema.part import TextInput
 from pegboard.schema.session import PermissionRequest, Rule, Verdict
 from pegboard.storage.changes import PutApproval
+from pegboard_frontend import approvals_of
 from played import Played, PlayedPlugin, ToolsPlugin, call, calls, opened, text
 
 HI = (TextInput(text="hi"),)
@@ -99,7 +100,7 @@ async def test_no_wildcard_in_what_is_asked_for_widens_what_is_approved(
         await prompt
         async with asyncio.timeout(30):
             await app.prompt(session.id, HI)  # nobody is asked again
-        found = await app.policy.approvals()
+        found = await approvals_of(app)
 
     assert [each.rule.pattern for each in found] == approved
     assert request.always == tuple(approved if always else ())

@@ -11,6 +11,7 @@ from asked import asked
 from core.engine.asking.test_approvals import HI, Asks, app_with, audited, one_turn
 from pegboard import InvalidInputError, ToolContext, tool
 from pegboard.policy.permissions import UNCLEAR, unapproved
+from pegboard_frontend import approvals_of
 from pegboard_plugins import audit
 from played import Played, ToolsPlugin, call, calls, opened, text
 
@@ -67,7 +68,7 @@ async def test_an_approval_may_be_for_less_than_what_is_offered(
         else:
             await app.policy.approve(request.id, "project", patterns=patterns)
         await prompt
-        approvals = await app.policy.approvals()
+        approvals = await approvals_of(app)
 
     stored = () if refusal else patterns
     assert tuple(each.rule.pattern for each in approvals) == stored
@@ -87,4 +88,4 @@ async def test_there_is_nothing_narrower_of_what_is_asked_as_the_very_text(
             await app.policy.approve(request.id, "project", patterns=[f"{UNCLEAR}$X y"])
         await app.reply(request.id, "reject")
         await prompt
-        assert await app.policy.approvals() == ()
+        assert await approvals_of(app) == ()

@@ -1,0 +1,172 @@
+"""Judgements: what a call would ask, and how that would be decided; nothing runs."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pegboard.contract import hookspecs
+from pegboard.contract.context import SessionView
+from pegboard.contract.plugin import Answer
+from pegboard.engine.asking.approvals import check_narrowed
+from pegboard.engine.asking.decision import (
+    as_asked,
+    as_if,
+    judged,
+    make_request,
+    unattended,
+)
+from pegboard.engine.asking.toolquestion import asked_path
+from pegboard.engine.engine import Engine
+from pegboard.engine.sessions import unstored_view
+from pegboard.errors import ToolError
+from pegboard.policy.agents import default_agent, find_agent
+from pegboard.policy.pending import PermissionAnswer
+from pegboard.schema.session import Approval, PermissionRequest, Rule, Scope, Verdict
+from pegboard.storage.changes import DropApproval
+
+
+class Judgement(msgspec.Struct, frozen=True, kw_only=True):
+    """How a request would be decided: `asked` is what a person would be shown of it.
+
+    `verdict` is that of all rules, plugins and approvals, `headless` what holds where nobody is
+    asked, and `opinions` are those of the single plugins.
+    """
+
+    asked: PermissionRequest
+    verdict: Verdict
+    headless: Verdict
+    opinions: tuple[Answer[Verdict], ...]
+
+
+class ForeseenCall(msgspec.Struct, frozen=True, kw_only=True):
+    """What a call would ask, in a new session that plugins would see as `session`.
+
+    `told` is False for a tool that does not say it beforehand: then only the rules about all of
+    its calls are known.
+    """
+
+    session: SessionView
+    requests: tuple[PermissionRequest, ...]
+    told: bool
+
+
+class Policy:
+    """The permissions of one App, as its user looks at them; nobody is asked."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def foresee(
+        self, tool_id: str, args: Mapping[str, Any], *, agent: str | None = None
+    ) -> ForeseenCall:
+        """What a call of this tool would ask; nothing runs.
+
+        :raises ToolError: when there is no such tool, or the arguments do not fit it.
+        :raises NotFoundError: when there is no such agent.
+        """
+        engine = self._engine
+        tool = engine.tools.get(tool_id)
+        if tool is None:
+            names = ", ".join(sorted(engine.tools))
+            raise ToolError(f"there is no tool {tool_id!r}; there are: {names}")
+        name = agent or default_agent(engine.config, engine.agents).name
+        notes = _Notes(engine, unstored_view(engine, find_agent(engine.agents, name)))
+        values = await asyncio.to_thread(tool.validate, args)
+        told = await tool.requests(notes, values)  # type: ignore[arg-type]  # a part of a context
+        if not told:
+            await notes.ask(tool.permission, ("*",))
+        return ForeseenCall(session=notes.session, requests=tuple(notes.requests), told=told)
+
+    async def judge(
+        self, session: SessionView, request: PermissionRequest, *, allowing: tuple[Rule, ...] = ()
+    ) -> Judgement:
+        """How the request would be decided if the user's rules ended with these."""
+        view = as_if(session, allowing)
+        verdict = await judged(self._engine, view, request)
+        opinions = self._engine.hooks.opinions
+        return Judgement(
+            asked=as_asked(view, request, verdict),
+            verdict=verdict,
+            headless=unattended(request, verdict),
+            opinions=await opinions(hookspecs.permission_ask, session=view, request=request),
+        )
+
+    async def approve(
+        self,
+        request_id: str,
+        scope: Scope,
+        *,
+        agent_only: bool = False,
+        patterns: Sequence[str] = (),
+    ) -> None:
+        """Allow what waits, and the like of it from now on, as far as `scope` goes.
+
+        `agent_only` limits that to the agent that asked, `patterns` to what they match: they may
+        only narrow what the request offers as `always`, and cover what it covers of the request.
+
+        Returns once it is stored.
+
+        :raises NotFoundError: when no request of this id waits.
+        :raises InvalidInputError: for patterns that allow more, or less than the request; it waits.
+        """
+        requests = self._engine.requests
+        answer = PermissionAnswer(
+            reply="always", scope=scope, agent_only=agent_only, patterns=tuple(patterns)
+        )
+        for request in requests.pending():
+            if request.id == request_id:
+                check_narrowed(request, answer.patterns)
+        await requests.answer(request_id, answer)
+
+    async def revoke(self, approvals: Sequence[Approval]) -> None:
+        """Take approvals for good back, from all Apps at once."""
+        await self._engine.storage.commit(DropApproval(tuple(each.id for each in approvals)))
+        for each in approvals:
+            rule, facts = each.rule, {"scope": each.scope, "agent": each.agent, "by": "user"}
+            said = {**facts, "permission": rule.permission, "pattern": rule.pattern}
+            await self._engine.decided("revoke", said)
+
+
+class _Notes:
+    """As much of a `ToolContext` as asking takes; it only notes what is asked."""
+
+    trusted = False
+    trusted_by_user = False
+    cancelled = False
+
+    def __init__(self, engine: Engine, view: SessionView) -> None:
+        self._engine = engine
+        self.session = view
+        self.directory = view.directory
+        self.worktree = view.worktree
+        self.agent = view.agent.name
+        self.requests: list[PermissionRequest] = []
+
+    async def ask(
+        self,
+        permission: str,
+        patterns: Sequence[str],
+        *,
+        always: Sequence[str] = (),
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.requests.append(
+            make_request(
+                self._engine.ids,
+                session_id=self.session.id,
+                permission=permission,
+                patterns=patterns,
+                always=always,
+                metadata=metadata or {},
+                tool=None,
+            )
+        )
+
+    async def env(self) -> Mapping[str, str]:
+        return await self._engine.tool_env(self.session)
+
+    async def ask_path(self, path: Path) -> Path:
+        return await asked_path(self._engine.workspace, self._engine.places, path, self.ask)
