@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, get_args
@@ -32,7 +33,6 @@ from pegboard.schema.config import Config, ProcessLimits, SandboxLevel
 from pegboard.schema.event import Event, PluginFailed
 from pegboard.schema.session import Rule
 from pegboard.storage.protocol import Storage
-from pegboard.storage.snapshots import Snapshots
 from pegboard.trust.decisions import Decision, TrustStore
 from pegboard.trust.projectcode import misplaced, misplaced_below, running_settings
 from pegboard.workspace import Workspace, open_workspace
@@ -88,7 +88,15 @@ async def assemble(directory: Path, options: AppOptions) -> "_Opened":
     :raises ConfigError: when the configuration cannot be used.
     :raises StorageError: when the database cannot be opened.
     """
-    return await _Assembly(directory, options).opened()
+    env = dict(os.environ if options.env is None else options.env)
+    opening = _Opening(
+        options=options,
+        workspace=open_workspace(directory),
+        env=env,
+        places=options.places(env),
+        home=Path(env.get("HOME") or Path.home()),
+    )
+    return await opening.opened()
 
 
 async def close(engine: Engine, register: Register) -> None:
@@ -110,96 +118,97 @@ async def close(engine: Engine, register: Register) -> None:
 _Opened = tuple[Engine, LoadedConfig, Reload]
 
 
-class _Assembly:
+@dataclass(slots=True, kw_only=True)
+class _Opening:
     """The steps of opening an App; what takes the disk's time runs beside the rest."""
 
-    def __init__(self, directory: Path, options: AppOptions) -> None:
-        self._directory = directory
-        self._options = options
-        self._env = dict(os.environ if options.env is None else options.env)
-        self._places = options.places(self._env)
-        self._home = Path(self._env.get("HOME") or Path.home())
-        self._bus = Bus()
-        self._hooks: Hooks | None = None
-        self._ids = IdSource()
-        self._failures: deque[PluginFailed] = deque(maxlen=_FAILURES_KEPT)
+    options: AppOptions
+    workspace: Workspace
+    env: Mapping[str, str]
+    places: Places
+    home: Path
+    bus: Bus = field(default_factory=Bus)
+    ids: IdSource = field(default_factory=IdSource)
+    failures: deque[PluginFailed] = field(default_factory=partial(deque, maxlen=_FAILURES_KEPT))
 
     async def opened(self) -> _Opened:
-        workspace = open_workspace(self._directory)
-        loaded, decision = await self._configured(workspace)
-        register = await self._plugins(workspace, loaded, decision)
-        storage = asyncio.ensure_future(self._storage(register))
+        loaded, decision = await self._configured()
+        register = await self._plugins(loaded, decision)
+        place = self.env.get("PEGBOARD_DATABASE", "") or self.places.database
+        storage = asyncio.ensure_future(
+            open_database(place, register=register, ids=self.ids, on_commit=self.bus.publish_all)
+        )
         try:
-            return await self._assembled(workspace, loaded, decision, register, storage)
+            return await self._assembled(loaded, decision, register, storage)
         except BaseException:
             await _discard(storage)
             raise
 
     async def _assembled(
         self,
-        workspace: Workspace,
         loaded: LoadedConfig,
         decision: Decision,
         register: Register,
         opening: "asyncio.Future[Storage]",
     ) -> _Opened:
-        hooks = register.hooks
+        hooks, workspace, places = register.hooks, self.workspace, self.places
         config = await _as_plugins_say(hooks, loaded.config)
         tools = await register.collect_tools(config)
-        keys = KeyLookup(config, self._env, file=self._places.keys, root=workspace.worktree)
+        keys = KeyLookup(config, self.env, file=places.keys, root=workspace.worktree)
         keys.hide(register.secrets)
-        brought = await self._brought(register, config, loaded.config.permission, workspace, keys)
+        brought = await self._brought(register, config, loaded.config.permission, keys)
         config = brought.config
         storage = await opening
-        private = self._private(workspace, storage)
+        private = self._private(storage)
         engine = Engine(
             workspace=workspace,
             config=config,
             hooks=hooks,
             storage=storage,
-            bus=self._bus,
-            failures=self._failures,
-            interactive=self._options.interactive,
-            ids=self._ids,
+            bus=self.bus,
+            failures=self.failures,
+            interactive=self.options.interactive,
+            ids=self.ids,
             tools=tools,
             commands=brought.commands,
             agents=brought.agents,
             providers=brought.providers,
             outdated=brought.outdated,
             keys=keys,
-            env=self._env,
-            home=self._home,
-            places=self._places,
+            env=self.env,
+            home=self.home,
+            places=places,
             secrets=keys.values(),
             private=private,
             decision=decision,
             stash=Stash(),
             open_processes=await _processes(register),
-            snapshots=await self._snapshots(hooks, workspace, config),
-            enclosure=await self._enclosure(workspace, config, private),  # nothing fails after it
-            models=Models(brought.providers, hooks, config, self._places, keys),
-            sweeping=asyncio.create_task(_swept(self._places.tool_output), name="sweep"),
+            snapshots=await hooks.first(
+                hookspecs.register_snapshots,
+                config=config,
+                workspace=workspace,
+                places=places,
+                env=self.env,
+            ),
+            enclosure=await self._enclosure(hooks, config, private),  # nothing fails after it
+            models=Models(brought.providers, hooks, config, places, keys),
+            sweeping=asyncio.create_task(_swept(places.tool_output), name="sweep"),
         )
         return engine, loaded, self._reload(engine, brought, decision)
 
     async def _brought(
-        self,
-        register: Register,
-        config: Config,
-        written: Sequence[Rule],
-        workspace: Workspace,
-        keys: KeyLookup,
+        self, register: Register, config: Config, written: Sequence[Rule], keys: KeyLookup
     ) -> Brought:
         brought = Brought(
             register=register,
             said=config,
             written=written,
-            workspace=workspace,
-            env=self._env,
+            workspace=self.workspace,
+            env=self.env,
             keys=keys,
             on_named=keys.note,
-            home=self._home,
-            config_dir=self._places.config,
+            home=self.home,
+            config_dir=self.places.config,
         )
         await brought.collect()
         return brought
@@ -210,120 +219,94 @@ class _Assembly:
             engine.config = brought.config
             return lines
 
-        workspace = engine.workspace
         return Reload(
             register=brought.register,
             config=engine.config,
             renewed=renewed,
-            directory=workspace.directory,
-            store=TrustStore(self._places.trust),
-            lock=self._env.get("PEGBOARD_TRUST_LOCK"),
-            trust=self._options.trust,
+            directory=self.workspace.directory,
+            store=TrustStore(self.places.trust),
+            lock=self.env.get("PEGBOARD_TRUST_LOCK"),
+            trust=self.options.trust,
             seen=decision,
         )
 
-    async def _snapshots(
-        self, hooks: Hooks, workspace: Workspace, config: Config
-    ) -> Snapshots | None:
-        spec, places, env = hookspecs.register_snapshots, self._places, self._env
-        return await hooks.first(spec, config=config, workspace=workspace, places=places, env=env)
-
     async def _enclosure(
-        self, workspace: Workspace, config: Config, private: tuple[Path, ...]
+        self, hooks: Hooks, config: Config, private: tuple[Path, ...]
     ) -> "Enclosure | None":
         """Where processes are enclosed, None where the user has not asked for it."""
         if config.sandbox == "off":
             return None
-        assert self._hooks is not None
         from pegboard.processes import Site  # nobody else pays for it
 
-        encloser = await self._hooks.first(hookspecs.register_encloser, hooks=self._hooks)
+        encloser = await hooks.first(hookspecs.register_encloser, hooks=hooks)
         if encloser is None:
             text = f'no plugin encloses as "{config.sandbox}"; enable one, or set sandbox = "off"'
             raise ConfigError(text, key="sandbox")
-        site = Site(
-            config=config,
-            workspace=workspace,
-            places=self._places,
-            home=self._home,
-            private=private,
-        )
+        place, home = self.workspace, self.home
+        site = Site(config=config, workspace=place, places=self.places, home=home, private=private)
         return await encloser.open(site)
 
-    def _private(self, workspace: Workspace, storage: Storage) -> tuple[Path, ...]:
+    def _private(self, storage: Storage) -> tuple[Path, ...]:
         """What no tool may change unasked, wherever this App has it."""
-        files = [self._env.get(name, "") for name in _PRIVATE_FILES]
-        named = [workspace.directory / name for name in files if name]
-        found = [*self._places.kept, *named, *storage.files, *workspace.git_dirs]
+        files = [self.env.get(name, "") for name in _PRIVATE_FILES]
+        named = [self.workspace.directory / name for name in files if name]
+        found = [*self.places.kept, *named, *storage.files, *self.workspace.git_dirs]
         return tuple(dict.fromkeys(Path(os.path.realpath(path)) for path in found))
 
-    async def _plugins(
-        self, workspace: Workspace, loaded: LoadedConfig, decision: Decision
-    ) -> Register:
+    async def _plugins(self, loaded: LoadedConfig, decision: Decision) -> Register:
         register = await load_plugins(
-            directory=workspace.directory,
-            config_dir=self._places.config,
+            directory=self.workspace.directory,
+            config_dir=self.places.config,
             config=loaded.config,
-            env=self._env,
+            env=self.env,
             decision=decision,
-            extra=self._options.plugins,
-            builtins=self._options.builtins,
-            installed=self._options.installed,
-            places=self._places,
-            secrets=PluginSecrets(self._places, self._env),
+            extra=self.options.plugins,
+            builtins=self.options.builtins,
+            installed=self.options.installed,
+            places=self.places,
+            secrets=PluginSecrets(self.places, self.env),
             locate=loaded.place,
-            on_failure=partial(_failed, self._bus, self._failures),
+            on_failure=self._failed,
         )
-        self._hooks = register.hooks
-        self._bus.attach(telling(register.hooks))
+        self.bus.attach(telling(register.hooks))
         return register
 
-    async def _storage(self, register: Register) -> Storage:
-        """The database, opened beside what else is to be done once the plugins are there."""
-        return await open_database(
-            self._env.get("PEGBOARD_DATABASE", "") or self._places.database,
-            register=register,
-            ids=self._ids,
-            on_commit=self._bus.publish_all,
-        )
+    def _failed(self, failure: PluginFailed) -> None:
+        self.failures.append(failure)
+        self.bus.publish(Event(properties=failure))
 
-    async def _configured(self, workspace: Workspace) -> tuple[LoadedConfig, Decision]:
+    async def _configured(self) -> tuple[LoadedConfig, Decision]:
         """The configuration, read again in full when the project turns out to be trusted."""
-        loaded = await self._config(workspace, trusted=False)
-        wrong = (
-            *misplaced_below(self._places.config),
-            *misplaced(workspace.directory, workspace.worktree),
-        )
-        lock = self._env.get("PEGBOARD_TRUST_LOCK")
-        decision = TrustStore(self._places.trust).decide(
-            directory=workspace.directory,
-            worktree=workspace.worktree,
+        place = self.workspace
+        loaded = await self._config(trusted=False)
+        wrong = [
+            *misplaced_below(self.places.config),
+            *misplaced(place.directory, place.worktree),
+        ]
+        lock = self.env.get("PEGBOARD_TRUST_LOCK")
+        decision = TrustStore(self.places.trust).decide(
+            directory=place.directory,
+            worktree=place.worktree,
             config_files=loaded.untrusted,
             plugin_paths=loaded.plugin_paths,
-            answer=self._options.trust,
+            answer=self.options.trust,
             lock=Path(lock) if lock else None,
         )
         if decision.trusted and loaded.untrusted:
-            loaded = await self._config(workspace, trusted=decision.files)
+            loaded = await self._config(trusted=decision.files)
             decision = replace(decision, named=loaded.plugin_paths)  # of the files as trusted
-        loaded = replace(loaded, warnings=(*loaded.warnings, *wrong)) if wrong else loaded
-        if decision.trusted:
-            return loaded, decision
-        if runs := running_settings(workspace.git_dirs):
-            text = f"git runs programs of this repository, in a shell too: {', '.join(runs)}"
-            loaded = replace(loaded, warnings=(*loaded.warnings, text))
-        return loaded, decision
+        if not decision.trusted and (runs := running_settings(place.git_dirs)):
+            wrong.append(f"git runs programs of this repository, in a shell too: {', '.join(runs)}")
+        return replace(loaded, warnings=(*loaded.warnings, *wrong)), decision
 
-    async def _config(
-        self, workspace: Workspace, *, trusted: bool | Mapping[Path, bytes]
-    ) -> LoadedConfig:
+    async def _config(self, *, trusted: bool | Mapping[Path, bytes]) -> LoadedConfig:
         return await load_config(
-            workspace,
-            config_dir=self._places.config,
-            env=self._env,
-            overrides=self._options.config,
+            self.workspace,
+            config_dir=self.places.config,
+            env=self.env,
+            overrides=self.options.config,
             trusted=trusted,
-            profile=self._options.profile,
+            profile=self.options.profile,
         )
 
 
@@ -345,11 +328,6 @@ async def _swept(outputs: Path) -> None:
     from pegboard.engine.toolresult import sweep  # nothing of it before the first call
 
     await sweep(outputs)
-
-
-def _failed(bus: Bus, failures: deque[PluginFailed], failure: PluginFailed) -> None:
-    failures.append(failure)
-    bus.publish(Event(properties=failure))
 
 
 async def _as_plugins_say(hooks: Hooks, said: Config) -> Config:
