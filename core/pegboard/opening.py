@@ -33,6 +33,7 @@ from pegboard.schema.config import Config, ProcessLimits, SandboxLevel
 from pegboard.schema.event import Event, PluginFailed
 from pegboard.schema.session import Rule
 from pegboard.storage.protocol import Storage
+from pegboard.storage.snapshots import Snapshots
 from pegboard.trust.decisions import Decision, TrustStore
 from pegboard.trust.projectcode import misplaced, misplaced_below, running_settings
 from pegboard.workspace import Workspace, open_workspace
@@ -183,13 +184,7 @@ class _Opening:
             decision=decision,
             stash=Stash(),
             open_processes=await _processes(register),
-            snapshots=await hooks.first(
-                hookspecs.register_snapshots,
-                config=config,
-                workspace=workspace,
-                places=places,
-                env=self.env,
-            ),
+            snapshots=await self._snapshots(hooks, config),
             enclosure=await self._enclosure(hooks, config, private),  # nothing fails after it
             models=Models(brought.providers, hooks, config, places, keys),
             sweeping=asyncio.create_task(_swept(places.tool_output), name="sweep"),
@@ -229,6 +224,10 @@ class _Opening:
             trust=self.options.trust,
             seen=decision,
         )
+
+    async def _snapshots(self, hooks: Hooks, config: Config) -> Snapshots | None:
+        spec, place, env = hookspecs.register_snapshots, self.workspace, self.env
+        return await hooks.first(spec, config=config, workspace=place, places=self.places, env=env)
 
     async def _enclosure(
         self, hooks: Hooks, config: Config, private: tuple[Path, ...]

@@ -4,7 +4,6 @@ Changes in the text of a JSON file that leave its comments and its layout as the
 """
 
 import json
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from pegboard.embedding import check_config, config_text, json_config
+from pegboard.embedding import USERS_ALONE, check_config, config_text, json_config, replace_whole
 from pegboard.errors import ConfigError, InvalidInputError
 
 INDENT = "  "
@@ -178,7 +177,6 @@ NAMES = ("opencode.jsonc", "opencode.json")
 """The file that is read last is the one that is written, so that what it says counts."""
 DEEPEST = 32
 """Tables and lists in one another; settings need five."""
-_NEW_MODE = 0o600
 
 
 class ConfigEdit(msgspec.Struct, frozen=True):
@@ -269,15 +267,8 @@ def _merged(below: object, above: Mapping[str, Any]) -> dict[str, Any]:
 def _replace(file: Path, text: str) -> None:
     """The file with this text as a whole, never half of it; its mode stays."""
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    mode = file.stat().st_mode & 0o777 if file.exists() else _NEW_MODE
-    temporary = file.with_name(f".{file.name}.{os.urandom(6).hex()}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    mode = file.stat().st_mode & 0o777 if file.exists() else USERS_ALONE
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as written:
-            written.write(text)
-            written.flush()
-            os.fsync(written.fileno())
-        temporary.replace(file)
+        replace_whole(file, text.encode(), mode=mode)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise InvalidInputError(f"cannot write {file}: {error.strerror or error}") from error

@@ -6,20 +6,19 @@ provider, and the type `keyring` says that the system's keyring has it.
 The secrets of plugins: of the environment, or kept in a file that its owner alone can read.
 """
 
-import fcntl
 import logging
 import os
 import re
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from pegboard.errors import ConfigError
+from pegboard.kit.privatefile import alone_with, replace_whole, set_aside
 from pegboard.paths import Places
 
 KEYRING: Mapping[str, Any] = {"type": "keyring"}
@@ -55,14 +54,13 @@ class KeyFile:
         :raises ConfigError: when the file cannot be written.
         """
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with _alone(self.path.with_name(f"{self.path.name}.lock")):
+            with alone_with(self.path):
                 before, damage = self.read()
                 if (after := changed(before)) == before:
                     return
                 if damage:
                     self._keep_aside(damage)
-                _replace(self.path, msgspec.json.encode(after))
+                replace_whole(self.path, msgspec.json.encode(after))
         except OSError as error:
             text = f"cannot be written: {error.strerror or error}"
             raise ConfigError(text, file=self.path) from error
@@ -91,8 +89,7 @@ class KeyFile:
             return file.read()
 
     def _keep_aside(self, damage: str) -> None:
-        aside = self.path.with_name(f"{self.path.name}.damaged-{time.time_ns()}")
-        _replace(aside, self.path.read_bytes())
+        aside = set_aside(self.path)
         text = "%s is damaged (%s): it is kept as %s, with the keys that it had, and begun anew"
         _log.error(text, self.path, damage, aside)
 
@@ -112,34 +109,6 @@ def key_of(credential: Mapping[str, Any]) -> str | None:
         case {"type": "api", "key": str(key)}:
             return key
     return None
-
-
-@contextmanager
-def _alone(lock: Path) -> Iterator[None]:
-    """Nobody else changes the file meanwhile, which nobody does for longer than it takes."""
-    opened = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(opened, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(opened)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Replace a file that only its owner can read, never leaving half of it."""
-    import tempfile  # nobody pays for it who only reads
-
-    # With a name that nobody can guess, and the mode 0600.
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 _VARIABLE = "PEGBOARD_SECRET_"

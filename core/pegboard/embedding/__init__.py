@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from pegboard.engine.toolresult import remove_old_outputs as remove_old_outputs
     from pegboard.ids import IdSource as IdSource
     from pegboard.ids import check_id as check_id
+    from pegboard.kit.privatefile import USERS_ALONE as USERS_ALONE
+    from pegboard.kit.privatefile import replace_whole as replace_whole
     from pegboard.kit.redact import secret_values as secret_values
     from pegboard.kit.threads import run_async as run_async
     from pegboard.loading.register import PluginInfo as PluginInfo

@@ -8,7 +8,6 @@ The file behind the store is read leniently, written whole, and private to the u
 """
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import logging
@@ -22,6 +21,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard.errors import TrustError
+from pegboard.kit.privatefile import alone_with, replace_whole, set_aside
 from pegboard.trust.projectcode import (
     CodeFile,
     plugin_files,
@@ -76,7 +76,7 @@ class TrustFile:
         """Store a project in place of what was known of it, and the copies of its files."""
         with self._writing() as projects:
             for content in copies:
-                self._replace(self._copies / hashlib.sha256(content).hexdigest(), content)
+                replace_whole(self._copies / hashlib.sha256(content).hexdigest(), content)
             now = time.time_ns() // 1_000_000
             projects[str(root)] = Trusted(root=root, files=dict(files), allowed_at=now)
 
@@ -89,18 +89,13 @@ class TrustFile:
     def _writing(self) -> Iterator[dict[str, Trusted]]:
         """The projects, to be changed while no other process does; stored at the end."""
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._copies.mkdir(exist_ok=True, mode=0o700)
-            lock = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+            with alone_with(self._path):
+                self._copies.mkdir(exist_ok=True, mode=0o700)
                 self._make_room()
                 projects = self._read()
                 yield projects
-                self._replace(self._path, _encoded(projects))
+                replace_whole(self._path, _encoded(projects))
                 self._prune(projects)
-            finally:
-                os.close(lock)
         except OSError as error:
             text = f"the trust store {self._path} cannot be written: {error.strerror or error}"
             raise TrustError(text) from error
@@ -111,17 +106,6 @@ class TrustFile:
         for copy in self._copies.iterdir():
             if copy.name not in used:
                 copy.unlink(missing_ok=True)
-
-    def _replace(self, path: Path, content: bytes) -> None:
-        """Put the content in the place of the file at once; only the user may read it."""
-        draft = path.with_name(f"{path.name}.{os.getpid()}.new")
-        draft.unlink(missing_ok=True)  # left by a process of this number that was killed
-        number = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with open(number, "wb") as file:  # noqa: PTH123 - a descriptor, not a path
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
 
     def _read(self) -> dict[str, Trusted]:
         """The projects; none from a file that cannot be read or that others may have written."""
@@ -161,9 +145,8 @@ class TrustFile:
 
     def _set_aside(self, why: str) -> None:
         """Keep the file beside the store, for whoever wants to know what was in it."""
-        aside = Path(f"{self._path}.damaged-{time.time_ns()}")
         with contextlib.suppress(OSError):
-            self._path.replace(aside)
+            aside = set_aside(self._path)
             text = "the trust store %s %s: it is kept as %s, and projects have to be trusted again"
             logging.getLogger("pegboard.trust").warning(text, self._path, why, aside)
 
