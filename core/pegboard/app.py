@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pegboard.config.configuration import LoadedConfig
 from pegboard.contract import hookspecs
@@ -11,7 +11,7 @@ from pegboard.contract.plugin import Stash
 from pegboard.contract.tools import Tool
 from pegboard.engine.bus import Subscription
 from pegboard.engine.engine import Engine
-from pegboard.engine.input.usermessage import CommandOrder, Prompt, ShellOrder
+from pegboard.engine.input.usermessage import Prompt, ShellOrder
 from pegboard.engine.runs import Runs
 from pegboard.engine.sessions import change_session, edit, new_session, revision, unstored_view
 from pegboard.hooks.callers import Hooks
@@ -24,7 +24,7 @@ from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.event import PluginFailed
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
-from pegboard.schema.part import PartInput
+from pegboard.schema.part import Completed, PartInput
 from pegboard.schema.session import Answers, FileDiff, Question, Reply, Rule, Session, SessionStatus
 from pegboard.storage.changes import ChangeSession, DropMessage, DropPart, PutPart
 from pegboard.storage.protocol import Hit, Storage
@@ -213,6 +213,10 @@ class App:
         """Return when the storage has all that an answer of the session has said so far."""
         await self._runs.store_text(session_id)
 
+    async def look(self) -> None:
+        """Load the project's own code anew where it has changed and may run."""
+        await self._reload.look()
+
     async def prompt(  # noqa: PLR0913 - the protocol's fields, all keyword-only
         self,
         session_id: str,
@@ -225,6 +229,8 @@ class App:
         tools: Mapping[str, bool] | None = None,
         variant: str | None = None,
         no_reply: bool = False,
+        command: Command | None = None,
+        typed: str | None = None,
     ) -> Turn:
         """The last answer, once this prompt and all that wait with it are answered.
 
@@ -235,7 +241,7 @@ class App:
         :raises AbortedError: when the turn was stopped before there was an answer.
         :raises SessionBusyError: when another process runs the session.
         """
-        await self._reload.look()
+        await self.look()
         prompt = Prompt(
             parts=tuple(parts),
             agent=agent,
@@ -245,6 +251,8 @@ class App:
             tools=dict(tools) if tools else None,
             variant=variant,
             no_reply=no_reply,
+            command=command,
+            typed=typed,
         )
         return await self._runs.prompt(session_id, prompt)
 
@@ -252,13 +260,22 @@ class App:
         """Whether a prompt is gone for good, since no model has read it; else it stays."""
         return await self._runs.withdraw(session_id, message_id)
 
-    async def command(self, session_id: str, order: CommandOrder) -> Turn:
-        """The answer to a slash command.
+    async def call_tool(
+        self,
+        session_id: str,
+        tool: str,
+        args: Mapping[str, Any],
+        *,
+        agent: str | None = None,
+        model: str | None = None,
+    ) -> Completed:
+        """How a call ends that a program makes for a session: judged as any, stored nowhere.
 
-        :raises PermissionDeniedError: when a snippet may not run; and what `prompt` does.
+        :raises PermissionDeniedError: when it may not run.
+        :raises ToolError: when it fails.
+        :raises AbortedError: when the session is aborted meanwhile.
         """
-        await self._reload.look()
-        return await self._runs.command(session_id, order)
+        return await self._runs.call_tool(session_id, tool, args, agent=agent, model=model)
 
     async def shell(self, session_id: str, order: ShellOrder) -> Turn:
         """The message with the output of a command that the user runs, while the session rests."""
@@ -267,16 +284,6 @@ class App:
     async def user_env(self) -> Mapping[str, str]:
         """The environment of a program that the user works with: plugins' say, and no keys."""
         return await self._engine.user_env(unstored_view(self._engine, self.default_agent()))
-
-    async def mentioned(
-        self, session_id: str, text: str, *, agent: str | None = None
-    ) -> tuple[PartInput, ...]:
-        """The parts for the `@file`s and `@agent`s of a text; only for what a person typed."""
-        if "@" not in text:
-            return ()
-        from pegboard.engine.input.mentions import mentioned  # few texts have any
-
-        return await mentioned(self._engine, await self.session(session_id), text, agent=agent)
 
     async def update_session(
         self, session_id: str, *, title: str | None = None, archived: bool | None = None

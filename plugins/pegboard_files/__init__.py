@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pegboard_files.expressions import line_expression as line_expression
     from pegboard_files.globs import glob_expression as glob_expression
     from pegboard_files.ignores import IgnoreRules as IgnoreRules
+    from pegboard_files.mediatypes import DIRECTORY_MIME as DIRECTORY_MIME
+    from pegboard_files.mediatypes import mime_of as mime_of
     from pegboard_files.searchprocess import run_until as run_until
     from pegboard_files.textfile import FileText as FileText
     from pegboard_files.textfile import decode_text as decode_text

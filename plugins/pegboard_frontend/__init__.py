@@ -48,5 +48,8 @@ if TYPE_CHECKING:
     from pegboard_frontend.insight import plugin_entries as plugin_entries
     from pegboard_frontend.insight import standing as standing
     from pegboard_frontend.insight import trace_entries as trace_entries
+    from pegboard_frontend.mentions import mentioned as mentioned
+    from pegboard_frontend.slashcommand import CommandOrder as CommandOrder
+    from pegboard_frontend.slashcommand import run_command as run_command
 else:
     __getattr__, __dir__ = late_names(__name__, __file__)

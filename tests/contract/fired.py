@@ -57,7 +57,7 @@ FIRED_BY = {
     ),
     "shell_env": _RUN,
     "command_execute_before": (
-        "tests/core/engine/input/test_slashcommand.py"
+        "tests/frontend/test_slashcommand.py"
         "::test_a_plugin_changes_the_parts_of_a_command_behind_what_is_stored"
     ),
     "register_routes": (

@@ -105,13 +105,13 @@ def test_what_the_model_does_is_changed(tmp_path: Path) -> None:
 
 
 async def test_a_slash_command_is_changed(tmp_path: Path) -> None:
-    from pegboard.embedding import CommandOrder
+    from pegboard_frontend import CommandOrder, run_command
     from pegboard_testing import scripted_app
 
     plugins = [_load(EXAMPLES[each], tmp_path) for each in _OF_COMMANDS]
     async with scripted_app(tmp_path, *plugins, script=["done"]) as scripted:
         order = CommandOrder(name="explain", arguments="hooks")
-        await scripted.app.command(scripted.session_id, order)
+        await run_command(scripted.app, scripted.session_id, order)
         first, *_ = await scripted.app.turns(scripted.session_id)
 
     texts = [part.text for part in first.parts if isinstance(part, TextPart)]

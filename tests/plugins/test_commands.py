@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from pegboard.embedding import CommandOrder
 from pegboard.schema.part import SubtaskPart, TextPart
+from pegboard_frontend import CommandOrder, run_command
 from pegboard_plugins import commands
 from played import Played, opened, text
 
@@ -11,7 +11,7 @@ from played import Played, opened, text
 async def test_init_is_a_prompt_of_the_users_agent(tmp_path: Path) -> None:
     async with opened(tmp_path, Played(text("done")), commands) as app:
         session = await app.create_session()
-        await app.command(session.id, CommandOrder(name="init", arguments="mind the tests"))
+        await run_command(app, session.id, CommandOrder(name="init", arguments="mind the tests"))
         [user, _] = await app.turns(session.id)
 
     [part] = user.parts
@@ -23,7 +23,7 @@ async def test_init_is_a_prompt_of_the_users_agent(tmp_path: Path) -> None:
 async def test_review_is_a_task_for_a_subagent(tmp_path: Path) -> None:
     async with opened(tmp_path, Played(text("fine"), text("No problems.")), commands) as app:
         session = await app.create_session()
-        await app.command(session.id, CommandOrder(name="review", arguments="main..topic"))
+        await run_command(app, session.id, CommandOrder(name="review", arguments="main..topic"))
         [user, *_] = await app.turns(session.id)
 
     [part] = user.parts

@@ -12,6 +12,7 @@ import pytest
 
 from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.part import Completed, Failed, ToolPart
+from pegboard_frontend import mentioned
 from played import HI, Played, call, calls, opened, text, tools_of
 
 SECRET = "the-content-that-nobody-may-see"
@@ -187,7 +188,7 @@ async def test_a_mention_of_a_secret_attaches_nothing(tmp_path: Path, project: P
     options = {"builtins": True, "allow": False, "config": CONFIG}
     async with opened(tmp_path, Played(text("x")), **options) as app:
         session = await app.create_session()
-        parts = await app.mentioned(session.id, "@server.pem @plain.txt @notes.txt")
+        parts = await mentioned(app, session.id, "@server.pem @plain.txt @notes.txt")
 
     kinds = [type(part).__name__ for part in parts]
     assert kinds == ["TextInput", "TextInput", "FileInput"]

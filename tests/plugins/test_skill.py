@@ -1,7 +1,7 @@
 import pytest
 
-from pegboard.embedding import CommandOrder
 from pegboard.schema.part import Completed, Failed, TextInput, TextPart, ToolPart
+from pegboard_frontend import CommandOrder, run_command
 from pegboard_plugins import commands, rules, skill
 from played import Played, call, calls, opened, text
 
@@ -225,7 +225,7 @@ async def test_a_skill_is_a_slash_command_with_its_file(tmp_path):
     async with opened(tmp_path, provider, skill, config=CONFIG) as app:
         command = app.commands["tea"]
         session = await app.create_session()
-        await app.command(session.id, CommandOrder(name="tea", arguments="green"))
+        await run_command(app, session.id, CommandOrder(name="tea", arguments="green"))
         sent = (await app.turns(session.id))[0].parts[0]
 
     assert (command.source, command.description) == ("skill", "Makes tea.")

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from pegboard.engine.bus import Bus as Bus
     from pegboard.engine.bus import Subscription as Subscription
     from pegboard.engine.bus import encode_event as encode_event
-    from pegboard.engine.input.attachments import DIRECTORY_MIME as DIRECTORY_MIME
-    from pegboard.engine.input.attachments import mime_of as mime_of
-    from pegboard.engine.input.usermessage import CommandOrder as CommandOrder
     from pegboard.engine.input.usermessage import ShellOrder as ShellOrder
     from pegboard.engine.revert import Reverted as Reverted
     from pegboard.engine.revert import reason_of as reason_of

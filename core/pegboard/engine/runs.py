@@ -1,7 +1,7 @@
 """Runs: one task at a time runs a session, and no prompt is left unanswered."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any
@@ -12,7 +12,6 @@ from pegboard.engine.engine import ChildRequest, Engine
 from pegboard.engine.finish import ABORTED
 from pegboard.engine.history import History
 from pegboard.engine.input.usermessage import (
-    CommandOrder,
     Prompt,
     ShellOrder,
     expanded,
@@ -35,10 +34,11 @@ from pegboard.engine.spending.budget import Budget, open_budget
 from pegboard.engine.writer import Writer
 from pegboard.errors import AbortedError, PegboardError, SessionBusyError
 from pegboard.policy.clock import Clock
-from pegboard.schema.event import CommandExecuted, Event, SessionUpdated
+from pegboard.schema.event import Event, SessionUpdated
 from pegboard.schema.message import Turn
+from pegboard.schema.part import Completed
 from pegboard.schema.session import Busy, Idle, Session, SessionStatus
-from pegboard.storage.changes import DropSession, Emit, PutMessage, PutPart
+from pegboard.storage.changes import DropSession, PutMessage, PutPart
 from pegboard.storage.protocol import Fence
 
 ABORT_LIMIT_S = 10.0
@@ -123,25 +123,21 @@ class Runs:
         with saying_that_it_is_kept():
             return await self._outcome(task, session_id)
 
-    async def command(self, session_id: str, order: CommandOrder) -> Turn:
-        """The answer to a slash command, like that to a prompt."""
-        from pegboard.engine.input.slashcommand import find_command, prepared
+    async def call_tool(
+        self,
+        session_id: str,
+        tool: str,
+        args: Mapping[str, Any],
+        *,
+        agent: str | None,
+        model: str | None,
+    ) -> Completed:
+        """How a call ends that no answer makes."""
+        from pegboard.engine.input.lonecall import call_tool
 
-        command = find_command(self._engine.commands, order.name)
-        ids = await self._session_ids(session_id)
-        async with ids.changing:
-            session = await settled(self._storage, session_id)
-        preparing = prepared(self._engine, session, command, order, ids)
-        prompt = await self.beside.run(session.id, preparing)
-        turn = await self.prompt(session.id, prompt)
-        done = CommandExecuted(
-            name=command.name,
-            session_id=session.id,
-            arguments=order.arguments,
-            message_id=turn.info.id,
-        )
-        await self._storage.commit(Emit(done))
-        return turn
+        ids, session = await self._session_ids(session_id), await self._storage.session(session_id)
+        calling = call_tool(self._engine, session, ids, tool, args, agent=agent, model=model)
+        return await self.beside.run(session_id, calling)
 
     async def shell(self, session_id: str, order: ShellOrder) -> Turn:
         """The output of a command of the user's; prompts that come meanwhile wait for its end.

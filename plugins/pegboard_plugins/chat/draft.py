@@ -10,8 +10,8 @@ from urllib.parse import unquote, urlsplit
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
-from pegboard.embedding import mime_of
 from pegboard.schema.part import FileInput
+from pegboard_files import mime_of
 
 LONG_LINES, LONG_LETTERS = 10, 2000
 """A paste that is longer becomes a chip."""

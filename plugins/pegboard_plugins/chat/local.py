@@ -30,10 +30,13 @@ from pegboard.schema.session import (
     Todo,
 )
 from pegboard_frontend import (
+    CommandOrder,
     PluginEntry,
     TraceEntry,
     forked,
+    mentioned,
     plugin_entries,
+    run_command,
     standing,
     trace_entries,
 )
@@ -185,8 +188,6 @@ class LocalFeed:
 
     async def prompt(self, session_id: str, order: Order) -> None:
         """Send it; the mentions in it are the person's own."""
-        from pegboard.embedding import CommandOrder
-
         app = self._app
         if order.command is not None:
             said = CommandOrder(
@@ -198,10 +199,10 @@ class LocalFeed:
                 variant=order.variant,
                 files=order.files,
             )
-            await app.command(session_id, said)
+            await run_command(app, session_id, said)
             return
-        mentioned = await app.mentioned(session_id, order.text, agent=order.agent)
-        parts = (TextInput(text=order.text), *order.files, *mentioned)
+        found = await mentioned(app, session_id, order.text, agent=order.agent)
+        parts = (TextInput(text=order.text), *order.files, *found)
         await app.prompt(
             session_id, parts, agent=order.agent, model=order.model, variant=order.variant
         )

@@ -120,12 +120,14 @@ class LocalBackend:
 
     async def prompt(self, session_id: str, prompt: PromptRequest) -> Turn:
         """The last answer."""
-        from pegboard.embedding import CommandOrder
-
         agent, model = prompt.agent, prompt.model
         if prompt.command is None:
-            mentioned = await self._app.mentioned(session_id, prompt.typed, agent=agent)
-            parts = (*prompt.parts, *mentioned)
+            parts = prompt.parts
+            if "@" in prompt.typed:
+                from pegboard_frontend import mentioned  # few texts have any
+
+                found = await mentioned(self._app, session_id, prompt.typed, agent=agent)
+                parts = (*parts, *found)
             return await self._app.prompt(
                 session_id,
                 parts,
@@ -134,6 +136,8 @@ class LocalBackend:
                 variant=prompt.variant,
                 tools=prompt.tools or None,
             )
+        from pegboard_frontend import CommandOrder, run_command
+
         order = CommandOrder(
             name=prompt.command.name,
             arguments=prompt.command.arguments,
@@ -143,7 +147,7 @@ class LocalBackend:
             variant=prompt.variant,
             files=tuple(part for part in prompt.parts if isinstance(part, FileInput)),
         )
-        return await self._app.command(session_id, order)
+        return await run_command(self._app, session_id, order)
 
     async def abort(self, session_id: str) -> bool:
         """Stop the session's run."""

@@ -117,7 +117,7 @@ def file_part(file: Path) -> FileInput:
 
     :raises InvalidInputError: when it cannot be read.
     """
-    from pegboard.embedding import DIRECTORY_MIME, mime_of  # few prompts have files
+    from pegboard_files import DIRECTORY_MIME, mime_of  # few prompts have files
 
     path = file.absolute()
     try:

@@ -8,12 +8,21 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
 from pegboard import PegboardError
-from pegboard.embedding import CommandOrder, ShellOrder, check_id
+from pegboard.embedding import ShellOrder, check_id
 from pegboard.errors import AbortedError
 from pegboard.schema.event import MessageUpdated
 from pegboard.schema.message import Turn, UserMessage
 from pegboard.schema.wire import encode
-from pegboard_frontend import CommandBody, InitBody, PromptBody, ShellBody, SummarizeBody
+from pegboard_frontend import (
+    CommandBody,
+    CommandOrder,
+    InitBody,
+    PromptBody,
+    ShellBody,
+    SummarizeBody,
+    mentioned,
+    run_command,
+)
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.keymask import masked_text
 from pegboard_plugins.server.responses import JSON, TooManyError, body_of, failure
@@ -87,7 +96,7 @@ async def command(request: Request, opened: AtSession, state: Served) -> Respons
         variant=body.variant,
         files=body.parts,
     )
-    return await _outcome(state, opened, opened.app.command(opened.session.id, order))
+    return await _outcome(state, opened, run_command(opened.app, opened.session.id, order))
 
 
 @routes.post("/session/{sessionID}/init", **operation("session.init", gives=bool, takes=InitBody))
@@ -100,7 +109,7 @@ async def init(request: Request, opened: AtSession, state: Served) -> Response:
         model=f"{body.provider_id}/{body.model_id}",
         message_id=_message_id(body.message_id),
     )
-    return await _outcome(state, opened, opened.app.command(opened.session.id, order), _true)
+    return await _outcome(state, opened, run_command(opened.app, opened.session.id, order), _true)
 
 
 @routes.post(
@@ -129,7 +138,7 @@ async def _prompted(opened: OpenSession, body: PromptBody) -> Turn:
     app, session_id = opened.app, opened.session.id
     parts = body.parts
     if body.mentions:
-        parts += await app.mentioned(session_id, body.mentions, agent=body.agent)
+        parts += await mentioned(app, session_id, body.mentions, agent=body.agent)
     return await app.prompt(
         session_id,
         parts,

@@ -10,7 +10,6 @@ import pytest
 
 from model_server import ModelServer, by_step, chunk, finish, say, tool_call
 from pegboard import ToolContext, tool
-from pegboard.embedding import CommandOrder
 from pegboard.engine.stream import LONGEST_INPUT_BYTES, MOST_CALLS
 from pegboard.providers.provider import (
     ModelRequest,
@@ -22,6 +21,7 @@ from pegboard.providers.provider import (
     ToolInputStart,
 )
 from pegboard.schema.part import Completed, Failed
+from pegboard_frontend import CommandOrder, run_command
 from played import HI, Played, ToolsPlugin, call, calls, opened, shout, text, tools_of
 from plugins.cli.commands import CommandLine
 
@@ -189,7 +189,7 @@ async def test_of_a_name_that_nothing_has_the_error_has_the_beginning(tmp_path: 
         for prompting in (
             app.prompt(session.id, HI, model=name),
             app.prompt(session.id, HI, agent=name),
-            app.command(session.id, CommandOrder(name=name, arguments="")),
+            run_command(app, session.id, CommandOrder(name=name, arguments="")),
         ):
             with pytest.raises(LookupError, match=r"not found: played/x{193}…") as raised:
                 await prompting

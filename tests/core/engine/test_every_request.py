@@ -9,13 +9,13 @@ import pytest
 
 from compacting import error_of
 from pegboard import App, SessionView, SideQuestion, ToolContext, evolve, hookimpl, tool
-from pegboard.embedding import CommandOrder
 from pegboard.errors import RequiredHookError
 from pegboard.providers import ModelRequest, StreamEvent, TextDelta, ToolDefinition
 from pegboard.schema.config import Agent, Command
 from pegboard.schema.event import Event, PluginFailed
 from pegboard.schema.message import Turn
 from pegboard.schema.part import Completed, Part, TextInput, TextPart, ToolPart
+from pegboard_frontend import CommandOrder, run_command
 from pegboard_plugins import agents, compact, environment, instructions, title
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, texts
 
@@ -119,7 +119,7 @@ async def subagent(app: App, session: str) -> None:
 
 
 async def command(app: App, session: str) -> None:
-    await app.command(session, CommandOrder(name="remember", arguments=SECRET))
+    await run_command(app, session, CommandOrder(name="remember", arguments=SECRET))
 
 
 async def summary(app: App, session: str) -> None:

@@ -7,10 +7,11 @@ import pytest
 
 from pegboard import InvalidInputError, Tool, hookimpl, tool
 from pegboard.contract.tools import serving
-from pegboard.embedding import CommandOrder, ShellOrder
+from pegboard.embedding import ShellOrder
 from pegboard.providers.provider import ModelRequest, Text
 from pegboard.schema.config import Command
 from pegboard.schema.part import AgentInput, Completed, Failed, TextInput
+from pegboard_frontend import CommandOrder, run_command
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 
 
@@ -52,7 +53,7 @@ async def test_the_user_s_shell_lines_are_calls_of_the_tool_that_serves_the_shel
     provider = Played(text("ok"))
     async with opened(tmp_path, provider, ToolsPlugin(line), Commands()) as app:
         session = await app.create_session()
-        await app.command(session.id, CommandOrder(name="do"))
+        await run_command(app, session.id, CommandOrder(name="do"))
         turn = await app.shell(session.id, ShellOrder(command="echo hi"))
 
     assert said(provider.requests[0]) == ["It says ran pwd."]
@@ -65,7 +66,7 @@ async def test_work_that_the_user_gives_away_is_a_call_of_the_tool_that_serves_s
     provider = Played(text("ok"))
     async with opened(tmp_path, provider, ToolsPlugin(crew), Commands()) as app:
         session = await app.create_session()
-        await app.command(session.id, CommandOrder(name="give"))
+        await run_command(app, session.id, CommandOrder(name="give"))
         await app.prompt(session.id, (TextInput(text="look"), AgentInput(name="helper")))
         turns = await app.turns(session.id)
 
@@ -116,7 +117,7 @@ async def test_what_replaces_a_tool_serves_as_that_one_did(tmp_path: Path) -> No
     provider = Played(text("ok"))
     async with opened(tmp_path, provider, Commands(), builtins=True) as app:
         session = await app.create_session()
-        await app.command(session.id, CommandOrder(name="do"))
+        await run_command(app, session.id, CommandOrder(name="do"))
 
     assert said(provider.requests[0])[0] == "It says mine: pwd."
 

@@ -15,11 +15,11 @@ import pytest
 import served as serving
 from model_server import ModelServer, by_step, call, say
 from pegboard import App, AppOptions, hookimpl
-from pegboard.embedding import CommandOrder
 from pegboard.errors import PermissionDeniedError
 from pegboard.providers.provider import ModelRequest, Provider, StreamEvent
 from pegboard.schema.part import TextInput
 from pegboard.schema.session import Rule
+from pegboard_frontend import CommandOrder, run_command
 from played import Played, calls, text
 from played import call as played_call
 from plugins.cli.commands import CommandLine
@@ -147,7 +147,7 @@ async def test_in_slash_commands(tmp_path: Path) -> None:
         session = await app.create_session()
         for name in ("free", "never", "asked"):
             with suppress(PermissionDeniedError):
-                await app.command(session.id, CommandOrder(name=name, arguments=""))
+                await run_command(app, session.id, CommandOrder(name=name, arguments=""))
 
     assert decided(tmp_path / "state") == HEADLESS
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from pegboard.contract import hookspecs
 from pegboard.contract.context import SessionView
@@ -16,14 +17,17 @@ from pegboard.engine.asking.decision import (
     as_if,
     judged,
     make_request,
+    record,
     unattended,
 )
 from pegboard.engine.asking.toolquestion import asked_path
 from pegboard.engine.engine import Engine
-from pegboard.engine.sessions import unstored_view
+from pegboard.engine.input.usermessage import model_for
+from pegboard.engine.sessions import ancestor_rulesets, make_view, unstored_view
 from pegboard.errors import ToolError
 from pegboard.policy.agents import default_agent, find_agent
 from pegboard.policy.pending import PermissionAnswer
+from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.session import Approval, PermissionRequest, Rule, Scope, Verdict
 from pegboard.storage.changes import DropApproval
 
@@ -93,6 +97,46 @@ class Policy:
             headless=unattended(request, verdict),
             opinions=await opinions(hookspecs.permission_ask, session=view, request=request),
         )
+
+    async def decide(
+        self,
+        session_id: str,
+        permission: str,
+        patterns: Sequence[str],
+        *,
+        agent: str,
+        metadata: Mapping[str, Any],
+    ) -> Verdict:
+        """The verdict on a request of a session's, which is told; what would be asked is denied.
+
+        :raises NotFoundError: when there is no such session or agent.
+        """
+        engine = self._engine
+        session = await engine.storage.session(session_id)
+        choice = model_for(engine, session, None, agent)
+        unasked = Model(  # rules do not depend on it, and a prompt needs none to be stored
+            id=choice.model_id,
+            provider_id=choice.provider_id,
+            name=choice.model_id,
+            api=ModelApi(id=choice.model_id),
+        )
+        depth, parents = await ancestor_rulesets(engine, session)
+        speaker = find_agent(engine.agents, agent)
+        view = make_view(engine, session, speaker, unasked, depth=depth, parents=parents)
+        request = make_request(
+            engine.ids,
+            session_id=session_id,
+            permission=permission,
+            patterns=patterns,
+            always=(),
+            metadata=metadata,
+            tool=None,
+        )
+        verdict = await judged(engine, view, request)
+        if verdict.action == "ask":
+            verdict = replace(verdict, action="deny")
+        await record(engine, view, request, verdict)
+        return verdict
 
     async def approve(
         self,

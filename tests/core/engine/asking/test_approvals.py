@@ -19,7 +19,7 @@ from pegboard.schema.event import PermissionReplied
 from pegboard.schema.part import TextInput
 from pegboard.schema.session import PermissionRequest, Rule, Scope, Verdict
 from pegboard.storage.changes import PutApproval
-from pegboard_frontend import approvals_of, revoke
+from pegboard_frontend import approvals_of, mentioned, revoke
 from pegboard_plugins import audit
 from played import Played, PlayedPlugin, ToolsPlugin, call, calls, heard, opened, text, texts
 from slow_storage import VARIABLE
@@ -356,7 +356,7 @@ async def test_what_the_user_runs_and_attaches_is_recorded_too(tmp_path: Path) -
         (app.workspace.directory / "notes.txt").write_text("x")
         session = await app.create_session()
         await app.shell(session.id, ShellOrder(command="echo out"))
-        await app.mentioned(session.id, "see @notes.txt")
+        await mentioned(app, session.id, "see @notes.txt")
 
     ran, attached = audited(tmp_path)
     assert (ran["kind"], ran["tool"], ran["by"], ran["patterns"]) == (

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from pegboard import hookimpl
-from pegboard.engine.input.mentions import Mention, find_files, mentions
 from pegboard.schema.part import AgentInput, FileInput, TextInput
 from pegboard.schema.session import PermissionRequest, Verdict
 from pegboard.workspace import open_workspace
+from pegboard_frontend import mentioned
+from pegboard_frontend.mentions import Mention, find_files, mentions
 from played import Played, opened, text
 
 
@@ -67,7 +68,7 @@ async def test_files_and_subagents_become_parts_and_nothing_else_does(tmp_path: 
         (project / "pic.png").write_bytes(b"\x89PNG")
         (project / "docs").mkdir()
         session = await app.create_session()
-        parts = await app.mentioned(session.id, "@a.py#2-3 @pic.png @docs @helper @build @none")
+        parts = await mentioned(app, session.id, "@a.py#2-3 @pic.png @docs @helper @build @none")
 
     assert parts == (
         FileInput(
@@ -97,7 +98,7 @@ async def test_a_secret_is_not_attached_without_a_permission(tmp_path: Path) -> 
         (project / ".env").write_text("KEY=1")
         (project / "harmless").symlink_to(project / ".env")
         session = await app.create_session()
-        parts = await app.mentioned(session.id, "@.env @harmless")
+        parts = await mentioned(app, session.id, "@.env @harmless")
 
     assert parts == (
         TextInput(

@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 
 from pegboard import Tool, ToolContext, hookimpl, tool
-from pegboard.embedding import CommandOrder
-from pegboard.engine.input.slashcommand import fill, snippets, tokens
 from pegboard.errors import (
     AbortedError,
     InvalidInputError,
@@ -30,6 +28,8 @@ from pegboard.schema.part import (
     ToolPart,
 )
 from pegboard.schema.session import PermissionRequest, Rule, Verdict
+from pegboard_frontend import CommandOrder, run_command
+from pegboard_frontend.slashcommand import fill, snippets, tokens
 from pegboard_plugins import bash as bash_plugin
 from played import Played, PlayedPlugin, heard, opened, text
 
@@ -122,8 +122,8 @@ async def test_a_command_is_a_prompt_with_agent_model_files_and_an_event(tmp_pat
         )
         await asyncio.sleep(0)
         picture = FileInput(mime="image/png", url="data:image/png;base64,AAAA")
-        answer = await app.command(
-            session.id, CommandOrder(name="do", arguments="cats", files=(picture,))
+        answer = await run_command(
+            app, session.id, CommandOrder(name="do", arguments="cats", files=(picture,))
         )
         [user, _] = await app.turns(session.id)
         *_, last = await listening
@@ -147,7 +147,7 @@ async def test_snippets_run_in_the_project_before_arguments_are_put_in(tmp_path:
     async with opened(tmp_path, Played(text("x")), Commands(command(template))) as app:
         session = await app.create_session()
         evil = "'; touch evil; echo $(touch evil) `touch evil`"
-        await app.command(session.id, CommandOrder(name="do", arguments=f'"{evil}" b'))
+        await run_command(app, session.id, CommandOrder(name="do", arguments=f'"{evil}" b'))
         [user, _] = await app.turns(session.id)
         files = list(app.workspace.directory.iterdir())
 
@@ -162,7 +162,7 @@ async def test_what_a_session_has_cost_stays_when_a_command_takes_its_time(tmp_p
     slow = command("Now !`touch begun; until test -e go; do sleep 0.02; done; echo done`")
     async with opened(tmp_path, Played(text("x"), model=model), Commands(slow)) as app:
         session = await app.create_session()
-        ordered = asyncio.create_task(app.command(session.id, CommandOrder(name="do")))
+        ordered = asyncio.create_task(run_command(app, session.id, CommandOrder(name="do")))
         async with asyncio.timeout(30):
             while not (app.workspace.directory / "begun").exists():  # noqa: ASYNC110 - a file tells it
                 await asyncio.sleep(0.02)
@@ -193,7 +193,7 @@ async def test_a_snippet_that_is_denied_keeps_the_command_from_being_sent(tmp_pa
     async with opened(tmp_path, provider, *plugins, allow=False) as app:
         session = await app.create_session()
         with pytest.raises(PermissionDeniedError, match=r"git push.*no pushing"):
-            await app.command(session.id, CommandOrder(name="do"))
+            await run_command(app, session.id, CommandOrder(name="do"))
         assert await app.turns(session.id) == ()
 
     assert provider.requests == []
@@ -204,7 +204,7 @@ async def test_a_template_from_elsewhere_runs_nothing_and_attaches_nothing(tmp_p
     async with opened(tmp_path, Played(text("x")), Commands(remote)) as app:
         (app.workspace.directory / "notes.md").write_text("n")
         session = await app.create_session()
-        await app.command(session.id, CommandOrder(name="do", arguments="a"))
+        await run_command(app, session.id, CommandOrder(name="do", arguments="a"))
         [user, _] = await app.turns(session.id)
         files = [path.name for path in app.workspace.directory.iterdir()]
 
@@ -218,7 +218,7 @@ async def test_an_abort_and_the_end_of_the_app_end_a_snippet(tmp_path: Path, by:
         tmp_path, Played(text("x")), Commands(command("!`touch on; sleep 60`"))
     ) as app:
         session = await app.create_session()
-        running = asyncio.create_task(app.command(session.id, CommandOrder(name="do")))
+        running = asyncio.create_task(run_command(app, session.id, CommandOrder(name="do")))
         async with asyncio.timeout(30):
             while not (app.workspace.directory / "on").exists():  # noqa: ASYNC110 - a file
                 await asyncio.sleep(0.01)
@@ -245,12 +245,12 @@ async def test_unknown_agents_and_models_are_errors(
     async with opened(tmp_path, Played(text("x")), Commands(made)) as app:
         session = await app.create_session()
         if error is None:
-            await app.command(session.id, CommandOrder(name="do"))
+            await run_command(app, session.id, CommandOrder(name="do"))
             [user, _] = await app.turns(session.id)
             assert "[exit code 1, " in said(user)[0]
             return
         with pytest.raises(error):
-            await app.command(session.id, CommandOrder(name="do"))
+            await run_command(app, session.id, CommandOrder(name="do"))
         assert await app.turns(session.id) == ()
 
 
@@ -258,7 +258,7 @@ async def test_an_unknown_command_names_the_nearest(tmp_path: Path) -> None:
     async with opened(tmp_path, Played(text("x")), Commands(command("x", name="review"))) as app:
         session = await app.create_session()
         with pytest.raises(NotFoundError, match="review"):
-            await app.command(session.id, CommandOrder(name="reveiw"))
+            await run_command(app, session.id, CommandOrder(name="reveiw"))
 
 
 async def test_snippets_need_a_tool_that_serves_the_shell(tmp_path: Path) -> None:
@@ -270,7 +270,7 @@ async def test_snippets_need_a_tool_that_serves_the_shell(tmp_path: Path) -> Non
     async with opened(tmp_path, Played(text("x")), OnlyCommands()) as app:
         session = await app.create_session()
         with pytest.raises(InvalidInputError, match="no tool here runs shell commands"):
-            await app.command(session.id, CommandOrder(name="do"))
+            await run_command(app, session.id, CommandOrder(name="do"))
 
 
 async def test_a_plugin_changes_the_parts_of_a_command_behind_what_is_stored(
@@ -295,7 +295,7 @@ async def test_a_plugin_changes_the_parts_of_a_command_behind_what_is_stored(
     plugins = (Commands(command("go")), Polite())
     async with opened(tmp_path, Played(text("x")), *plugins) as app:
         session = await app.create_session()
-        await app.command(session.id, CommandOrder(name="do"))
+        await run_command(app, session.id, CommandOrder(name="do"))
         [user, _] = await app.turns(session.id)
 
     assert seen == [("do", "go"), ("chat_message", "please go")]
@@ -313,7 +313,7 @@ async def test_a_command_for_a_subagent_is_a_task_and_the_main_agent_goes_on(
     review = command("Look for $1", agent="helper", description="look")
     async with opened(tmp_path, provider, Commands(review)) as app:
         session = await app.create_session()
-        answer = await app.command(session.id, CommandOrder(name="do", arguments="bugs"))
+        answer = await run_command(app, session.id, CommandOrder(name="do", arguments="bugs"))
         turns = await app.turns(session.id)
         [child] = await app.children(session.id)
         inner = await app.turns(child.id)
@@ -336,7 +336,7 @@ async def test_a_command_can_be_a_task_of_a_primary_agent(tmp_path: Path) -> Non
     provider = Played(text("reviewed"), text("ok"))
     async with opened(tmp_path, provider, Commands(command("Review", subtask=True))) as app:
         session = await app.create_session()
-        await app.command(session.id, CommandOrder(name="do"))
+        await run_command(app, session.id, CommandOrder(name="do"))
         [child] = await app.children(session.id)
 
     assert child.agent == "build"
@@ -361,7 +361,7 @@ async def test_a_queued_command_is_answered_by_the_same_run(tmp_path: Path) -> N
         session = await app.create_session()
         prompt = asyncio.create_task(app.prompt(session.id, [TextInput(text="hi")]))
         await started.wait()
-        queued = asyncio.create_task(app.command(session.id, CommandOrder(name="do")))
+        queued = asyncio.create_task(run_command(app, session.id, CommandOrder(name="do")))
         while len(await app.turns(session.id)) < 3:  # noqa: ASYNC110 - the database has no event
             await asyncio.sleep(0.01)
         go.set()
@@ -383,7 +383,7 @@ async def test_a_person_is_asked_for_a_snippet(tmp_path: Path) -> None:
             heard(app, lambda event: isinstance(event.properties, PermissionAsked))
         )
         await asyncio.sleep(0)
-        running = asyncio.create_task(app.command(session.id, CommandOrder(name="do")))
+        running = asyncio.create_task(run_command(app, session.id, CommandOrder(name="do")))
         *_, asked = await listening
         assert isinstance(asked.properties, PermissionAsked)
         assert asked.properties.request.patterns == ("echo hi",)

@@ -12,18 +12,11 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import msgspec
-from msgspec.structs import replace
 
-from pegboard.contract.context import SessionView
-from pegboard.engine.engine import Engine
-from pegboard.engine.input.usermessage import model_for
-from pegboard.engine.sessions import ancestor_rulesets, make_view
-from pegboard.policy.agents import default_agent
+from pegboard import App, Workspace
 from pegboard.schema.config import Agent
-from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.part import AgentInput, FileInput, TextInput
-from pegboard.schema.session import READ, Session
-from pegboard.workspace import Workspace
+from pegboard_files import DIRECTORY_MIME, mime_of
 
 MENTIONS_LIMIT = 50
 """A text that mentions more files is no typed one; the rest stays plain text."""
@@ -58,8 +51,6 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
     def part(self) -> FileInput:
         """The part of a prompt that attaches it."""
-        from pegboard.engine.input.attachments import DIRECTORY_MIME, mime_of
-
         url = self.path.as_uri()
         if self.is_dir:
             return FileInput(mime=DIRECTORY_MIME, url=url, filename=self.mention.name)
@@ -142,48 +133,28 @@ def parts_for(
 
 
 async def mentioned(
-    engine: Engine, session: Session, text: str, *, agent: str | None = None
+    app: App, session_id: str, text: str, *, agent: str | None = None
 ) -> tuple[MentionInput, ...]:
     """The files and agents that a text mentions which the user has typed.
 
     A file that the rules of the agent do not let it read at once is left out, with a sentence
     that says so.
+
+    :raises NotFoundError: when there is no such session.
     """
     wanted = mentions(text)
     if not wanted:
         return ()
-    name = agent or session.agent or default_agent(engine.config, engine.agents).name
-    speaker = engine.agents.get(name)
-    if speaker is None:
+    name = agent or (await app.session(session_id)).agent or app.default_agent().name
+    if name not in app.agents:
         return ()  # the prompt is stored, and then the run says so
-    files = await asyncio.to_thread(find_files, wanted, engine.workspace)
-    choice = model_for(engine, session, None, name)
-    unasked = Model(  # rules do not depend on it, and a prompt needs none to be stored
-        id=choice.model_id,
-        provider_id=choice.provider_id,
-        name=choice.model_id,
-        api=ModelApi(id=choice.model_id),
-    )
-    depth, parents = await ancestor_rulesets(engine, session)
-    view = make_view(engine, session, speaker, unasked, depth=depth, parents=parents)
-    found = {file.mention: await _attachable(engine, view, file) for file in files}
-    return parts_for(wanted, found, engine.agents)
+    files = await asyncio.to_thread(find_files, wanted, app.workspace)
+    found = {file.mention: await _attachable(app, session_id, file, name) for file in files}
+    return parts_for(wanted, found, app.agents)
 
 
-async def _attachable(engine: Engine, view: SessionView, file: Found) -> FileInput | str:
+async def _attachable(app: App, session_id: str, file: Found, agent: str) -> FileInput | str:
     """The file as a part, or why it may not be attached without a permission."""
-    from pegboard.engine.asking.decision import judged, make_request, record
-
-    request = make_request(
-        engine.ids,
-        session_id=view.id,
-        permission=READ,
-        patterns=file.names,
-        always=(),
-        metadata={"filepath": str(file.path)},
-        tool=None,
-    )
-    verdict = await judged(engine, view, request)
-    is_allowed = verdict.action == "allow"
-    await record(engine, view, request, verdict if is_allowed else replace(verdict, action="deny"))
-    return file.part() if is_allowed else verdict.reason or "it needs a permission"
+    facts = {"filepath": str(file.path)}
+    verdict = await app.policy.decide(session_id, "read", file.names, agent=agent, metadata=facts)
+    return file.part() if verdict.action == "allow" else verdict.reason or "it needs a permission"
