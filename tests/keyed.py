@@ -1,9 +1,8 @@
 """Keys of providers for tests: of the settings and variables that are given, and of no file."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
-from pegboard.credentials.keylookup import KeyLookup
+from pegboard.engine.keylookup import KeyLookup
 from pegboard.schema.config import Config, ProviderConfig
 
 
@@ -12,4 +11,4 @@ def keys_of(
 ) -> KeyLookup:
     """The look-up over the user's `provider` table and these variables."""
     config = Config(provider=dict(settings or {}))
-    return KeyLookup(config, env or {}, file=Path("/nowhere/auth.json"), root=Path("/nowhere"))
+    return KeyLookup(config, env or {})

@@ -35,7 +35,7 @@ MAY_CATCH_ALL = {
     "pegboard/hooks/health.py",  # where other code of a plugin is called
     "pegboard/loading/discovery.py",  # where a plugin is imported
     "pegboard/cli/root.py",  # where another distribution's command is called
-    "pegboard/credentials/keysources.py",  # where the package of the keyring is called
+    "pegboard_plugins/auth/systemkeyring.py",  # where the package of the keyring is called
     "pegboard/cli/main.py",  # the outermost frame of the command line
     "pegboard_testing/finding.py",  # where a suite checks what an author has written
     "pegboard_plugins/sqlite/writerthread.py",  # the outermost frame of the thread that writes

@@ -75,8 +75,8 @@ from pegboard.cli.main import main
 main()
 """
 MOST_FILES = {
-    "pegboard": 108,
-    "pegboard_plugins": 86,
+    "pegboard": 103,
+    "pegboard_plugins": 87,
     "pegboard_files": 2,
     "pegboard_http": 3,
     "pegboard_terminal": 3,

@@ -15,10 +15,9 @@ from msgspec.structs import replace
 from pegboard.config.configuration import LoadedConfig, load_config
 from pegboard.contract import hookspecs
 from pegboard.contract.plugin import Stash
-from pegboard.credentials.keyfile import PluginSecrets
-from pegboard.credentials.keylookup import KeyLookup
 from pegboard.engine.bus import Bus, telling
 from pegboard.engine.engine import Engine
+from pegboard.engine.keylookup import KeyLookup
 from pegboard.engine.models import Models
 from pegboard.errors import ConfigError, PegboardError, ToolError
 from pegboard.hooks.callers import Hooks
@@ -153,10 +152,13 @@ class _Opening:
         opening: "asyncio.Future[Storage]",
     ) -> _Opened:
         hooks, workspace, places = register.hooks, self.workspace, self.places
+        store = await hooks.first(
+            hookspecs.register_keystore, env=self.env, places=places, workspace=workspace
+        )
+        register.use(store)
         config = await _as_plugins_say(hooks, loaded.config)
         tools = await register.collect_tools(config)
-        keys = KeyLookup(config, self.env, file=places.keys, root=workspace.worktree)
-        keys.hide(register.secrets)
+        keys = KeyLookup(config, self.env, store, hidden=register.secrets)
         brought = await self._brought(register, config, loaded.config.permission, keys)
         config = brought.config
         storage = await opening
@@ -263,7 +265,6 @@ class _Opening:
             builtins=self.options.builtins,
             installed=self.options.installed,
             places=self.places,
-            secrets=PluginSecrets(self.places, self.env),
             locate=loaded.place,
             on_failure=self._failed,
         )

@@ -47,6 +47,11 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
         return self.data / "auth.json"
 
     @property
+    def secrets(self) -> Path:
+        """The kept secrets of plugins."""
+        return self.data / "secrets.json"
+
+    @property
     def snapshots(self) -> Path:
         """What the files of projects were, to undo what sessions did."""
         return self.data / "snapshot"

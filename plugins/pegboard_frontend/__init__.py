@@ -1,6 +1,7 @@
 """What front ends, servers and clients share: bodies of requests, and what an App tells of itself.
 
-Also changes of the user's configuration, and what a project's code does by its source. Each name is
+Also changes of the user's configuration, the files of keys and secrets, and what a project's
+code does by its source. Each name is
 loaded when it is first asked for.
 """
 
@@ -48,6 +49,13 @@ if TYPE_CHECKING:
     from pegboard_frontend.insight import plugin_entries as plugin_entries
     from pegboard_frontend.insight import standing as standing
     from pegboard_frontend.insight import trace_entries as trace_entries
+    from pegboard_frontend.keyfile import KEYRING as KEYRING
+    from pegboard_frontend.keyfile import KeyFile as KeyFile
+    from pegboard_frontend.keyfile import entry_name as entry_name
+    from pegboard_frontend.keyfile import kept_names as kept_names
+    from pegboard_frontend.keyfile import kept_secrets as kept_secrets
+    from pegboard_frontend.keyfile import key_of as key_of
+    from pegboard_frontend.keyfile import store_secret as store_secret
     from pegboard_frontend.mentions import mentioned as mentioned
     from pegboard_frontend.slashcommand import CommandOrder as CommandOrder
     from pegboard_frontend.slashcommand import run_command as run_command

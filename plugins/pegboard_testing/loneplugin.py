@@ -12,11 +12,10 @@ from msgspec.structs import replace
 from pegboard import Plugin
 from pegboard.config.keys import Merged, normalised
 from pegboard.config.layer import Layer
-from pegboard.credentials.keyfile import PluginSecrets, variable_of
 from pegboard.embedding import Places
 from pegboard.hooks.callers import Hooks
 from pegboard.loading.candidates import with_own_table
-from pegboard.loading.handle import Belongings, Handle, options_of
+from pegboard.loading.handle import Belongings, Handle, options_of, variable_of
 from pegboard.loading.registration import Registrant, Registry
 from pegboard.schema.config import Config, PluginConfig
 from pegboard.schema.event import PluginFailed
@@ -65,7 +64,7 @@ class LonePlugin:
             config = replace(config, plugins={**config.plugins, table: own})
         self.config = config
         env = {variable_of(self.name, name): value for name, value in (secrets or {}).items()}
-        self.belongings = Belongings(self.places, PluginSecrets(self.places, env))
+        self.belongings = Belongings(self.places, env)
         judged = options_of(plugin, config.plugins.get(table, PluginConfig()).options)
         handle = Handle(self.name, self.belongings)
         handle.options = judged.value

@@ -38,6 +38,7 @@ FIRED_BY = {
         "tests/plugins/test_websearch.py::test_in_an_app_the_backend_of_another_plugin_searches"
     ),
     "services": "tests/plugins/server/test_services.py::test_a_plugin_tells_what_it_runs",
+    "register_keystore": _RUN,
     "register_storage": _RUN,
     "config_load": _RUN,
     "chat_message": _RUN,

@@ -25,6 +25,7 @@ from pegboard.contract.host import HookCalls, Host
 from pegboard.contract.modelhooks import model_facts as model_facts  # noqa: PLC0414 - a hook too
 from pegboard.contract.modelhooks import model_names as model_names  # noqa: PLC0414 - likewise
 from pegboard.contract.modelhooks import model_resolve as model_resolve  # noqa: PLC0414 - likewise
+from pegboard.contract.modelhooks import register_keystore as register_keystore  # noqa: PLC0414 - a hook too
 from pegboard.contract.modelhooks import register_providers as register_providers  # noqa: PLC0414 - a hook too
 from pegboard.contract.modelhooks import render_tool as render_tool  # noqa: PLC0414 - likewise
 from pegboard.contract.modelhooks import wrap_providers as wrap_providers  # noqa: PLC0414 - a hook too

@@ -1,4 +1,4 @@
-"""The hooks for models, providers and drawn calls; `hookspecs` lists them with the others."""
+"""The hooks for models, providers, keys and drawn calls; `hookspecs` lists them with the others."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,7 +6,7 @@ from pegboard.contract.plugin import hookspec as _hookspec
 from pegboard.contract.results import Block
 from pegboard.errors import InvalidInputError
 from pegboard.paths import Places
-from pegboard.providers.provider import Keys, Provider
+from pegboard.providers.provider import Keys, KeyStore, Provider
 from pegboard.schema.config import Config
 from pegboard.schema.model import Model, ModelFacts
 from pegboard.schema.part import ToolPart
@@ -101,6 +101,20 @@ def render_tool(part: ToolPart, width: int) -> Block | None:
     title and output.
 
     - width: the columns that there are; longer lines are wrapped.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("first")
+def register_keystore(
+    env: Mapping[str, str], places: Places, workspace: Workspace
+) -> KeyStore | None:
+    """Where keys of providers and secrets of plugins are kept.
+
+    Called once when the App opens, before all other hooks but `register_hooks`. The store is asked
+    for what neither the settings nor the environment have. First: the newest plugin that answers
+    counts, a plugin that raises is reported; without a store there is nothing but those two.
 
     Since 0.1.
     """

@@ -14,14 +14,6 @@ if TYPE_CHECKING:
     from pegboard.config.project import shown_before as shown_before
     from pegboard.contract.modelhooks import render_tool as render_tool
     from pegboard.contract.tools import serving as serving
-    from pegboard.credentials.keyfile import KEYRING as KEYRING
-    from pegboard.credentials.keyfile import KeyFile as KeyFile
-    from pegboard.credentials.keyfile import entry_name as entry_name
-    from pegboard.credentials.keyfile import kept_names as kept_names
-    from pegboard.credentials.keyfile import store_secret as store_secret
-    from pegboard.credentials.keysources import RING_SERVICE as RING_SERVICE
-    from pegboard.credentials.keysources import ask_ring as ask_ring
-    from pegboard.credentials.keysources import ring_allowed as ring_allowed
     from pegboard.embedding.lonestorage import open_storage as open_storage
     from pegboard.engine.asking.judgement import Judgement as Judgement
     from pegboard.engine.bus import Bus as Bus
@@ -35,7 +27,9 @@ if TYPE_CHECKING:
     from pegboard.ids import IdSource as IdSource
     from pegboard.ids import check_id as check_id
     from pegboard.kit.privatefile import USERS_ALONE as USERS_ALONE
+    from pegboard.kit.privatefile import alone_with as alone_with
     from pegboard.kit.privatefile import replace_whole as replace_whole
+    from pegboard.kit.privatefile import set_aside as set_aside
     from pegboard.kit.redact import secret_values as secret_values
     from pegboard.kit.threads import run_async as run_async
     from pegboard.loading.register import PluginInfo as PluginInfo

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pegboard.kit.redact import without_values as without_values
     from pegboard.kit.suggestions import nearest_names as nearest_names
     from pegboard.kit.threads import Threads as Threads
+    from pegboard.kit.threads import in_own_thread as in_own_thread
     from pegboard.kit.threads import shielded as shielded
     from pegboard.policy.permissions import UNCLEAR as UNCLEAR
     from pegboard.policy.permissions import deciding as deciding

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_type_hints
 
 import msgspec
 
@@ -15,6 +15,7 @@ from pegboard.kit.redact import redacted
 from pegboard.kit.suggestions import nearest_names
 from pegboard.loading.discovery import LoadFailure, attempt
 from pegboard.paths import Places
+from pegboard.providers.provider import KeyStore
 
 if TYPE_CHECKING:
     from logging import Logger, LoggerAdapter
@@ -22,32 +23,38 @@ if TYPE_CHECKING:
     import httpx
 
 
-class SecretLookup(Protocol):
-    """Where the secrets of plugins are."""
+_VARIABLE = "PEGBOARD_SECRET_"
 
-    def find(self, plugin: str, name: str) -> str | None:
-        """A plugin's secret, None if there is none."""
-        ...
 
-    def values(self) -> tuple[str, ...]:
-        """The secrets of all plugins."""
-        ...
+def variable_of(plugin: str, name: str) -> str:
+    """The variable of the environment that has a plugin's secret."""
+    return _VARIABLE + re.sub(r"\W", "_", f"{plugin}_{name}").upper()
 
 
 class Belongings:
-    """What the plugins of one App share: the user's folders and secrets, and an HTTP client."""
+    """What the plugins of one App share: the user's folders and secrets, and an HTTP client.
 
-    def __init__(self, places: Places, secrets: SecretLookup | None = None) -> None:
+    `store` has the secrets that are kept, once a plugin has brought one.
+    """
+
+    def __init__(self, places: Places, env: Mapping[str, str]) -> None:
         self.places = places
-        self.secrets = secrets
+        self.store: KeyStore | None = None
+        self._env = env
         self._hidden: set[str] = set()
         self._http: httpx.AsyncClient | None = None
 
     @property
     def values(self) -> tuple[str, ...]:
         """All secrets of plugins, for what must not show them."""
-        found = {*(self.secrets.values() if self.secrets else ()), *self._hidden} - {""}
+        named = (value for name, value in self._env.items() if name.startswith(_VARIABLE))
+        found = {*named, *(self.store.values() if self.store else ()), *self._hidden} - {""}
         return tuple(sorted(found, key=len, reverse=True))
+
+    def secret(self, plugin: str, name: str) -> str | None:
+        """Of the environment, else what is kept."""
+        given = self._env.get(variable_of(plugin, name))
+        return given or (self.store.secret(plugin, name) if self.store else None)
 
     def hide(self, values: Iterable[str]) -> None:
         """Take these for secrets, too: options of plugins can be ones."""
@@ -112,8 +119,7 @@ class Handle:
 
     def secret(self, name: str) -> str | None:
         """Of the environment, else the stored one."""
-        secrets = self._belongings.secrets
-        return secrets.find(self.name, name) if secrets else None
+        return self._belongings.secret(self.name, name)
 
     def _folder(self, root: Path) -> Path:
         folder = root / "plugins" / re.sub(r"[^\w.-]", "_", self.name).lstrip(".")

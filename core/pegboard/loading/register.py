@@ -24,12 +24,13 @@ from pegboard.loading.candidates import (
     with_tables,
 )
 from pegboard.loading.discovery import marked
-from pegboard.loading.handle import Belongings, Handle, SecretLookup
+from pegboard.loading.handle import Belongings, Handle
 from pegboard.loading.imports import Imports
 from pegboard.loading.loadedplugin import Change, LoadedPlugin, tables_of_none
 from pegboard.loading.registration import Problem, Registry
 from pegboard.loading.toolset import Live, Offer, tools_of_file, toolset
 from pegboard.paths import Places
+from pegboard.providers.provider import KeyStore
 from pegboard.schema.config import Config
 from pegboard.schema.event import PluginFailed
 from pegboard.schema.session import Rule
@@ -137,6 +138,10 @@ class Register:
             for each in self._plugins
             for name in (("",) if each.candidate.forbidden else each.secrets)
         )
+
+    def use(self, store: KeyStore | None) -> None:
+        """Have the secrets of plugins that are kept there from here on."""
+        self._belongings.store = store
 
     def secrets(self) -> tuple[str, ...]:
         """The secrets of plugins: those of the environment, those kept, and secret options."""
@@ -316,7 +321,6 @@ async def load_plugins(  # noqa: PLR0913 - where plugins come from, all keyword-
     builtins: bool = True,
     installed: bool = True,
     places: Places | None = None,
-    secrets: SecretLookup | None = None,
     locate: Callable[[str], str] = lambda key: key,
     fitting: Callable[[Candidate, Imports], bool] = lambda *_: True,
     on_failure: Callable[[PluginFailed], None],
@@ -340,7 +344,7 @@ async def load_plugins(  # noqa: PLR0913 - where plugins come from, all keyword-
     )
     registry = Registry(config)
     registry.problems += tables_of_none(config, found, locate)
-    belongings = Belongings(places or Places.of(env), secrets)
+    belongings = Belongings(places or Places.of(env), env)
     hooks = Hooks({}, on_failure=on_failure, trace=config.trace)
     admission = Admission(config=config, env=env, locate=locate, belongings=belongings, hooks=hooks)
     loaded = await admission.admitted(found, registry)

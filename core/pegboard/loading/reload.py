@@ -34,6 +34,7 @@ _AT_OPENING = frozenset(
         "register_encloser",
         "register_processes",
         "register_snapshots",
+        "register_keystore",
         "register_storage",
         "startup",
         "wrap_providers",

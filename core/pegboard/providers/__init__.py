@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pegboard.providers.provider import FinishReason as FinishReason
     from pegboard.providers.provider import Key as Key
     from pegboard.providers.provider import Keys as Keys
+    from pegboard.providers.provider import KeyStore as KeyStore
     from pegboard.providers.provider import Media as Media
     from pegboard.providers.provider import ModelMessage as ModelMessage
     from pegboard.providers.provider import ModelRequest as ModelRequest

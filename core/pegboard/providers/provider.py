@@ -4,7 +4,7 @@ A provider yields the events of this module in the order of the model's answer. 
 adds the results of tools and the step's frame; no provider sees the session.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import force_setattr, replace
 
 from pegboard.errors import ProviderAuthError
+from pegboard.schema.config import Config
 from pegboard.schema.model import Model
 
 FinishReason = Literal[
@@ -325,6 +326,33 @@ class Keys(Protocol):
 
     def values(self) -> tuple[str, ...]:
         """Every key that is known, longest first, for what leaves them out of what it stores."""
+        ...
+
+
+class KeyStore(Protocol):
+    """Where keys are kept, beside the user's settings and the environment; and plugins' secrets.
+
+    `config` is that of the open project. It is asked for a key only where neither has one.
+    """
+
+    async def find(self, provider_id: str, config: Config) -> Key | None:
+        """As `Keys.find`, also for a key that the settings name by its label or a command."""
+        ...
+
+    def source(self, provider_id: str, config: Config) -> str | None:
+        """As `Keys.source`."""
+        ...
+
+    def renew_with(self, provider_id: str, renew: Renew) -> None:
+        """As `Keys.renew_with`."""
+        ...
+
+    def secret(self, plugin: str, name: str) -> str | None:
+        """The kept secret of a plugin, None if there is none."""
+        ...
+
+    def values(self) -> Iterable[str]:
+        """All that must not be shown: keys, tokens and the secrets of plugins."""
         ...
 
 

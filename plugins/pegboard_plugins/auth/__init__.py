@@ -1,20 +1,31 @@
-"""Sign-ins of plugins, beside keys: `pegboard auth login PROVIDER --with NAME`.
+"""The keys that are kept, and sign-ins of plugins: `pegboard auth login PROVIDER --with NAME`.
 
 A sign-in that has ended is renewed by its plugin when the provider is asked next.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import ModuleType
 
-from pegboard import Host, hookimpl
+from pegboard import Host, Workspace, hookimpl
+from pegboard.embedding import Places
+from pegboard.providers import KeyStore
 from pegboard_plugins.auth import hookspecs
 from pegboard_plugins.auth.hookspecs import Login as Login
+from pegboard_plugins.auth.keystore import KeptKeyStore
 
 
 @hookimpl
 def register_hooks() -> Sequence[ModuleType]:
     """The hook by which other plugins bring sign-ins."""
     return (hookspecs,)
+
+
+@hookimpl
+async def register_keystore(
+    env: Mapping[str, str], places: Places, workspace: Workspace
+) -> KeyStore:
+    """The user's key commands, the system's keyring, and the files beside the user's data."""
+    return KeptKeyStore(places, env, root=workspace.worktree)
 
 
 @hookimpl

@@ -6,9 +6,10 @@ from typing import Any
 
 import msgspec
 
-from pegboard.embedding import KEYRING, RING_SERVICE, KeyFile, ask_ring, entry_name, ring_allowed
 from pegboard.errors import ConfigError, NotFoundError
 from pegboard.schema.config import Config
+from pegboard_frontend import KEYRING, KeyFile, entry_name
+from pegboard_plugins.auth.systemkeyring import RING_SERVICE, ask_ring, ring_allowed
 
 
 async def put_in_ring(entry: str, key: str) -> None:

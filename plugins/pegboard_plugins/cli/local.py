@@ -208,7 +208,7 @@ def _damage_of_keys(file: Path) -> tuple[str, ...]:
     """What is wrong with the keys that were kept."""
     if not file.exists():
         return ()
-    from pegboard.embedding import KeyFile
+    from pegboard_frontend import KeyFile
 
     _, damage = KeyFile(file).read()
     return (f"{file} cannot be used, and the keys in it do not count: {damage}",) if damage else ()

@@ -34,7 +34,7 @@ def set_secret(directory: Path, plugin: str, key: str) -> None:
 
     It is typed and not shown, or comes through a pipe.
     """
-    from pegboard.embedding import store_secret
+    from pegboard_frontend import store_secret
 
     places, plugin = _known(directory, plugin, key)
     store_secret(places, plugin, key, _typed(plugin, key))
@@ -46,8 +46,8 @@ def set_secret(directory: Path, plugin: str, key: str) -> None:
 @click.argument("key")
 def unset_secret(plugin: str, key: str) -> None:
     """Forget the secret KEY of PLUGIN, which may be gone already."""
-    from pegboard.embedding import kept_names, store_secret
     from pegboard.kit import nearest_names
+    from pegboard_frontend import kept_names, store_secret
 
     places = _places()
     names = kept_names(places, plugin)
@@ -64,7 +64,7 @@ def unset_secret(plugin: str, key: str) -> None:
 @click.argument("plugin", shell_complete=live("plugin"))
 def list_secrets(plugin: str) -> None:
     """List the names of the secrets that are kept for PLUGIN."""
-    from pegboard.embedding import kept_names
+    from pegboard_frontend import kept_names
 
     for name in kept_names(_places(), plugin):
         click.echo(name)

@@ -18,8 +18,9 @@ from typing import Any
 import uvicorn
 
 from pegboard import AppOptions, InvalidInputError
-from pegboard.embedding import KeyFile, Places
+from pegboard.embedding import Places
 from pegboard.kit import is_loopback
+from pegboard_frontend import KeyFile
 from pegboard_plugins.server.auth import Credentials, credentials_from
 from pegboard_plugins.server.connection import (
     ACCEPTED_AT_ONCE,

@@ -12,9 +12,10 @@ from fastapi import Depends
 from starlette.requests import HTTPConnection
 
 from pegboard import App, InvalidInputError, PegboardError
-from pegboard.embedding import KeyFile, Places, check_id
+from pegboard.embedding import Places, check_id
 from pegboard.errors import NotFoundError
 from pegboard.schema.session import Session
+from pegboard_frontend import KeyFile
 from pegboard_plugins.server.feed import Feed
 from pegboard_plugins.server.pool import Pool
 from pegboard_plugins.server.terminals import Terminals

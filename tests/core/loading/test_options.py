@@ -7,10 +7,10 @@ import pytest
 
 from pegboard import AppOptions, Plugin, ToolContext, hookimpl, tool
 from pegboard.app import App
-from pegboard.embedding import store_secret
 from pegboard.paths import Places
 from pegboard.schema.part import Completed
-from pegboard_plugins import sqlite
+from pegboard_frontend import store_secret
+from pegboard_plugins import auth, sqlite
 from played import HI, Played, ToolsPlugin, call, calls, text, tools_of
 from played import opened as played_opened
 
@@ -41,7 +41,7 @@ async def opened(folder: Path, settings: str, *plugins: object, **options: objec
     (folder / "project").mkdir(exist_ok=True)
     (folder / "config" / "pegboard.toml").write_text(settings)
     chosen = AppOptions(
-        plugins=plugins if options.get("builtins") else (sqlite, *plugins),
+        plugins=plugins if options.get("builtins") else (auth, sqlite, *plugins),
         config_dir=folder / "config",
         data_dir=folder / "data",
         state_dir=folder / "state",

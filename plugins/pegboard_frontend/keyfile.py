@@ -3,12 +3,11 @@
 It has OpenCode's form: a provider's id, and what opens it. `ID/LABEL` is one more key of the
 provider, and the type `keyring` says that the system's keyring has it.
 
-The secrets of plugins: of the environment, or kept in a file that its owner alone can read.
+The secrets of plugins are kept in another one, `secrets.json` beside it.
 """
 
 import logging
 import os
-import re
 import stat
 import time
 from collections.abc import Callable, Mapping
@@ -17,9 +16,8 @@ from typing import Any
 
 import msgspec
 
+from pegboard.embedding import Places, alone_with, replace_whole, set_aside
 from pegboard.errors import ConfigError
-from pegboard.kit.privatefile import alone_with, replace_whole, set_aside
-from pegboard.paths import Places
 
 KEYRING: Mapping[str, Any] = {"type": "keyring"}
 """What stands in the file for a key that the keyring has."""
@@ -111,43 +109,9 @@ def key_of(credential: Mapping[str, Any]) -> str | None:
     return None
 
 
-_VARIABLE = "PEGBOARD_SECRET_"
-
-
-class PluginSecrets:
-    """The secrets of all plugins, looked up when they are asked for."""
-
-    def __init__(self, places: Places, env: Mapping[str, str]) -> None:
-        self._file = secrets_file(places)
-        self._env = env
-
-    def find(self, plugin: str, name: str) -> str | None:
-        """Of the environment, else what is kept."""
-        if given := self._env.get(variable_of(plugin, name)):
-            return given
-        kept = _kept(self._file).get(plugin, {}).get(name)
-        return kept if isinstance(kept, str) else None
-
-    def values(self) -> tuple[str, ...]:
-        """All of them, for what must not show them."""
-        kept = (value for table in _kept(self._file).values() for value in table.values())
-        named = (value for name, value in self._env.items() if name.startswith(_VARIABLE))
-        return tuple(value for value in (*kept, *named) if isinstance(value, str))
-
-
-def variable_of(plugin: str, name: str) -> str:
-    """The variable of the environment that has a plugin's secret."""
-    return _VARIABLE + re.sub(r"\W", "_", f"{plugin}_{name}").upper()
-
-
-def secrets_file(places: Places) -> Path:
-    """The file with the kept secrets, beside that of the keys."""
-    return places.keys.with_name("secrets.json")
-
-
 def kept_names(places: Places, plugin: str) -> tuple[str, ...]:
     """The names of the secrets that are kept for a plugin."""
-    return tuple(sorted(_kept(secrets_file(places)).get(plugin, {})))
+    return tuple(sorted(kept_secrets(places).get(plugin, {})))
 
 
 def store_secret(places: Places, plugin: str, name: str, value: str | None) -> None:
@@ -163,12 +127,9 @@ def store_secret(places: Places, plugin: str, name: str, value: str | None) -> N
         rest = {key: each for key, each in known.items() if key != plugin}
         return {**rest, plugin: table} if table else rest
 
-    KeyFile(secrets_file(places)).change(changed)
+    KeyFile(places.secrets).change(changed)
 
 
-def _kept(file: Path) -> Mapping[str, Mapping[str, Any]]:
-    """What the file has by plugin; nothing where it cannot be used."""
-    if not file.exists():
-        return {}
-
-    return KeyFile(file).read()[0]
+def kept_secrets(places: Places) -> Mapping[str, Mapping[str, Any]]:
+    """The kept secrets by plugin and name; nothing where the file cannot be used."""
+    return KeyFile(places.secrets).read()[0] if places.secrets.exists() else {}

@@ -6,12 +6,14 @@ import sys
 
 import pytest
 
-from pegboard.credentials import keysources
-from pegboard.credentials.keyfile import KEYRING, KeyFile
-from pegboard.credentials.keylookup import KeyLookup
+from pegboard.embedding import Places
+from pegboard.engine.keylookup import KeyLookup
 from pegboard.errors import ProviderAuthError
 from pegboard.schema.config import Config, ProviderConfig
+from pegboard_frontend import KEYRING, KeyFile
+from pegboard_plugins.auth import keycommand, systemkeyring
 from pegboard_plugins.auth.keptkeys import drop_from_ring, put_in_ring
+from pegboard_plugins.auth.keystore import KeptKeyStore
 from processes import MARK, alive
 
 RING = """
@@ -59,7 +61,9 @@ def ring(tmp_path, monkeypatch):
 def lookup(root, env=None, *, keyring=True, **said):
     config = Config(provider={"acme": ProviderConfig(**said)}, keyring=keyring)
     environ = {"HOME": str(root.parent), "PATH": os.environ["PATH"], **(env or {})}
-    return KeyLookup(config, environ, file=root.parent / "auth.json", root=root)
+    here = root.parent
+    places = Places(config=here, data=here, state=here, cache=here)
+    return KeyLookup(config, environ, KeptKeyStore(places, environ, root=root))
 
 
 def shell(script):
@@ -120,7 +124,7 @@ async def test_a_command_that_fails_ends_the_request_and_tells_nothing_it_printe
 
 
 async def test_a_command_that_waits_is_ended(root, monkeypatch):
-    monkeypatch.setattr(keysources, "COMMAND_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(keycommand, "COMMAND_TIMEOUT_S", 0.2)
 
     assert "took more than 0.2 s" in await failure(lookup(root, key_command=("sleep", "60")))
 
@@ -137,7 +141,7 @@ async def test_what_a_command_has_left_behind_delays_no_key_and_ends_with_it(roo
 
 
 async def test_a_command_that_prints_without_an_end_is_ended(root, monkeypatch):
-    monkeypatch.setattr(keysources, "COMMAND_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(keycommand, "COMMAND_TIMEOUT_S", 0.2)
 
     assert "took more than 0.2 s" in await failure(lookup(root, key_command=("yes", MARK)))
     await gone()
@@ -194,7 +198,7 @@ async def test_a_keyring_that_is_off_is_left_alone(root, ring, env, keyring):
 
 
 async def test_a_keyring_that_hangs_is_given_up(root, ring, monkeypatch):
-    monkeypatch.setattr(keysources, "RING_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(systemkeyring, "RING_TIMEOUT_S", 0.2)
     KeyFile(root.parent / "auth.json").put("acme", KEYRING)
     ring.with_suffix(".hangs").touch()
 

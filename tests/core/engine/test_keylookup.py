@@ -5,12 +5,13 @@ import json
 import msgspec
 import pytest
 
-from pegboard.credentials.keyfile import KeyFile
-from pegboard.credentials.keylookup import KeyLookup
+from pegboard.engine.keylookup import KeyLookup
 from pegboard.errors import ProviderAuthError
 from pegboard.paths import Places
 from pegboard.providers import Key, required_key
 from pegboard.schema.config import Config, ProviderConfig
+from pegboard_frontend import KeyFile
+from pegboard_plugins.auth.keystore import KeptKeyStore
 
 VARIABLE = "ACME_KEY"
 
@@ -26,7 +27,8 @@ def places(tmp_path):
 def lookup(places):
     def made(environ=None, **said):
         config = Config(provider={"acme": ProviderConfig(**said)})
-        return KeyLookup(config, environ or {}, file=places.keys, root=places.cache / "project")
+        store = KeptKeyStore(places, environ or {}, root=places.cache / "project")
+        return KeyLookup(config, environ or {}, store)
 
     return made
 
@@ -127,3 +129,13 @@ async def test_a_missing_key_is_told_with_the_ways_to_give_one(lookup):
         " or set `provider.acme.options.apiKey` in your configuration"
     )
     assert caught.value.provider_id == "acme"
+
+
+async def test_without_a_store_the_settings_and_the_environment_have_all_keys():
+    config = Config(provider={"acme": ProviderConfig(), "other": ProviderConfig(key="work")})
+    keys = KeyLookup(config, {VARIABLE: "from-env", "OTHER_KEY": "elsewhere"})
+
+    assert await found(keys) == ("from-env", f"the variable {VARIABLE}")
+    assert await keys.find("other", ("OTHER_KEY",)) is None
+    assert keys.source("other", ("OTHER_KEY",)) is None
+    assert set(keys.variables()) == {VARIABLE, "OTHER_KEY"}

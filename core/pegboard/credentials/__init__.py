@@ -1,1 +1,0 @@
-"""The keys of providers: where they are kept, and in which order they are looked for."""
