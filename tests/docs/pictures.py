@@ -217,7 +217,7 @@ async def _pick(terminal: ChatTerminal) -> None:
 
 
 async def _begin(terminal: ChatTerminal) -> None:
-    await terminal.see_now("type to search")
+    await terminal.see_now("a letter, or enter")
 
 
 def _scenes() -> Iterator[tuple[str, Scene]]:

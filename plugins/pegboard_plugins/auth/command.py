@@ -160,7 +160,7 @@ def _provider(app: "App", order: _Order) -> str:
         if not sys.stdin.isatty():
             raise InvalidInputError("name the provider: pegboard auth login PROVIDER")
         known = ", ".join(sorted(each.id for each in app.providers.values() if each.env))
-        name = click.prompt(f"Provider ({known})", err=True)
+        name = _asked(f"Provider ({known})")
     for text in filter(None, (name, order.label)):
         if not _NAME.fullmatch(text):
             raise InvalidInputError(f"not the name of a provider or a key: {text[:80]!r}")
@@ -170,10 +170,17 @@ def _provider(app: "App", order: _Order) -> str:
     return name
 
 
+def _asked(question: str, *, hide_input: bool = False) -> str:
+    from pegboard_terminal import interruptible
+
+    with interruptible():
+        return str(click.prompt(question, hide_input=hide_input, err=True))
+
+
 def _typed(provider_id: str) -> str:
     """The key, from a terminal that does not show it, or the first line of standard input."""
     if sys.stdin.isatty():
-        key = click.prompt(f"Key of {provider_id} (not shown)", hide_input=True, err=True)
+        key = _asked(f"Key of {provider_id} (not shown)", hide_input=True)
     else:
         key = sys.stdin.readline()
     key = key.strip()

@@ -19,7 +19,7 @@ from pegboard_plugins.chat.footer import Footing, footer_lines
 from pegboard_plugins.chat.guestcontext import GuestContext
 from pegboard_plugins.chat.guests import Guests, palette_of
 from pegboard_plugins.chat.hookspecs import ChatKey, ChatState, Theme
-from pegboard_plugins.chat.modes import Choice, Item, Line, Mode, SpanLine
+from pegboard_plugins.chat.modes import Choice, Item, Line, Menu, Mode, SpanLine
 from pegboard_plugins.chat.notices import Notices
 from pegboard_plugins.chat.offers import Offers
 from pegboard_plugins.chat.outside import Outside, private_file
@@ -275,6 +275,11 @@ class Chat:
     async def choose(self, title: str, items: Sequence[Item], *, current: str = "") -> str | None:
         """The value of the item that is chosen."""
         return await self._asked_by(Choice(title, items, current=current))
+
+    async def pick(self, title: str, items: Sequence[Item]) -> str | None:
+        """The value of the item whose letter is pressed."""
+        self.window.forget_typed()
+        return await self._asked_by(Menu(title, items))
 
     async def ask(self, title: str) -> str | None:
         """A short text."""

@@ -1,6 +1,7 @@
 """What stands in the footer while the person has to choose something: lists and short texts."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -10,6 +11,8 @@ from pegboard.kit import Span
 from pegboard_terminal import shown_line
 
 SpanLine = tuple[Span, ...]
+IGNORED_S = 0.3
+"""What takes letters takes none before: what was typed until then was meant for something else."""
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,6 +118,37 @@ class Choice:
         """Choose nothing."""
         if not self.answer.done():
             self.answer.set_result(None)
+
+
+class Menu(Choice):
+    """A short list of which each item is chosen by the first letter of its value, at once."""
+
+    edits = False
+
+    def __init__(self, title: str, items: Sequence[Item]) -> None:
+        super().__init__(title, items)
+        self._from = time.monotonic() + IGNORED_S
+
+    def _help(self) -> str:
+        return "a letter, or enter · esc"
+
+    def _line(self, number: int) -> SpanLine:
+        mark, *rest = super()._line(number)
+        letter = self._every[number].value[0]
+        return (mark, Span(f"{letter}  ", "active"), *rest)
+
+    def press(self, key: str) -> bool:
+        """Choose; nothing is taken in the first moments."""
+        found = [item.value for item in self._every if item.value.startswith(key)]
+        if time.monotonic() < self._from:
+            return True
+        if key == "enter":
+            self.submit("")
+        elif len(key) == 1 and found and not self.answer.done():
+            self.answer.set_result(found[0])
+        else:
+            super().press(key)
+        return True
 
 
 class Line:

@@ -9,11 +9,9 @@ from rich.cells import cell_len
 
 from pegboard.kit import Span
 from pegboard.schema.session import PermissionRequest, Question, QuestionRequest, Reply, Scope
-from pegboard_plugins.chat.modes import Choice, Item, SpanLine
+from pegboard_plugins.chat.modes import IGNORED_S, Choice, Item, SpanLine
 from pegboard_terminal import counted, exposed, one_line, permission_lines, shown_line, wrapped
 
-IGNORED_S = 0.3
-"""A dialog takes no key before: what was typed until then was meant for something else."""
 DIGITS = 9
 _ALWAYS_ONCE = "this is asked every time"
 _INSTEAD = "What to do instead, enter sends it, esc goes back"

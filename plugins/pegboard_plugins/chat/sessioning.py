@@ -220,7 +220,7 @@ async def first_run(chat: "Chat") -> None:
 
 
 async def _first(chat: "Chat", items: "list[Item]") -> None:
-    chosen = await chat.choose("To begin", items)
+    chosen = await chat.pick("To begin", items)
     if chosen == "login":
         await login(chat, "")
     elif chosen == "model":

@@ -1,13 +1,11 @@
 """A choice on a terminal, where an argument was left out."""
 
-import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import click
 
-from pegboard_terminal import visible
+from pegboard_terminal import interruptible, visible
 
 SHOWN = 15
 """Lines that leave the question on a small screen."""
@@ -46,13 +44,3 @@ def pick(what: str, rows: Sequence[tuple[str, str]]) -> str:
         if not fitting:
             click.echo(f"none has {typed} in it", err=True)
         found = tuple(fitting) or tuple(rows)
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Ctrl-C ends a question at once; an event loop would only hear of it after the answer."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -57,7 +57,7 @@ def _confirm(sessions: "list[Session]") -> None:
         raise InvalidInputError("nobody is there to be asked; say --yes to delete")
     for session in sessions:
         click.echo(_line(session), err=True)
-    from pegboard_plugins.cli.picking import interruptible
+    from pegboard_terminal import interruptible
 
     with interruptible():
         if not click.confirm("Delete for good?", default=False, err=True):

@@ -1,10 +1,14 @@
 """`pegboard auth`: keys are tried, kept for their owner alone, listed unseen, and forgotten."""
 
+import asyncio
 import json
+import os
+import signal
 import stat
 
 import pytest
 
+from pegboard.cli import Exit
 from plugins.cli.commands import CommandLine
 from web_server import Reply, Web, page, serving
 
@@ -144,6 +148,18 @@ async def test_a_key_that_is_typed_is_not_shown(pegboard):
 
     assert (code, KEY in terminal.shown, "kept in" in terminal.shown) == (0, False, True)
     assert kept(pegboard) == {"acme": {"type": "api", "key": KEY}}
+
+
+@pytest.mark.parametrize(("arguments", "asked"), [((), "Provider ("), (("acme",), "not shown")])
+async def test_ctrl_c_leaves_each_question_at_once(pegboard, arguments, asked) -> None:
+    async with pegboard.terminal("auth", "login", *arguments, "--no-check") as terminal:
+        await terminal.see(asked)
+        await asyncio.sleep(0.2)  # the question is written before it is waited for
+        assert isinstance(terminal.process.pid, int)
+        os.kill(terminal.process.pid, signal.SIGINT)
+        code = await terminal.end()
+
+    assert code == Exit.INTERRUPTED
 
 
 RING = """

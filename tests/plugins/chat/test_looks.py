@@ -1,5 +1,6 @@
 """Themes, what is offered, and how lines break: what the chat looks like."""
 
+import asyncio
 import os
 
 import pytest
@@ -85,8 +86,19 @@ async def test_commands_are_offered_that_were_begun_before_they_were_known(
 
 
 async def test_the_first_screen_offers_a_key_before_all_else(pegboard: CommandLine) -> None:
-    async with chat(pegboard, ready="type to search") as terminal:
-        assert "❯ give a provider its key" in terminal.shown
+    async with chat(pegboard, ready="a letter, or enter") as terminal:
+        assert "❯ l  give a provider its key" in terminal.shown
+
+
+@pytest.mark.parametrize(("letter", "shown"), [("l", "Provider ("), ("d", "python3 -m unittest")])
+async def test_a_letter_of_the_first_screen_does_what_stands_beside_it(
+    pegboard: CommandLine, letter: str, shown: str
+) -> None:
+    async with chat(pegboard, ready="a letter, or enter") as terminal:
+        await asyncio.sleep(0.4)
+        terminal.press(letter)
+        await terminal.left()
+        await terminal.see(shown)
 
 
 @pytest.mark.parametrize("columns", [40, 60, 200])

@@ -266,7 +266,7 @@ async def test_who_looks_elsewhere_is_told_that_the_turn_is_over(pegboard: Comma
 async def test_the_first_screen_says_what_was_found_where_no_model_can_be_used(
     pegboard: CommandLine,
 ) -> None:
-    async with chat(pegboard, rows=30, ready="type to search") as terminal:
+    async with chat(pegboard, rows=30, ready="a letter, or enter") as terminal:
         assert "no model is chosen yet" in terminal.everything
         assert "give a provider its key" in terminal.everything
         assert "watch a demonstration" in terminal.everything
