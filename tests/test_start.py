@@ -75,10 +75,11 @@ from pegboard.cli.main import main
 main()
 """
 MOST_FILES = {
-    "pegboard": 103,
+    "pegboard": 104,
     "pegboard_plugins": 87,
     "pegboard_files": 2,
     "pegboard_http": 3,
+    "pegboard_processes": 1,
     "pegboard_terminal": 3,
 }
 """What a run with a plain answer may load of the core, of the plugins, and of what they share."""

@@ -12,8 +12,9 @@ from pegboard.contract.context import ChildResult, Ruleset
 from pegboard.contract.plugin import Stash
 from pegboard.engine.fileledger import FileLedger
 from pegboard.errors import PermissionDeniedError
-from pegboard.kit.programs import ProgramSearch, child_env
+from pegboard.kit.programs import child_env
 from pegboard.schema.config import Config
+from pegboard_processes import ProgramSearch
 from pegboard_processes.background import ToolProcesses
 from pegboard_processes.process import run_process
 
@@ -50,7 +51,7 @@ class Context:
         child=None,
         config=None,
     ):
-        self.session = SimpleNamespace(
+        self._session = SimpleNamespace(
             id=session_id,
             rulesets=(Ruleset(source="config", rules=tuple(rules)),),
             config=config or Config(),
@@ -70,7 +71,7 @@ class Context:
         self.trusted_by_user = True
         self.allowed = {}
         self.stash = Stash()
-        self.owner = ToolProcesses(self.session.config.limits)
+        self.owner = ToolProcesses(self._session.config.limits)
         self.background = self.owner.background(session_id, output_dir=self.directory / ".output")
         self.stored = {}
         self.list = ()
@@ -125,14 +126,17 @@ class Context:
     async def set_state(self, key, value):
         self.stored[key] = value
 
+    @property
+    def session(self):
+        """What tests change here or in itself."""
+        facts = vars(self._session)
+        facts |= {"trusted_by_user": self.trusted_by_user, "allowed": self.allowed}
+        facts.setdefault("worktree", self.worktree)
+        facts.setdefault("directory", self.directory)
+        return self._session
+
     def programs(self, env):
-        return ProgramSearch(
-            root=self.worktree,
-            directory=self.directory,
-            trusted_by_user=self.trusted_by_user,
-            env=env,
-            allowed=self.allowed,
-        )
+        return ProgramSearch.of(self.session, env)
 
     def trust_program(self, program):
         """As `pegboard trust program` does it."""

@@ -1,4 +1,4 @@
-"""What runs programs shares: they are started, read within bounds, and ended with all they start.
+"""What runs programs shares: they are found, started, read within bounds, and ended with their own.
 
 Each name is loaded when it is first asked for.
 """
@@ -13,5 +13,7 @@ if TYPE_CHECKING:
     from pegboard_processes.family import Family as Family
     from pegboard_processes.process import ProgramResult as ProgramResult
     from pegboard_processes.process import run_program as run_program
+    from pegboard_processes.programsearch import FoundProgram as FoundProgram
+    from pegboard_processes.programsearch import ProgramSearch as ProgramSearch
 else:
     __getattr__, __dir__ = late_names(__name__, __file__)

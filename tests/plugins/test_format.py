@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from pegboard.contract.results import ToolResult
-from pegboard.kit import ProgramSearch
 from pegboard.schema.config import Config, FormatterConfig
 from pegboard.schema.part import Completed, TextInput
 from pegboard_plugins import format as plugin
@@ -17,6 +16,7 @@ from pegboard_plugins.edit import edit
 from pegboard_plugins.format import formatting
 from pegboard_plugins.format.known import KNOWN, formatters
 from pegboard_plugins.write import write
+from pegboard_processes import ProgramSearch
 from played import Played, calls, opened, text
 from played import call as model_call
 from tool_context import Context, call

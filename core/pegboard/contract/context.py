@@ -9,7 +9,6 @@ import msgspec
 
 from pegboard.contract.plugin import Plugin, Stash
 from pegboard.contract.results import ToolResult
-from pegboard.kit.programs import ProgramSearch
 from pegboard.processes import BackgroundAccess, BackgroundProcess, ProcessResult
 from pegboard.schema.config import Agent, Config, Purpose
 from pegboard.schema.message import Turn
@@ -172,10 +171,6 @@ class ToolContext(Protocol):
     @property
     def trusted(self) -> bool:
         """The user lets the project's own code run, or it brings none."""
-        ...
-
-    def programs(self, env: Mapping[str, str]) -> ProgramSearch:
-        """Where a plugin finds the programs that it starts by itself; `env` is that of `env()`."""
         ...
 
     @property

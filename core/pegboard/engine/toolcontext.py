@@ -23,7 +23,6 @@ from pegboard.engine.run import Run
 from pegboard.engine.stream import ToolProgress
 from pegboard.engine.toolresult import clean_facts, clean_text, clean_title
 from pegboard.errors import PermissionDeniedError, ToolError
-from pegboard.kit.programs import ProgramSearch
 from pegboard.policy.clock import Clock
 from pegboard.processes import BackgroundAccess, ProcessResult
 from pegboard.schema.event import FileEdited
@@ -117,17 +116,6 @@ class CallContext:
     def trusted(self) -> bool:
         """The user lets the project's own code run, or it brings none."""
         return self._engine.decision.trusted
-
-    def programs(self, env: Mapping[str, str]) -> ProgramSearch:
-        """Where a plugin finds the programs that it starts by itself."""
-        decision = self._engine.decision
-        return ProgramSearch(
-            root=self.worktree,
-            directory=self.directory,
-            trusted_by_user=decision.trusted_by_user,
-            env=env,
-            allowed=decision.allowed,
-        )
 
     @property
     def stash(self) -> Stash:

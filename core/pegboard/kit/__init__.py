@@ -31,10 +31,12 @@ if TYPE_CHECKING:
     from pegboard.kit.openat import remove_resolved as remove_resolved
     from pegboard.kit.openat import resolved_path as resolved_path
     from pegboard.kit.openat import temporary_beside as temporary_beside
-    from pegboard.kit.programs import FoundProgram as FoundProgram
-    from pegboard.kit.programs import ProgramSearch as ProgramSearch
+    from pegboard.kit.programs import executables as executables
     from pegboard.kit.programs import find_program as find_program
+    from pegboard.kit.programs import lies_in as lies_in
+    from pegboard.kit.programs import path_entries as path_entries
     from pegboard.kit.programs import search_path as search_path
+    from pegboard.kit.programs import worktrees as worktrees
     from pegboard.kit.redact import SHORTEST_VALUE as SHORTEST_VALUE
     from pegboard.kit.redact import redacted as redacted
     from pegboard.kit.redact import without_values as without_values

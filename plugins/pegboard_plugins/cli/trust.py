@@ -135,7 +135,7 @@ def lock(directory: Path, file: Path | None) -> None:
 def _program_digests(
     decision: "Decision", directory: Path, programs: Iterable[Path]
 ) -> dict[str, str]:
-    from pegboard.kit import ProgramSearch
+    from pegboard_processes import ProgramSearch
 
     search = ProgramSearch(
         root=decision.root, directory=directory, trusted_by_user=True, env=os.environ

@@ -3,8 +3,8 @@
 import asyncio
 import os
 
+import pegboard_processes
 from pegboard import Host, ToolContext, ToolResult, hookimpl
-from pegboard.kit import ProgramSearch
 from pegboard.schema.config import Service
 
 HOOK_S = 90.0
@@ -27,7 +27,7 @@ async def services(app: Host) -> tuple[Service, ...]:
         return ()
     from pegboard_plugins.format import known  # likewise
 
-    search = ProgramSearch(
+    search = pegboard_processes.ProgramSearch(
         root=app.workspace.worktree,
         directory=app.workspace.directory,
         trusted_by_user=app.decision.trusted_by_user,

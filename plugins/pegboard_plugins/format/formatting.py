@@ -14,6 +14,7 @@ from pegboard import ToolContext, ToolError, ToolResult
 from pegboard.kit import ProcessResult, StashKey, open_resolved, remove_resolved
 from pegboard_files import diff_texts
 from pegboard_plugins.format.known import Formatter, formatters
+from pegboard_processes import ProgramSearch
 
 FILE_S = 10.0
 """How long one formatter may take for one file."""
@@ -108,7 +109,7 @@ async def formatted(context: ToolContext, result: ToolResult) -> ToolResult | No
 
 async def _formatted(context: ToolContext, path: Path) -> list[str]:
     """What the model should know, one note for each formatter that did or tried something."""
-    search = context.programs(await context.env())
+    search = ProgramSearch.of(context.session, await context.env())
     chosen = await asyncio.to_thread(formatters, path, search, context.session.config.formatter)
     notes: list[str] = []
     told = context.stash.setdefault(_TOLD, set)

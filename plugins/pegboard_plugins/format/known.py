@@ -2,12 +2,17 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
 
-from pegboard.kit import FoundProgram, ProgramSearch
+import pegboard_processes
 from pegboard.schema.config import FormatterConfig, Service
+
+if TYPE_CHECKING:
+    from pegboard_processes import FoundProgram, ProgramSearch
+
 
 FILE = "$FILE"
 _PROBE_BYTES = 1 << 20
@@ -102,7 +107,7 @@ KNOWN = (
 
 
 def formatters(
-    path: Path, search: ProgramSearch, said: Mapping[str, FormatterConfig]
+    path: Path, search: "ProgramSearch", said: Mapping[str, FormatterConfig]
 ) -> tuple[Formatter, ...]:
     """The formatters for this file that are wanted and installed, their programs' paths found.
 
@@ -121,7 +126,7 @@ def formatters(
     return tuple(found)
 
 
-def services(search: ProgramSearch, said: Mapping[str, FormatterConfig]) -> tuple[Service, ...]:
+def services(search: "ProgramSearch", said: Mapping[str, FormatterConfig]) -> tuple[Service, ...]:
     """The formatters that are wanted, and whether they would format a file of the project."""
     path = search.root / "_"
     return tuple(
@@ -137,10 +142,10 @@ def services(search: ProgramSearch, said: Mapping[str, FormatterConfig]) -> tupl
     )
 
 
-def _program(formatter: Formatter, path: Path, search: ProgramSearch) -> FoundProgram:
+def _program(formatter: Formatter, path: Path, search: "ProgramSearch") -> "FoundProgram":
     """Its program on the PATH; of one that is named, the nearest of the project's own first."""
     if formatter.runs_project_code and not search.trusted_by_user:
-        return FoundProgram()
+        return pegboard_processes.FoundProgram()
     return search.find(formatter.command, near=path if formatter.named else None)
 
 

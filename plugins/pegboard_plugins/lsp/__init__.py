@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace
 
+import pegboard_processes
 from pegboard import Host, SessionView, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
-from pegboard.kit import ProgramSearch, StashKey, may_read, named_path, resolved_path
+from pegboard.kit import StashKey, may_read, named_path, resolved_path
 from pegboard.providers import ModelRequest
 from pegboard.schema.config import Config, Service
 from pegboard_plugins.lsp.known import Launch, RefusedProgramError, can_answer, configured, launch
@@ -140,7 +141,7 @@ async def _servers(context: ToolContext) -> "Servers":
 
 
 async def _launch(context: ToolContext, path: Path, env: Mapping[str, str]) -> Launch | None:
-    search = context.programs(env)
+    search = pegboard_processes.ProgramSearch.of(context.session, env)
     return await asyncio.to_thread(launch, path, search, context.session.config.lsp)
 
 
@@ -284,13 +285,7 @@ def _seen_in(session_id: str, prompt_id: str) -> list[bool]:  # noqa: ARG001 - t
 
 
 def _can_answer(session: SessionView) -> bool:
-    search = ProgramSearch(
-        root=session.worktree,
-        directory=session.directory,
-        trusted_by_user=session.trusted_by_user,
-        env=os.environ,
-        allowed=session.allowed,
-    )
+    search = pegboard_processes.ProgramSearch.of(session, os.environ)
     return can_answer(search, session.config.lsp)
 
 

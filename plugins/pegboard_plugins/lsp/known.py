@@ -5,14 +5,18 @@ from contextlib import suppress
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
 
+import pegboard_processes
 from pegboard import ToolError
-from pegboard.kit import FoundProgram, ProgramSearch
 from pegboard.schema.config import LspConfig
+
+if TYPE_CHECKING:
+    from pegboard_processes import FoundProgram, ProgramSearch
+
 
 MOST_LOOKED_AT = 2_000
 """So many names take 5 ms; most projects have a fitting file among the first."""
@@ -147,7 +151,7 @@ def configured(said: Mapping[str, LspConfig]) -> Iterator[Language]:
             yield _changed(language, said[name])
 
 
-def launch(path: Path, search: ProgramSearch, said: Mapping[str, LspConfig]) -> Launch | None:
+def launch(path: Path, search: "ProgramSearch", said: Mapping[str, LspConfig]) -> Launch | None:
     """The first wanted and installed server for this file.
 
     :raises RefusedProgramError: when there is none but programs of the project that may not run.
@@ -167,7 +171,7 @@ def launch(path: Path, search: ProgramSearch, said: Mapping[str, LspConfig]) -> 
     return None
 
 
-def can_answer(search: ProgramSearch, said: Mapping[str, LspConfig]) -> bool:
+def can_answer(search: "ProgramSearch", said: Mapping[str, LspConfig]) -> bool:
     """Whether a server is installed for a file of the project, of which 2,000 are looked at.
 
     True if there are more of them: what is further in is not known. Programs are searched for
@@ -200,10 +204,10 @@ def can_answer(search: ProgramSearch, said: Mapping[str, LspConfig]) -> bool:
     return bool(own) or any(is_served(suffix) for each in languages for suffix in each.languages)
 
 
-def _program(language: Language, path: Path, search: ProgramSearch) -> FoundProgram:
+def _program(language: Language, path: Path, search: "ProgramSearch") -> "FoundProgram":
     """Its program on the PATH; of one that is named, the nearest of the project's own first."""
     if language.runs_project_code and not search.trusted_by_user:
-        return FoundProgram()
+        return pegboard_processes.FoundProgram()
     return search.find(language.command, near=path if language.named else None)
 
 

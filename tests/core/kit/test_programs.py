@@ -3,13 +3,12 @@
 import asyncio
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from looks import counted_looks
-from pegboard.kit.programs import ProgramSearch, find_program, search_path
+from pegboard.kit.programs import find_program, search_path
 from pegboard.workspace import open_workspace
 from pegboard_files.walk import ripgrep
 from pegboard_plugins.snapshots.git import ShadowGit
@@ -118,51 +117,3 @@ async def test_neither_the_search_nor_the_snapshots_run_a_program_of_the_project
     assert b"rg" in found.others
     assert search is None or not Path(search[0]).is_relative_to(project)
     assert not (project / "ran").exists()
-
-
-class TestTrusted:
-    """A program of the project runs if all of it that we can see was trusted."""
-
-    @staticmethod
-    def search(project: Path, **facts: object) -> ProgramSearch:
-        known = {"root": project, "directory": project, "trusted_by_user": True, "env": os.environ}
-        return ProgramSearch(**{**known, **facts})  # type: ignore[arg-type]  # as in the class
-
-    def test_what_changes_a_program_takes_its_word_back(self, project: Path) -> None:
-        python = project / ".venv/bin/python"
-        python.parent.mkdir(parents=True)
-        python.symlink_to(sys.executable)
-        black = program(project / ".venv/bin/black", f"#!{python}\n")
-        digests = self.search(project).digests(str(black))
-        allowed = self.search(project, allowed=digests)
-
-        assert sorted(digests) == [".venv/bin/black", ".venv/bin/python"]
-        assert allowed.find([str(black)]).path == str(black)
-
-        python.unlink()
-        program(python, "#!/bin/sh\n")
-        refused = allowed.find([str(black)])
-        assert refused.path is None
-        assert refused.refused.startswith(".venv/bin/python has changed since it was trusted;")
-
-    def test_a_program_outside_that_runs_one_of_the_project_is_trusted_too(
-        self, project: Path, tmp_path: Path
-    ) -> None:
-        program(project / "bin/node")
-        outside = program(tmp_path / "prettier", "#!/usr/bin/env -S node --x\n")
-        env = {"PATH": f"{project}/bin:/usr/bin:/bin"}
-
-        found = self.search(project, env=env).find([str(outside)])
-
-        assert found.path is None
-        assert found.refused.startswith("bin/node is a program of the project that nobody has")
-
-    def test_a_link_out_of_the_project_says_where_it_leads(self, project: Path) -> None:
-        link = project / "bin/fmt"
-        link.symlink_to("/bin/true")
-        allowed = self.search(project, allowed=self.search(project).digests(str(link)))
-        assert allowed.find([str(link)]).path == str(link)
-
-        link.unlink()
-        link.symlink_to("/bin/sh")
-        assert allowed.find([str(link)]).path is None

@@ -12,13 +12,13 @@ from msgspec.structs import replace
 from looks import counted_looks
 from lsp_project import config
 from pegboard import ToolContext, hookimpl, tool
-from pegboard.kit import ProgramSearch
 from pegboard.providers.provider import ModelRequest, ToolDefinition
 from pegboard.schema.config import Config, LspConfig
 from pegboard.schema.part import TextInput
 from pegboard_plugins import lsp as plugin
-from pegboard_plugins.lsp import known, lsp
+from pegboard_plugins.lsp import known, lsp, sourcetree
 from pegboard_plugins.lsp.sourcetree import source_files
+from pegboard_processes import ProgramSearch
 from played import Played, ToolsPlugin, call, calls, opened, text
 from session_views import MODEL, view
 from tool_context import Context
@@ -98,7 +98,7 @@ async def test_of_a_big_project_few_files_are_looked_at(
             looked.append(entry.name)
             yield entry
 
-    monkeypatch.setattr(known, "source_files", counted)
+    monkeypatch.setattr(sourcetree, "source_files", counted)
     settings = config("none", tmp_path / "log")
     for number in range(3):
         (tmp_path / f"{number}.md").touch()
