@@ -78,6 +78,7 @@ MOST_FILES = {
     "pegboard": 104,
     "pegboard_plugins": 87,
     "pegboard_files": 2,
+    "pegboard_frontend": 2,
     "pegboard_http": 3,
     "pegboard_processes": 1,
     "pegboard_terminal": 3,

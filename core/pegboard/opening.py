@@ -34,7 +34,7 @@ from pegboard.schema.session import Rule
 from pegboard.storage.protocol import Storage
 from pegboard.storage.snapshots import Snapshots
 from pegboard.trust.decisions import Decision, TrustStore
-from pegboard.trust.projectcode import misplaced, misplaced_below, running_settings
+from pegboard.trust.projectcode import misplaced, misplaced_below
 from pegboard.workspace import Workspace, open_workspace
 
 if TYPE_CHECKING:
@@ -295,8 +295,6 @@ class _Opening:
         if decision.trusted and loaded.untrusted:
             loaded = await self._config(trusted=decision.files)
             decision = replace(decision, named=loaded.plugin_paths)  # of the files as trusted
-        if not decision.trusted and (runs := running_settings(place.git_dirs)):
-            wrong.append(f"git runs programs of this repository, in a shell too: {', '.join(runs)}")
         return replace(loaded, warnings=(*loaded.warnings, *wrong)), decision
 
     async def _config(self, *, trusted: bool | Mapping[Path, bytes]) -> LoadedConfig:

@@ -66,7 +66,6 @@ if TYPE_CHECKING:
     from pegboard.processes import ProcessResult as ProcessResult
     from pegboard.processes import Site as Site
     from pegboard.trust.projectcode import read_bounded as read_bounded
-    from pegboard.trust.projectcode import running_settings as running_settings
     from pegboard.trust.projectcode import way_down as way_down
     from pegboard.workspace import branch as branch
     from pegboard.workspace import open_workspace as open_workspace

@@ -37,6 +37,7 @@ from pegboard_frontend import (
     mentioned,
     plugin_entries,
     run_command,
+    settings_warnings,
     standing,
     trace_entries,
 )
@@ -109,7 +110,7 @@ class LocalFeed:
             agent=app.default_agent().name,
             sandbox=app.config.sandbox,
             untrusted=tuple(str(path) for path in app.untrusted),
-            warnings=(*app.storage.warnings, *app.loaded.warnings, *problems, *failures),
+            warnings=(*app.storage.warnings, *settings_warnings(app), *problems, *failures),
             options=chat_options(app),
             keys={name: tuple(each.env) for name, each in app.providers.items()},
         )

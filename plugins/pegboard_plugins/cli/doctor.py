@@ -9,6 +9,7 @@ import click
 
 from pegboard.cli import Exit, Group
 from pegboard.embedding import run_async
+from pegboard_frontend import settings_warnings
 from pegboard_plugins.cli.completing import live
 from pegboard_plugins.cli.jsontext import schema_json
 from pegboard_plugins.cli.modelprobe import Finding
@@ -109,7 +110,7 @@ def _install(app: "App") -> Iterator[Finding]:
 def _configuration(app: "App") -> Iterator[Finding]:
     files = ", ".join(str(file) for file in app.loaded.files) or "no file"
     yield Finding(what="configuration", state="ok", text=files)
-    for warning in app.loaded.warnings:
+    for warning in settings_warnings(app):
         yield Finding(what="configuration", state="warns", text=warning)
     for path in app.untrusted:
         text = f"{path} is not run: `pegboard trust allow` shows what it is"

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pegboard_frontend
 import pegboard_terminal
 from pegboard import InvalidInputError
 from pegboard.embedding import Places, Subscription
@@ -191,7 +192,12 @@ def warnings_of(app: "App") -> tuple[str, ...]:
 def surroundings(app: "App") -> tuple[str, ...]:
     """What is not as the user might think but for plugins: database, code, keys, settings."""
     damage = _damage_of_keys(Places.of(os.environ).keys)
-    return (*app.storage.warnings, *_left_out(app), *damage, *app.loaded.warnings)
+    return (
+        *app.storage.warnings,
+        *_left_out(app),
+        *damage,
+        *pegboard_frontend.settings_warnings(app),
+    )
 
 
 def _left_out(app: "App") -> tuple[str, ...]:

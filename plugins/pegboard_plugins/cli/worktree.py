@@ -9,7 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from pegboard import InvalidInputError
-from pegboard.kit import find_program, open_workspace, running_settings
+from pegboard.kit import find_program, open_workspace
+from pegboard_frontend import running_settings
 from pegboard_plugins.cli.render import Line
 
 LIMIT_S = 120.0

@@ -11,8 +11,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+import pegboard_frontend
 from pegboard import SessionView, ToolError, hookimpl
-from pegboard.kit import branch, find_program, open_workspace, running_settings
+from pegboard.kit import branch, find_program, open_workspace
 from pegboard.schema.message import Turn
 from pegboard.schema.part import TextPart
 
@@ -135,7 +136,7 @@ def _checkout(directory: Path) -> _Checkout | None:
     if workspace.git_dir is None:
         return None
     root, git = workspace.worktree, None
-    if not running_settings(workspace.git_dirs):
+    if not pegboard_frontend.running_settings(workspace.git_dirs):
         git = find_program("git", os.environ, root=root)
     return _Checkout(root, branch(workspace), git)
 

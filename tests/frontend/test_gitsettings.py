@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.trust.projectcode import running_settings
 from pegboard.workspace import open_workspace
+from pegboard_frontend import running_settings, settings_warnings
+from played import Played, opened
 
 
 @pytest.fixture
@@ -75,3 +76,20 @@ def test_a_pipe_in_the_place_of_the_settings_is_not_waited_for(project: Path) ->
 
 def test_a_folder_without_git_runs_nothing(tmp_path: Path) -> None:
     assert running_settings(open_workspace(tmp_path).git_dirs) == ()
+
+
+@pytest.mark.parametrize("trust", [None, True])
+async def test_a_front_end_warns_of_them_in_a_project_without_trust(
+    tmp_path: Path, trust: bool | None
+) -> None:
+    project = tmp_path / "project"
+    subprocess.run(["git", "init", "-q", project], check=True)  # noqa: ASYNC221 - a test
+    set_to(project, "core.fsmonitor", "./run")
+    tool = project / ".pegboard" / "tool" / "look.py"
+    tool.parent.mkdir(parents=True)
+    tool.write_text("")
+
+    async with opened(tmp_path, Played(), trust=trust) as app:
+        found = [line for line in settings_warnings(app) if "core.fsmonitor" in line]
+
+    assert len(found) == (trust is None)
