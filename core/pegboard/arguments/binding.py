@@ -7,7 +7,7 @@ are imported when they are first needed, for a plain function not before its fir
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property, partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
@@ -33,50 +33,6 @@ MAX_PROBLEMS = 10
 """A model that wrote everything wrong learns no more from a longer list."""
 
 
-class Arguments(Protocol):
-    """What a tool's function takes."""
-
-    @property
-    def function(self) -> Callable[..., Any]:
-        """The function itself."""
-        ...
-
-    @property
-    def description(self) -> str:
-        """The tool's description, where its author gives no other."""
-        ...
-
-    @property
-    def schema(self) -> Schema:
-        """The JSON Schema, of type object."""
-        ...
-
-    @property
-    def imports(self) -> tuple[str, ...]:
-        """The modules that the first `validate` of most tools imports."""
-        ...
-
-    @property
-    def quick(self) -> bool:
-        """Whether `validate` takes so little time now that no thread is worth it."""
-        ...
-
-    def validate(self, args: Mapping[str, Any], *, tool: str) -> dict[str, object]:
-        """The values for the function.
-
-        :raises ToolError: when the arguments do not fit; the text is for the model.
-        """
-        ...
-
-    def bind(self, context: object, values: Mapping[str, object]) -> Callable[[], Any]:
-        """The call of the function with the values that `validate` gave."""
-        ...
-
-    def warm(self) -> None:
-        """Import and build what `validate` needs."""
-        ...
-
-
 class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The arguments of a function, after its signature and docstring.
 
@@ -85,6 +41,8 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     function: Callable[..., Any]
     tool: str
+    imports: ClassVar[tuple[str, ...]] = ("pegboard.arguments.pydantic_model",)
+    """What the first `validate` imports: pydantic."""
 
     def check(self) -> None:
         """Nothing, when every parameter can be described.
@@ -95,14 +53,13 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         :raises SignatureError: for a parameter that cannot be described.
         """
         try:
-            parameters = read_signature(self.function, tool=self.tool).parameters
-        except NameError:
-            return
-        try:
-            plain_schema(parameters)
-        except NotPlainError:
-            if self._model.__pydantic_complete__:
-                _ = self.schema
+            _ = self._signature
+        except SignatureError as error:
+            if isinstance(error.__cause__, NameError):
+                return
+            raise
+        if self._plain is None and self._model.__pydantic_complete__:
+            _ = self.schema
 
     @property
     def description(self) -> str:
@@ -112,7 +69,11 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def schema(self) -> Schema:
         """The JSON Schema with the docstring's texts; a text in the annotation comes first."""
-        schema = self._undocumented_schema()
+        schema = self._plain
+        if schema is None:  # to import pydantic takes 0.1 s, which plain tools save
+            from pegboard.arguments.pydantic_model import model_schema
+
+            schema = model_schema(self._signature.parameters, self._refuse)
         properties = schema.get("properties", {})
         for name, text in self._documentation.parameters.items():
             if text and name in properties:
@@ -120,17 +81,15 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return schema
 
     @property
-    def imports(self) -> tuple[str, ...]:
-        """What brings pydantic."""
-        return ("pegboard.arguments.pydantic_model",)
-
-    @property
     def quick(self) -> bool:
         """Once the model is built; annotations that are not plain may run any code."""
-        return "_model" in vars(self) and self._is_plain
+        return "_model" in vars(self) and self._plain is not None
 
     def validate(self, args: Mapping[str, Any], *, tool: str) -> dict[str, object]:
-        """The values for the function in pydantic's lax mode, defaults included."""
+        """The values for the function in pydantic's lax mode, defaults included.
+
+        :raises ToolError: when the arguments do not fit; the text is for the model.
+        """
         from pydantic import ValidationError  # saves 0.1 s before the first call
 
         from pegboard.arguments.pydantic_model import problems
@@ -141,8 +100,8 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             model = self._model.model_validate(args)
         except ValidationError as error:
             raise _refusal(tool, problems(error)) from None
-        names = (parameter.name for parameter in self._signature.parameters)
-        return {name: getattr(model, f"p{index}") for index, name in enumerate(names)}
+        parameters = enumerate(self._signature.parameters)
+        return {each.name: getattr(model, f"p{index}") for index, each in parameters}
 
     def bind(self, context: object, values: Mapping[str, object]) -> Callable[[], Any]:
         """The call by name, with the context where the function wants it."""
@@ -151,16 +110,6 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def warm(self) -> None:
         """Import pydantic and build the model."""
         _ = self._model
-
-    def _undocumented_schema(self) -> Schema:
-        parameters = self._signature.parameters
-        try:
-            return plain_schema(parameters)
-        except NotPlainError:
-            # Saves 0.1 s for plain tools.
-            from pegboard.arguments.pydantic_model import model_schema
-
-            return model_schema(parameters, self._refuse)
 
     @cached_property
     def _documentation(self) -> Documentation:
@@ -175,12 +124,12 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             raise self._refuse("", reason) from error
 
     @cached_property
-    def _is_plain(self) -> bool:
+    def _plain(self) -> Schema | None:
+        """The schema as it is made without pydantic, None where only that can say it."""
         try:
-            plain_schema(self._signature.parameters)
+            return plain_schema(self._signature.parameters)
         except NotPlainError:
-            return False
-        return True
+            return None
 
     @cached_property
     def _model(self) -> "type[BaseModel]":
@@ -204,6 +153,10 @@ class RawArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     tool: str
     parameters: Mapping[str, Any]
     description: str
+    imports: ClassVar[tuple[str, ...]] = ()
+    """None: a session may do without jsonschema, which only the check of such a call needs."""
+    quick: ClassVar[bool] = False
+    """Never: a schema of somebody else's may take any time."""
 
     @cached_property
     def schema(self) -> Schema:
@@ -214,16 +167,6 @@ class RawArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if wrong := foreign_schema.excess(self.parameters):
             raise self._refuse(f"the JSON Schema {wrong}")
         return {"type": "object", "properties": {}} | dict(self.parameters)
-
-    @property
-    def imports(self) -> tuple[str, ...]:
-        """None: a session may do without jsonschema, which only the check of such a call needs."""
-        return ()
-
-    @property
-    def quick(self) -> bool:
-        """Never: a schema of somebody else's may take any time."""
-        return False
 
     def validate(self, args: Mapping[str, Any], *, tool: str) -> dict[str, object]:
         """The arguments as they are."""
@@ -249,6 +192,10 @@ class RawArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def _refuse(self, reason: str) -> SignatureError:
         return SignatureError(self.function.__module__, reason, tool=self.tool)
+
+
+Arguments = FunctionArguments | RawArguments
+"""What a tool's function takes: its schema, and the check and the binding of what a model wrote."""
 
 
 def _line(problem: "ValidationError") -> str:

@@ -16,6 +16,7 @@ import math
 import re
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -70,65 +71,50 @@ def read_signature(function: Callable[..., object], *, tool: str) -> Signature:
     :raises SignatureError: for a parameter that no model can fill by name.
     :raises NameError: when an annotation names what does not exist (yet).
     """
-    parameters = _parameters(function, tool=tool)
-    for parameter in parameters:
-        _refuse_unnamed(parameter, function, tool=tool)
-    annotations = {p.name: _annotation(p, function, tool=tool) for p in parameters}
-    contexts = tuple(name for name, kind in annotations.items() if _is_context(kind))
-    return Signature(
-        parameters=tuple(
-            Parameter(name=p.name, annotation=annotations[p.name], default=p.default)
-            for p in parameters
-            if p.name not in contexts
-        ),
-        contexts=contexts,
-    )
-
-
-def _parameters(function: Callable[..., object], *, tool: str) -> tuple[inspect.Parameter, ...]:
     try:
-        return tuple(inspect.signature(function).parameters.values())
+        parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError) as error:  # no function, or one of C without a signature
         raise SignatureError(type(function).__module__, str(error), tool=tool) from error
+    refuse = partial(SignatureError, function.__module__, tool=tool)
+    for each in parameters:
+        if reason := _refusal(each):
+            raise refuse(reason, parameter=each.name)
+    filled: list[Parameter] = []
+    contexts: list[str] = []
+    for each in parameters:
+        try:
+            annotation = _annotation(each.annotation, function)
+        except (AttributeError, SyntaxError, TypeError) as error:
+            reason = f"the annotation {each.annotation!r} cannot be read: {error}"
+            raise refuse(reason, parameter=each.name) from error
+        if _is_context(annotation):
+            contexts.append(each.name)
+        else:
+            filled.append(Parameter(name=each.name, annotation=annotation, default=each.default))
+    return Signature(parameters=tuple(filled), contexts=tuple(contexts))
 
 
-def _refuse_unnamed(
-    parameter: inspect.Parameter, function: Callable[..., object], *, tool: str
-) -> None:
-    reason = _REFUSED.get(parameter.kind)
-    if reason is None and parameter.name == "self" and _is_bare(parameter):
-        reason = "belongs to a method; make a tool of a bound one: tool(thing.method)"
-    if reason:
-        raise SignatureError(function.__module__, reason, tool=tool, parameter=parameter.name)
+def _refusal(parameter: inspect.Parameter) -> str:
+    """Why no model can fill the parameter, "" if one can."""
+    if parameter.name == "self" and parameter.annotation is inspect.Parameter.empty:
+        return "belongs to a method; make a tool of a bound one: tool(thing.method)"
+    return _REFUSED.get(parameter.kind, "")
 
 
 class _Context:
     """Stands for ToolContext where a module imports it for the type checker only."""
 
 
-def _is_bare(parameter: inspect.Parameter) -> bool:
-    return parameter.annotation is inspect.Parameter.empty
-
-
-def _annotation(
-    parameter: inspect.Parameter, function: Callable[..., object], *, tool: str
-) -> object:
+def _annotation(written: object, function: Callable[..., object]) -> object:
     """The annotation as an object; texts in it are names of the function's module."""
-    if _is_bare(parameter):
+    if written is inspect.Parameter.empty:
         return Any
-    written = parameter.annotation
     if isinstance(written, str) and written.endswith(".ToolContext"):
         return _Context
     names = getattr(inspect.unwrap(function), "__globals__", {})
     missing = {} if "ToolContext" in names else {"ToolContext": _Context}
     carrier = types.SimpleNamespace(__annotations__={"it": written})
-    try:
-        return get_type_hints(carrier, names, missing, include_extras=True)["it"]
-    except (AttributeError, SyntaxError, TypeError) as error:
-        reason = f"the annotation {written!r} cannot be read: {error}"
-        raise SignatureError(
-            function.__module__, reason, tool=tool, parameter=parameter.name
-        ) from error
+    return get_type_hints(carrier, names, missing, include_extras=True)["it"]
 
 
 def _is_context(annotation: object) -> bool:
