@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from pegboard_files.ignores import IgnoreRules as IgnoreRules
     from pegboard_files.mediatypes import DIRECTORY_MIME as DIRECTORY_MIME
     from pegboard_files.mediatypes import mime_of as mime_of
+    from pegboard_files.placing import is_resolved as is_resolved
+    from pegboard_files.placing import move_resolved as move_resolved
+    from pegboard_files.placing import remove_resolved as remove_resolved
     from pegboard_files.searchprocess import run_until as run_until
     from pegboard_files.textfile import FileText as FileText
     from pegboard_files.textfile import decode_text as decode_text

@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     from pegboard.kit.hosts import known_host as known_host
     from pegboard.kit.hosts import split_port as split_port
     from pegboard.kit.openat import TEMPORARY as TEMPORARY
-    from pegboard.kit.openat import is_resolved as is_resolved
-    from pegboard.kit.openat import move_resolved as move_resolved
+    from pegboard.kit.openat import folder_of as folder_of
     from pegboard.kit.openat import open_resolved as open_resolved
-    from pegboard.kit.openat import remove_resolved as remove_resolved
     from pegboard.kit.openat import resolved_path as resolved_path
     from pegboard.kit.openat import temporary_beside as temporary_beside
     from pegboard.kit.programs import executables as executables

@@ -11,8 +11,8 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard import ToolContext, ToolError, ToolResult
-from pegboard.kit import ProcessResult, StashKey, open_resolved, remove_resolved
-from pegboard_files import diff_texts
+from pegboard.kit import ProcessResult, StashKey, open_resolved
+from pegboard_files import diff_texts, remove_resolved
 from pegboard_plugins.format.known import Formatter, formatters
 from pegboard_processes import ProgramSearch
 
