@@ -61,5 +61,7 @@ if TYPE_CHECKING:
     from pegboard_frontend.mentions import mentioned as mentioned
     from pegboard_frontend.slashcommand import CommandOrder as CommandOrder
     from pegboard_frontend.slashcommand import run_command as run_command
+    from pegboard_frontend.unknowns import UNKNOWN as UNKNOWN
+    from pegboard_frontend.unknowns import decoded as decoded
 else:
     __getattr__, __dir__ = late_names(__name__, __file__)

@@ -8,6 +8,7 @@ import msgspec
 from pegboard import PegboardError
 from pegboard.errors import ServerError, ServerUnreachableError, TimeLimitError
 from pegboard_client.address import START
+from pegboard_frontend import decoded
 
 if TYPE_CHECKING:
     import httpx
@@ -34,7 +35,7 @@ def value_of(status: int, body: bytes, kind: type[_Value], url: str) -> _Value:
     if not OK <= status < REDIRECTED:
         raise refusal(status, body, url)
     try:
-        return msgspec.json.decode(body or b"null", type=kind)
+        return decoded(body or b"null", kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         if _told(body) is not None:
             raise refusal(status, body, url) from None

@@ -15,6 +15,7 @@ from pegboard.schema.event import (
     QuestionAsked,
 )
 from pegboard.schema.session import PermissionRequest, Project, QuestionRequest
+from pegboard_frontend import decoded
 
 LONGEST_FRAME_BYTES = 128 << 20
 """More than any message has; a stream without an end of its first line is none."""
@@ -134,7 +135,7 @@ def _properties(bare: _Bare) -> Properties:
                 project = msgspec.json.decode(bare.properties, type=Project)
                 return ProjectUpdated(info=project)
             case kind:
-                known: Properties = msgspec.json.decode(bare.properties, type=kind)
+                known: Properties = decoded(bare.properties, kind)
                 return known
     except msgspec.ValidationError:
         pass

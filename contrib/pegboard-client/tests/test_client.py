@@ -29,7 +29,7 @@ from pegboard.schema.event import (
     SessionIdle,
 )
 from pegboard.schema.message import AssistantMessage, Turn
-from pegboard.schema.part import TextInput, TextPart
+from pegboard.schema.part import StepFinishPart, TextInput, TextPart
 from pegboard.schema.session import Session
 from served import Served, model, served
 
@@ -350,3 +350,25 @@ def test_the_programs_of_the_page_run(server: Served, file: str, call: str) -> N
     )
 
     assert (done.returncode, done.stdout.strip()) == (0, "ECHO: hi")
+
+
+def test_what_is_not_known_is_none_for_this_client_and_a_number_for_others(
+    client: Client, server: Served
+) -> None:
+    session = client.sessions.create()
+    turn = client.prompt(session.id, "%say hello")
+    [stored] = [each for each in client.messages(session.id) if each.info.id == turn.info.id]
+    [step] = [part for part in stored.parts if isinstance(part, StepFinishPart)]
+    [known] = [each for each in client.providers().providers if each.id == "fake"]
+    with server.client() as other:
+        said = other.get(f"/session/{session.id}/message/{turn.info.id}").json()
+        models = other.get("/config/providers").json()["providers"][0]["models"]
+
+    for each in (turn, stored):
+        assert isinstance(each.info, AssistantMessage)
+        assert each.info.cost is None
+    assert step.cost is None
+    assert known.models["fake-model"].cost is None
+    assert known.models["fake-model"].limit.context == 128_000
+    assert (said["info"]["cost"], said["info"]["pegboardUnknown"]) == (0, ["cost"])
+    assert models["fake-model"]["cost"]["input"] == 0

@@ -13,7 +13,7 @@ from pegboard.storage import DropMessage, DropPart, PutPart
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.responses import answer, as_json, body_of
 from pegboard_plugins.server.serverstate import AtSession, OpenSession, checked
-from pegboard_plugins.server.wireviews import UNPRICED, wire_turn
+from pegboard_plugins.server.wireviews import UNPRICED, wire_part, wire_turn
 
 MOST_MESSAGES = 1_000_000
 routes = APIRouter()
@@ -65,7 +65,7 @@ async def update_part(request: Request, opened: AtSession, messageID: str, partI
     if (part.session_id, part.message_id, part.id) != (opened.session.id, messageID, partID):
         raise InvalidInputError("the ids of the part are not those of the path")
     await opened.app.edit(opened.session.id, PutPart(part))
-    return answer(part)
+    return answer(wire_part(part))
 
 
 @routes.delete(_PART, **operation("part.delete", gives=bool))

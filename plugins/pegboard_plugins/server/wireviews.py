@@ -1,53 +1,81 @@
-"""Sessions, models and events in the protocol's form, without the fields that only Pegboard has."""
+"""Sessions, models and events in the protocol's form, without the fields that only Pegboard has.
+
+What is not known is 0 there, and named in a field beside it, which clients of ours read.
+"""
 
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from pegboard.schema.event import Event, MessageUpdated, PartUpdated
 from pegboard.schema.message import AssistantMessage, Message, Turn
 from pegboard.schema.part import Part, StepFinishPart
+from pegboard_frontend import UNKNOWN
 
 _OWN_FACTS = ("reasoningStyle", "effortNames", "cacheStyle", "wire", "smallModel")
 _LONG_TOKENS = 200_000
 """The one step of a price that the protocol has a field for."""
 UNPRICED = b'"cost":null'
 """What stands in the JSON of an answer of which nobody knows the price."""
+_COST = ("cost",)
+
+
+class _UnpricedAnswer(
+    AssistantMessage, frozen=True, kw_only=True, tag_field="role", tag="assistant"
+):
+    """An answer whose cost of 0 is not known."""
+
+    pegboard_unknown: tuple[str, ...]
+
+
+class _UnpricedStep(StepFinishPart, frozen=True, kw_only=True, tag_field="type", tag="step-finish"):
+    """A request to a model whose cost of 0 is not known."""
+
+    pegboard_unknown: tuple[str, ...]
 
 
 def wire_model(model: dict[str, Any]) -> dict[str, Any]:
-    """The model, in its JSON form, as clients of the protocol know it: 0 is what is not known."""
+    """The model, in its JSON form, as clients of the protocol know it."""
     known = {name: value for name, value in model.items() if name not in _OWN_FACTS}
     cost = model["cost"] or {}
     tiers = [each for each in cost.get("tiers", ()) if each["overTokens"] == _LONG_TOKENS]
     long = {"experimentalOver200K": _price(tiers[0])} if tiers else {}
-    limit = {"context": 0, "output": 0, **model["limit"]}
-    return {**known, "cost": {**_price(cost), **long}, "limit": limit}
+    limit = _numbers(model["limit"], "context", "output")
+    told = {**known, "cost": {**_price(cost), **long}, "limit": limit}
+    return told if cost else told | {UNKNOWN: _COST}
 
 
 def _price(cost: dict[str, Any]) -> dict[str, Any]:
-    cache = {name: price or 0 for name, price in cost.get("cache", {}).items()}
     told = {name: cost.get(name, 0) for name in ("input", "output")}
-    return {**told, "cache": {"read": 0, "write": 0, **cache}}
+    return {**told, "cache": _numbers(cost.get("cache", {}), "read", "write")}
+
+
+def _numbers(facts: dict[str, Any], *names: str) -> dict[str, Any]:
+    """The facts, with a number for each name."""
+    unknown = [name for name in names if facts.get(name) is None]
+    told = {**facts, **dict.fromkeys(unknown, 0)}
+    return told | {UNKNOWN: unknown} if unknown else told
 
 
 def wire_turn(turn: Turn) -> Turn:
     """The message and its parts as clients know them."""
-    return replace(turn, info=wire_message(turn.info), parts=tuple(map(_wire_part, turn.parts)))
+    return replace(turn, info=wire_message(turn.info), parts=tuple(map(wire_part, turn.parts)))
 
 
 def wire_message(message: Message) -> Message:
-    """The message without Pegboard's own notes about it; 0 is a cost that is not known."""
+    """The message without Pegboard's own notes about it."""
     if not isinstance(message, AssistantMessage):
         return message
-    if message.metadata is None and message.cost is not None:
-        return message
-    return replace(message, metadata=None, cost=message.cost or 0.0)
+    if message.cost is None:
+        told = asdict(message) | {"metadata": None, "cost": 0.0}
+        return _UnpricedAnswer(**told, pegboard_unknown=_COST)
+    return message if message.metadata is None else replace(message, metadata=None)
 
 
-def _wire_part(part: Part) -> Part:
+def wire_part(part: Part) -> Part:
+    """The part as clients know it."""
     if isinstance(part, StepFinishPart) and part.cost is None:
-        return replace(part, cost=0.0)
+        return _UnpricedStep(**asdict(part) | {"cost": 0.0}, pegboard_unknown=_COST)
     return part
 
 
@@ -59,5 +87,5 @@ def wire_event(event: Event) -> Event:
             if shown is not info:
                 return replace(event, properties=replace(told, info=shown))
         case PartUpdated(part=StepFinishPart(cost=None) as part) as told:
-            return replace(event, properties=replace(told, part=_wire_part(part)))
+            return replace(event, properties=replace(told, part=wire_part(part)))
     return event

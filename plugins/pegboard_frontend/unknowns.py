@@ -1,0 +1,38 @@
+"""What a server does not know: the protocol has numbers there, and a field of ours says which.
+
+An object of the JSON names in `pegboardUnknown` those of its fields that are numbers for nothing.
+"""
+
+from typing import Any, TypeVar
+
+import msgspec
+
+UNKNOWN = "pegboardUnknown"
+_MARK = f'"{UNKNOWN}"'.encode()
+_Value = TypeVar("_Value")
+
+
+def decoded(body: bytes | msgspec.Raw, kind: type[_Value]) -> _Value:
+    """The value that JSON of a server is, with None for what the server does not know.
+
+    :raises msgspec.DecodeError: for what is no JSON, or nothing of this kind.
+    """
+    if _MARK not in bytes(body):
+        return msgspec.json.decode(body, type=kind)
+    found = msgspec.json.decode(body)
+    _forget(found)
+    return msgspec.convert(found, kind)
+
+
+def _forget(found: Any) -> None:  # noqa: ANN401 - any JSON
+    """Put None in the place of what an object says that is not known."""
+    still = [found]
+    while still:
+        match still.pop():
+            case dict() as fields:
+                still += fields.values()
+                match fields.pop(UNKNOWN, ()):
+                    case list() as names:
+                        fields.update({name: None for name in names if name in fields})
+            case list() as items:
+                still += items
