@@ -1,7 +1,6 @@
-"""Subagents: their sessions below the caller's, their costs and their results."""
+"""Subagents: their sessions below the caller's, and their results."""
 
 import asyncio
-from contextlib import suppress
 from typing import Protocol
 
 from pegboard.contract.context import ChildResult, Ruleset
@@ -10,10 +9,11 @@ from pegboard.engine.input.usermessage import Prompt
 from pegboard.engine.sessions import new_session
 from pegboard.engine.toolresult import clean_title
 from pegboard.errors import AbortedError, NotFoundError, ToolError
+from pegboard.kit.threads import shielded
 from pegboard.policy.clock import Clock
 from pegboard.schema.message import AbortedFailure, AssistantMessage, Turn
 from pegboard.schema.part import TextInput, TextPart
-from pegboard.schema.session import Session, Tokens, subtracted
+from pegboard.schema.session import Session
 from pegboard.storage.protocol import Storage
 
 MAX_FAMILY = 10_000
@@ -60,7 +60,7 @@ def _result(session_id: str, turn: Turn) -> ChildResult:
 async def run_child(runs: "Conversing", engine: Engine, request: ChildRequest) -> ChildResult:
     """The answer of a subagent, which is stopped with the caller or at its time limit.
 
-    Its cost counts however it ends, and processes that it left running are ended.
+    Processes that it left running are ended, however often the caller is stopped.
 
     :raises ToolError: when the session to go on with is not a child of the caller's, or its
         subagent is at work.
@@ -76,8 +76,7 @@ async def run_child(runs: "Conversing", engine: Engine, request: ChildRequest) -
         return await _answer(runs, request, session)
     finally:
         runs.callers.pop(session.id, None)
-        await engine.end_processes(session.id)
-        await _charge(engine.storage, request, session)
+        await shielded(engine.end_processes(session.id))
 
 
 class Conversing(Protocol):
@@ -103,22 +102,14 @@ async def _answer(runs: Conversing, request: ChildRequest, session: Session) -> 
             turn = await runs.prompt(session.id, prompt)
         return _result(session.id, turn)
     except TimeoutError:
-        await runs.abort(session.id)
+        await shielded(runs.abort(session.id))
         text = f"The subagent did not end within {request.timeout_s:g} s."
         return ChildResult(session_id=session.id, outcome="timed_out", text=text)
     except AbortedError as error:
         return ChildResult(session_id=session.id, outcome="cancelled", text=str(error))
     except asyncio.CancelledError:
-        await runs.abort(session.id)
+        await shielded(runs.abort(session.id))
         raise
-
-
-async def _charge(storage: Storage, request: ChildRequest, before: Session) -> None:
-    """Report what the subagent has cost since `before`, however it ended."""
-    with suppress(NotFoundError):  # a client can delete the session meanwhile
-        after = await storage.session(before.id)
-        cost = (after.cost or 0.0) - (before.cost or 0.0)
-        request.on_cost(cost, subtracted(after.tokens or Tokens(), before.tokens or Tokens()))
 
 
 async def family_of(storage: Storage, session_id: str) -> list[str]:

@@ -32,7 +32,7 @@ from pegboard.schema.event import (
     SessionIdle,
     SessionStatusChanged,
 )
-from pegboard.schema.session import Decided, DecisionKind, Idle, Session, SessionStatus, Tokens
+from pegboard.schema.session import Decided, DecisionKind, Idle, Session, SessionStatus
 from pegboard.storage.protocol import Storage
 from pegboard.storage.snapshots import Snapshots
 from pegboard.trust.decisions import Decision
@@ -47,8 +47,7 @@ if TYPE_CHECKING:
 class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A prompt for a subagent in a session below `parent`, or in the child `session_id`.
 
-    `rulesets` bind the caller. `on_start` gets the child's id before it works, `on_cost` what it
-    has cost when it ended.
+    `rulesets` bind the caller. `on_start` gets the child's id before it works.
     """
 
     parent: Session
@@ -60,7 +59,6 @@ class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     timeout_s: float
     on_start: Callable[[str], None] | None
-    on_cost: Callable[[float, Tokens], None]
 
 
 class Engine(msgspec.Struct, kw_only=True, dict=True):

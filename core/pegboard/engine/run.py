@@ -36,7 +36,8 @@ class Run:
     `run_child` runs a subagent. `snapshots` records what the steps change in files, `sent` is the
     newest request to the model, `chosen` the model that the prompt named, `width` limits how many
     subagents work at a time. `session` is the record as this process stored it last;
-    `owed_usd` and `owed_tokens` are not yet in it.
+    `owed_usd` and `owed_tokens` are not yet in it, nor in those of the `ancestors`, which are the
+    ids of the sessions that a subagent's one is below.
     """
 
     engine: Engine
@@ -44,7 +45,7 @@ class Run:
     history: History
     ids: SessionIds
     writer: Writer
-    depth: int
+    ancestors: tuple[str, ...]
     parent_rulesets: tuple[Ruleset, ...]
     run_child: Callable[[ChildRequest], Awaitable[ChildResult]]
     blocked: bool = False
@@ -71,7 +72,7 @@ class Run:
             self.session,
             agent,
             model,
-            depth=self.depth,
+            depth=len(self.ancestors),
             parents=self.parent_rulesets,
             turns=self.history.view(),
         )
@@ -135,15 +136,10 @@ class Run:
 
         :raises ToolError: when it would be too deep below the user's session, or one too many.
         """
-        if self.depth + 1 > MAX_DEPTH:
+        if len(self.ancestors) + 1 > MAX_DEPTH:
             raise ToolError(f"subagents may be nested {MAX_DEPTH} deep at the most")
         if not resumed:
             self.budget.subagents.take()
-
-    def charge_child(self, cost: float, tokens: Tokens) -> None:
-        """Add and store what a subagent has cost, at once: the step may last much longer."""
-        self.charge(cost, tokens)
-        self.settle()
 
     def touch(self, agent: Agent, model: Model) -> None:
         """Store the agent, the model and the time of the session's last use."""
@@ -159,14 +155,16 @@ class Run:
             self.change()
 
     def change(self, **fields: Any) -> None:  # noqa: ANN401 - the fields of a `ChangeSession`
-        """Store fields of the session, with the cost and tokens that are not stored yet."""
+        """Store fields of the session, with the cost and tokens that are not stored yet.
+
+        In the same transaction these are added to the sessions that it is below: whatever ends the
+        caller of a subagent, it has paid for what the subagent has.
+        """
+        cost, tokens = self.owed_usd, self.owed_tokens if self.owed_tokens != Tokens() else None
+        payers = self.ancestors if cost or tokens else ()
         self.writer.change(
-            ChangeSession(
-                session_id=self.session.id,
-                cost=self.owed_usd,
-                tokens=self.owed_tokens if self.owed_tokens != Tokens() else None,
-                **fields,
-            )
+            ChangeSession(session_id=self.session.id, cost=cost, tokens=tokens, **fields),
+            *(ChangeSession(session_id=each, cost=cost, tokens=tokens) for each in payers),
         )
         self.owed_usd, self.owed_tokens = 0.0, Tokens()
 

@@ -23,9 +23,10 @@ from pegboard.engine.run import Early, Run
 from pegboard.engine.sessions import (
     Preparations,
     SessionIds,
-    ancestor_rulesets,
+    ancestors_of,
     change_session,
     held,
+    imposed_rulesets,
     refuse_claimed,
     saying_that_it_is_kept,
     settled,
@@ -341,7 +342,8 @@ class Runs:
         async with held(self._storage, session_id) as fence:
             ids = await self._session_ids(session_id)
             session = await self._storage.session(session_id)
-            depth, parents = await ancestor_rulesets(self._engine, session)
+            ancestors = await ancestors_of(self._storage, session)
+            parents = imposed_rulesets(self._engine, ancestors)
             parents += self.callers.get(session_id, ())
             limits, parent = self._engine.config.budget, self.budget(session.parent_id or "")
             async with Writer(self._storage, self._engine.bus.publish_all, fence=fence) as writer:
@@ -353,7 +355,7 @@ class Runs:
                     history=History(turns, subagents=self._engine.called("subagents")),
                     ids=ids,
                     writer=writer,
-                    depth=depth,
+                    ancestors=tuple(each.id for each in ancestors),
                     parent_rulesets=tuple({each.rules: each for each in parents}.values()),
                     budget=await open_budget(self._storage, limits, session, parent),
                 )
@@ -362,8 +364,8 @@ class Runs:
                 try:
                     yield run
                 finally:
-                    await run.snapshots.close()
                     run.settle()
+                    await run.snapshots.close()
 
 
 async def _stop(*tasks: asyncio.Task[Any]) -> bool:

@@ -2,7 +2,7 @@
 
 import asyncio
 from asyncio import Lock
-from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -254,19 +254,25 @@ def make_view(  # noqa: PLR0913 - the fields of a view
     )
 
 
-async def ancestor_rulesets(engine: Engine, session: Session) -> tuple[int, tuple[Ruleset, ...]]:
-    """The depth of a session below the user's, and the rules that its ancestors impose.
+async def ancestors_of(storage: Storage, session: Session) -> tuple[Session, ...]:
+    """The sessions that a subagent's session is below, the nearest first; they pay for it, too."""
+    found: list[Session] = []
+    while session.parent_id is not None and len(found) <= MAX_DEPTH:
+        session = await storage.session(session.parent_id)
+        found.append(session)
+    return tuple(found)
+
+
+def imposed_rulesets(engine: Engine, ancestors: Iterable[Session]) -> tuple[Ruleset, ...]:
+    """The rules that these sessions impose on one below them.
 
     :raises NotFoundError: when an ancestor's agent is gone, and its rules with it.
     """
     found: list[Ruleset] = []
-    depth = 0
-    while session.parent_id is not None and depth <= MAX_DEPTH:
-        session = await engine.storage.session(session.parent_id)
-        depth += 1
-        agent = find_agent(engine.agents, session.agent or "")
-        found.extend(rulesets_for(engine.config, agent, session=session.permission))
-    return depth, tuple(found)
+    for each in ancestors:
+        agent = find_agent(engine.agents, each.agent or "")
+        found.extend(rulesets_for(engine.config, agent, session=each.permission))
+    return tuple(found)
 
 
 def unstored_view(engine: Engine, agent: Agent) -> SessionView:

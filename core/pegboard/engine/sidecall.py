@@ -11,7 +11,7 @@ from pegboard.engine.engine import Engine
 from pegboard.engine.history import History
 from pegboard.engine.input.usermessage import model_for
 from pegboard.engine.request import bare_request, seen_by_model
-from pegboard.engine.sessions import make_view
+from pegboard.engine.sessions import ancestors_of, make_view
 from pegboard.engine.spending.budget import Budget, open_budget
 from pegboard.engine.spending.usage import cost_of, tokens_of
 from pegboard.engine.stream import run_step
@@ -32,6 +32,7 @@ class SideCall:
         self._question = question
         self._pieces: list[str] = []
         self._finish: StreamFinish | None = None
+        self._payers: tuple[str, ...] = ()
 
     async def answer(self, budget: Budget | None) -> str:
         """The answer; `budget` is that of the session's run, None while it rests."""
@@ -41,6 +42,8 @@ class SideCall:
         model = await engine.models.find(f"{choice.provider_id}/{choice.model_id}")
         view = make_view(engine, session, agent, model)
         question = question_of(engine, view, self._question.text)
+        ancestors = await ancestors_of(engine.storage, session)
+        self._payers = (session.id, *(each.id for each in ancestors))
         view = replace(view, turns=(question,), purpose=agent.serves or "aside")
         request = await plain_request(engine, view, question)
         budget = budget or await open_budget(engine.storage, engine.config.budget, session, None)
@@ -86,7 +89,7 @@ class SideCall:
         cost = cost_of(tokens, view.model.cost) or 0.0
         with suppress(NotFoundError):  # the session was deleted meanwhile
             await self._engine.storage.commit(
-                ChangeSession(session_id=self._session_id, cost=cost, tokens=tokens)
+                *(ChangeSession(session_id=each, cost=cost, tokens=tokens) for each in self._payers)
             )
 
 

@@ -26,6 +26,7 @@ from pegboard.engine.spending.usage import cost_of, tokens_of
 from pegboard.engine.stream import run_step, within_bounds
 from pegboard.engine.toolcall import STOPPED, Caller
 from pegboard.errors import BudgetError, PegboardError, ProviderError, RequiredHookError
+from pegboard.kit.threads import shielded
 from pegboard.providers.provider import (
     ModelRequest,
     ReasoningDelta,
@@ -106,10 +107,10 @@ class Step:
             async with self._run.budget.in_time():
                 return await self._ask(request, may_overflow=may_overflow)
         except BudgetError as error:
-            await self._end(failure_of(error), STOPPED)
+            await shielded(self._end(failure_of(error), STOPPED))
             return "ended"
         except BaseException as error:  # after an abort or an error of a plugin, too
-            await self._end(failure_of(error), STOPPED)
+            await shielded(self._end(failure_of(error), STOPPED))
             if isinstance(error, PegboardError):
                 error.told = True
             raise

@@ -6,7 +6,7 @@ It starts once the request has been sent, and a tool that may write waits for it
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -19,6 +19,7 @@ from pegboard.engine.finish import Repeats
 from pegboard.engine.history import History
 from pegboard.engine.processor import Processor
 from pegboard.engine.writer import Writer
+from pegboard.kit.threads import shielded
 from pegboard.schema.event import SessionDiffed
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.part import Part, PatchPart, Staged, StepFinishPart, StepStartPart
@@ -31,7 +32,7 @@ HEAD_START_S = 0.05
 CLOSE_LIMIT_S = 10.0
 """How long the end of a run waits for its last snapshot."""
 STOP_LIMIT_S = 2.0
-"""The same limit when the run is being aborted, and a person waits."""
+"""The same limit once the run is aborted, however often, and a person waits."""
 PATCH_LIMIT_CHARS = 1 << 18
 """Longer texts of all diffs of a session are left out; the counts are there all the same."""
 
@@ -170,16 +171,21 @@ class StepSnapshots:
             task.cancel()
         own = asyncio.current_task()
         stopped = own is not None and own.cancelling()
+        work = asyncio.create_task(self._ended(task, snapshots, step), name="last snapshot")
         try:
-            async with asyncio.timeout(STOP_LIMIT_S if stopped else CLOSE_LIMIT_S):
-                await asyncio.wait((task,))
-                tree = None if task.cancelled() else await snapshots.track()
-                if tree is not None:
-                    await self._settle(snapshots, step, tree)
-                if self._patches:
-                    await self._tell(snapshots)
-        except TimeoutError:
-            return
+            await asyncio.wait((work,), timeout=0 if stopped else CLOSE_LIMIT_S - STOP_LIMIT_S)
+        finally:
+            with suppress(TimeoutError):
+                await shielded(asyncio.wait_for(work, STOP_LIMIT_S))
+
+    async def _ended(self, task: "asyncio.Task[None]", snapshots: Snapshots, step: _Step) -> None:
+        """Store the changes of the last step, once its own snapshot is taken."""
+        await asyncio.wait((task,))
+        tree = None if task.cancelled() else await snapshots.track()
+        if tree is not None:
+            await self._settle(snapshots, step, tree)
+        if self._patches:
+            await self._tell(snapshots)
 
     async def _tell(self, snapshots: Snapshots) -> None:
         """Store and publish the summary of all changes of the session, once per run."""

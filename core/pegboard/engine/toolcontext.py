@@ -318,7 +318,6 @@ class CallContext:
             model=chosen,
             timeout_s=timeout_s,
             on_start=on_start,
-            on_cost=self._run.charge_child,
         )
         with self.clock.timing():
             async with self._run.width.taken():

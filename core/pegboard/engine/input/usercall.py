@@ -265,7 +265,6 @@ def _request(
         model=f"{model.provider_id}/{model.model_id}",
         timeout_s=TIME_LIMIT_S,
         on_start=on_start,
-        on_cost=run.charge_child,
     )
 
 
