@@ -9,7 +9,13 @@ from itertools import pairwise
 
 import stored
 from pegboard import App
-from pegboard.schema.event import Event, Properties, SessionDeleted, SessionStatusChanged
+from pegboard.schema.event import (
+    Event,
+    MessageUpdated,
+    Properties,
+    SessionDeleted,
+    SessionStatusChanged,
+)
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import Completed, Failed, Part, TextPart, ToolPart
 from pegboard.schema.session import Approval, Idle, PermissionRequest, Session, Todo
@@ -178,14 +184,26 @@ def prompts(ledger: Ledger, state: State) -> Iterator[str]:
         ids = {turn.info.id for turn in turns}
         names = {name for turn in turns for name in _named(turn)}
         points = [each.at for each in _deeds(ledger, session.id, "revert") if each.at]
+        reverted = _behind(state, points)
         for deed in deeds:
             known = deed.operation.words.partition(" ")[0]
-            taken_back = any(point <= deed.value for point in points)
-            if deed.outcome == "ok" and deed.value not in ids and not taken_back:
+            if deed.outcome == "ok" and deed.value not in ids | reverted:
                 yield f"{deed.operation}: its answer {deed.value} is gone"
             asked = deed.operation.kind in ("prompt", "note")
             if deed.outcome in STORED and asked and known not in names and not points:
                 yield f"{deed.operation}: it is gone, it ended with {deed.outcome}"
+
+
+def _behind(state: State, points: Sequence[str]) -> set[str]:
+    """The messages from these on that ever were, as they were stored: two Apps' ids mix."""
+    infos = (event.properties for event in state.events)
+    stored = {each.info.id: each.session_id for each in infos if isinstance(each, MessageUpdated)}
+    order = list(stored)  # of the first event of each
+    found = set[str]()
+    for point in points:
+        later = order[order.index(point) :] if point in stored else []
+        found |= {each for each in later if stored[each] == stored[point]}
+    return found
 
 
 def deleted(ledger: Ledger, state: State) -> Iterator[str]:
@@ -240,14 +258,12 @@ class _Paid:
         self._world = world
         self._state = state
         self._payments = world.ledger.payments
-        self._touched = {each.session_id for each in world.ledger.deeds.values()}
 
     def least(self, session_id: str) -> int:
         """What a session must have; of a process that was killed nothing is known."""
         if self._world.mode.kill:
             return 0
-        below = (each for each in self._children(session_id) if each not in self._touched)
-        return self._own(session_id, due=True) + sum(self.least(each) for each in below)
+        return self._own(session_id, due=True) + sum(map(self.least, self._children(session_id)))
 
     def most(self, session_id: str) -> int:
         """What it can have; who knows whose the sessions were that are gone."""

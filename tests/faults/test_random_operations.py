@@ -12,8 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from invariants import broken, read_state
+from invariants import broken, prompts, read_state
+from pegboard.storage import DropMessage
+from played import HI, Played, opened, text
 from processes import alive
+from random_operations import Deed, Kind, Ledger, Operation
 from random_world import MODES, World, descriptors, happened
 
 COUNT = int(os.environ.get("PEGBOARD_RANDOM_SEEDS", "20"))
@@ -67,3 +70,27 @@ def test_whatever_happens_the_rules_hold(tmp_path: Path, seed: int) -> None:
         time.sleep(0.05)  # one that has waited for a process, or that imports, ends by itself
     assert threading.active_count() <= threads_before, happened_so
     assert descriptors() <= descriptors_before, happened_so
+
+
+async def test_a_revert_takes_back_what_was_stored_behind_its_point(tmp_path: Path) -> None:
+    early, point, late = (f"msg_{number}00000000000aaaaaaaaaaaaaa" for number in (9, 5, 1))
+    ledger = Ledger()
+
+    def note(kind: Kind, value: str = "", at: str = "") -> None:
+        operation = Operation(len(ledger.deeds), 0.0, "first", kind, "s0", "", 0.0)
+        ledger.note(Deed(operation, session.id, 0, 1, "ok", value, at))
+
+    async with opened(tmp_path, Played(text("fine"))) as app:
+        session = await app.create_session()
+        for message_id in (early, point, late):  # by processes whose ids do not know each other
+            note("note", message_id)
+            await app.prompt(session.id, HI, no_reply=True, message_id=message_id)
+        note("revert", at=point)
+        await app.revert(session.id, point)
+        await app.prompt(session.id, HI, no_reply=True)
+        reverted = list(prompts(ledger, await read_state(app)))
+        await app.storage.commit(DropMessage(session.id, early))
+        lost = list(prompts(ledger, await read_state(app)))
+
+    assert reverted == []
+    assert [each.split(": ")[1] for each in lost] == [f"its answer {early} is gone"]

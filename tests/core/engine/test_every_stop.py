@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from pegboard import App, SideQuestion, ToolContext, hookimpl, tool
-from pegboard.contract.backends import Compaction, CompactionRequest
-from pegboard.contract.providers import (
+from pegboard.contract.compactors import Compaction, CompactionRequest
+from pegboard.errors import PegboardError
+from pegboard.providers import (
     ModelRequest,
     StreamEvent,
     StreamFinish,
@@ -25,7 +26,6 @@ from pegboard.contract.providers import (
     TextStart,
     Usage,
 )
-from pegboard.errors import PegboardError
 from pegboard.schema.config import Agent
 from pegboard.schema.message import AssistantMessage
 from pegboard.schema.model import CacheCost, Model, ModelApi, ModelCost

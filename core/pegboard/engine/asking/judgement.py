@@ -23,7 +23,7 @@ from pegboard.engine.asking.decision import (
 from pegboard.engine.asking.toolquestion import asked_path
 from pegboard.engine.engine import Engine
 from pegboard.engine.input.usermessage import model_for
-from pegboard.engine.sessions import ancestor_rulesets, make_view, unstored_view
+from pegboard.engine.sessions import ancestors_of, imposed_rulesets, make_view, unstored_view
 from pegboard.errors import ToolError
 from pegboard.policy.agents import default_agent, find_agent
 from pegboard.policy.pending import PermissionAnswer
@@ -120,7 +120,8 @@ class Policy:
             name=choice.model_id,
             api=ModelApi(id=choice.model_id),
         )
-        depth, parents = await ancestor_rulesets(engine, session)
+        ancestors = await ancestors_of(engine.storage, session)
+        parents, depth = imposed_rulesets(engine, ancestors), len(ancestors)
         speaker = find_agent(engine.agents, agent)
         view = make_view(engine, session, speaker, unasked, depth=depth, parents=parents)
         request = make_request(

@@ -10,7 +10,7 @@ from pegboard.engine.history import History
 from pegboard.engine.input.usermessage import model_for
 from pegboard.engine.processor import Processor
 from pegboard.engine.run import Run
-from pegboard.engine.sessions import SessionIds, ancestor_rulesets
+from pegboard.engine.sessions import SessionIds, ancestors_of, imposed_rulesets
 from pegboard.engine.toolcall import Caller
 from pegboard.engine.writer import Writer
 from pegboard.errors import PermissionDeniedError, PermissionRejectedError, ToolError
@@ -35,7 +35,7 @@ async def call_tool(  # noqa: PLR0913 - the facts of a call
     speaker = find_agent(engine.agents, name)
     choice = model_for(engine, session, model, name)
     chosen = await engine.models.find(f"{choice.provider_id}/{choice.model_id}")
-    depth, parents = await ancestor_rulesets(engine, session)
+    ancestors = await ancestors_of(engine.storage, session)
     async with Writer(engine.storage, engine.bus.publish_all, fence=None) as writer:
         run = Run(
             engine=engine,
@@ -43,8 +43,8 @@ async def call_tool(  # noqa: PLR0913 - the facts of a call
             history=History(()),
             ids=ids,
             writer=writer,
-            depth=depth,
-            parent_rulesets=parents,
+            ancestors=tuple(each.id for each in ancestors),
+            parent_rulesets=imposed_rulesets(engine, ancestors),
             run_child=_no_subagents,
         )
         message = run.new_answer(ids.message(), name, chosen)
