@@ -81,7 +81,7 @@ MOST_FILES = {
     "pegboard_frontend": 2,
     "pegboard_http": 3,
     "pegboard_processes": 1,
-    "pegboard_terminal": 3,
+    "pegboard_terminal": 4,
 }
 """What a run with a plain answer may load of the core, of the plugins, and of what they share."""
 

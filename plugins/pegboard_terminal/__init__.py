@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pegboard_terminal.defaultblocks import todo_lines as todo_lines
     from pegboard_terminal.interruption import interruptible as interruptible
     from pegboard_terminal.markdownblocks import MarkdownBlocks as MarkdownBlocks
+    from pegboard_terminal.namedoutput import named_output as named_output
     from pegboard_terminal.openapp import open_app as open_app
     from pegboard_terminal.outcome import CUT as CUT
     from pegboard_terminal.outcome import denial_of as denial_of

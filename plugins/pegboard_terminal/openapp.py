@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pegboard.cli import named_output
+from pegboard_terminal.namedoutput import named_output
 from pegboard_terminal.visibletext import visible
 
 if TYPE_CHECKING:

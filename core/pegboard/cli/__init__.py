@@ -13,6 +13,6 @@ if TYPE_CHECKING:
     from pegboard.cli.exits import fault_of as fault_of
     from pegboard.cli.main import complain as complain
     from pegboard.cli.root import Group as Group
-    from pegboard.hooks.stalls import named_output as named_output
+    from pegboard.hooks.stalls import PRINTING as PRINTING
 else:
     __getattr__, __dir__ = late_names(__name__, __file__)

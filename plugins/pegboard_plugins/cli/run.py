@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 import msgspec
 
+import pegboard_terminal
 from pegboard import InvalidInputError, PegboardError
-from pegboard.cli import Exit, complain, exit_of, fault_of, named_output
+from pegboard.cli import Exit, complain, exit_of, fault_of
 from pegboard.embedding import Places, run_async
 from pegboard.errors import ModelNotFoundError, NotFoundError, ServerError, ServerUnreachableError
 from pegboard.kit import nearest_names, shielded
@@ -71,7 +72,7 @@ def answer_stream() -> Iterator[TextIO]:
             os.fdopen(
                 kept, "w", encoding=sys.stdout.encoding, errors="replace", closefd=False
             ) as out,
-            named_output(),
+            pegboard_terminal.named_output(),
         ):
             yield out
     finally:
