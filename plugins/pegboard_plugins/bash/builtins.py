@@ -7,9 +7,9 @@ from itertools import pairwise
 
 from pegboard_plugins.bash.line import Call, Rule, hijacks
 from pegboard_plugins.bash.programs import OPTIONS, is_single, literals, read_letters, read_options
-from pegboard_plugins.bash.syntax import Piece, Word
+from pegboard_plugins.bash.syntax import ANYTHING, Piece, Word
 from pegboard_plugins.bash.tables import words
-from pegboard_plugins.bash.values import ANYTHING, ARGUMENTS, MAY_BE_OPTION, Value, is_count
+from pegboard_plugins.bash.values import ARGUMENTS, MAY_BE_OPTION, Value
 
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _DECLARES = re.compile(r"([A-Za-z_]\w*)(?:(\+?=)|$)", re.ASCII)
@@ -112,11 +112,10 @@ def test(call: Call) -> None:
     """`test`, of which `-v` calculates an index."""
     before = Word(())
     for word, after in pairwise([*call.words, Word(())]):
-        if word.literal is not None or not is_count(word.pieces[0].body):
-            is_settled = _OF_TWO.fullmatch("$" if after.literal is None else after.literal)
-            is_operand = _OF_ONE.fullmatch(before.shown) or (is_settled and is_single(word))
-            refused = _NO_OPERAND if is_operand or word.literal is not None else MAY_BE_OPTION
-            call.refuse(word, "test-v", partial(_computes, refused, is_single(word)))
+        is_settled = _OF_TWO.fullmatch("$" if after.literal is None else after.literal)
+        is_operand = _OF_ONE.fullmatch(before.shown) or (is_settled and is_single(word))
+        refused = _NO_OPERAND if is_operand or word.literal is not None else MAY_BE_OPTION
+        call.refuse(word, "test-v", partial(_computes, refused, is_single(word)))
         before = word
 
 
@@ -157,8 +156,7 @@ def wait(call: Call) -> None:
 
 def _refuse_option(call: Call, word: Word) -> None:
     """No word that may come to an option."""
-    if len(word.pieces) != 1 or not is_count(word.pieces[0].body):
-        call.refuse(word, "builtin-option", MAY_BE_OPTION.match)
+    call.refuse(word, "builtin-option", MAY_BE_OPTION.match)
 
 
 def getopts(call: Call) -> None:

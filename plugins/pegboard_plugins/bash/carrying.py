@@ -20,9 +20,9 @@ from pegboard_plugins.bash.programs import (
     read_options,
 )
 from pegboard_plugins.bash.source import DEVICE
-from pegboard_plugins.bash.syntax import Statement, Word, lone
+from pegboard_plugins.bash.syntax import ANYTHING, Statement, Word, lone
 from pegboard_plugins.bash.tables import pattern, words
-from pegboard_plugins.bash.values import ANYTHING, ARGUMENTS, told
+from pegboard_plugins.bash.values import ARGUMENTS, told
 
 _ASSIGNS = re.compile(r"([A-Za-z_]\w*)=")
 _SHELL_LETTERS = re.compile(r"-[celuxvnf]*o?[celuxvnf]*|--(norc|noprofile|login|version|help)")

@@ -10,7 +10,6 @@ from pegboard_plugins.bash.syntax import Operand
 from pegboard_plugins.bash.tables import rows
 
 _DELETING = re.compile(r"(?:^|[\s;&|(/])(?:rm|shred|srm|unlink|wipe)\s")
-_EXPANSION = re.compile(r"\$\(.*\)|`.*`|\$\{.*\}|\$(?:\w+|[-$@*#?!])", re.DOTALL)
 _COPIES_ONTO = re.compile(r"-[a-zA-Z]*T.*|--no-t.*")
 _FOLDER_OPTIONS = ("-C", "--directory", "-d")
 _FIND_OPTION = re.compile(r"-[DHLP]|-O\d*|--")
@@ -41,9 +40,9 @@ def destroy(base: str, words: Words, operands: Words, findings: Findings) -> Non
         emptied = _emptied(word, findings)
         if not emptied.text or word.open:
             findings.destroys[""] = None
-        else:
-            findings.destroy(word)
-            findings.destroy(word if base == "mv" else emptied)  # nothing moves the folder it is in
+        elif not word.dynamic or base != "mv":  # nothing moves the folder it is in
+            findings.destroy(emptied if word.dynamic else word)
+            findings.destroy(word if base == "mv" else emptied)
 
 
 def _selected(
@@ -64,7 +63,7 @@ def _is_met(needed: str, texts: Sequence[str]) -> bool:
 
 def _emptied(word: Operand, findings: Findings) -> Operand:
     """What is left of a word when nothing is put for what only the shell, or a caller, knows."""
-    text = _EXPANSION.sub("", word.text) if word.dynamic else word.text
+    text = word.plain
     if findings.placeholder:
         text = text.replace(findings.placeholder, "")
     return Operand(text, bare=word.bare)

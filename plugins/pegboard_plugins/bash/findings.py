@@ -5,9 +5,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pegboard_plugins.bash.listings import is_unknown
-from pegboard_plugins.bash.syntax import Block, Feed, Operand, Unclear, Word, operand
-from pegboard_plugins.bash.values import ANYTHING, MADE_UP, Values
+from pegboard_plugins.bash.syntax import ANYTHING, LISTED, Block, Feed, Operand, Unclear, Word
+from pegboard_plugins.bash.values import MADE_UP, Values
 
 MOST_FOLDERS = 16
 MOST_CALLS = 64
@@ -70,31 +69,22 @@ class Findings:
             self.unclear = Unclear(code, read.at, read.end) if read else Unclear(code)
 
     def operands(self, words: Iterable[Word]) -> list[Operand]:
-        """The words as names of files."""
-        home = "" if "HOME" in self.values.held else self.home
-        return [operand(word, home) for word in words]
+        """All texts to which the words may come, in their order, as names of files."""
+        found = []
+        for word in words:
+            if word.literal is not None:
+                own = word.own_pieces  # of a plain word there are none yet
+                found.append(Operand(word.literal, not (own and own[0].quoted), word))
+                continue
+            bare = not word.is_quoted or word.pieces[0].kind == "variable"
+            found += [Operand(text, bare, word) for text in self.values.words([word])]
+        return found
 
-    def is_unknown(self, word: Operand) -> bool:
-        """Whether a file that is named so may be any."""
-        return word.word is not None and is_unknown(word.word, self.values)
-
-    def known(self, word: Operand) -> tuple[Operand, ...] | None:
-        """What a word may be at last, None when only the shell will know.
-
-        A variable that may not have been set is empty, too: a word that is nothing then has the
-        text "".
-        """
-        if not word.dynamic or word.word is None:
-            return None if word.dynamic else (word,)
-        names = [piece.text for piece in word.word.pieces if piece.kind == "variable"]
-        if any(self.values.given(name) is None and name not in ("PWD", "HOME") for name in names):
-            return None
-        texts = self.values.texts(word.word)
-        if any(ANYTHING in text for text in texts) or not names:
-            return None
-        bare, split = word.bare or word.leads, self.values.split
-        pieces_of = (split(text) or [""] if word.splits else [text] for text in texts)
-        return tuple(Operand(each, bare=bare) for pieces in pieces_of for each in pieces)
+    def is_none(self, word: Operand) -> bool:
+        """Whether the line gives a variable nothing, so that there is no word at all."""
+        if word.text or word.word is None or not word.word.splits:
+            return False
+        return any(self.values.given(name) is not None for name in self.values.used([word.word]))
 
     def move(self, folders: Iterable[str]) -> None:
         """The line goes on in one of these folders."""
@@ -195,8 +185,12 @@ def _is_made_up(path: str) -> bool:
 
 def within(word: Operand) -> Operand:
     """The word with `.` for the folder that nobody knows, where it leads out of that one again."""
-    leads_out = ANYTHING in word.text and ".." in word.text.split("/")
-    return word._replace(text=word.text.replace(ANYTHING, ".")) if leads_out else word
+    leads_out = word.dynamic and ".." in word.text.split("/")
+    return (
+        word._replace(text=word.text.replace(LISTED, ANYTHING).replace(ANYTHING, "."))
+        if leads_out
+        else word
+    )
 
 
 def before_glob(path: str) -> str:

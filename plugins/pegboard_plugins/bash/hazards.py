@@ -12,7 +12,7 @@ from itertools import pairwise
 from pegboard_plugins.bash.findings import Findings
 from pegboard_plugins.bash.listings import finds
 from pegboard_plugins.bash.programs import destroys, git_words
-from pegboard_plugins.bash.syntax import Block, Feed, Operand, Statement
+from pegboard_plugins.bash.syntax import Block, Feed, Operand, Statement, Word
 from pegboard_plugins.bash.tables import pairs, pattern, patterns
 from pegboard_plugins.bash.values import Value
 
@@ -56,25 +56,26 @@ _HAZARDS = pairs("programs", "hazards")
 _ALL = re.compile(r"\[.*\]\*|\?\*|\*[?/]")
 
 
-def endanger(base: str, words: Sequence[Operand], findings: Findings) -> None:
+def endanger(base: str, words: Sequence[Word], findings: Findings) -> None:
     """Note a command whose victims only the system or git knows; `words` are its arguments."""
     rule, row = _RULES.get(base), _HAZARDS.get(base)
     if rule is None and row is None:
         return
-    told = " ".join(_texts(words))
+    told = " ".join(word.shown for word in words)
     fitting = (reason for pattern, reason in row or () if re.search(pattern, told))
     reason = next(fitting, "") or (rule(words, findings) if rule else "")
     if reason:
         findings.hazards[f"{base} {told}" if told else base] = reason
 
 
-def _texts(words: Sequence[Operand]) -> list[str]:
-    return [word.text for word in words]
+def _texts(words: Sequence[Word]) -> list[str]:
+    return [word.shown for word in words]
 
 
-def _cleaning(words: Sequence[Operand], findings: Findings) -> str:
+def _cleaning(told: Sequence[Word], findings: Findings) -> str:
     """Why a `git clean` is one: it goes through a whole repository, and not only its top."""
-    texts = _texts(words)
+    words = findings.operands(told)
+    texts = [word.text for word in words]
     if git_words(texts)[:1] != ["clean"]:
         return ""
     words_before = pairwise(["", *texts])
@@ -98,7 +99,7 @@ def _cleaning(words: Sequence[Operand], findings: Findings) -> str:
     return ""
 
 
-def _feeding(words: Sequence[Operand], findings: Findings) -> str:
+def _feeding(words: Sequence[Word], findings: Findings) -> str:
     """Why an `xargs` is one: it gives all files of a folder to a command that destroys them."""
     is_all = _LISTS_ALL.fullmatch(_text_of(findings.fed)) is not None
     is_destroyed = any(destroys(text.rpartition("/")[2]) for text in _texts(words))
@@ -127,7 +128,7 @@ def _shown(statement: Statement) -> str:
     return " ".join(word.raw for word in statement.words)
 
 
-def _killing(words: Sequence[Operand], findings: Findings) -> str:
+def _killing(words: Sequence[Word], findings: Findings) -> str:
     """Why a `kill` is one: what it ends was not started by the line."""
     rest = _texts(words)
     if rest[:1] and rest[0] in ("-l", "-L", "-0"):
@@ -165,14 +166,14 @@ def _lines(*, whole: bool) -> tuple[str, ...]:
     return (_OWN, _OWN_LINE) if whole else _OWN_NAMES
 
 
-def _pkilling(words: Sequence[Operand], _findings: Findings) -> str:
+def _pkilling(words: Sequence[Word], _findings: Findings) -> str:
     texts = _texts(words)
     is_whole = any(re.fullmatch(r"-\w*f\w*|--full", text) for text in texts)
     is_other = not {"-v", "--inverse"}.isdisjoint(texts)
     return _ENDS if is_other else _killing_by_name(texts, is_whole=is_whole)
 
 
-def _killing_all(words: Sequence[Operand], _findings: Findings) -> str:
+def _killing_all(words: Sequence[Word], _findings: Findings) -> str:
     return _killing_by_name(_texts(words), is_whole=False)
 
 
@@ -197,7 +198,7 @@ def _fits(pattern: str, line: str) -> bool:
     return not words or any(word in line for word in words)
 
 
-_RULES: Mapping[str, Callable[[Sequence[Operand], Findings], str]] = {
+_RULES: Mapping[str, Callable[[Sequence[Word], Findings], str]] = {
     "git": _cleaning,
     "xargs": _feeding,
     "kill": _killing,

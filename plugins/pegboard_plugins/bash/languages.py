@@ -5,11 +5,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from pegboard_plugins.bash.line import Call, Rule
-from pegboard_plugins.bash.listings import is_any_feed, is_unknown
 from pegboard_plugins.bash.programs import KINDS, OPTIONS, git_words, read_options
-from pegboard_plugins.bash.syntax import Word
+from pegboard_plugins.bash.syntax import ANYTHING, Word, is_any
 from pegboard_plugins.bash.tables import pattern, patterns, words
-from pegboard_plugins.bash.values import ANYTHING
 
 _ADDRESS = r"(?:\d+|\$|/(?:[^/\\\n]|\\.)*/I?|\\([^\w\s\\])(?:(?!\1)[^\\\n]|\\.)*\1)(?:~\d+)?"
 _SED = re.compile(
@@ -51,17 +49,16 @@ def sed(call: Call) -> None:
         elif not _SED_OPTIONS.fullmatch(text):
             raise call.no("sed-option", words[at])
         at += 1
-    is_any = call.command.is_fed and is_any_feed(call.one.fed, call.line.values)
-    if is_any or (call.command.is_fed and not (scripts or others)):
+    if call.gets_anything or (call.command.is_fed and not (scripts or others)):
         raise call.no("sed-script")
     for word in scripts or others[:1]:
         call.line.later.append(partial(_read_sed, call, word))
     for word in others[0 if scripts else 1 :]:
-        call.refuse(word, "sed-option", partial(_may_be_option, call, word))
+        call.refuse(word, "sed-option", partial(_may_be_option, word))
 
 
-def _may_be_option(call: Call, word: Word, text: str) -> bool:
-    return (text.startswith("-") and text != "-") or is_open(call, word, text)
+def _may_be_option(word: Word, text: str) -> bool:
+    return (text.startswith("-") and text != "-") or is_open(word, text)
 
 
 def is_filled(call: Call, word: Word) -> bool:
@@ -112,10 +109,10 @@ def _refuse_acts(call: Call, program: Word) -> None:
         raise call.no("awk-program", program)
 
 
-def is_open(call: Call, word: Word, text: str) -> bool:
+def is_open(word: Word, text: str) -> bool:
     """Whether a word may come to any option: a bare wildcard may, one with an ending hardly."""
     if text.startswith(ANYTHING):
-        return is_unknown(word, call.line.values)
+        return is_any(text[:2])
     return word.literal is None and _WILD.match(text) is not None
 
 
@@ -164,7 +161,7 @@ def _git_runs(call: Call, name: str, words: Sequence[Word]) -> Sequence[Word]:
 def _refuse_options(call: Call, name: str, words: Sequence[Word]) -> None:
     runs, first = _GIT_RUNS.get(name), words[0].literal if words else ""
     takes_message = name in _GIT_MESSAGES or (name == "stash" and first in _STASHES)
-    if runs is not None and call.command.is_fed and is_any_feed(call.one.fed, call.line.values):
+    if runs is not None and call.gets_anything:
         raise call.no("git-option")
     for before, word in zip(["", *(each.literal for each in words)], words, strict=False):
         if word.literal == "--":
@@ -172,7 +169,7 @@ def _refuse_options(call: Call, name: str, words: Sequence[Word]) -> None:
         if takes_message and before in ("-m", "--message", "-F"):
             continue
         for text in call.line.values.words([word]):
-            is_option = runs is not None and (re.match(runs, text) or is_open(call, word, text))
+            is_option = runs is not None and (re.match(runs, text) or is_open(word, text))
             if is_option or (name != "commit" and _ANYWHERE.match(text)):
                 raise call.no("git-option", word)
 
@@ -183,7 +180,7 @@ def git_config(texts: Sequence[str]) -> str:
     if words[:1] != ["config"] or len(words) <= len("ck"):
         return ""
     key = words[2 if words[1] == "set" or not {"-f", "--file"}.isdisjoint(texts) else 1]
-    if "$" not in key and "`" not in key and not any(map(_HOOKED.fullmatch, texts)):
+    if key and ANYTHING not in key and not any(map(_HOOKED.fullmatch, texts)):
         return ""
     if words[1] in ("get", "list") or any(re.match(r"--get|--list$|-l$", text) for text in texts):
         return ""

@@ -63,6 +63,11 @@ class Call:
         """The words behind its name."""
         return self.command.words[1:]
 
+    @property
+    def gets_anything(self) -> bool:
+        """Whether a caller gives it words that may be anything."""
+        return self.command.is_fed and self.line.values.feeds_any(self.one.fed)
+
     def no(self, code: str, word: Word | None = None) -> Unclear:
         """What is unclear, at a word or at the command as a whole."""
         words = self.command.words if word is None else [word]

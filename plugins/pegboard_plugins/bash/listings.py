@@ -5,16 +5,15 @@ from a file may be the name of any. Source of the tables: the manuals of GNU, gi
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 
 from pegboard.kit import secret_path
 from pegboard_plugins.bash.programs import git_words, kinds
-from pegboard_plugins.bash.syntax import Feed, Piece, Simple, Statement, Word
+from pegboard_plugins.bash.syntax import Simple, Statement, Word, is_any
 from pegboard_plugins.bash.tables import patterns, rows
-from pegboard_plugins.bash.values import ANYTHING, Values
 
 _NAMES_ONLY = re.compile(r"-[a-zA-Z]*[lLc][a-zA-Z]*|--(files\S*|name-only|count)")
 _PIECES = re.compile(r"-[a-zA-Z]*o[a-zA-Z]*|--only-matching")
@@ -28,8 +27,6 @@ _SAYS, _PICKS = (
 )
 _COLUMN = re.compile(r"(/[\w^$. -]*/|NR[=<>!]+\d+)?\s*\{\s*print \$(\d+|NF)\s*;?\s*\}")
 _ACTS = re.compile(r"-(?:exec|execdir|ok|okdir) (\S+)")
-_CHANGES = re.compile(r"//?|\^|,|:\s?-?\d|#(?!#?\*/$)|%(?!%?/\*$)")
-"""What is done with a name that makes another one of it; its folder and what is in one do not."""
 _RAW = re.compile(r"-[a-zA-Z]*[rj]|--(raw|join)-output")
 _HASHES = re.compile(r"--(format|pretty)=(format:)?%[hH]|--name-only|--name-status")
 _LINE_OF = (["cut", "-d:", "-f1"], ["cut", "-d", ":", "-f", "1"])
@@ -45,7 +42,8 @@ _REPEATED_GROUP = re.compile(r"\)\\?[*+?{]")
 _OTHERWISE_READ = re.compile(r"\[\^?\]?[^\]]*(\[|--|&&|~~|\|\|)")
 """A set that has a class such as `[:space:]`, or what Python may come to read as one."""
 _FITS_ALL = frozenset({"*", "*.*", "?*", "**", ".", ".*"})
-_DEEPEST = 4
+Texts = Callable[[Word], Sequence[str]]
+"""What a word may come to."""
 
 
 @lru_cache(maxsize=4096)
@@ -59,57 +57,13 @@ def names_secret(text: str) -> bool:
     return secret_path(Path(text)) or secret_path(Path(name))
 
 
-def is_unknown(word: Word, values: Values, depth: int = 0) -> bool:
-    """Whether a file that is named so may be any, one of secrets among them."""
-    if word.literal is not None:
-        return False
-    return any(_is_unsure(piece, values, depth) for piece in word.pieces)
-
-
-def _is_unsure(piece: Piece, values: Values, depth: int) -> bool:
-    if piece.kind != "variable" or piece.how in ("#n", "!"):
-        is_listing = piece.kind != "output" or lists(piece.body, values, depth + 1)
-        return not is_listing
-    others = [Piece("variable", name) for name in values.filled(piece)]
-    if values.joins(piece) or any(_is_unsure(other, values, depth) for other in others):
-        return True
-    if all(ANYTHING not in text for text in values.texts(Word((piece,)))):
-        return False
-    if depth > _DEEPEST or _CHANGES.match(piece.how):
-        return True
-    if piece.text in values.asked:
-        return False
-    values.asked.add(piece.text)
-    found = any(_is_any(value, values, depth + 1) for value in values.given(piece.text) or ())
-    values.asked.discard(piece.text)
-    return found
-
-
-def _is_any(value: Word | Feed | None, values: Values, depth: int) -> bool:
-    if isinstance(value, Word):
-        return is_unknown(value, values, depth)
-    return value is None or is_any_feed(value, values, depth)
-
-
-def is_any_feed(feed: Feed | None, values: Values, depth: int = 0) -> bool:
-    """Whether what is read from there may be anything."""
-    if feed is None or feed.kind == "file":
-        body = feed.word.pieces[0].body if feed and feed.word and feed.word.pieces else ()
-        return not lists(body, values, depth)
-    if feed.kind == "pipe":
-        return not _pipes(feed.parts, values, depth)
-    return feed.word is None or (feed.word.literal is None and is_unknown(feed.word, values, depth))
-
-
-def lists(statements: Sequence[Statement], values: Values, depth: int = 0) -> bool:
+def lists(statements: Sequence[Statement], texts_of: Texts) -> bool:
     """Whether all that these statements put out are names of files that are there, or numbers."""
-    if depth > _DEEPEST:
-        return False
-    found = [said for each in statements if (said := _says(each, values, depth)) is not None]
+    found = [said for each in statements if (said := _says(each, texts_of)) is not None]
     return bool(found) and all(found)
 
 
-def _says(statement: Statement, values: Values, depth: int) -> bool | None:
+def _says(statement: Statement, texts_of: Texts) -> bool | None:
     """Whether a statement lists; None for one that puts out nothing."""
     if isinstance(statement, Simple):
         if not statement.words or statement.kind:
@@ -118,10 +72,10 @@ def _says(statement: Statement, values: Values, depth: int) -> bool | None:
         if "silent" in kinds(name):
             return None
         is_fed = any("<" in each.sign for each in statement.redirections)
-        return _lists(name, texts, statement, values, depth) and not (is_fed and name != "wc")
+        return _lists(name, texts, statement, texts_of) and not (is_fed and name != "wc")
     if statement.kind == "pipe":
-        return _pipes(statement.parts, values, depth)
-    found = [_says(each, values, depth) for each in statement.parts]
+        return pipes(statement.parts, texts_of)
+    found = [_says(each, texts_of) for each in statement.parts]
     said = [each for each in found if each is not None]
     return all(said) if said else None
 
@@ -138,41 +92,41 @@ def _called(statement: Statement) -> tuple[str, list[str]]:
     return name.rpartition("/")[2], texts
 
 
-def _pipes(parts: Sequence[Statement], values: Values, depth: int) -> bool:
+def pipes(parts: Sequence[Statement], texts_of: Texts) -> bool:
     """Whether a pipeline, or the first parts of one, lists."""
     if not parts:
         return False
-    said = _says(parts[0], values, depth) or False
+    said = _says(parts[0], texts_of) or False
     others = (part for part in parts[1:] if "keeps-lines" not in kinds(_called(part)[0]))
     cut = next(others, None)
-    said = said or (cut is not None and _leads_lines(parts[0], cut, values, depth))
+    said = said or (cut is not None and _leads_lines(parts[0], cut, texts_of))
     for part in parts[1:]:
         name, texts = _called(part)
         if not isinstance(part, Simple) or not name:
             return False
         if "numbers" in kinds(name):
             said = True
-        elif not _keeps(name, texts, part, values, depth):
+        elif not _keeps(name, texts, part, texts_of):
             return False
     return said
 
 
-def _leads_lines(search: Statement, cut: Statement, values: Values, depth: int) -> bool:
+def _leads_lines(search: Statement, cut: Statement, texts_of: Texts) -> bool:
     """Whether names of files, or numbers of lines, are cut from what a search has found."""
     name, texts = _called(search)
     if not isinstance(search, Simple) or not isinstance(cut, Simple):
         return False
-    if not _searches(name) or _is_open(search, values, depth):
+    if not _searches(name) or _is_open(search, texts_of):
         return False
     flags = "".join(text for text in texts if re.match(r"-[a-zA-Z]", text))
     leads = "n" in flags or (re.search("[rRH]", flags) is not None and "h" not in flags)
     return leads and [word.shown for word in cut.words] in _LINE_OF
 
 
-def _lists(name: str, texts: Sequence[str], one: Simple, values: Values, depth: int) -> bool:
+def _lists(name: str, texts: Sequence[str], one: Simple, texts_of: Texts) -> bool:
     """Whether one command lists."""
     says_more = name in _SAYS and any(map(_SAYS[name].match, texts))
-    if one.words[0].literal is None or says_more or _is_open(one, values, depth):
+    if one.words[0].literal is None or says_more or _is_open(one, texts_of):
         return False
     if _searches(name):
         return any(map(_NAMES_ONLY.fullmatch, texts))
@@ -187,20 +141,18 @@ def _lists(name: str, texts: Sequence[str], one: Simple, values: Values, depth: 
     return is_lister or any(word in _LISTS.get(name, ()) for word in first)
 
 
-def _is_open(one: Simple, values: Values, depth: int) -> bool:
+def _is_open(one: Simple, texts_of: Texts) -> bool:
     """Whether a word of a program that lists could bring a secret's name into the list."""
-    for word in one.words[1:]:
-        texts = values.texts(word)
-        if any(names_secret(each) for text in texts for each in (text, *text.split("/"))):
-            return True
-        if word.literal is None and is_unknown(word, values, depth + 1):
-            return True
-    return False
+    return any(
+        is_any(text) or any(map(names_secret, (text, *text.split("/"))))
+        for word in one.words[1:]
+        for text in texts_of(word)
+    )
 
 
-def _keeps(name: str, texts: Sequence[str], one: Simple, values: Values, depth: int) -> bool:
+def _keeps(name: str, texts: Sequence[str], one: Simple, texts_of: Texts) -> bool:
     """Whether a part of a pipeline only leaves out lines of a list, or columns."""
-    if any(word.literal is None and is_unknown(word, values, depth + 1) for word in one.words):
+    if any(is_any(text) for word in one.words for text in texts_of(word)):
         return False
     match name:
         case "awk" | "gawk" | "mawk":

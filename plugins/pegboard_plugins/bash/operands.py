@@ -11,9 +11,8 @@ from pegboard_plugins.bash.hazards import tells_of_process
 from pegboard_plugins.bash.languages import git_config
 from pegboard_plugins.bash.listings import names_secret
 from pegboard_plugins.bash.programs import git_words, kinds, option_values
-from pegboard_plugins.bash.syntax import Operand, Word
+from pegboard_plugins.bash.syntax import ANYTHING, Operand, Word, is_any
 from pegboard_plugins.bash.tables import patterns, rows, words
-from pegboard_plugins.bash.values import ANYTHING
 
 _GIVEN, _WRITES = (
     {name: " ".join(values).split() for name, values in rows("programs", section).items()}
@@ -30,8 +29,8 @@ _GIT_SHOWS = frozenset({"show", "diff", "grep", "cat-file", "blame", "add"})
 _TARGETS = ("-t", "--target-directory")
 _SAYING = words("git", "words", "saying")
 _EXPRESSION = re.compile(r"-\w*[ef]|--(reg|file|expr).*")
-_VALUE = re.compile(r"(--?[\w-]+=|\w+=@?|-[A-Za-z]|@)[$`]")
-_VERSION = re.compile(r"[^$`]*:[$`]")
+_VALUE = re.compile(rf"(--?[\w-]+=|\w+=@?|-[A-Za-z]|@){ANYTHING}")
+_VERSION = re.compile(rf"[^{ANYTHING}]*:{ANYTHING}")
 """Behind a colon git takes the name of a file."""
 _GLUED_VALUE = re.compile(r"-[A-Za-z]([^-].*)", re.DOTALL)
 _SENDS = patterns("programs", "sends")
@@ -57,22 +56,20 @@ def apply(base: str, words: Words, findings: Findings) -> None:
         findings.tell_of_process()
     if "no-files" in does:
         return
-    dynamic = True in [word.dynamic for word in words]
-    if dynamic:
-        nothing = (Operand("."),) if base == "find" else ()  # where it starts then
-        words = _known(words, findings, nothing)
+    if "" in [word.text for word in words]:
+        nothing = [Operand(".")] * (base == "find")  # where it starts then
+        words = [each for w in words for each in (nothing if findings.is_none(w) else [w])]
     operands = words
     if base in _GIVEN or base in _SENDS or not does.isdisjoint(_CHOOSES):
         operands = _candidates(base, does, words)
     if not operands:
         return
     writes = "writes" in does or (base == "sed" and any(_EDITS.match(w.text) for w in operands))
-    if dynamic:
-        _doubt(base, words, operands, findings)
+    _doubt(base, words, operands, findings)
     is_local = "moves" in does and base not in _SENDS  # an address is a folder for it
-    told: list[str] = []
+    told = [word.text for word in operands]
     for word in operands:
-        told += _touch(word, findings, write=writes, is_local=is_local)
+        _touch(word, findings, write=writes, is_local=is_local)
     if "proc" in "".join(told):
         _note_process(told, findings, writes=writes)
     if base == "git" or "reads" not in does:
@@ -80,21 +77,6 @@ def apply(base: str, words: Words, findings: Findings) -> None:
     _write(base, does, words, operands, findings)
     findings.end()
     destroy(base, words, operands, findings)
-
-
-def _known(words: Words, findings: Findings, nothing: Words) -> list[Operand]:
-    """The words with the values of variables, as far as the line gives them.
-
-    `nothing` stands for a word that may be none.
-    """
-    found: list[Operand] = []
-    for word in words:
-        values = findings.known(word) if word.dynamic else None
-        if values is None:
-            found.append(word)
-        for value in values or ():
-            found += [value] if value.text or not word.splits else nothing
-    return found
 
 
 def _shows_variables(texts: Sequence[str]) -> bool:
@@ -114,11 +96,11 @@ def _note_process(texts: Sequence[str], findings: Findings, *, writes: bool) -> 
 
 def _doubt(base: str, words: Words, operands: Words, findings: Findings) -> None:
     """Doubt a command that moves the content of files of which nobody knows the names."""
-    dynamic = [word for word in operands if word.dynamic]
-    if dynamic and moves_content(base, [word.text for word in words]):
+    unknown = [word for word in operands if is_any(word.text)]
+    if unknown and moves_content(base, [word.text for word in words]):
         value = _VERSION if base == "git" else _VALUE
-        for word in dynamic:
-            if (word.open or value.match(word.text)) and findings.is_unknown(word):
+        for word in unknown:
+            if word.open or value.match(word.text):
                 findings.doubt("dynamic-args", word)
 
 
@@ -138,7 +120,7 @@ def _candidates(base: str, does: Kinds, words: Words) -> list[Operand]:
         options = []
     rest, skipped = list[Operand](), 0
     for word in words:
-        if skipped and not word.splits:
+        if skipped:
             skipped -= 1
         elif word.text in options:
             skipped = int(count)
@@ -156,29 +138,21 @@ def _candidates(base: str, does: Kinds, words: Words) -> list[Operand]:
     return rest
 
 
-def _touch(
-    word: Operand, findings: Findings, *, write: bool, is_local: bool = False
-) -> Sequence[str]:
-    """The texts of a word, when what it names in whatever way is told to the findings."""
+def _touch(word: Operand, findings: Findings, *, write: bool, is_local: bool = False) -> None:
+    """Tell the findings what a word names in whatever way, as far as one knows."""
     if is_local and "://" in word.text:
         findings.touch(word, write=write)
     if not word.dynamic:
         for text in _named(word.text):
             findings.touch(word if text == word.text else Operand(text), write=write)
-        return (word.text,)
-    texts = findings.values.texts(word.word) if word.word is not None else []
-    if word.splits:
-        texts = [text for each in texts for text in findings.values.split(each)]
-    for text in texts:
-        folder, known, _ = text.partition(ANYTHING)
-        plain = text.replace(ANYTHING, "")
-        if names_secret(plain):
-            findings.touch(Operand(plain, bare=word.bare), write=write)
-        elif folder and (not known or "/" in folder):
-            _touch(Operand(folder, bare=word.bare), findings, write=write)
-        elif known and ".." in text.split("/"):
-            findings.touch(within(Operand(text)), write=write)
-    return texts
+        return
+    folder = word.text.partition(ANYTHING)[0]
+    if names_secret(word.plain):
+        findings.touch(Operand(word.plain, word.bare), write=write)
+    elif "/" in folder:
+        _touch(Operand(folder, word.bare), findings, write=write)
+    elif ".." in word.text.split("/"):
+        findings.touch(within(Operand(word.text)), write=write)
 
 
 def tell(word: Word, findings: Findings) -> None:
@@ -233,15 +207,7 @@ def _hand_over(base: str, does: Kinds, operands: Words, findings: Findings) -> N
     if "places" in does:
         _place(operands, findings)
     if "links" in does:
-        sources = (each for word in operands[:-1] for each in _known_texts(word, findings))
-        findings.linked |= dict.fromkeys(p for word in sources for p in findings.places(word))
-
-
-def _known_texts(word: Operand, findings: Findings) -> Iterator[Operand]:
-    """The word, with what it may come to."""
-    yield word
-    if word.dynamic and word.word is not None:
-        yield from map(Operand, findings.values.words([word.word]))
+        findings.linked |= dict.fromkeys(p for w in operands[:-1] for p in findings.places(w))
 
 
 def _place_clone(operands: Words, findings: Findings) -> None:

@@ -18,7 +18,6 @@ from pegboard_plugins.bash import builtins, carrying, languages
 from pegboard_plugins.bash.findings import PROCESS, Findings
 from pegboard_plugins.bash.hazards import code_destruction, destruction, tells_of_process
 from pegboard_plugins.bash.line import Call, Line, Rule, hijacks
-from pegboard_plugins.bash.listings import is_any_feed
 from pegboard_plugins.bash.programs import (
     CARRIER_NAMES,
     CODE_ON_STDIN,
@@ -29,8 +28,8 @@ from pegboard_plugins.bash.programs import (
     kinds,
 )
 from pegboard_plugins.bash.source import LONGEST
-from pegboard_plugins.bash.syntax import Block, Unclear, Word
-from pegboard_plugins.bash.values import ANYTHING, ARGUMENTS, NUMBERS, Values, counts, told
+from pegboard_plugins.bash.syntax import ANYTHING, LISTED, Block, Unclear, Word
+from pegboard_plugins.bash.values import ARGUMENTS, NUMBERS, Values, counts, told
 from pegboard_plugins.bash.walking import walk
 
 _RUNNING = frozenset({".git", ".pegboard", ".opencode"})
@@ -173,7 +172,7 @@ def judge_line(text: str, values: Values, *, shell: str = "bash") -> tuple[Line,
         if name not in NUMBERS and hijacks(name, None):
             raise Unclear("env-hijack", at, at + len(name))
         is_argument = name.isdigit() and bool(line.functions)
-        if is_argument or not counts(name, line.values, tuple(line.sums)):
+        if is_argument or not counts(name, line.values):
             raise Unclear("calculation", at, at + len(name))
     return line, body
 
@@ -230,9 +229,9 @@ def _refuse_runs(call: Call, runs: str | None, *, is_open: bool) -> None:
             is_option = runs is not None and any(
                 _pattern(runs).match(told) for told in _guises(text, behind[:1])
             )
-            if is_option or (takes_options and languages.is_open(call, word, text)):
+            if is_option or (takes_options and languages.is_open(word, text)):
                 raise call.no("option-runs", word)
-    if takes_options and call.command.is_fed and is_any_feed(call.one.fed, call.line.values):
+    if takes_options and call.gets_anything:
         raise call.no("option-runs")
 
 
@@ -257,6 +256,7 @@ def _guises(text: str, behind: Sequence[str]) -> Iterator[str]:
     """An option with the word behind it; for what nobody knows there stands the worst."""
     told = "\n".join([text, *behind])
     yield told
+    told = told.replace(LISTED, ANYTHING)
     yield from (told.replace(ANYTHING, worst) for worst in _WORST if ANYTHING in told)
 
 

@@ -6,6 +6,11 @@ from typing import Literal, NamedTuple
 
 Kind = Literal["text", "tilde", "glob", "variable", "sum", "output", "process", "braces"]
 
+ANYTHING = "\ue000"
+"""Stands in a text for what nobody knows."""
+LISTED = f"{ANYTHING}\ue001"
+"""Stands in a text for the name of a file that is there, or a number: nobody knows which."""
+_NOTHING = dict.fromkeys(map(ord, LISTED))
 _PLAIN = ("text", "tilde")
 
 
@@ -83,6 +88,12 @@ class Word:
     def is_quoted(self) -> bool:
         """Whether it begins in quotes: then it is one word, whatever it comes to."""
         return bool(self.pieces) and self.pieces[0].quoted
+
+    @property
+    def splits(self) -> bool:
+        """Whether what it comes to is split into words."""
+        pieces = self.own_pieces
+        return any(each[0] in ("variable", "output") and not each.quoted for each in pieces)
 
     def behind(self, count: int) -> "Word":
         """The word without so many letters, with which it begins as a text."""
@@ -213,40 +224,32 @@ class Reading:
 
 
 class Operand(NamedTuple):
-    """A word of a command; `dynamic` when only the shell knows what stands there at last.
+    """A text to which a word of a command may come, with `ANYTHING` in it for what nobody knows.
 
-    `bare`: it begins outside of quotes, so that a `~` there means a home. `leads`: what is dynamic
-    stands first, so that it may be an option or any path. `splits`: it may become several words.
-    `word` is what was read.
+    `bare`: it begins outside of quotes, so that a `~` there means a home. `word` is what was read.
     """
 
     text: str
-    dynamic: bool = False
     bare: bool = True
-    leads: bool = False
-    splits: bool = False
     word: Word | None = None
+
+    @property
+    def dynamic(self) -> bool:
+        """Whether only the shell knows what stands there at last."""
+        return ANYTHING in self.text
 
     @property
     def open(self) -> bool:
         """Whether it may become anything, not only a text with a known beginning."""
-        return self.dynamic and (self.leads or self.splits)
+        splits = self.word is not None and self.word.splits
+        return self.dynamic and (splits or self.text.startswith(ANYTHING))
+
+    @property
+    def plain(self) -> str:
+        """The text where nothing stands for what nobody knows."""
+        return self.text.translate(_NOTHING)
 
 
-def operand(word: Word, home: str) -> Operand:
-    """The word as an operand; `home` is the value of `$HOME`, empty where it is not known."""
-    if word.literal is not None:
-        own = word.own_pieces  # of a plain word there are none yet
-        is_bare = not (own and own[0].quoted)
-        return tuple.__new__(Operand, (word.literal, False, is_bare, False, False, word))
-    texts, dynamic, splits, leads = [], False, False, None
-    for piece in word.pieces:
-        is_home = piece.kind == "variable" and piece.text == "HOME" and not piece.how and home
-        is_known = is_home or piece.kind in ("text", "tilde", "glob", "process")
-        texts.append(home if is_home else piece.shown)
-        dynamic |= not is_known or piece.kind == "process"
-        splits |= not is_known and not piece.quoted
-        if leads is None and (texts[-1] or not is_known):
-            leads = not is_known
-    bare = not word.is_quoted and word.pieces[0].kind != "variable"
-    return Operand("".join(texts), dynamic, bare, bool(leads), splits, word)
+def is_any(text: str) -> bool:
+    """Whether a file that is named so may be any, one of secrets among them."""
+    return ANYTHING in text and ANYTHING in text.replace(LISTED, "")

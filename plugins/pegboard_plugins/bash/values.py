@@ -8,15 +8,25 @@ from fnmatch import fnmatchcase
 from itertools import islice, product
 from pathlib import Path
 
+from pegboard_plugins.bash.listings import lists, pipes
 from pegboard_plugins.bash.programs import is_single
-from pegboard_plugins.bash.syntax import Block, Feed, Piece, Simple, Statement, Word, lone
+from pegboard_plugins.bash.syntax import (
+    ANYTHING,
+    LISTED,
+    Block,
+    Feed,
+    Piece,
+    Simple,
+    Statement,
+    Word,
+    is_any,
+    lone,
+)
 from pegboard_plugins.bash.tables import pattern, words
 
 MOST_TEXTS = 64
 LONGEST_TEXT = 1000
 """So many texts of a word are followed, of so many letters: some lines double them."""
-ANYTHING = "\ue000"
-"""Stands in a text for what nobody knows."""
 MADE_UP = "/tmp/mktemp/new"  # noqa: S108 - a name, nothing is made there
 """Stands for a new temporary file, which nobody else has anything in."""
 ARGUMENTS = "@"
@@ -34,14 +44,20 @@ _SPLITS = re.compile(r"[\s,:;|]+")
 _NAME = re.compile(r"\$(\w+)")
 _LIST = re.compile(r"^\$\{?[@*]|\[[@*]\]")
 _INDEX = re.compile(r"^\$\{\w+\[-?\d")
+_SETS_ITSELF = re.compile(r"(BASH_\w+)|OLDPWD|DIRSTACK")
+"""Variables to which the shell gives texts: any, or the names of folders."""
 _COUNT = re.compile(r"[-+]?\d*")
 _COUNTERS = pattern("programs", "counters")
+_CHANGES = re.compile(r"//?|\^|,|:\s?-?\d|#(?!#?\*/$)|%(?!%?/\*$)")
+"""What is done with a name that makes another one of it; its folder and what is in one do not."""
 _CASES: Mapping[str, Callable[[str], str]] = {
     "^^": str.upper,
     ",,": str.lower,
     "^": lambda text: text[:1].upper() + text[1:],
 }
-_DEEPEST = 4
+_DEEPEST = 6
+_STANDS = {"sum": "1", "process": "/dev/fd/63", "braces": ANYTHING}
+"""What stands for what a piece comes to."""
 _MOST_ROUNDS = 3
 """So often values that hang on each other are looked up once more."""
 _LONGEST_CHANGED = 200
@@ -62,8 +78,7 @@ class Values:
     """The texts of words, as long as no variable is given another value."""
     active: dict[str, dict[str, None]] = field(default_factory=dict)
     """Those that are looked up, with the texts that one which is given its own value may have."""
-    asked: set[str] = field(default_factory=set)
-    """Those of which it is asked whether they may be anything."""
+    depth: int = 0
     circles: int = 0
     unsure: set[str] = field(default_factory=set)
     """Those that may have no value where they are used, although the line gives them one."""
@@ -87,22 +102,30 @@ class Values:
             self.unsure |= more
             self.known.clear()
 
+    def feeds_any(self, feed: Feed | None) -> bool:
+        """Whether what is read from there may name any file."""
+        return any(map(is_any, self.read(feed)))
+
     def given(self, name: str) -> list[Value] | None:
         """All that the line gives the variable, None where it never does."""
         return self.held.get(ARGUMENTS if (name.isdigit() and name != "0") or name == "*" else name)
 
-    def texts(self, word: Word, depth: int = 0) -> tuple[str, ...]:
+    def texts(self, word: Word) -> tuple[str, ...]:
         """The texts that a word may come to, with `ANYTHING` in them for what is not known."""
         if word.literal is not None:
             return (word.literal,)
-        if depth or self.active:
-            return self._texts(word, depth)
+        if self.depth > _DEEPEST:
+            return (ANYTHING,)
+        if self.depth or self.active:
+            return self._texts(word)
         if word not in self.known:
-            self.known[word] = self._texts(word, depth)
+            self.known[word] = self._texts(word)
         return self.known[word]
 
-    def _texts(self, word: Word, depth: int) -> tuple[str, ...]:
-        parts = [self._of_piece(piece, depth) for piece in word.pieces]
+    def _texts(self, word: Word) -> tuple[str, ...]:
+        self.depth += 1
+        parts = [self._of_piece(piece) for piece in word.pieces]
+        self.depth -= 1
         joined = list(islice(product(*parts), MOST_TEXTS + 1))
         more = [ANYTHING] * (len(joined) > MOST_TEXTS)
         for piece, texts in zip(word.pieces, parts, strict=True):
@@ -115,61 +138,67 @@ class Values:
         found = []
         for word in words:
             for text in self.texts(word):
-                found += [text] if is_single(word) else self.split(text) or [""]
+                found += self.split(text) or [""] if word.splits else [text]
         return found
 
     def split(self, text: str) -> list[str]:
-        """The words of a text that is not quoted; where the line sets `IFS`, at any sign of it."""
-        return (
-            [each for each in _SPLITS.split(text) if each] if "IFS" in self.held else text.split()
-        )
+        """The words of a text without quotes; where the line sets `IFS`, at any sign or none."""
+        if "IFS" not in self.held:
+            return text.split()
+        return list(dict.fromkeys(each for each in (*_SPLITS.split(text), text) if each))
 
-    def _of_piece(self, piece: Piece, depth: int) -> tuple[str, ...]:
+    def _of_piece(self, piece: Piece) -> tuple[str, ...]:
         if piece.kind == "variable":
-            return self._of_variable(piece, depth)
+            return self._of_variable(piece)
         if piece.kind == "output":
-            return (self._of_output(piece),)
-        if piece.kind in ("text", "glob", "tilde"):
-            return (piece.text,)
-        return ("1",) if piece.kind == "sum" else (ANYTHING,)
+            return self._of_output(piece)
+        return (_STANDS.get(piece.kind, piece.text),)
 
-    def _of_output(self, piece: Piece) -> str:
+    def _of_output(self, piece: Piece) -> tuple[str, ...]:
         """What a substitution puts out, as far as it stands in the line."""
         if _MAKES_TEMPORARY.fullmatch(piece.raw):
-            return MADE_UP
+            return (MADE_UP,)
         if piece.raw == "$(pwd)":
-            return self.environment.get("PWD", ANYTHING)
+            return (self.environment.get("PWD", ANYTHING),)
         if one := lone(piece.body):
             texts = self.texts(one.words[1]) if len(one.words) == len(("dirname", "x")) else ()
             is_told = len(texts) == 1 and ANYTHING not in texts[0] and texts[0][:1] != "~"
             if one.words[0].literal == "dirname" and is_told:
-                return str(Path(texts[0]).parent)
+                return (str(Path(texts[0]).parent),)
         word = told(piece.body)
-        if word is None or word.literal is None:
-            return ANYTHING
-        return self._spread(word, 0)[0].rstrip("\n")
+        if word is not None and word.literal is not None:
+            return (self._spread(word)[0].rstrip("\n"), ANYTHING)
+        if is_count(piece.body):
+            return ("1",)
+        return (LISTED if lists(piece.body, self.texts) else ANYTHING,)
 
-    def _of_variable(self, piece: Piece, depth: int) -> tuple[str, ...]:
+    def _of_variable(self, piece: Piece) -> tuple[str, ...]:
         how = piece.how
-        if how == "#n" or (piece.text in NUMBERS and piece.text not in self.held):
-            return ("1",) if piece.text != "!" else ("",)
-        texts = (ANYTHING,) if self.joins(piece) else self._of_name(piece.text, depth)
+        if how in ("#n", "!") or (piece.text in NUMBERS and piece.text not in self.held):
+            return (LISTED if how == "!" else "1" if piece.text != "!" else "",)
+        texts = (ANYTHING,) if self.joins(piece) else self._of_name(piece.text)
         if _INDEX.search(piece.raw):
             texts = (*texts, "")
-        if not how:
-            return texts
+        if not how or (how[0] == ":" and how[1:2] not in tuple("-=+?") and _LIST.search(piece.raw)):
+            return texts  # of a list some, each as it is
         if found := _DEFAULT.fullmatch(how):
-            other = self._filled(found[2], depth)
+            other = self._filled(found[2])
             if found[1] == "+":
                 return (*other, "")
             return texts if found[1] == "?" else (*filter(None, texts), *other)
         change = _change(how)
-        if change is None or any(len(text) > _LONGEST_CHANGED for text in texts):
-            return (ANYTHING,)
-        return tuple(text if ANYTHING in text else change(text) for text in texts)
+        return tuple(self._changed(text, how, change) for text in texts)
 
-    def _of_name(self, name: str, depth: int) -> tuple[str, ...]:
+    def _changed(self, text: str, how: str, change: Callable[[str], str] | None) -> str:
+        """What is left of a value; of a name that is listed it may be another one."""
+        if ANYTHING in text:
+            return ANYTHING if _CHANGES.match(how) else text
+        return ANYTHING if change is None or len(text) > _LONGEST_CHANGED else change(text)
+
+    def _of_name(self, name: str) -> tuple[str, ...]:
         given, before = self.given(name), self.environment.get(name, "")
+        if given is None and (own := _SETS_ITSELF.fullmatch(name)):
+            return (ANYTHING if own[1] else LISTED,)
         if name in self.active:
             self.circles += 1
             return tuple(self.active[name]) or (before,)
@@ -179,7 +208,7 @@ class Values:
         for _ in range(_MOST_ROUNDS):
             circles, number = self.circles, len(found)
             for value in given[: MOST_TEXTS + 1]:
-                for text in self._of_value(value, depth):
+                for text in self._of_value(value):
                     found[text if len(text) <= LONGEST_TEXT else ANYTHING] = None
             if circles == self.circles or number == len(found):
                 break
@@ -187,21 +216,19 @@ class Values:
         texts = tuple(found if name not in self.unsure else {**found, "": None}) or ("",)
         return texts if len(texts) <= MOST_TEXTS else (*texts[:MOST_TEXTS], ANYTHING)
 
-    def _of_value(self, value: Value, depth: int) -> Sequence[str]:
-        if depth > _DEEPEST or value is None:
-            return (ANYTHING,)
-        if isinstance(value, Feed):
-            return self._read(value, depth)
-        texts = self._spread(value, depth)
+    def _of_value(self, value: Value) -> Sequence[str]:
+        if not isinstance(value, Word):
+            return self.read(value)
+        texts = self._spread(value)
         joined = " ".join(texts)  # what a list comes to as one text, glued to others or not
         is_list = any(_LIST.search(piece.raw) for piece in value.pieces)
         return (*texts, joined, f" {joined} ") if is_list else texts
 
-    def _spread(self, word: Word, depth: int) -> Sequence[str]:
+    def _spread(self, word: Word) -> Sequence[str]:
         """The texts of a word that is given to something, in which a tilde stands for a home."""
         if "~" in word.raw:
             word = Word([self._at_home(piece) for piece in word.pieces], "", word.at)
-        return self.texts(word, depth + 1)
+        return self.texts(word)
 
     def _at_home(self, piece: Piece) -> Piece:
         if piece.kind != "tilde":
@@ -209,14 +236,18 @@ class Values:
         home = self.environment.get("HOME", "~") if piece.text == "~" else ""
         return Piece("text", home or os.path.expanduser(piece.text))  # noqa: PTH111 - as a shell
 
-    def _read(self, feed: Feed, depth: int) -> list[str]:
-        """The texts that are read from one which stands in the line."""
-        if feed.kind == "words" and feed.word is not None:
-            texts = self._spread(feed.word, depth)
-            return [part for text in texts for part in self.split(text) or [""]]
-        if feed.kind != "text" or feed.word is None:
+    def read(self, feed: Feed | None) -> list[str]:
+        """The texts that are read from there."""
+        if feed is None or (feed.word is None and feed.kind != "pipe"):
             return [ANYTHING]
-        texts = self._spread(feed.word, depth)
+        if feed.kind == "pipe" or feed.word is None:
+            return [LISTED if pipes(feed.parts, self.texts) else ANYTHING]
+        if feed.kind == "file":
+            body = feed.word.pieces[0].body if feed.word.pieces else ()
+            return [LISTED if lists(body, self.texts) else ANYTHING]
+        texts = self._spread(feed.word)
+        if feed.kind == "words":
+            return [part for text in texts for part in self.split(text) or [""]]
         return [  # without `-r` a backslash is gone, whatever stands behind it
             part
             for each in dict.fromkeys([*texts, *(text.replace("\\", "") for text in texts)])
@@ -238,11 +269,11 @@ class Values:
         names = {piece.text for piece in found if _INSTEAD.match(piece.how) is None}
         return names.union(*map(self.filled, found))
 
-    def _filled(self, text: str, depth: int) -> tuple[str, ...]:
+    def _filled(self, text: str) -> tuple[str, ...]:
         """The text behind a sign in `${x:-text}`, with the variables in it."""
         parts = []
         for at, part in enumerate(_NAME.split(text)):
-            parts.append(self._of_name(part, depth + 1) if at % 2 else (part,))
+            parts.append(self._of_name(part) if at % 2 else (part,))
         return tuple("".join(each) for each in islice(product(*parts), MOST_TEXTS))
 
 
@@ -282,16 +313,10 @@ def told(parts: Sequence[Statement]) -> Word | None:
     return None
 
 
-def counts(name: str, values: Values, sums: Sequence[str]) -> bool:
+def counts(name: str, values: Values) -> bool:
     """Whether the line gives a variable nothing but numbers."""
-    given = values.given(name) or ()
-    words = [
-        each.word if isinstance(each, Feed) and each.kind == "words" else each for each in given
-    ]
-    return all(
-        isinstance(word, Word) and all(_is_numeric(piece, sums) for piece in word.pieces)
-        for word in words
-    )
+    texts = values.texts(Word((Piece("variable", name),)))
+    return values.given(name) is None or all(map(_COUNT.fullmatch, texts))
 
 
 def is_count(body: Sequence[Statement]) -> bool:
@@ -305,13 +330,3 @@ def is_count(body: Sequence[Statement]) -> bool:
     is_told = text.startswith("stat") or all(word.literal is not None for word in last.words)
     is_one_each = all(map(is_single, last.words))
     return is_told and is_one_each and _COUNTERS.fullmatch(text) is not None
-
-
-def _is_numeric(piece: Piece, sums: Sequence[str]) -> bool:
-    if piece.kind == "variable":
-        is_own = piece.text in NUMBERS or (not piece.how and piece.text in sums)
-        return is_own or piece.how == "#n"
-    if piece.kind == "output":
-        return is_count(piece.body)
-    is_number = piece.kind == "text" and _COUNT.fullmatch(piece.text) is not None
-    return is_number or piece.kind in ("sum", "braces")

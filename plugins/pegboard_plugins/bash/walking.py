@@ -13,11 +13,19 @@ from pegboard_plugins.bash.findings import (
     within,
 )
 from pegboard_plugins.bash.hazards import endanger
-from pegboard_plugins.bash.listings import is_any_feed, names_secret
+from pegboard_plugins.bash.listings import names_secret
 from pegboard_plugins.bash.operands import apply, moves_content, tell
 from pegboard_plugins.bash.programs import KINDS, kinds, option_values, runs_code
-from pegboard_plugins.bash.syntax import Block, Command, Operand, Simple, Statement, Word
-from pegboard_plugins.bash.values import ANYTHING
+from pegboard_plugins.bash.syntax import (
+    LISTED,
+    Block,
+    Command,
+    Operand,
+    Simple,
+    Statement,
+    Word,
+    is_any,
+)
 
 _FEEDERS = frozenset({"find", "xargs"})
 _ARRAYS = ("mapfile", "readarray")
@@ -177,35 +185,29 @@ def _simple(one: Simple, findings: Findings) -> None:
 
 
 def _redirect(word: Word, findings: Findings, *, write: bool) -> None:
-    if word.pieces and word.pieces[0].kind == "process":
-        return
-    (target,) = findings.operands([word])
-    values = findings.known(target)
-    if values is None and findings.is_unknown(target):
-        findings.doubt("dynamic-path", word)
-    texts = findings.values.texts(word) if values is None else ()
-    named = values if values is not None else [Operand(text) for text in texts]
-    for value in named:
-        if value.text:
-            findings.touch(within(value), write=write)
+    for target in findings.operands([word]):
+        if is_any(target.text):
+            findings.doubt("dynamic-path", word)
+        if target.text:
+            findings.touch(within(target), write=write)
     findings.end()
 
 
 def _command(command: Command, findings: Findings) -> None:
     """What one command does, and those that it starts."""
-    words = findings.operands(command.words[1:])
+    words = command.words[1:]
     placeholder = findings.placeholder
     findings.placeholder = command.placeholder if command.is_fed else ""
     cwd, strays, fed = findings.cwd, findings.strays, findings.fed
     if command.folder is not None:
-        _move(findings.operands([command.folder]), findings)
+        _move([command.folder], findings)
         findings.strays = strays  # without the folder nothing is run
     base = command.base
     if base in _FEEDERS:
         _feed(command, words, findings)
     endanger(base, words, findings)
     if base in _SETTERS:
-        _set(base, command.words[1:], findings)
+        _set(base, words, findings)
     _in_its_folder(command, words, findings)
     for inner in command.inner:
         _command(inner, findings)
@@ -269,21 +271,22 @@ def _exits_on_failure(texts: Sequence[str], *, strict: bool) -> bool:
     return strict
 
 
-def _feed(command: Command, words: Sequence[Operand], findings: Findings) -> None:
+def _feed(command: Command, words: Sequence[Word], findings: Findings) -> None:
     """Doubt what a command is given by one that feeds it, where that may be any file."""
-    sought = command.base == "find" and any(names_secret(word.text) for word in words)
+    options = findings.values.words(words)
+    sought = command.base == "find" and any(map(names_secret, options))
     if sought and any(map(_takes_anything, command.inner)):
         findings.doubt("dynamic-args", command.words[0])
     if command.base != "xargs":
         return
-    is_of_file = any(re.match(r"-a|--arg-file", word.text) for word in words)
-    is_any = is_of_file or is_any_feed(findings.fed, findings.values)
-    if is_any and (not command.inner or any(map(_takes_anything, command.inner))):
+    is_of_file = any(re.match(r"-a|--arg-file", text) for text in options)
+    may_be_any = is_of_file or findings.values.feeds_any(findings.fed)
+    if may_be_any and (not command.inner or any(map(_takes_anything, command.inner))):
         if command.inner or findings.fed is not None:
             findings.doubt("dynamic-args", command.words[0])
     elif findings.fed is not None and findings.fed.kind == "text" and findings.fed.word:
         text = "\n".join(findings.values.texts(findings.fed.word))
-        if _READ_OTHERWISE.search(text) or any(map(_SPLITS.match, (w.text for w in words))):
+        if _READ_OTHERWISE.search(text) or any(map(_SPLITS.match, options)):
             findings.doubt("dynamic-args", command.words[0])
         for inner in command.inner:
             apply(inner.base, list(map(Operand, _filled(inner, text))), findings)
@@ -305,44 +308,40 @@ def _takes_anything(command: Command) -> bool:
     return is_code or moves_content(command.base, texts) or any(map(_takes_anything, command.inner))
 
 
-def _in_its_folder(command: Command, words: Sequence[Operand], findings: Findings) -> None:
+def _in_its_folder(command: Command, own: Sequence[Word], findings: Findings) -> None:
     """What it does with files, `-C folder` of some programs included."""
     before, base = findings.cwd, command.base
+    if command.inner and base != "find":
+        own = own[: len(own) - max(len(inner.words) for inner in command.inner)]
+    words = findings.operands(own)
     for folder in option_values(words, ("-C",)) if "in-folder" in kinds(base) else ():
         findings.touch(folder)
         findings.branches += 1
-        _move([folder], findings)
+        _reach([folder], findings)
         findings.branches -= 1
-    if command.inner and base != "find":
-        longest = max(len(inner.words) for inner in command.inner)
-        words = words[: len(words) - longest]
     if command.is_fed and not command.inner:
-        words = [*words, Operand("", dynamic=True, leads=True, splits=True)]
+        words.append(Operand(LISTED))
     if base not in findings.functions:
         apply(base, words, findings)
     findings.cwd = before
 
 
-def _move(words: Sequence[Operand], findings: Findings) -> None:
-    target = next((word for word in words if not re.match(r"-[LPe@n]", word.text)), None)
-    if target is None:
-        findings.move([findings.home])
-        return
-    values = findings.known(target) or _from_environment(target, findings)
-    is_former = target.text == "-" or re.match(r"[-+]\d", target.text)
-    if values is not None and not is_former:
-        lost = [ANYWHERE] if any(map(findings.is_lost, values)) else []
-        findings.move([*(path for value in values for path in findings.folders(value)), *lost])
-        return
-    is_unknown = findings.is_unknown(target)
-    if is_unknown:
-        findings.doubt("dynamic-cwd", target)
-    if is_unknown or is_former or "$(" not in target.text:
-        findings.be_in([*findings.cwd, ANYWHERE])
+def _move(words: Sequence[Word], findings: Findings) -> None:
+    """Where a `cd` with these words leads to."""
+    target = next((word for word in words if not re.match(r"-[LPe@n]", word.shown)), None)
+    named = [] if target is None else findings.operands([target])
+    home = Operand(findings.home)
+    _reach([home if findings.is_none(each) else each for each in named] or [home], findings)
 
 
-def _from_environment(target: Operand, findings: Findings) -> tuple[Operand, ...] | None:
-    """The folder that a variable of the environment names."""
-    texts = findings.values.texts(target.word) if target.word is not None else ()
-    is_told = bool(texts) and all(text[:1] == "/" and ANYTHING not in text for text in texts)
-    return tuple(Operand(text) for text in texts) if is_told else None
+def _reach(targets: Sequence[Operand], findings: Findings) -> None:
+    """The line goes on in one of these; where one is not known nobody knows in which."""
+    known = [t for t in targets if not t.dynamic and not re.match(r"-$|[-+]\d", t.text)]
+    folders = [path for target in known for path in findings.folders(target)]
+    doubtful = next((target for target in targets if is_any(target.text)), None)
+    if doubtful is not None:
+        findings.doubt("dynamic-cwd", doubtful)
+    if len(known) == len(targets):
+        findings.move([*folders, *[ANYWHERE] * any(map(findings.is_lost, known))])
+    elif doubtful or "$(" not in (targets[0].word.raw if targets[0].word else ""):
+        findings.be_in([*findings.cwd, *folders, ANYWHERE])
