@@ -171,7 +171,8 @@ def _named(text: str) -> tuple[str, ...]:
 def _paths(text: str) -> Iterator[str]:
     local = _LOCAL_URL.sub("/", text.removeprefix("@"))
     if not text.startswith("-"):
-        if local and "://" not in local and ("\n" not in local or _LEADS_OUT.match(local)):
+        is_text = "\n" in local and not _LEADS_OUT.match(local) and not names_secret(local)
+        if local and "://" not in local and not is_text:
             yield local
     elif not text.startswith("--"):
         for at in range(len("-x"), min(len(text), _LONGEST_CLUSTER)):

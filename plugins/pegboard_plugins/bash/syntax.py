@@ -241,8 +241,10 @@ class Operand(NamedTuple):
     @property
     def open(self) -> bool:
         """Whether it may become anything, not only a text with a known beginning."""
-        splits = self.word is not None and self.word.splits
-        return self.dynamic and (splits or self.text.startswith(ANYTHING))
+        if self.word is None or self.text.startswith(ANYTHING):
+            return self.text.startswith(ANYTHING)
+        begins = self.word.pieces[0].kind if self.word.pieces else ""
+        return self.dynamic and (self.word.splits or begins in ("variable", "output"))
 
     @property
     def plain(self) -> str:

@@ -220,7 +220,9 @@ class Values:
         if not isinstance(value, Word):
             return self.read(value)
         texts = self._spread(value)
-        joined = " ".join(texts)  # what a list comes to as one text, glued to others or not
+        joined = " ".join(
+            filter(None, texts)
+        )  # what a list comes to as one text, glued to others or not
         is_list = any(_LIST.search(piece.raw) for piece in value.pieces)
         return (*texts, joined, f" {joined} ") if is_list else texts
 
