@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pegboard_frontend.bodies import Match as Match
     from pegboard_frontend.bodies import PluginEntry as PluginEntry
     from pegboard_frontend.bodies import PromptBody as PromptBody
+    from pegboard_frontend.bodies import ProviderListing as ProviderListing
     from pegboard_frontend.bodies import QuestionsBody as QuestionsBody
     from pegboard_frontend.bodies import ReplyBody as ReplyBody
     from pegboard_frontend.bodies import ResponseBody as ResponseBody
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from pegboard_frontend.codescan import scans_of as scans_of
     from pegboard_frontend.configedit import update_user_config as update_user_config
     from pegboard_frontend.configedit import write_config as write_config
+    from pegboard_frontend.copies import Conversation as Conversation
     from pegboard_frontend.copies import adopted as adopted
     from pegboard_frontend.copies import forked as forked
     from pegboard_frontend.explanation import Explanation as Explanation

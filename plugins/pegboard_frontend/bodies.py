@@ -1,10 +1,11 @@
 """The bodies of requests to a server, and what it tells beside the domain's values."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
 
-from pegboard.schema.model import ProviderListing
+from pegboard.schema.model import Model
 from pegboard.schema.part import FileInput, ModelChoice, PartInput
 from pegboard.schema.session import Answers, Question, Reply, Rule, Scope, SessionModel
 from pegboard.schema.wire import Rest, Wire
@@ -190,6 +191,17 @@ class Health(Rest, frozen=True):
 
     healthy: bool
     version: str
+
+
+class ProviderListing(Rest, frozen=True):
+    """A provider as clients see it; keys and other secrets are never part of it."""
+
+    id: str
+    name: str
+    source: Literal["env", "config", "custom", "api"]
+    env: tuple[str, ...]
+    models: dict[str, Model]
+    options: Mapping[str, Any] = {}
 
 
 class ConfiguredProviders(Rest, frozen=True):

@@ -13,14 +13,13 @@ from pegboard.embedding import IdSource
 from pegboard.errors import NotFoundError
 from pegboard.schema.message import (
     AssistantMessage,
-    Conversation,
     TextData,
     Turn,
     UnknownFailure,
 )
 from pegboard.schema.part import Failed, Part, PatchPart, Pending, Running, TimeSpan, ToolPart
-from pegboard.schema.session import Session
-from pegboard.schema.wire import encode
+from pegboard.schema.session import Session, Todo
+from pegboard.schema.wire import Rest, encode
 from pegboard.storage import (
     Change,
     CreateSession,
@@ -36,6 +35,14 @@ _FORK = re.compile(r"^(?P<title>.*) \(fork #(?P<number>\d+)\)$", re.DOTALL)
 _UNFINISHED = "interrupted: the session was copied before this had ended"
 
 _Value = TypeVar("_Value")
+
+
+class Conversation(Rest, frozen=True):
+    """A session with all that was said in it, and its list."""
+
+    info: Session
+    turns: tuple[Turn, ...] = ()
+    todos: tuple[Todo, ...] = ()
 
 
 async def forked(app: App, session_id: str, message_id: str | None = None) -> Session:

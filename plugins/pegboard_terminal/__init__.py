@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pegboard_terminal.outcome import CUT as CUT
     from pegboard_terminal.outcome import denial_of as denial_of
     from pegboard_terminal.outcome import exit_of_answer as exit_of_answer
+    from pegboard_terminal.outcome import sum_costs as sum_costs
     from pegboard_terminal.palette import PALETTE as PALETTE
     from pegboard_terminal.passwordfile import password_of as password_of
     from pegboard_terminal.pen import Pen as Pen

@@ -1,6 +1,6 @@
-"""What the end of a turn means for the exit code."""
+"""What the end of a turn means for the exit code, and what turns have cost together."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from pegboard.cli import Exit
 from pegboard.schema.message import (
@@ -63,3 +63,13 @@ def denial_of(part: ToolPart) -> str:
             return error
         case _:
             return ""
+
+
+def sum_costs(costs: Iterable[float | None]) -> float | None:
+    """All of them together, None if one is not known."""
+    total = 0.0
+    for cost in costs:
+        if cost is None:
+            return None
+        total += cost
+    return total

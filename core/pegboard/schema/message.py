@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 from pegboard.schema.part import ModelChoice, Part
-from pegboard.schema.session import FileDiff, Session, Todo, Tokens
+from pegboard.schema.session import FileDiff, Tokens
 from pegboard.schema.wire import Rest, Wire
 
 
@@ -192,11 +192,3 @@ class Turn(Rest, frozen=True):
     def prompt_id(self) -> str:
         """The id of the prompt: of this one, or of that which this answers."""
         return self.info.id if isinstance(self.info, UserMessage) else self.info.parent_id
-
-
-class Conversation(Rest, frozen=True):
-    """A session with all that was said in it, and its list."""
-
-    info: Session
-    turns: tuple[Turn, ...] = ()
-    todos: tuple[Todo, ...] = ()

@@ -162,17 +162,6 @@ class Model(Rest, frozen=True):
     small_model: str | None = None
 
 
-class ProviderListing(Rest, frozen=True):
-    """A provider as clients see it; keys and other secrets are never part of it."""
-
-    id: str
-    name: str
-    source: Literal["env", "config", "custom", "api"]
-    env: tuple[str, ...]
-    models: dict[str, Model]
-    options: dict[str, Any] = {}
-
-
 _PLAIN = (
     *("name", "family", "release_date", "status", "cost", "reasoning_style"),
     *("effort_names", "cache_style", "wire", "small_model"),

@@ -1,7 +1,6 @@
 """Sessions, the permission rules that they have, and what people are asked in them."""
 
 import re
-from collections.abc import Iterable
 from typing import Any, Literal
 
 from pegboard.schema.wire import Rest, Wire
@@ -206,16 +205,6 @@ def subtracted(first: Tokens, second: Tokens) -> Tokens:
             write=first.cache.write - second.cache.write,
         ),
     )
-
-
-def sum_costs(costs: Iterable[float | None]) -> float | None:
-    """All of them together, None if one is not known."""
-    total = 0.0
-    for cost in costs:
-        if cost is None:
-            return None
-        total += cost
-    return total
 
 
 class SessionModel(Wire, frozen=True):

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from pegboard.schema.message import AssistantMessage
-from pegboard.schema.session import Session, Tokens, added, subtracted, sum_costs
+from pegboard.schema.session import Session, Tokens, added, subtracted
+from pegboard_terminal import sum_costs
 
 OTHER = "(other)"
 """Titles, failed attempts and what was dropped: paid by the session, and in none of its answers."""

@@ -9,10 +9,10 @@ import click
 import msgspec
 
 from pegboard.embedding import run_async
-from pegboard.schema.session import Tokens, sum_costs
+from pegboard.schema.session import Tokens
 from pegboard_plugins.cli.agentcosts import AgentCost, costs_of
 from pegboard_plugins.cli.jsontext import schema_json
-from pegboard_terminal import open_app
+from pegboard_terminal import open_app, sum_costs
 
 if TYPE_CHECKING:
     from pegboard.schema.message import Turn

@@ -12,9 +12,9 @@ from starlette.responses import Response
 from pegboard import App, InvalidInputError
 from pegboard.errors import ModelNotFoundError
 from pegboard.providers import Provider
-from pegboard.schema.model import Model, ProviderListing
+from pegboard.schema.model import Model
 from pegboard.schema.wire import Rest, to_json
-from pegboard_frontend import Auth, ConfiguredProviders
+from pegboard_frontend import Auth, ConfiguredProviders, ProviderListing
 from pegboard_plugins.server.configuration import masked, masked_address
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.keymask import without_keys

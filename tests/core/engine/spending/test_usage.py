@@ -5,7 +5,7 @@ import pytest
 from pegboard.engine.spending.usage import cost_of, tokens_of, total
 from pegboard.providers.provider import Usage
 from pegboard.schema.model import CacheCost, CostTier, ModelCost
-from pegboard.schema.session import CacheTokens, Tokens, added, subtracted, sum_costs
+from pegboard.schema.session import CacheTokens, Tokens, added, subtracted
 
 LONG_CONTEXT_TOKENS = 200_000
 CHEAP = ModelCost(input=3, output=15, cache=CacheCost(read=0.3, write=3.75))
@@ -74,11 +74,6 @@ def test_cached_tokens_without_a_price_are_paid_like_the_others() -> None:
 
     assert cost_of(tokens(cached=1_000_000), price) == 3
     assert cost_of(tokens(stored=1_000_000), price) == 3
-
-
-def test_a_sum_with_a_cost_that_is_not_known_is_not_known() -> None:
-    assert sum_costs([0.1, 0.2]) == pytest.approx(0.3)
-    assert sum_costs([0.1, None]) is None
 
 
 def test_prices_are_added_as_decimals() -> None:
