@@ -48,11 +48,13 @@ def _mirrors() -> dict[str, str]:
 
 
 def _mirror(folder: Path) -> str:
-    mirror = Path(tempfile.mkdtemp(prefix="beside-"))
+    """A folder of the same name, by which Pegboard knows where packages are installed."""
+    mirror = Path(tempfile.mkdtemp(prefix="beside-")) / folder.name
+    mirror.mkdir()
     for entry in folder.iterdir():
         if entry not in _FOLDERS:
             (mirror / entry.name).symlink_to(entry)
-    atexit.register(_remove, mirror, os.getpid())
+    atexit.register(_remove, mirror.parent, os.getpid())
     return str(mirror)
 
 
