@@ -76,8 +76,8 @@ main()
 """
 MOST_FILES = {
     "pegboard": 104,
-    "pegboard_plugins": 87,
-    "pegboard_files": 2,
+    "pegboard_plugins": 78,
+    "pegboard_files": 1,
     "pegboard_frontend": 2,
     "pegboard_http": 3,
     "pegboard_processes": 1,

@@ -89,8 +89,10 @@ class Snapshots(Protocol):
     A method that is not `async` returns at once, but for `Writing.intend`.
     """
 
-    refused: str
-    """Why there are none (a home folder, too many files, no git), else ""."""
+    @property
+    def refused(self) -> str:
+        """Why there are none (a home folder, too many files, no git), else ""."""
+        ...
 
     @property
     def current(self) -> str | None:

@@ -19,6 +19,6 @@ async def register_snapshots(
     """Trees of a shadow repository of git, unless the user wants none."""
     if not config.snapshot:
         return None
-    from pegboard_plugins.snapshots.worktree import GitSnapshots
+    from pegboard_plugins.snapshots.late import LateSnapshots
 
-    return GitSnapshots(workspace, folder=places.snapshots, env=env)
+    return LateSnapshots(workspace, folder=places.snapshots, env=env)

@@ -22,6 +22,7 @@ from pegboard.schema.session import FileDiff
 from pegboard.storage import Left, Restored, StagedWay, Way
 from pegboard_plugins.snapshots.claims import Claims, Copies, Writing
 from pegboard_plugins.snapshots.git import GitUnusableError, ShadowGit
+from pegboard_plugins.snapshots.late import refusal
 from pegboard_plugins.snapshots.objects import SUBMODULE, MissingObjectError, Objects, look_up
 from pegboard_plugins.snapshots.restore import Move, file_diff, put_back
 from pegboard_plugins.snapshots.staging import restage
@@ -65,7 +66,7 @@ class GitSnapshots:
         self._trusted = 0
         self._unarmed = False
         self._upkeep: asyncio.Task[None] | None = None
-        self.refused = _refusal(workspace.worktree, env)
+        self.refused = refusal(workspace.worktree, env)
 
     @property
     def current(self) -> str | None:
@@ -365,13 +366,6 @@ class GitSnapshots:
         if due:
             stamp.touch()
         return due
-
-
-def _refusal(worktree: Path, env: Mapping[str, str]) -> str:
-    home = Path(env.get("HOME") or "/")
-    if home.is_relative_to(worktree):
-        return f"{worktree} is a home folder or above one, of which no snapshots are taken"
-    return ""
 
 
 def _is_secret(move: Move) -> bool:
