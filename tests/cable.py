@@ -16,6 +16,9 @@ class Cable:
         self._server: asyncio.Server | None = None
         self.port = 0
         self.connections = 0
+        self.events_flow = asyncio.Event()
+        """While it is not set, what an event stream tells stays on the way."""
+        self.events_flow.set()
 
     @property
     def url(self) -> str:
@@ -31,6 +34,7 @@ class Cable:
         """Cut all connections, and take no new ones."""
         assert self._server is not None
         self._server.close()
+        self.events_flow.set()
         self.cut()
         await asyncio.gather(*self._work, return_exceptions=True)
         await self._server.wait_closed()
@@ -57,9 +61,13 @@ class Cable:
         self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, renamed: bool = False
     ) -> None:
         near, far = str(self.port).encode(), str(self._target.port).encode()
+        is_stream = False
         with suppress(ConnectionError):
             while piece := await source.read(1 << 16):
                 host = b"127.0.0.1:"
+                if is_stream:
+                    await self.events_flow.wait()
+                is_stream = is_stream or b"content-type: text/event-stream" in piece.lower()
                 sink.write(piece.replace(host + near, host + far) if renamed else piece)
                 await sink.drain()
         sink.close()

@@ -47,7 +47,16 @@ from pegboard.schema.session import (
     Todo,
     Tokens,
 )
-from pegboard_plugins.chat.finished import Answered, Asked, Called, Finished, Noted, Thought
+from pegboard_plugins.chat.finished import (
+    Answered,
+    Asked,
+    Called,
+    Finished,
+    Noted,
+    Steer,
+    Thought,
+    subject_of,
+)
 from pegboard_terminal import MarkdownBlocks, one_line
 
 MS = 1000
@@ -60,23 +69,6 @@ class Child(msgspec.Struct):
     last: str = ""
     tokens: int = 0
     running: bool = True
-
-
-class Steer(msgspec.Struct):
-    """A prompt that the model has not read yet."""
-
-    pieces: list[Asked | Noted] = msgspec.field(default_factory=list)
-    leaving: bool = False
-
-    @property
-    def text(self) -> str:
-        """The words of it."""
-        return "\n".join(piece.text for piece in self.pieces if isinstance(piece, Asked))
-
-    @property
-    def is_text(self) -> bool:
-        """Whether there is nothing else in it."""
-        return all(isinstance(piece, Asked) for piece in self.pieces)
 
 
 class Course:
@@ -117,6 +109,10 @@ class Course:
         """Whether it is the answer that is being written, and not a thought."""
         return bool(self._texts)
 
+    def knows_prompt(self, message_id: str) -> bool:
+        """Whether a prompt has been told of before."""
+        return message_id in self._users
+
     def waited_s(self, part: ToolPart) -> float | None:
         """How long a call has waited for the person, until now; None where nobody has looked."""
         if part.call_id in self._unclocked:
@@ -148,7 +144,7 @@ class Course:
         """What the event has finished."""
         match event.properties:
             case PermissionAsked(request=request) | QuestionAsked(request=request):
-                if request.session_id == self.session.id or request.session_id in self.children:
+                if self._concerns(request):
                     self.asked(request)
             case (
                 PermissionReplied(request_id=gone)
@@ -164,6 +160,17 @@ class Course:
                 self._childs(self.children[event.session_id], event)
             case _:
                 pass
+
+    def _concerns(self, request: PermissionRequest | QuestionRequest) -> bool:
+        return request.session_id == self.session.id or request.session_id in self.children
+
+    def waits_for(self, requests: Sequence[PermissionRequest | QuestionRequest]) -> None:
+        """These wait for the person, and no others."""
+        waiting = {each.id: each for each in requests if self._concerns(each)}
+        for gone in self.requests.keys() - waiting.keys():
+            self.answered(gone)
+        for request_id in waiting.keys() - self.requests.keys():
+            self.asked(waiting[request_id])
 
     def asked(self, request: PermissionRequest | QuestionRequest) -> None:
         """The request waits for the person from now on."""
@@ -203,7 +210,7 @@ class Course:
                 if isinstance(status, Retry):
                     yield Noted(_retry(status), "warning")
             case SessionIdle():
-                yield from self._idle()
+                yield from self.rest()
             case TodoUpdated(todos=todos):
                 still_open = any(t.status not in ("completed", "cancelled") for t in todos)
                 self.todos = tuple(todos) if still_open else ()
@@ -263,7 +270,8 @@ class Course:
         else:
             yield Noted(text, "error")
 
-    def _idle(self) -> Iterator[Finished]:
+    def rest(self) -> Iterator[Finished]:
+        """What has finished by now, when nothing runs in the session any more."""
         self.status = Idle()
         self.thinking = ""
         for part_id in tuple(self._texts):
@@ -379,12 +387,6 @@ class Course:
                 self._waited_s.pop(part.call_id, None)
             elif not every:
                 return
-
-
-def subject_of(part: ToolPart) -> str:
-    """What a call is about, in a few words: the first text that it was given."""
-    texts = (value for value in part.state.input.values() if isinstance(value, str))
-    return next(texts, "")
 
 
 def _is_of(request: PermissionRequest | QuestionRequest, part: ToolPart) -> bool:

@@ -32,6 +32,14 @@ RESYNC = "chat.resync"
 """A feed's own event: events were lost, so all that is shown has to be read anew."""
 
 
+class Choices(msgspec.Struct, kw_only=True):
+    """What the person has chosen for the next prompts; empty is what the session has."""
+
+    agent: str = ""
+    model: str = ""
+    variant: str = ""
+
+
 class Order(msgspec.Struct, frozen=True, kw_only=True):
     """A prompt as the person has written it; `command` makes it a slash command's arguments.
 

@@ -62,6 +62,23 @@ class Drawn(msgspec.Struct, frozen=True):
 Finished = Asked | Answered | Thought | Called | Noted | Drawn
 
 
+class Steer(msgspec.Struct):
+    """A prompt that the model has not read yet."""
+
+    pieces: list[Asked | Noted] = msgspec.field(default_factory=list)
+    leaving: bool = False
+
+    @property
+    def text(self) -> str:
+        """The words of it."""
+        return "\n".join(piece.text for piece in self.pieces if isinstance(piece, Asked))
+
+    @property
+    def is_text(self) -> bool:
+        """Whether there is nothing else in it."""
+        return all(isinstance(piece, Asked) for piece in self.pieces)
+
+
 def rows_of(piece: Finished, pen: Pen, width: int, block: Block | None = None) -> list[str]:
     """A piece as rows of at most `width` columns; `block` is that of a call."""
     match piece:
@@ -135,3 +152,9 @@ def _body(block: Block, pen: Pen, width: int) -> list[str]:
 
 def _first(text: str) -> str:
     return " ".join(text[:2000].split())[:200]
+
+
+def subject_of(part: ToolPart) -> str:
+    """What a call is about, in a few words: the first text that it was given."""
+    texts = (value for value in part.state.input.values() if isinstance(value, str))
+    return next(texts, "")

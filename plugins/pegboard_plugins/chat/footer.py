@@ -9,8 +9,8 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples
 
 from pegboard.kit import Span
 from pegboard.schema.part import Completed, Failed, Running, ToolPart
-from pegboard_plugins.chat.course import Child, Course, subject_of
-from pegboard_plugins.chat.finished import call_head
+from pegboard_plugins.chat.course import Child, Course
+from pegboard_plugins.chat.finished import call_head, subject_of
 from pegboard_plugins.chat.modes import Mode, SpanLine
 from pegboard_terminal import counted, one_line, shown_line, wrapped
 

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from pegboard_plugins.chat.course import Course, Steer
+from pegboard_plugins.chat.course import Course
+from pegboard_plugins.chat.finished import Steer
 
 if TYPE_CHECKING:
     from pegboard_plugins.chat.chat import Chat

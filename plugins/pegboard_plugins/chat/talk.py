@@ -5,15 +5,20 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
 
-import msgspec
-
 from pegboard import PegboardError
 from pegboard.errors import AbortedError, NotFoundError
 from pegboard.schema.event import Custom, Event, MessageUpdated, PluginFailed
 from pegboard.schema.message import UserMessage
-from pegboard.schema.session import Answers, PermissionRequest, Question, QuestionRequest, Session
+from pegboard.schema.session import (
+    Answers,
+    Idle,
+    PermissionRequest,
+    Question,
+    QuestionRequest,
+    Session,
+)
 from pegboard_plugins.chat.course import Course
-from pegboard_plugins.chat.feed import RESYNC, Feed, Order
+from pegboard_plugins.chat.feed import RESYNC, Choices, Feed, Order
 from pegboard_plugins.chat.finished import Answered, Called, Finished, Noted, NoteStyle, rows_of
 from pegboard_plugins.chat.requests import Permission, Questions, Settled
 from pegboard_plugins.chat.rest import Rest
@@ -26,14 +31,6 @@ DRAWN_AT_ONCE = 4000
 """Letters of Markdown; more are drawn beside the loop, which has keys to take."""
 SENT_KEPT = 50
 """Prompts of this chat that may not have been read yet."""
-
-
-class Choices(msgspec.Struct, kw_only=True):
-    """What the person has chosen for the next prompts; empty is what the session has."""
-
-    agent: str = ""
-    model: str = ""
-    variant: str = ""
 
 
 class Talk:
@@ -66,6 +63,7 @@ class Talk:
         self._underway: set[asyncio.Task[None]] = set()
         self._in_order = asyncio.Lock()
         self.rest = Rest(lambda: self.goes_on, touch)
+        self._unheard = 0  # prompts from here that no event has told of
         self._taken = asyncio.Event()
         self._taken.set()
         self._asking: list[tuple[Question, asyncio.Task[Answers | None]]] = []
@@ -141,7 +139,7 @@ class Talk:
                             self.say(message, "warning")
                     case _ if self.course is not None:
                         was = self.course.busy
-                        self._look(event)
+                        self._look(self.course, event)
                         for piece in self.course.take(event):
                             await self._show(piece)
                         if was and not self.course.busy:
@@ -151,32 +149,40 @@ class Talk:
             self._dialogs()
             self._touch()
 
-    def _look(self, event: Event) -> None:
+    def _look(self, course: Course, event: Event) -> None:
         match event.properties:
-            case MessageUpdated(info=UserMessage()):
+            case MessageUpdated(info=UserMessage() as info) if info.session_id == course.session.id:
                 self._taken.set()
-                if not self._underway:  # the turn is somebody else's, or a command's
+                if course.knows_prompt(info.id):
+                    return
+                if self._unheard:
+                    self._unheard -= 1
+                elif not self._underway:  # the turn is somebody else's, or a command's
                     self._failures().clear()
             case _:
                 pass
 
     async def _read_anew(self) -> None:
-        if self.course is None:
+        course = self.course
+        if course is None:
             return
-        for piece in self.course.read(await self.feed.turns(self.course.session.id)):
+        was, self._unheard = course.busy, 0
+        for piece in course.read(await self.feed.turns(course.session.id)):
             await self._show(piece)
-        await self._state(self.course)
+        await self._state(course)
+        if was and not course.busy:
+            for piece in course.rest():
+                await self._show(piece)
+            self._rested()
 
     async def _state(self, course: Course) -> None:
         """What of a session no message tells."""
         session_id = course.session.id
-        status = await self.feed.status(session_id)
-        if status is not None:
-            course.status = status
+        course.status = await self.feed.status(session_id) or Idle()
+        for child in course.children.values():
+            child.running = await self.feed.status(child.session.id) is not None
         course.todos = tuple(await self.feed.todos(session_id))
-        for request in await self.feed.waiting():
-            if request.session_id == session_id:
-                course.asked(request)
+        course.waits_for(await self.feed.waiting())
         self._dialogs()
 
     async def resume(self, session: Session, *, replayed: int | None = REPLAYED) -> None:
@@ -257,6 +263,7 @@ class Talk:
         async with self._in_order:
             await self._taken.wait()
             self._taken.clear()
+        self._unheard += 1
         try:
             await self.feed.prompt(session.id, order)
         finally:
