@@ -19,7 +19,7 @@ from pegboard.errors import NotFoundError, PegboardError, StorageError
 from pegboard.schema.message import Turn, UserMessage
 from pegboard.schema.part import TextInput
 from pegboard.schema.session import Scope, Session
-from pegboard_frontend import forked
+from pegboard_frontend import forked, reverted, unreverted
 from random_model import ENDS, TOOLS, Payment, Plan
 
 Kind = Literal[
@@ -319,11 +319,11 @@ class Actor:
         point = prompts[int(operation.place * len(prompts))]
         deed = self._ledger.deeds[operation.number]
         self._ledger.note(replace(deed, at=point))
-        await self._app.revert(session_id, point)
+        await reverted(self._app, session_id, point)
         return point
 
     async def _unrevert(self, _: Operation, session_id: str) -> None:
-        await self._app.unrevert(session_id)
+        await unreverted(self._app, session_id)
 
     async def _delete(self, _: Operation, session_id: str) -> None:
         await self._app.delete_session(session_id)

@@ -1,6 +1,7 @@
 """The App: one open project, and the public API; command line and server use nothing else."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ from pegboard.schema.event import PluginFailed
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
 from pegboard.schema.part import Completed, PartInput
-from pegboard.schema.session import Answers, FileDiff, Question, Reply, Rule, Session, SessionStatus
+from pegboard.schema.session import Answers, Question, Reply, Rule, Session, SessionStatus
 from pegboard.storage.changes import ChangeSession, DropMessage, DropPart, PutPart
 from pegboard.storage.protocol import Hit, Storage
 from pegboard.storage.snapshots import Snapshots
@@ -34,7 +35,6 @@ from pegboard.workspace import Workspace
 
 if TYPE_CHECKING:
     from pegboard.engine.asking.judgement import Policy
-    from pegboard.engine.revert import Reverted
     from pegboard.policy.pending import PendingRequests, Questions
     from pegboard.processes import Enclosure
 
@@ -331,31 +331,13 @@ class App:
         """
         return await self._runs.summarize(session_id, model)
 
-    async def revert(
-        self, session_id: str, message_id: str, part_id: str | None = None
-    ) -> "Reverted":
-        """The session and its files as before a message or part; `unrevert` takes it back.
+    def at_rest(self, session_id: str) -> AbstractAsyncContextManager[object]:
+        """A block in which the session does not run; prompts wait until it is left.
 
-        :raises NotFoundError: when there is no such session, message or part.
-        :raises SessionBusyError: while the session runs.
+        :raises NotFoundError: when there is no such session.
+        :raises SessionBusyError: while the session runs, here or in another process.
         """
-        from pegboard.engine.revert import revert
-
-        async with self._runs.at_rest(session_id):
-            return await revert(self._engine, session_id, message_id, part_id)
-
-    async def unrevert(self, session_id: str) -> "Reverted":
-        """The session and its files as they were before `revert`."""
-        from pegboard.engine.revert import unrevert
-
-        async with self._runs.at_rest(session_id):
-            return await unrevert(self._engine, session_id)
-
-    async def diff(self, session_id: str, *, message_id: str | None = None) -> tuple[FileDiff, ...]:
-        """What a session, or the answer to one prompt of it, has changed in files."""
-        from pegboard.engine.revert import session_diff
-
-        return await session_diff(self.storage, self.snapshots, session_id, message_id)
+        return self._runs.at_rest(session_id)
 
     async def abort(self, session_id: str) -> bool:
         """Stop the session's run and wait until it has ended; False when none ran."""

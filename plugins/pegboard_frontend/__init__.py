@@ -61,6 +61,12 @@ if TYPE_CHECKING:
     from pegboard_frontend.keyfile import key_of as key_of
     from pegboard_frontend.keyfile import store_secret as store_secret
     from pegboard_frontend.mentions import mentioned as mentioned
+    from pegboard_frontend.reverting import Reverted as Reverted
+    from pegboard_frontend.reverting import reason_of as reason_of
+    from pegboard_frontend.reverting import reverted as reverted
+    from pegboard_frontend.reverting import session_diff as session_diff
+    from pegboard_frontend.reverting import shown_path as shown_path
+    from pegboard_frontend.reverting import unreverted as unreverted
     from pegboard_frontend.slashcommand import CommandOrder as CommandOrder
     from pegboard_frontend.slashcommand import run_command as run_command
     from pegboard_frontend.unknowns import UNKNOWN as UNKNOWN

@@ -14,6 +14,7 @@ import pytest
 
 from invariants import broken, prompts, read_state
 from pegboard.storage import DropMessage
+from pegboard_frontend import reverted
 from played import HI, Played, opened, text
 from processes import alive
 from random_operations import Deed, Kind, Ledger, Operation
@@ -86,11 +87,11 @@ async def test_a_revert_takes_back_what_was_stored_behind_its_point(tmp_path: Pa
             note("note", message_id)
             await app.prompt(session.id, HI, no_reply=True, message_id=message_id)
         note("revert", at=point)
-        await app.revert(session.id, point)
+        await reverted(app, session.id, point)
         await app.prompt(session.id, HI, no_reply=True)
-        reverted = list(prompts(ledger, await read_state(app)))
+        left = list(prompts(ledger, await read_state(app)))
         await app.storage.commit(DropMessage(session.id, early))
         lost = list(prompts(ledger, await read_state(app)))
 
-    assert reverted == []
+    assert left == []
     assert [each.split(": ")[1] for each in lost] == [f"its answer {early} is gone"]

@@ -22,6 +22,7 @@ from pegboard.schema.event import MessageUpdated, PartUpdated
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import Completed, Failed, PatchPart, TextInput, ToolPart
 from pegboard.storage import INTERRUPTED_CALL, NEVER_RAN
+from pegboard_frontend import reverted, unreverted
 from played import Played, ToolsPlugin, as_told, opened, text
 from session_child import SESSIONS, rank, tools, unpaired
 from worktrees import git
@@ -197,11 +198,11 @@ async def check_files(app: App, session: str) -> None:
     if not files:
         return
 
-    undone = await app.revert(session, turns[0].info.id)
+    undone = await reverted(app, session, turns[0].info.id)
     assert (set(undone.files.changed), undone.files.left) == (files, ())
     assert not any(file.exists() for file in files)
 
-    redone = await app.unrevert(session)
+    redone = await unreverted(app, session)
     assert (set(redone.files.changed), redone.files.left) == (files, ())
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from pegboard import App
 from pegboard.schema.message import UserMessage
-from pegboard_frontend import forked
+from pegboard_frontend import forked, reverted, session_diff, unreverted
 from pegboard_plugins.cli.sessionfile import exported, imported
 from written import ask, full_repository, played, shell, state, written
 
@@ -47,11 +47,11 @@ async def test_a_fork_is_reverted_when_the_original_is_deleted_and_collected(
         assert app._engine.snapshots is not None
         await app._engine.snapshots.collect(())
 
-        back = await app.revert(fork.id, await first_prompt(app, fork.id))
+        back = await reverted(app, fork.id, await first_prompt(app, fork.id))
 
         assert state(project) == before != after
         assert back.files.left == ()
-        await app.unrevert(fork.id)
+        await unreverted(app, fork.id)
         assert state(project) == after
 
 
@@ -79,7 +79,7 @@ async def test_an_import_is_reverted_where_its_snapshots_are(tmp_path: Path, pro
         copy = await imported(app, lines)
         await app.delete_session(session)
 
-        back = await app.revert(copy.id, await first_prompt(app, copy.id))
+        back = await reverted(app, copy.id, await first_prompt(app, copy.id))
 
     assert state(project) == before
     assert back.files.left == ()
@@ -101,8 +101,8 @@ async def test_an_import_from_elsewhere_changes_no_file(tmp_path: Path, hostile:
 
     async with played(there) as (app, _):
         copy = await imported(app, lines)
-        back = await app.revert(copy.id, await first_prompt(app, copy.id))
-        diff = await app.diff(copy.id)
+        back = await reverted(app, copy.id, await first_prompt(app, copy.id))
+        diff = await session_diff(app, copy.id)
 
     assert {name: value for name, value in state(there).items() if name in before} == before
     assert {left.reason for left in back.files.left} == {"lost"}

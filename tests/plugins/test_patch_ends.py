@@ -9,6 +9,7 @@ import pytest
 from pegboard.errors import ToolError
 from pegboard.kit.openat import temporary_beside
 from pegboard.schema.part import Failed, TextInput
+from pegboard_frontend import reverted
 from pegboard_plugins.apply_patch import apply_patch
 from pegboard_plugins.apply_patch.parser import PatchError
 from played import Played, ToolsPlugin, calls, opened, text, tools_of
@@ -94,7 +95,7 @@ async def test_a_patch_that_is_stopped_stands_whole_says_so_and_is_taken_back(
         turns = await app.turns(session)
         (part,) = tools_of(turns)
         stands = len(list(many.iterdir()))
-        back = await app.revert(session, turns[0].info.id)
+        back = await reverted(app, session, turns[0].info.id)
 
     assert isinstance(part.state, Failed)
     assert "stopped" in part.state.error

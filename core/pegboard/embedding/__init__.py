@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from pegboard.engine.bus import Subscription as Subscription
     from pegboard.engine.bus import encode_event as encode_event
     from pegboard.engine.input.usermessage import ShellOrder as ShellOrder
-    from pegboard.engine.revert import Reverted as Reverted
-    from pegboard.engine.revert import reason_of as reason_of
-    from pegboard.engine.revert import shown_path as shown_path
     from pegboard.engine.toolresult import remove_old_outputs as remove_old_outputs
     from pegboard.ids import IdSource as IdSource
     from pegboard.ids import check_id as check_id

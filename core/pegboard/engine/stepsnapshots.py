@@ -5,7 +5,7 @@ It starts once the request has been sent, and a tool that may write waits for it
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +21,19 @@ from pegboard.engine.processor import Processor
 from pegboard.engine.writer import Writer
 from pegboard.kit.threads import shielded
 from pegboard.schema.event import SessionDiffed
-from pegboard.schema.message import AssistantMessage, Turn
-from pegboard.schema.part import Part, PatchPart, Staged, StepFinishPart, StepStartPart
-from pegboard.schema.session import FileDiff, Revert, Session, SessionSummary
+from pegboard.schema.message import AssistantMessage
+from pegboard.schema.part import PatchPart, StepFinishPart, StepStartPart
+from pegboard.schema.session import Session, SessionSummary
 from pegboard.storage.changes import Emit, PutPart
-from pegboard.storage.snapshots import Snapshots, Way, Writing, ways_of
+from pegboard.storage.snapshots import (
+    Snapshots,
+    Way,
+    Writing,
+    bounded,
+    summary_of,
+    total,
+    ways_of,
+)
 
 HEAD_START_S = 0.05
 """How long the snapshot waits, so that the request is sent first."""
@@ -33,8 +41,6 @@ CLOSE_LIMIT_S = 10.0
 """How long the end of a run waits for its last snapshot."""
 STOP_LIMIT_S = 2.0
 """The same limit once the run is aborted, however often, and a person waits."""
-PATCH_LIMIT_CHARS = 1 << 18
-"""Longer texts of all diffs of a session are left out; the counts are there all the same."""
 
 
 class PartIds(Protocol):
@@ -190,7 +196,8 @@ class StepSnapshots:
     async def _tell(self, snapshots: Snapshots) -> None:
         """Store and publish the summary of all changes of the session, once per run."""
         run = self._run
-        before, _ = split(run.history.turns, None)
+        parts = (part for turn in run.history.turns for part in turn.parts)
+        before = [part for part in parts if isinstance(part, PatchPart)]
         diffs = bounded(await snapshots.diff(total((*before, *self._patches))))
         run.change(summary=summary_of(diffs))
         run.writer.change(Emit(SessionDiffed(session_id=run.session.id, diff=diffs)))
@@ -285,61 +292,3 @@ _P = TypeVar("_P", StepStartPart, StepFinishPart)
 
 def _part(processor: Processor, kind: type[_P]) -> _P | None:
     return next((part for part in processor.parts.values() if isinstance(part, kind)), None)
-
-
-def split(
-    turns: Iterable[Turn], point: Revert | None
-) -> tuple[tuple[PatchPart, ...], tuple[PatchPart, ...]]:
-    """The patches before a point of a session and those after it, in order."""
-    turns = tuple(turns)
-    count = sum(isinstance(part, PatchPart) for part in behind(turns, point))
-    patches = [part for turn in turns for part in turn.parts if isinstance(part, PatchPart)]
-    place = len(patches) - count
-    return tuple(patches[:place]), tuple(patches[place:])
-
-
-def behind(turns: Iterable[Turn], point: Revert | None) -> list[Part]:
-    """The parts after a point of a session, in order; none after its end."""
-    if point is None:
-        return []
-    found: list[Part] = []
-    is_behind = False
-    for turn in turns:
-        is_named = turn.info.id == point.message_id
-        is_behind = is_behind or (is_named and point.part_id is None)
-        for part in turn.parts:
-            is_behind = is_behind or (is_named and part.id == point.part_id)
-            if is_behind:
-                found.append(part)
-    return found
-
-
-def total(patches: Iterable[PatchPart]) -> dict[Path, Way]:
-    """Each file's change from before the first patch to after the last one."""
-    return {Path(file): way for file, way in total_by_name(patches).items()}
-
-
-def total_by_name(changes: Iterable[PatchPart | Staged]) -> dict[str, Way]:
-    """The same of files, or of paths of git's index, by the name that the changes have."""
-    ways: dict[str, Way] = {}
-    for change in changes:
-        for file in change.files:
-            first = ways[file].before if file in ways else change.hash
-            ways[file] = Way(before=first, after=change.after or change.hash)
-    return ways
-
-
-def bounded(diffs: Sequence[FileDiff]) -> tuple[FileDiff, ...]:
-    """The diffs, without their texts when these are too long for an event."""
-    if sum(len(diff.patch) for diff in diffs) <= PATCH_LIMIT_CHARS:
-        return tuple(diffs)
-    return tuple(replace(diff, patch="") for diff in diffs)
-
-
-def summary_of(diffs: Sequence[FileDiff]) -> SessionSummary:
-    """The counts of diffs."""
-    return SessionSummary(
-        additions=sum(diff.additions for diff in diffs),
-        deletions=sum(diff.deletions for diff in diffs),
-        files=len(diffs),
-    )

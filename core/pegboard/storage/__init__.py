@@ -35,4 +35,8 @@ from pegboard.storage.snapshots import Snapshots as Snapshots
 from pegboard.storage.snapshots import StagedWay as StagedWay
 from pegboard.storage.snapshots import Way as Way
 from pegboard.storage.snapshots import Writing as Writing
+from pegboard.storage.snapshots import bounded as bounded
+from pegboard.storage.snapshots import summary_of as summary_of
+from pegboard.storage.snapshots import total as total
+from pegboard.storage.snapshots import total_by_name as total_by_name
 from pegboard.storage.snapshots import ways_of as ways_of

@@ -4,15 +4,16 @@ The core says when to take one and whose work a change is. A state has an id of 
 which is stored with the steps of a session.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from pegboard.schema.part import PatchPart, Staged, Unkept
-from pegboard.schema.session import FileDiff
+from pegboard.schema.session import FileDiff, SessionSummary
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True):
@@ -183,3 +184,38 @@ class Snapshots(Protocol):
     async def aclose(self) -> None:
         """Stop all work; an unfinished snapshot is given up."""
         ...
+
+
+PATCH_LIMIT_CHARS = 1 << 18
+"""Longer texts of all diffs of a session are left out; the counts are there all the same."""
+
+
+def total(patches: Iterable[PatchPart]) -> dict[Path, Way]:
+    """Each file's change from before the first patch to after the last one."""
+    return {Path(file): way for file, way in total_by_name(patches).items()}
+
+
+def total_by_name(changes: Iterable[PatchPart | Staged]) -> dict[str, Way]:
+    """The same of files, or of paths of git's index, by the name that the changes have."""
+    ways: dict[str, Way] = {}
+    for change in changes:
+        for file in change.files:
+            first = ways[file].before if file in ways else change.hash
+            ways[file] = Way(before=first, after=change.after or change.hash)
+    return ways
+
+
+def bounded(diffs: Sequence[FileDiff]) -> tuple[FileDiff, ...]:
+    """The diffs, without their texts when these are too long for an event."""
+    if sum(len(diff.patch) for diff in diffs) <= PATCH_LIMIT_CHARS:
+        return tuple(diffs)
+    return tuple(replace(diff, patch="") for diff in diffs)
+
+
+def summary_of(diffs: Sequence[FileDiff]) -> SessionSummary:
+    """The counts of diffs."""
+    return SessionSummary(
+        additions=sum(diff.additions for diff in diffs),
+        deletions=sum(diff.deletions for diff in diffs),
+        files=len(diffs),
+    )

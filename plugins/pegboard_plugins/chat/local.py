@@ -36,10 +36,13 @@ from pegboard_frontend import (
     forked,
     mentioned,
     plugin_entries,
+    reverted,
     run_command,
+    session_diff,
     settings_warnings,
     standing,
     trace_entries,
+    unreverted,
 )
 from pegboard_plugins.chat.feed import QUEUED_EVENTS, Facts, Order
 from pegboard_terminal import CallBlocks
@@ -253,15 +256,15 @@ class LocalFeed:
 
     async def revert(self, session_id: str, message_id: str) -> str:
         """Go back."""
-        return (await self._app.revert(session_id, message_id)).warning
+        return (await reverted(self._app, session_id, message_id)).warning
 
     async def unrevert(self, session_id: str) -> str:
         """Go forth again."""
-        return (await self._app.unrevert(session_id)).warning
+        return (await unreverted(self._app, session_id)).warning
 
     async def diff(self, session_id: str) -> Sequence[FileDiff]:
         """The changes."""
-        return await self._app.diff(session_id)
+        return await session_diff(self._app, session_id)
 
     async def compact(self, session_id: str, model: str) -> None:
         """Summarise."""

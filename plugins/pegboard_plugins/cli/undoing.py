@@ -7,13 +7,14 @@ import click
 
 from pegboard import InvalidInputError
 from pegboard.embedding import run_async
+from pegboard_frontend import reverted, unreverted
 from pegboard_plugins.cli.completing import live
 from pegboard_plugins.cli.jsontext import format_option, schema_json
 from pegboard_terminal import open_app
 
 if TYPE_CHECKING:
     from pegboard import App
-    from pegboard.embedding import Reverted
+    from pegboard_frontend import Reverted
 
 _STYLE = format_option("text")
 
@@ -50,7 +51,7 @@ async def _reverted(directory: Path, session_id: str | None, message_id: str | N
 
     async with open_app(directory) as app:
         session = await find_session(app, session_id)
-        return await app.revert(session.id, message_id or await _last_prompt(app, session.id))
+        return await reverted(app, session.id, message_id or await _last_prompt(app, session.id))
 
 
 async def _last_prompt(app: "App", session_id: str) -> str:
@@ -73,12 +74,12 @@ async def _unreverted(directory: Path, session_id: str | None) -> "Reverted":
     from pegboard_plugins.cli.local import find_session
 
     async with open_app(directory) as app:
-        return await app.unrevert((await find_session(app, session_id)).id)
+        return await unreverted(app, (await find_session(app, session_id)).id)
 
 
 def _shown(directory: Path, done: "Reverted", style: Literal["text", "json"]) -> int:
-    from pegboard.embedding import reason_of, shown_path
     from pegboard.kit import open_workspace
+    from pegboard_frontend import reason_of, shown_path
     from pegboard_terminal import visible
 
     root = open_workspace(directory).worktree

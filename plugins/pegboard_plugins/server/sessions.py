@@ -12,7 +12,16 @@ from pegboard import App
 from pegboard.errors import NotFoundError
 from pegboard.schema.session import FileDiff, Session, SessionStatus, Todo
 from pegboard.storage import ChangeSession
-from pegboard_frontend import ForkBody, RevertBody, SessionBody, SessionChange, forked
+from pegboard_frontend import (
+    ForkBody,
+    RevertBody,
+    SessionBody,
+    SessionChange,
+    forked,
+    reverted,
+    session_diff,
+    unreverted,
+)
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.responses import UnsupportedError, answer, as_json, body_of
 from pegboard_plugins.server.serverstate import (
@@ -135,7 +144,7 @@ async def diff(
     opened: AtSession, message_id: Annotated[str | None, Query(alias="messageID")] = None
 ) -> Response:
     """What the session, or the answer to one prompt, changed in files."""
-    return answer(await opened.app.diff(opened.session.id, message_id=message_id))
+    return answer(await session_diff(opened.app, opened.session.id, message_id=message_id))
 
 
 @routes.post(
@@ -174,7 +183,7 @@ async def _tell_rest(state: ServerState, app: App, session_id: str) -> None:
 async def revert(request: Request, opened: AtSession, state: Served) -> Response:
     """The session and its files as they were before a message; what is left is an event."""
     body = await body_of(request, RevertBody)
-    done = await opened.app.revert(opened.session.id, body.message_id, body.part_id)
+    done = await reverted(opened.app, opened.session.id, body.message_id, body.part_id)
     _tell_left(state, opened.app, done.warning)
     return answer(done.session)
 
@@ -182,7 +191,7 @@ async def revert(request: Request, opened: AtSession, state: Served) -> Response
 @routes.post("/session/{sessionID}/unrevert", **operation("session.unrevert", gives=Session))
 async def unrevert(opened: AtSession, state: Served) -> Response:
     """The session and its files as they were before the revert; what is left is an event."""
-    done = await opened.app.unrevert(opened.session.id)
+    done = await unreverted(opened.app, opened.session.id)
     _tell_left(state, opened.app, done.warning)
     return answer(done.session)
 

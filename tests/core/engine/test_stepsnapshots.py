@@ -13,6 +13,7 @@ from pegboard.providers.provider import ModelRequest, StreamEvent
 from pegboard.schema.event import PartUpdated, SessionDiffed, SessionIdle
 from pegboard.schema.part import StepFinishPart, StepStartPart, TextInput
 from pegboard.schema.session import SessionSummary
+from pegboard_frontend import reverted, session_diff
 from played import Played, ToolsPlugin, call, calls, heard, opened, text
 from written import ask, full_repository, patches, played, put, shell, written
 
@@ -83,7 +84,7 @@ async def test_ignored_files_are_left_alone(tmp_path: Path, project: Path) -> No
     async with played(tmp_path, shell(command)) as (app, session):
         prompt = await ask(app, session)
 
-        await app.revert(session, prompt)
+        await reverted(app, session, prompt)
 
         told = await patches(app, session)
     assert [patch.files for patch in told] == [(str(project / "new.txt"),)]
@@ -106,9 +107,11 @@ async def test_the_whole_change_of_a_session_is_told_once_per_turn(
             e.properties.diff for e in await listening if isinstance(e.properties, SessionDiffed)
         ]
         session = await app.session(s)
-        assert await app.diff(s) == await app.diff(s, message_id=prompt) == told[0]
-        await app.revert(s, prompt)
-        assert await app.diff(s) == ()
+        assert (
+            await session_diff(app, s) == await session_diff(app, s, message_id=prompt) == told[0]
+        )
+        await reverted(app, s, prompt)
+        assert await session_diff(app, s) == ()
     assert [(d.file, d.status, d.additions, d.deletions) for d in told[0]] == [
         ("a.txt", "modified", 2, 1),
         ("n.txt", "added", 1, 0),
@@ -131,7 +134,7 @@ async def test_a_subagent_s_files_are_its_caller_s_too(tmp_path: Path, project: 
         session = (await app.create_session()).id
         prompt = await ask(app, session)
 
-        await app.revert(session, prompt)
+        await reverted(app, session, prompt)
 
     assert (project / "a.txt").read_text() == "one\n"
 

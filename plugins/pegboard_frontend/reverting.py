@@ -5,31 +5,34 @@ left them: what somebody has edited since, what no snapshot has, and what cannot
 more is left and named, in the answer and by an event.
 """
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
 
-from pegboard.contract.tools import Tool
-from pegboard.engine.engine import Engine
-from pegboard.engine.sessions import change_session, held
-from pegboard.engine.stepsnapshots import (
-    behind,
+from pegboard import App, Tool
+from pegboard.errors import NotFoundError
+from pegboard.schema.event import SessionDiffed, SessionUpdated, SessionWarned
+from pegboard.schema.message import Turn, UserMessage
+from pegboard.schema.part import Failed, Part, PatchPart, Staged, StepStartPart, TextPart, ToolPart
+from pegboard.schema.session import FileDiff, Revert, Session
+from pegboard.storage import (
+    INTERRUPTED_CALL,
+    ChangeSession,
+    Emit,
+    Fence,
+    Left,
+    Restored,
+    StagedWay,
+    Way,
     bounded,
-    split,
     summary_of,
     total,
     total_by_name,
 )
-from pegboard.errors import NotFoundError
-from pegboard.schema.event import SessionDiffed, SessionWarned
-from pegboard.schema.message import Turn, UserMessage
-from pegboard.schema.part import Failed, Part, PatchPart, Staged, StepStartPart, TextPart, ToolPart
-from pegboard.schema.session import FileDiff, Revert, Session
-from pegboard.storage.changes import ChangeSession, Emit
-from pegboard.storage.protocol import INTERRUPTED_CALL, Fence, Storage
-from pegboard.storage.snapshots import Left, Restored, Snapshots, StagedWay, Way
 
 
 class Reverted(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,8 +46,8 @@ class Reverted(msgspec.Struct, frozen=True, kw_only=True):
     warning: str = ""
 
 
-async def revert(
-    engine: Engine, session_id: str, message_id: str, part_id: str | None = None
+async def reverted(
+    app: App, session_id: str, message_id: str, part_id: str | None = None
 ) -> Reverted:
     """The session and its files as they were before a message, or before a part of one.
 
@@ -53,28 +56,40 @@ async def revert(
     :raises NotFoundError: when the session has no such message or part; nothing is changed.
     :raises SessionBusyError: while the session runs.
     """
-    async with held(engine.storage, session_id) as fence:
-        session = await engine.storage.session(session_id)
-        turns = await engine.storage.turns(session_id)
+    async with _held(app, session_id) as fence:
+        session = await app.storage.session(session_id)
+        turns = await app.storage.turns(session_id)
         point = _point(turns, message_id, part_id)
-        return await _moved(engine, session, turns, point, fence)
+        return await _moved(app, session, turns, point, fence)
 
 
-async def unrevert(engine: Engine, session_id: str) -> Reverted:
+async def unreverted(app: App, session_id: str) -> Reverted:
     """The session and its files as they were before they were reverted.
 
+    :raises NotFoundError: when there is no such session.
     :raises SessionBusyError: while the session runs.
     """
-    async with held(engine.storage, session_id) as fence:
-        session = await engine.storage.session(session_id)
+    async with _held(app, session_id) as fence:
+        session = await app.storage.session(session_id)
         if session.revert is None:
             return Reverted(session=session, files=Restored())
-        turns = await engine.storage.turns(session_id)
-        return await _moved(engine, session, turns, None, fence)
+        turns = await app.storage.turns(session_id)
+        return await _moved(app, session, turns, None, fence)
+
+
+@asynccontextmanager
+async def _held(app: App, session_id: str) -> AsyncIterator[Fence]:
+    """The right to a session that nobody runs, here or in another process."""
+    async with app.at_rest(session_id):
+        fence = await app.storage.claim(session_id)
+        try:
+            yield fence
+        finally:
+            await app.storage.release(fence)
 
 
 async def session_diff(
-    storage: Storage, snapshots: Snapshots | None, session_id: str, message_id: str | None = None
+    app: App, session_id: str, *, message_id: str | None = None
 ) -> tuple[FileDiff, ...]:
     """What the session has changed in files, up to where it is reverted.
 
@@ -82,23 +97,23 @@ async def session_diff(
 
     :raises NotFoundError: when the session, or the message in it, is not there.
     """
-    session = await storage.session(session_id)
-    turns: Sequence[Turn] = await storage.turns(session_id)
-    if snapshots is None:
+    session = await app.storage.session(session_id)
+    turns: Sequence[Turn] = await app.storage.turns(session_id)
+    if app.snapshots is None:
         return ()
     if message_id is not None:
         turns = _exchange(turns, message_id)
     before, _ = split(turns, session.revert)
-    return await snapshots.diff(total(before))
+    return await app.snapshots.diff(total(before))
 
 
 async def _moved(
-    engine: Engine, session: Session, turns: Sequence[Turn], point: Revert | None, fence: Fence
+    app: App, session: Session, turns: Sequence[Turn], point: Revert | None, fence: Fence
 ) -> Reverted:
     files = Restored()
     diffs: tuple[FileDiff, ...] = ()
-    snapshots = engine.snapshots
-    unknown = unseen(engine, turns, here=session.revert, there=point)
+    snapshots = app.snapshots
+    unknown = unseen(app, turns, here=session.revert, there=point)
     unkept = left_by(turns, here=session.revert, there=point)
     if snapshots is not None:
         tree = await snapshots.track(fresh=True)
@@ -113,12 +128,17 @@ async def _moved(
             point = replace(point, snapshot=kept, diff="".join(diff.patch for diff in undone))
     files = replace(files, left=(*files.left, *unkept), unknown=unknown)
     change = ChangeSession(
-        session_id=session.id, revert=point, summary=summary_of(diffs), updated=engine.now()
+        session_id=session.id,
+        revert=point,
+        summary=summary_of(diffs),
+        updated=time.time_ns() // 10**6,
     )
     diffed = Emit(SessionDiffed(session_id=session.id, diff=diffs))
-    text = said_of(files, engine.workspace.worktree)
+    text = said_of(files, app.workspace.worktree)
     warned = [Emit(SessionWarned(session_id=session.id, message=text))] if text else []
-    session = await change_session(engine.storage, change, diffed, *warned, fence=fence)
+    events = await app.storage.commit(change, diffed, *warned, fence=fence)
+    updates = (each.properties for each in events)
+    session = next(each.info for each in updates if isinstance(each, SessionUpdated))
     return Reverted(session=session, files=files, warning=text)
 
 
@@ -188,22 +208,20 @@ def left_by(
     return tuple(found.values())
 
 
-def unseen(
-    engine: Engine, turns: Sequence[Turn], *, here: Revert | None, there: Revert | None
-) -> str:
+def unseen(app: App, turns: Sequence[Turn], *, here: Revert | None, there: Revert | None) -> str:
     """Why the changes of some reverted steps are unknown, "" when all are known."""
     count, seen, wrote = 0, True, False
     for part in (*_taken_back(turns, here, there), None):
         if part is None or isinstance(part, StepStartPart):
             count += wrote and not seen
             seen, wrote = part is not None and part.snapshot is not None, False
-        elif isinstance(part, ToolPart) and not _reads(engine.tools.get(part.tool)):
+        elif isinstance(part, ToolPart) and not _reads(app.tools.get(part.tool)):
             wrote = True
             seen = seen and not _was_killed(part)
     if not count:
         return ""
-    snapshots = engine.snapshots
-    absent = _NOBODY if engine.config.snapshot else _OFF
+    snapshots = app.snapshots
+    absent = _NOBODY if app.config.snapshot else _OFF
     why = absent if snapshots is None else snapshots.refused or _NONE
     steps = "1 step" if count == 1 else f"{count} steps"
     return f"files that {steps} changed are as they are: {why}"
@@ -290,3 +308,30 @@ def _states(
     """For each path that the session has changed, a tree with its state at a point."""
     trees = {path: way.after for path, way in total_by_name(before).items()}
     return trees | {path: way.before for path, way in total_by_name(behind).items()}
+
+
+def split(
+    turns: Iterable[Turn], point: Revert | None
+) -> tuple[tuple[PatchPart, ...], tuple[PatchPart, ...]]:
+    """The patches before a point of a session and those after it, in order."""
+    turns = tuple(turns)
+    count = sum(isinstance(part, PatchPart) for part in behind(turns, point))
+    patches = [part for turn in turns for part in turn.parts if isinstance(part, PatchPart)]
+    place = len(patches) - count
+    return tuple(patches[:place]), tuple(patches[place:])
+
+
+def behind(turns: Iterable[Turn], point: Revert | None) -> list[Part]:
+    """The parts after a point of a session, in order; none after its end."""
+    if point is None:
+        return []
+    found: list[Part] = []
+    is_behind = False
+    for turn in turns:
+        is_named = turn.info.id == point.message_id
+        is_behind = is_behind or (is_named and point.part_id is None)
+        for part in turn.parts:
+            is_behind = is_behind or (is_named and part.id == point.part_id)
+            if is_behind:
+                found.append(part)
+    return found

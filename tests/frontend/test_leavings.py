@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.engine.revert import Reverted
 from pegboard.schema.event import SessionWarned
+from pegboard_frontend import Reverted, reverted, unreverted
 from pegboard_plugins.snapshots.objects import object_id
 from played import heard, text
 from worktrees import git
@@ -54,7 +54,7 @@ async def test_a_file_too_large_for_a_snapshot_is_named(tmp_path: Path, project:
     async with played(tmp_path, shell("echo y >> big.bin; echo z > a.txt")) as (app, session):
         prompt = await ask(app, session)
 
-        back = await app.revert(session, prompt)
+        back = await reverted(app, session, prompt)
 
     assert left(back) == {"big.bin": "large"}
     assert (project / "big.bin").stat().st_size == LARGE + 2
@@ -68,7 +68,7 @@ async def test_a_file_that_shrinks_below_the_limit_is_no_new_one(
     async with played(tmp_path, shell("echo y > big.bin")) as (app, session):
         prompt = await ask(app, session)
 
-        back = await app.revert(session, prompt)
+        back = await reverted(app, session, prompt)
 
     assert left(back) == {"big.bin": "large"}
     assert (project / "big.bin").read_text() == "y\n"
@@ -90,7 +90,7 @@ async def test_without_snapshots_the_files_stay_and_the_reason_is_named(
 ) -> None:
     config = {"model": "played/m", **settings}
     async with played(tmp_path, shell("echo x > a.txt"), config=config) as (app, session):
-        back = await app.revert(session, await ask(app, session))
+        back = await reverted(app, session, await ask(app, session))
 
     assert (project / "a.txt").read_text() == "x\n"
     assert why in back.files.unknown
@@ -103,7 +103,7 @@ async def test_a_repository_within_the_worktree_is_named(tmp_path: Path, project
     async with played(tmp_path, shell(command)) as (app, session):
         prompt = await ask(app, session)
 
-        back = await app.revert(session, prompt)
+        back = await reverted(app, session, prompt)
 
     assert left(back) == {"known": "nested", "made": "nested", "lib": "submodule"}
 
@@ -113,7 +113,7 @@ async def test_a_repository_that_nobody_changed_is_not_named(tmp_path: Path, pro
     with_submodule(project)
     command = "git -C known status; cat lib/inner.txt; echo x > a.txt"
     async with played(tmp_path, shell(command)) as (app, session):
-        back = await app.revert(session, await ask(app, session))
+        back = await reverted(app, session, await ask(app, session))
 
     assert back.files.left == ()
 
@@ -130,9 +130,9 @@ async def test_what_was_left_is_named_again_by_a_later_process_and_told_by_an_ev
             heard(app, lambda event: isinstance(event.properties, SessionWarned))
         )
         await asyncio.sleep(0)
-        await app.revert(session, prompt)
+        await reverted(app, session, prompt)
         told = (await listening)[-1].properties
-        forth = await app.unrevert(session)
+        forth = await unreverted(app, session)
 
     assert isinstance(told, SessionWarned)
     assert "big.bin: too large" in told.message
@@ -153,7 +153,7 @@ async def test_one_damaged_copy_does_not_keep_the_others_from_coming_back(
     damage(objects / blob[:2] / blob[2:], harm)
 
     async with played(tmp_path) as (app, _):
-        back = await app.revert(session, prompt)
+        back = await reverted(app, session, prompt)
 
     assert left(back) == {"u.txt": "lost"}
     assert (project / "a.txt").read_text() == "one\n"
@@ -171,7 +171,7 @@ def damage(file: Path, harm: str) -> None:
 async def test_steps_without_a_snapshot_are_told(tmp_path: Path, project: Path) -> None:
     off = {"config": {"model": "played/m", "snapshot": False}}
     async with played(tmp_path, written("a.txt", "x"), text("done"), **off) as (app, session):
-        back = await app.revert(session, await ask(app, session))
+        back = await reverted(app, session, await ask(app, session))
 
     assert "1 step changed" in back.files.unknown
     assert "snapshot = false" in back.files.unknown
@@ -182,7 +182,7 @@ async def test_a_session_that_only_read_leaves_nothing_unknown(
 ) -> None:
     off = {"config": {"model": "played/m", "snapshot": False}}
     async with played(tmp_path, text("done"), **off) as (app, session):
-        back = await app.revert(session, await ask(app, session))
+        back = await reverted(app, session, await ask(app, session))
 
     assert back.files.unknown == ""
 
@@ -195,7 +195,7 @@ async def test_a_long_file_that_git_does_not_track_comes_back(
         (project / name).write_bytes(os.urandom(3 << 20))
     before = binaries(project)
     async with played(tmp_path, shell("for f in *.bin; do echo x >> $f; done")) as (app, session):
-        back = await app.revert(session, await ask(app, session))
+        back = await reverted(app, session, await ask(app, session))
 
     after = binaries(project)
     assert left(back) == {"two.bin": "large"}

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from pegboard import App
-from pegboard.engine.revert import Reverted
 from pegboard.providers.provider import StreamEvent
 from pegboard.workspace import open_workspace
+from pegboard_frontend import Reverted, reverted, session_diff, unreverted
 from pegboard_plugins import apply_patch, read
 from pegboard_plugins.snapshots.worktree import GitSnapshots
 from played import Played, call, calls, opened, text
@@ -39,9 +39,9 @@ async def back_and_forth(app: App, session: str, project: Path, before: object) 
     """The revert of one prompt, which gives `before`; its work comes again by an unrevert."""
     prompt = await ask(app, session)
     after = state(project)
-    back = await app.revert(session, prompt)
+    back = await reverted(app, session, prompt)
     assert state(project) == before
-    again = await app.unrevert(session)
+    again = await unreverted(app, session)
     assert state(project) == after != before
     assert again.files.left == ()
     return back
@@ -55,7 +55,7 @@ async def test_an_ignored_file_that_a_tool_writes_or_makes_is_put_back(
     async with played(tmp_path, *answers) as (app, session):
         back = await back_and_forth(app, session, project, before)
 
-        shown = {each.file: each.status for each in await app.diff(session)}
+        shown = {each.file: each.status for each in await session_diff(app, session)}
 
     assert back.files.left == ()
     assert shown == {"old.log": "modified", "deep/new.log": "added"}
@@ -95,7 +95,7 @@ async def test_an_ignored_file_that_a_patch_removes_is_named_where_it_cannot_be_
     change = patch("*** Delete File: big.log")
     async with opened(tmp_path, Played(reads, change, text("done")), apply_patch, read) as app:
         session = (await app.create_session()).id
-        back = await app.revert(session, await ask(app, session))
+        back = await reverted(app, session, await ask(app, session))
 
     assert left(back) == {"big.log": "large"}
     assert not (project / "big.log").exists()
@@ -105,9 +105,9 @@ async def test_no_copy_is_made_of_a_secret_that_git_ignores(tmp_path: Path, proj
     (project / ".gitignore").write_text("*.log\n.env\n")
     (project / ".env").write_text("TOKEN=topsecret-4711\n")
     async with played(tmp_path, written(".env", "TOKEN=other-4711")) as (app, session):
-        back = await app.revert(session, await ask(app, session))
+        back = await reverted(app, session, await ask(app, session))
 
-        shown = await app.diff(session)
+        shown = await session_diff(app, session)
 
     files = [path for path in (tmp_path / "data").rglob("*") if path.is_file()]
     assert left(back) == {".env": "secret"}
@@ -126,7 +126,7 @@ async def test_the_room_for_long_copies_has_a_limit(
         (project / name).write_bytes(os.urandom(3 << 20))
     answers = (written(f"{name}.log", "x") for name in ("one", "two", "three"))
     async with played(tmp_path, *answers) as (app, session):
-        back = await app.revert(session, await ask(app, session))
+        back = await reverted(app, session, await ask(app, session))
 
     assert left(back) == {"three.log": "large"}
     assert (project / "two.log").stat().st_size == 3 << 20
@@ -183,7 +183,7 @@ async def test_what_a_command_does_to_an_ignored_file_that_a_tool_wrote_is_named
     answers = (written("old.log", "x"), text("done"), shell("echo y > old.log"))
     async with played(tmp_path, *answers) as (app, session):
         await ask(app, session)
-        second = await app.revert(session, await ask(app, session))
+        second = await reverted(app, session, await ask(app, session))
 
     assert left(second) == {"old.log": "ignored"}
     assert (project / "old.log").read_text() == "y\n"
@@ -195,7 +195,7 @@ async def test_an_ignored_file_that_somebody_has_edited_since_is_left(
     async with played(tmp_path, written("old.log", "x")) as (app, session):
         prompt = await ask(app, session)
         (project / "old.log").write_text("mine\n")
-        back = await app.revert(session, prompt)
+        back = await reverted(app, session, prompt)
 
     assert left(back) == {"old.log": "changed"}
     assert (project / "old.log").read_text() == "mine\n"
@@ -212,7 +212,7 @@ async def test_a_later_process_puts_a_copy_back_though_all_else_was_collected(
     store = GitSnapshots(open_workspace(project), folder=tmp_path / "data/snapshot", env={})
     await store.collect(())
     async with played(tmp_path) as (app, _):
-        back = await app.revert(session, prompt)
+        back = await reverted(app, session, prompt)
 
     assert back.files.left == ()
     assert (project / "old.log").read_text() == "old\n"

@@ -10,6 +10,7 @@ from pegboard.schema.event import MessageRemoved, SessionIdle
 from pegboard.schema.message import UserMessage
 from pegboard.schema.part import StepStartPart, TextInput, TextPart, ToolPart
 from pegboard.schema.session import Revert
+from pegboard_frontend import reverted, unreverted
 from played import heard, text
 from written import ask, full_repository, patches, played, shell, state, until, written
 
@@ -43,12 +44,12 @@ async def test_what_a_command_did_is_taken_back_and_brought_back(
         prompt = await ask(app, session)
         after = state(project)
 
-        back = await app.revert(session, prompt)
+        back = await reverted(app, session, prompt)
 
         assert state(project) == before != after
         assert back.files.left == ()
         assert back.session.revert is not None
-        forth = await app.unrevert(session)
+        forth = await unreverted(app, session)
         assert (state(project), forth.session.revert, forth.files.left) == (after, None, ())
 
 
@@ -59,7 +60,7 @@ async def test_what_a_tool_says_to_have_written_is_taken_back(
     async with played(tmp_path, written("a.txt", "new"), written("d/e.txt", "x")) as (app, session):
         prompt = await ask(app, session)
 
-        await app.revert(session, prompt)
+        await reverted(app, session, prompt)
 
         assert state(project) == before
 
@@ -73,7 +74,7 @@ async def test_files_that_the_user_changed_afterwards_are_left_and_named(
         (project / "a.txt").write_text("mine\n")
         (project / "new.txt").write_text("mine too\n")
 
-        back = await app.revert(session, prompt)
+        back = await reverted(app, session, prompt)
 
         assert (project / "a.txt").read_text() == "mine\n"
         assert (project / "new.txt").read_text() == "mine too\n"
@@ -93,7 +94,7 @@ async def test_files_that_the_session_did_not_change_are_never_touched(
         prompt = await ask(app, session)
         (project / "run.sh").write_text("edited after the turn\n")
 
-        await app.revert(session, prompt)
+        await reverted(app, session, prompt)
 
         assert not (project / "new.txt").exists()
         assert (project / "src/b.txt").read_text() == "edited before the turn\n"
@@ -111,9 +112,9 @@ async def test_a_revert_can_be_moved_both_ways(tmp_path: Path, project: Path) ->
         seen = []
 
         for point in (second, first, second, first):
-            await app.revert(session, point)
+            await reverted(app, session, point)
             seen.append((project / "a.txt").read_text())
-        await app.unrevert(session)
+        await unreverted(app, session)
 
         assert seen == ["first", "one\n", "first", "one\n"]
         assert (project / "a.txt").read_text() == "second"
@@ -129,7 +130,7 @@ async def test_a_revert_to_a_part_keeps_what_stands_before_it(
         turns = await app.turns(session)
         tool_part = next(part for part in turns[1].parts if isinstance(part, ToolPart))
 
-        back = await app.revert(session, turns[1].info.id, tool_part.id)
+        back = await reverted(app, session, turns[1].info.id, tool_part.id)
 
         assert back.session.revert is not None
         assert (back.session.revert.message_id, back.session.revert.part_id) == (
@@ -153,7 +154,7 @@ async def test_the_next_prompt_drops_what_was_reverted_for_good(
     ):
         prompt = await ask(app, session)
         dropped = [turn.info.id for turn in await app.turns(session)]
-        await app.revert(session, prompt)
+        await reverted(app, session, prompt)
         listening = asyncio.create_task(
             heard(app, lambda event: isinstance(event.properties, SessionIdle))
         )
@@ -176,9 +177,9 @@ async def test_reverting_to_nothing_known_changes_nothing(tmp_path: Path, projec
         before = (state(project), await app.session(session))
 
         with pytest.raises(NotFoundError):
-            await app.revert(session, "msg_nothing")
+            await reverted(app, session, "msg_nothing")
         with pytest.raises(NotFoundError):
-            await app.revert(session, prompt, "prt_nothing")
+            await reverted(app, session, prompt, "prt_nothing")
 
         assert (state(project), await app.session(session)) == before
 
@@ -190,12 +191,12 @@ async def test_a_running_session_is_not_reverted(tmp_path: Path, project: Path) 
         prompt = (await app.turns(session))[0].info.id
 
         with pytest.raises(SessionBusyError):
-            await app.revert(session, prompt)
+            await reverted(app, session, prompt)
 
         await app.abort(session)
         await started
         assert [patch.files for patch in await patches(app, session)] == [(str(project / "a.txt"),)]
-        await app.revert(session, prompt)
+        await reverted(app, session, prompt)
         assert (project / "a.txt").read_text() == "one\n"
 
 
@@ -209,7 +210,7 @@ async def test_a_revert_and_a_prompt_at_once_come_one_after_the_other(
         session,
     ):
         prompt = await ask(app, session)
-        acts = [app.revert(session, prompt), app.prompt(session, [TextInput(text="another")])]
+        acts = [reverted(app, session, prompt), app.prompt(session, [TextInput(text="another")])]
         begun = asyncio.create_task(acts.pop(first == "prompt"))
         for _ in range(ticks):
             await asyncio.sleep(0)
@@ -234,7 +235,7 @@ async def test_a_lost_snapshot_never_deletes_a_file(tmp_path: Path, project: Pat
         file.unlink()
 
     async with played(tmp_path) as (app, _):
-        back = await app.revert(session, prompt)
+        back = await reverted(app, session, prompt)
 
     assert (project / "a.txt").read_text() == "x\n"
     assert (project / "new.txt").read_text() == "y\n"
@@ -247,7 +248,7 @@ async def test_a_session_is_reverted_by_a_later_process(tmp_path: Path, project:
         prompt = await ask(app, session)
 
     async with played(tmp_path) as (app, _):
-        await app.revert(session, prompt)
+        await reverted(app, session, prompt)
 
     assert state(project) == before
 
@@ -262,10 +263,10 @@ async def test_a_folder_without_git_is_reverted_too(tmp_path: Path) -> None:
         prompt = await ask(app, s)
         after = state(project)
 
-        await app.revert(s, prompt)
+        await reverted(app, s, prompt)
 
         assert state(project) == before
-        await app.unrevert(s)
+        await unreverted(app, s)
         assert state(project) == after
 
 
@@ -276,7 +277,7 @@ async def test_without_snapshots_messages_are_reverted_and_files_are_not(
     async with played(tmp_path, written("a.txt", "x"), **off) as (app, session):
         prompt = await ask(app, session)
 
-        back = await app.revert(session, prompt)
+        back = await reverted(app, session, prompt)
 
         assert back.session.revert == Revert(message_id=prompt)
         assert await patches(app, session) == []

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from pegboard_frontend import reverted, unreverted
 from worktrees import git
 from written import ask, full_repository, played, shell
 
@@ -40,11 +41,11 @@ async def test_what_was_staged_before_is_staged_again(
         prompt = await ask(app, session)
         after = staged(project)
     async with played(tmp_path) as (app, _):
-        back = await app.revert(session, prompt)
+        back = await reverted(app, session, prompt)
 
         assert (back.files.left, staged(project)) == ((), before)
         assert before != after
-        forth = await app.unrevert(session)
+        forth = await unreverted(app, session)
         assert (forth.files.left, staged(project)) == ((), after)
 
 
@@ -56,7 +57,7 @@ async def test_what_somebody_staged_since_is_left_and_named(tmp_path: Path, proj
         (project / "own.txt").write_text("mine\n")
         git(project, "add", "a.txt", "own.txt")
 
-        back = await app.revert(session, prompt)
+        back = await reverted(app, session, prompt)
 
     assert {(each.path.name, each.reason) for each in back.files.left} == {
         ("a.txt", "changed"),
@@ -71,7 +72,7 @@ async def test_what_was_committed_is_not_staged_backwards(tmp_path: Path, projec
         "echo y >> run.sh; git add -A"
     )
     async with played(tmp_path, shell(command)) as (app, session):
-        back = await app.revert(session, await ask(app, session))
+        back = await reverted(app, session, await ask(app, session))
 
     assert [(each.path.name, each.reason) for each in back.files.left] == [("a.txt", "committed")]
     assert git(project, "status", "--porcelain") == "M a.txt"
@@ -82,7 +83,7 @@ async def test_an_index_that_git_uses_is_left_and_named(tmp_path: Path, project:
         prompt = await ask(app, session)
         (project / ".git/index.lock").touch()
 
-        back = await app.revert(session, prompt)
+        back = await reverted(app, session, prompt)
 
     assert [(each.path.name, each.reason) for each in back.files.left] == [("a.txt", "locked")]
     assert "git restore --staged a.txt" in back.warning
@@ -99,7 +100,7 @@ async def test_what_the_repository_has_no_more_is_not_put_into_its_index(
         prompt = await ask(app, session)
         git(project, "prune", "--expire=now")
 
-        back = await app.revert(session, prompt)
+        back = await reverted(app, session, prompt)
 
     assert [(each.path.name, each.reason) for each in back.files.left] == [("a.txt", "unstaged")]
     assert (project / "a.txt").read_text() == "staged by the user\n"
@@ -115,7 +116,7 @@ async def test_a_linked_worktree_has_an_index_of_its_own(tmp_path: Path) -> None
         prompt = await ask(app, session)
         assert staged(project) != before[1]
 
-        await app.revert(session, prompt)
+        await reverted(app, session, prompt)
 
     assert (staged(tmp_path / "main"), staged(project)) == before
 
@@ -128,7 +129,7 @@ async def test_a_user_who_stages_between_turns_is_not_undone(tmp_path: Path, pro
         git(project, "add", "own.txt")
         await ask(app, session, "again")
 
-        back = await app.revert(session, prompt)
+        back = await reverted(app, session, prompt)
 
     assert back.files.left == ()
     assert git(project, "status", "--porcelain") == "A  own.txt"
