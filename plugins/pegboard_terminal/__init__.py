@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pegboard_terminal.defaultblocks import one_line as one_line
     from pegboard_terminal.defaultblocks import subject_of as subject_of
     from pegboard_terminal.defaultblocks import todo_lines as todo_lines
+    from pegboard_terminal.firstpaint import painted as painted
     from pegboard_terminal.interruption import interruptible as interruptible
     from pegboard_terminal.markdownblocks import MarkdownBlocks as MarkdownBlocks
     from pegboard_terminal.namedoutput import named_output as named_output

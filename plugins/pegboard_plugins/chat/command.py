@@ -62,7 +62,7 @@ def chat(directory: Path, /, **said: Any) -> int:  # noqa: ANN401 - click's own 
     if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM") == "dumb":
         raise InvalidInputError(_INSTEAD)
     words = said.pop("words")
-    from pegboard_plugins.chat.firstpaint import painted  # no other command has a footer
+    from pegboard_terminal import painted  # no other command has a footer
 
     password = password_of(password_file) if password_file else None
     with painted() as take_away:

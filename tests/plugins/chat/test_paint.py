@@ -3,29 +3,35 @@
 import asyncio
 import os
 import sys
+import termios
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+
+import pytest
 
 from plugins.chat.screen import ChatTerminal, chat, scripts
 from plugins.chat.terminals import RULE
 from plugins.cli.commands import CommandLine
 
-HEAVY = {"prompt_toolkit", "rich", "pygments", "markdown_it", "apsw"}
+MOST_LOADED = 40
+"""Modules beyond those that Python starts with; the encodings that a terminal has among them."""
 PAINTED = """
 import sys
-from pegboard_plugins.chat import firstpaint
+
+before = set(sys.modules)
+import pegboard_terminal.firstpaint as firstpaint
 
 write = firstpaint._write
 
 def noted(text):
-    open(NOTE, "w").write(" ".join({name.partition(".")[0] for name in sys.modules}))
+    open(NOTE, "w").write(" ".join(set(sys.modules) - before))
     firstpaint._write = write
     write(text)
 
 firstpaint._write = noted
-from pegboard.cli.main import run_command_line
-run_command_line(["chat"])
+sys.argv[1:] = ARGUMENTS
+firstpaint.main()
 """
 
 
@@ -49,18 +55,45 @@ async def program(pegboard: CommandLine, source: str) -> AsyncIterator[ChatTermi
         os.close(terminal.theirs)
 
 
-async def test_the_footer_is_painted_before_what_draws_it_is_loaded(
-    pegboard: CommandLine, tmp_path: Path
+@pytest.mark.parametrize("arguments", [[], ["-c"], ["chat"], ["chat", "--continue"]])
+async def test_the_footer_is_painted_before_anything_is_loaded(
+    pegboard: CommandLine, tmp_path: Path, arguments: list[str]
 ) -> None:
     scripts(pegboard)
     note = tmp_path / "loaded"
+    facts = f"NOTE, ARGUMENTS = {str(note)!r}, {arguments}"
 
-    async with program(pegboard, f"NOTE = {str(note)!r}\n{PAINTED}") as terminal:
+    async with program(pegboard, f"{facts}\n{PAINTED}") as terminal:
         await terminal.see_now("script.json")
+        terminal.press("hello", "enter")
+        await terminal.see("You said: hello")
 
-    assert set(note.read_text().split()) & HEAVY == set()
-    rows = [*terminal.scrollback, *terminal.shown]
-    assert sum(row.startswith(RULE) for row in rows) == 1
+    loaded = set(note.read_text().split())
+    ours = {name for name in loaded if name.startswith("pegboard")}
+    assert ours == {"pegboard", "pegboard_terminal", "pegboard_terminal.firstpaint"}
+    assert len(loaded) <= MOST_LOADED
+    assert sum(row.startswith(RULE) for row in terminal.everything.split("\n")) == 1
+
+
+GONE = "import os\nos.mkdir('gone')\nos.chdir('gone')\nos.rmdir('../gone')\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "before", "said"),
+    [(["chat", "-x"], "", "No such option"), (["-c"], GONE, "the current folder is not there")],
+)
+async def test_a_chat_that_cannot_begin_leaves_no_footer(
+    pegboard: CommandLine, tmp_path: Path, arguments: list[str], before: str, said: str
+) -> None:
+    facts = f"NOTE, ARGUMENTS = {str(tmp_path / 'loaded')!r}, {arguments}"
+
+    async with program(pegboard, f"{before}{facts}\n{PAINTED}") as terminal:
+        state = termios.tcgetattr(terminal.theirs)
+        await terminal.see(said)
+        await asyncio.sleep(0.5)
+        assert termios.tcgetattr(terminal.theirs) == state
+
+    assert [row for row in terminal.shown if row.startswith((RULE, "❯"))] == []
 
 
 async def test_keys_that_are_pressed_before_the_editor_is_there_are_not_lost(
@@ -78,7 +111,6 @@ async def test_keys_that_are_pressed_before_the_editor_is_there_are_not_lost(
 SLOW = """
 import importlib, sys, time
 from pathlib import Path
-from pegboard_plugins.chat import firstpaint
 
 class Slow:
     def find_spec(self, name, path=None, target=None):
