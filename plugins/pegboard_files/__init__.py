@@ -1,5 +1,7 @@
 """What tools for files share: walks, patterns, text in its encoding, differences.
 
+Also which files programs run by themselves, so that nobody changes them unasked.
+
 Each name is loaded when it is first asked for.
 """
 
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
     from pegboard_files.placing import is_resolved as is_resolved
     from pegboard_files.placing import move_resolved as move_resolved
     from pegboard_files.placing import remove_resolved as remove_resolved
+    from pegboard_files.protection import autorun_files as autorun_files
+    from pegboard_files.protection import home_secrets as home_secrets
+    from pegboard_files.protection import protected_folder as protected_folder
+    from pegboard_files.protection import protected_path as protected_path
     from pegboard_files.searchprocess import run_until as run_until
     from pegboard_files.textfile import FileText as FileText
     from pegboard_files.textfile import decode_text as decode_text

@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 
 from pegboard import Ruleset, SessionView, hookimpl
-from pegboard.kit import judge, protected_folder, protected_path, resolved_path
+from pegboard.kit import judge, resolved_path
 from pegboard.schema.session import PermissionRequest, Rule, Verdict
 
 DESTROY = "destroy"
@@ -107,9 +107,13 @@ def _opinion(
 
 def _protected(session: SessionView, request: PermissionRequest) -> Iterator[tuple[Path, str]]:
     """The protected paths that would change, with links resolved, and why they are."""
-    changes = ((text, protected_path) for text in _written(session, request))
-    landing = ((text, protected_folder) for text in _texts(request, "lands"))
-    for text, reason_of in (*changes, *landing):
+    written, landing = [*_written(session, request)], [*_texts(request, "lands")]
+    if not written and not landing:
+        return
+    from pegboard_files import protected_folder, protected_path  # not before a file is changed
+
+    changes = [(text, protected_path) for text in written]
+    for text, reason_of in (*changes, *((text, protected_folder) for text in landing)):
         path = Path(resolved_path(text))
         why = reason_of(
             path, worktree=session.worktree, home=_home(session), private=session.private

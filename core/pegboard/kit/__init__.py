@@ -50,11 +50,7 @@ if TYPE_CHECKING:
     from pegboard.policy.permissions import may_read as may_read
     from pegboard.policy.permissions import rules_from_config as rules_from_config
     from pegboard.policy.permissions import strictest as strictest
-    from pegboard.policy.sensitive import autorun_files as autorun_files
-    from pegboard.policy.sensitive import home_secrets as home_secrets
-    from pegboard.policy.sensitive import protected_folder as protected_folder
-    from pegboard.policy.sensitive import protected_path as protected_path
-    from pegboard.policy.sensitive import secret_path as secret_path
+    from pegboard.policy.secretfiles import secret_path as secret_path
     from pegboard.processes import BackgroundProcess as BackgroundProcess
     from pegboard.processes import Encloser as Encloser
     from pegboard.processes import Enclosing as Enclosing

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from pegboard.contract.context import Ruleset
 from pegboard.errors import ConfigError
-from pegboard.policy.sensitive import secret_path
+from pegboard.policy.secretfiles import secret_path
 from pegboard.schema.session import READ, Action, Rule, Verdict
 
 USERS = "config"

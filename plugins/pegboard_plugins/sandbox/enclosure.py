@@ -17,12 +17,11 @@ from pegboard.errors import ConfigError
 from pegboard.kit import (
     Enclosing,
     Site,
-    autorun_files,
-    home_secrets,
     read_bounded,
     shielded,
     way_down,
 )
+from pegboard_files import autorun_files, home_secrets
 from pegboard_plugins.sandbox.hookspecs import Sandbox, SandboxPolicy, register_sandboxes
 from pegboard_plugins.sandbox.proxy import Proxy
 

@@ -20,7 +20,7 @@ import msgspec
 
 from pegboard.engine.toolresult import MAX_BYTES, MAX_LINES, MEDIA_LIMIT_BYTES
 from pegboard.kit.openat import open_resolved, resolved_path
-from pegboard.policy.sensitive import secret_path
+from pegboard.policy.secretfiles import secret_path
 from pegboard.schema.part import FilePart
 
 LISTING_LIMIT = 200

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.policy.sensitive import TABLE, autorun_files, autorun_reason, holds_autorun
+from pegboard_files.protection import TABLE, autorun_files, autorun_reason, holds_autorun
 
 ACTED_ON = """
 .git/config sub/.git/hooks/x .GIT/config .hg/hgrc .gitmodules .gitconfig .pegboard/tool/x.py
