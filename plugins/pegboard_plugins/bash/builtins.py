@@ -6,15 +6,16 @@ from functools import partial
 from itertools import pairwise
 
 from pegboard_plugins.bash.line import Call, Rule, hijacks
-from pegboard_plugins.bash.programs import OPTIONS, is_single, literals, read_letters, read_options
-from pegboard_plugins.bash.syntax import ANYTHING, Piece, Word
+from pegboard_plugins.bash.programs import OPTIONS, is_single, literals, read_options
+from pegboard_plugins.bash.syntax import ANYTHING, Piece, Word, text_word
 from pegboard_plugins.bash.tables import words
 from pegboard_plugins.bash.values import ARGUMENTS, MAY_BE_OPTION, Value
 
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _DECLARES = re.compile(r"([A-Za-z_]\w*)(?:(\+?=)|$)", re.ASCII)
 _SUM = re.compile(r"[\w\s+*/%<>=!&|^~?:,()-]*", re.ASCII)
-_SET_LETTERS = re.compile(r"[-+](?=.)[aeuxvfhbmCET]*o?[aeuxvfhbmCET]*")
+_TAKEN = re.compile(r"\+[a-zA-Z]")
+"""An option that is taken back."""
 _SET_NAMES, _SHELL_OPTIONS = words("shell", "words", "set"), words("shell", "words", "shopt")
 _NO_OPERAND = re.compile(r"-[vR]$")
 _OF_ONE = re.compile(r"-[b-npq-uw-zG-S]")
@@ -126,12 +127,13 @@ def _computes(refused: re.Pattern[str], is_single: bool, text: str) -> bool:  # 
 
 def set_options(call: Call) -> None:
     """`set`: options of the shell, and its arguments."""
-    words = call.words
-    at = read_letters(words, _SET_LETTERS, _SET_NAMES, "builtin-option")
-    is_ended = at < len(words) and words[at].literal == "--"
-    if at < len(words) and words[at].literal in (None, "-", "+"):
-        raise call.no("builtin-option", words[at])
-    for word in words[at + is_ended :]:
+    words = [text_word(f"-{w.shown[1:]}", w) if _TAKEN.match(w.shown) else w for w in call.words]
+    options = read_options(words, OPTIONS["set"], "builtin-option")
+    rest = call.words[options.at :]
+    is_odd = rest and rest[0].literal in ("-", "+") and words[options.at - 1].literal != "--"
+    if is_odd or any(word.literal not in _SET_NAMES for word in options.values("o")):
+        raise call.no("builtin-option", call.words[0])
+    for word in rest:
         call.line.values.add(ARGUMENTS, word, splits=True)
 
 

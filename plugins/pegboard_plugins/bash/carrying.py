@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from pegboard_plugins.bash.line import Call, Rule
 from pegboard_plugins.bash.programs import (
@@ -16,7 +16,6 @@ from pegboard_plugins.bash.programs import (
     Options,
     is_single,
     literals,
-    read_letters,
     read_options,
 )
 from pegboard_plugins.bash.source import DEVICE
@@ -25,7 +24,6 @@ from pegboard_plugins.bash.tables import pattern, words
 from pegboard_plugins.bash.values import ARGUMENTS, told
 
 _ASSIGNS = re.compile(r"([A-Za-z_]\w*)=")
-_SHELL_LETTERS = re.compile(r"-[celuxvnf]*o?[celuxvnf]*|--(norc|noprofile|login|version|help)")
 _SHELL_NAMES = words("shell", "words", "named")
 _TAKES_OPERANDS = re.compile(r"\$[@*0-9]|\$\{[@*0-9]")
 _SET_UP = pattern("shell", "sets-up")
@@ -110,10 +108,13 @@ def _assigned(call: Call, words: Sequence[Word]) -> Sequence[Word]:
 def shell(call: Call) -> None:
     """A shell with code, a file, or what it reads."""
     words = call.words
-    at = read_letters(words, _SHELL_LETTERS, _SHELL_NAMES, "shell-option")
-    is_code = any(re.match(r"-\w*c", word.shown) for word in words[:at])
-    rest = words[at + 1 :] if at < len(words) and words[at].literal == "--" else words[at:]
-    if is_code:
+    plain = list(takewhile(lambda word: word.literal is not None, words))
+    options = read_options(plain, OPTIONS["shell"], "shell-option")
+    rest = words[options.at :]
+    refused = [word for word in options.values("o") if word.literal not in _SHELL_NAMES]
+    if refused or (rest and rest[0].shown.startswith("+")):
+        raise call.no("shell-option", [*refused, *rest][0])
+    if any(name == "c" for name, _ in options.given):
         _coded(call, rest)
     elif rest and rest[0].literal != "-":
         if rest[0].literal is None or DEVICE.match(rest[0].literal):

@@ -166,19 +166,16 @@ def _lines(*, whole: bool) -> tuple[str, ...]:
     return (_OWN, _OWN_LINE) if whole else _OWN_NAMES
 
 
-def _pkilling(words: Sequence[Word], _findings: Findings) -> str:
+def _pkilling(words: Sequence[Word], findings: Findings) -> str:
     texts = _texts(words)
     is_whole = any(re.fullmatch(r"-\w*f\w*|--full", text) for text in texts)
     is_other = not {"-v", "--inverse"}.isdisjoint(texts)
-    return _ENDS if is_other else _killing_by_name(texts, is_whole=is_whole)
+    return _ENDS if is_other else _killing_by_name(words, findings, is_whole=is_whole)
 
 
-def _killing_all(words: Sequence[Word], _findings: Findings) -> str:
-    return _killing_by_name(_texts(words), is_whole=False)
-
-
-def _killing_by_name(texts: Sequence[str], *, is_whole: bool) -> str:
+def _killing_by_name(words: Sequence[Word], _: Findings, *, is_whole: bool = False) -> str:
     """Why one by name is: the names fit Pegboard, or there are none, but only a user."""
+    texts = _texts(words)
     named = [
         text
         for before, text in pairwise(["", *texts])
@@ -203,7 +200,7 @@ _RULES: Mapping[str, Callable[[Sequence[Word], Findings], str]] = {
     "xargs": _feeding,
     "kill": _killing,
     "pkill": _pkilling,
-    "killall": _killing_all,
+    "killall": _killing_by_name,
 }
 
 

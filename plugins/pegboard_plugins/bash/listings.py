@@ -80,10 +80,6 @@ def _says(statement: Statement, texts_of: Texts) -> bool | None:
     return all(said) if said else None
 
 
-def _searches(name: str) -> bool:
-    return "searches" in kinds(name)
-
-
 def _called(statement: Statement) -> tuple[str, list[str]]:
     """The program of a lone command, and its arguments; an empty name for any other statement."""
     if not isinstance(statement, Simple) or not statement.words:
@@ -116,7 +112,7 @@ def _leads_lines(search: Statement, cut: Statement, texts_of: Texts) -> bool:
     name, texts = _called(search)
     if not isinstance(search, Simple) or not isinstance(cut, Simple):
         return False
-    if not _searches(name) or _is_open(search, texts_of):
+    if "searches" not in kinds(name) or _is_open(search, texts_of):
         return False
     flags = "".join(text for text in texts if re.match(r"-[a-zA-Z]", text))
     leads = "n" in flags or (re.search("[rRH]", flags) is not None and "h" not in flags)
@@ -128,7 +124,7 @@ def _lists(name: str, texts: Sequence[str], one: Simple, texts_of: Texts) -> boo
     says_more = name in _SAYS and any(map(_SAYS[name].match, texts))
     if one.words[0].literal is None or says_more or _is_open(one, texts_of):
         return False
-    if _searches(name):
+    if "searches" in kinds(name):
         return any(map(_NAMES_ONLY.fullmatch, texts))
     if name == "jq":
         return not any(map(_RAW.match, texts))  # JSON is no name of a file
@@ -164,7 +160,9 @@ def _keeps(name: str, texts: Sequence[str], one: Simple, texts_of: Texts) -> boo
         case "xargs":
             return _lists_again(texts)
         case _:
-            return "keeps-lines" in kinds(name) or (_searches(name) and _leaves_out(texts))
+            return "keeps-lines" in kinds(name) or (
+                "searches" in kinds(name) and _leaves_out(texts)
+            )
 
 
 def _leaves_out(texts: Sequence[str]) -> bool:

@@ -1,7 +1,7 @@
 """Programs by what they do with other commands, and their options, gone through by a grammar."""
 
 import re
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pegboard_plugins.bash.syntax import Operand, Unclear, Word
@@ -32,7 +32,6 @@ RUNS = patterns("programs", "runs")
 CODE_ON_STDIN = re.compile(
     r"^\s*\.(sh|sy|lo|im|re|ou|on|ex)|^\s*(system|\\!)|\\!|#\s*include|program", re.MULTILINE
 )
-_LETTERS = re.compile(r"(?!--?$)[-+]")
 _WITH_VALUE = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env"})
 
 
@@ -149,23 +148,6 @@ def _named(text: str, grammar: Grammar) -> Iterator[tuple[str, bool | None, int]
         yield letter, takes if is_known else None, number if takes and text[number:] else 0
         if takes:
             return
-
-
-def read_letters(
-    words: Sequence[Word], letters: re.Pattern[str], named: Container[str | None], code: str
-) -> int:
-    """The index behind options of letters, of which `o` has one of the names behind it.
-
-    :raises Unclear: with the code, for another letter or name.
-    """
-    at = 0
-    while at < len(words) and _LETTERS.match(text := words[at].literal or ""):
-        takes = "o" in text and text[1] != "-"
-        behind = words[at + 1].literal if at + 1 < len(words) else None
-        if not letters.fullmatch(text) or (takes and behind not in named):
-            raise Unclear(code, words[at].at, words[at].end)
-        at += 1 + takes
-    return at
 
 
 def git_words(texts: Sequence[str]) -> list[str]:

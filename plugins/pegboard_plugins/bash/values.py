@@ -176,7 +176,9 @@ class Values:
         how = piece.how
         if how in ("#n", "!") or (piece.text in NUMBERS and piece.text not in self.held):
             return (LISTED if how == "!" else "1" if piece.text != "!" else "",)
-        texts = (ANYTHING,) if self.joins(piece) else self._of_name(piece.text)
+        texts = self._of_name(piece.text)
+        if "IFS" in self.held and (piece.text == "*" or "[*]" in piece.raw):
+            texts = (ANYTHING,)  # several values with a sign between them that the line sets
         if _INDEX.search(piece.raw):
             texts = (*texts, "")
         if not how or (how[0] == ":" and how[1:2] not in tuple("-=+?") and _LIST.search(piece.raw)):
@@ -255,10 +257,6 @@ class Values:
             for each in dict.fromkeys([*texts, *(text.replace("\\", "") for text in texts)])
             for part in (*each.splitlines(), *each.split(), *self.split(each))
         ]
-
-    def joins(self, piece: Piece) -> bool:
-        """Whether several values become one text, with a sign between them that the line sets."""
-        return "IFS" in self.held and (piece.text == "*" or "[*]" in piece.raw)
 
     def filled(self, piece: Piece) -> list[str]:
         """The other variables from which `${x:-$y}` may take its value."""
