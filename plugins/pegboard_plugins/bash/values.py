@@ -74,8 +74,8 @@ class Values:
 
     environment: Mapping[str, str]
     held: dict[str, list[Value]] = field(default_factory=dict)
-    known: dict[Word, tuple[str, ...]] = field(default_factory=dict)
-    """The texts of words, as long as no variable is given another value."""
+    known: dict[Word | str, tuple[str, ...]] = field(default_factory=dict)
+    """The texts of words and of variables, as long as no variable is given another value."""
     active: dict[str, dict[str, None]] = field(default_factory=dict)
     """Those that are looked up, with the texts that one which is given its own value may have."""
     depth: int = 0
@@ -198,14 +198,15 @@ class Values:
         return ANYTHING if change is None or len(text) > _LONGEST_CHANGED else change(text)
 
     def _of_name(self, name: str) -> tuple[str, ...]:
+        if name in self.known:
+            return self.known[name]
         given, before = self.given(name), self.environment.get(name, "")
-        if given is None and (own := _SETS_ITSELF.fullmatch(name)):
-            return (ANYTHING if own[1] else LISTED,)
         if name in self.active:
             self.circles += 1
             return tuple(self.active[name]) or (before,)
         if given is None:
-            return (before,)
+            own = _SETS_ITSELF.fullmatch(name)
+            return (before if own is None else ANYTHING if own[1] else LISTED,)
         found = self.active[name] = dict.fromkeys([before] if before else [])
         for _ in range(_MOST_ROUNDS):
             circles, number = self.circles, len(found)
@@ -216,15 +217,17 @@ class Values:
                 break
         del self.active[name]
         texts = tuple(found if name not in self.unsure else {**found, "": None}) or ("",)
-        return texts if len(texts) <= MOST_TEXTS else (*texts[:MOST_TEXTS], ANYTHING)
+        if len(texts) > MOST_TEXTS:
+            texts = (*texts[:MOST_TEXTS], ANYTHING)
+        if self.depth == 1 and not self.active:  # what is looked up for another may be cut short
+            self.known[name] = texts
+        return texts
 
     def _of_value(self, value: Value) -> Sequence[str]:
         if not isinstance(value, Word):
             return self.read(value)
         texts = self._spread(value)
-        joined = " ".join(
-            filter(None, texts)
-        )  # what a list comes to as one text, glued to others or not
+        joined = " ".join(filter(None, texts))  # a list as one text, glued to others or not
         is_list = any(_LIST.search(piece.raw) for piece in value.pieces)
         return (*texts, joined, f" {joined} ") if is_list else texts
 
