@@ -29,16 +29,16 @@ from processes import MARK, alive
 from tool_context import call, said
 
 COVERED = """
-T1   core/processes/test_process.py
+T1   toolprocesses/test_process.py
        nothing_survives_the_time_limit
        nothing_survives_a_cancelled_call
 T1   faults/test_tool_faults.py
        t1_a_command_that_is_ended_says_what_it_said_until_then
-T2   core/processes/test_process.py
+T2   toolprocesses/test_process.py
        what_is_left_in_the_background_is_ended_with_the_call
 T2   plugins/bash/test_bash.py
        processes_in_the_background_are_said_to_be_ended
-T3   core/processes/test_process.py
+T3   toolprocesses/test_process.py
        a_gigabyte_needs_little_memory
 T3   faults/test_tool_faults.py
        t3_a_kept_output_that_was_cut_is_said_to_be
@@ -107,11 +107,11 @@ T18  plugins/test_apply_patch.py
        a_cancelled_patch_is_applied_whole
 T19  faults/test_tool_faults.py
        t19_a_command_that_takes_the_machine_is_ended_and_the_next_one_runs
-T19  core/processes/test_limits.py
+T19  toolprocesses/test_limits.py
        too_many_processes_are_ended_and_said_to_be
        memory_is_counted_over_all_processes
        for_a_user_the_kernel_itself_holds_the_limit
-T20  core/processes/test_process.py
+T20  toolprocesses/test_process.py
        the_environment_of_children_has_no_secrets
 T20  faults/test_tool_faults.py
        t20_a_command_does_not_read_the_environment_of_the_program

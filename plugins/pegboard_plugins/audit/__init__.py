@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 from pegboard import Host, ToolError, hookimpl
 from pegboard.kit import Stash, StashKey
 from pegboard.schema.session import Decided, Verdict
+from pegboard_plugins.audit.trail import Audit  # at the start: a first call shall not wait for it
 
 if TYPE_CHECKING:
     from pegboard.embedding import Places
-    from pegboard_plugins.audit.trail import Audit
 
-_LOG: "StashKey[Audit]" = StashKey()
+_LOG = StashKey[Audit]()
 _LIMIT_S = 60.0
 """Others may hold the log for 30 s; a disk that takes longer than this is one that fails."""
 
@@ -20,8 +20,6 @@ async def permission_decided(
     decided: Decided, stash: Stash, places: "Places", secrets: tuple[str, ...]
 ) -> Verdict | None:
     """A line of the log; what leaves none does not happen."""
-    from pegboard_plugins.audit.trail import Audit  # not before something is decided
-
     log = stash.setdefault(_LOG, lambda: Audit.at(places, secrets=secrets))
     try:
         await log.write(decided.kind, decided.facts)

@@ -148,7 +148,10 @@ _ALIASES = {
     "run_in_background": "background",
     "timeout_ms": "timeout",
 }
-_AT_FIRST_CALL = ("pegboard_plugins.bash.scan", "pegboard_plugins.bash.approving")
+_AT_FIRST_CALL = (
+    *("pegboard_plugins.bash.scan", "pegboard_plugins.bash.approving"),
+    *("pegboard_plugins.bash.starting", "pegboard_plugins.bash.display"),
+)
 
 
 @tool(
