@@ -47,10 +47,10 @@ def set_secret(directory: Path, plugin: str, key: str) -> None:
 def unset_secret(plugin: str, key: str) -> None:
     """Forget the secret KEY of PLUGIN, which may be gone already."""
     from pegboard.kit import nearest_names
-    from pegboard_frontend import kept_names, store_secret
+    from pegboard_frontend import store_secret
 
     places = _places()
-    names = kept_names(places, plugin)
+    plugin, names = _kept(places, plugin)
     if key not in names:
         near = ", ".join(nearest_names(key, names)) or ", ".join(names)
         raise InvalidInputError(
@@ -64,10 +64,19 @@ def unset_secret(plugin: str, key: str) -> None:
 @click.argument("plugin", shell_complete=live("plugin"))
 def list_secrets(plugin: str) -> None:
     """List the names of the secrets that are kept for PLUGIN."""
+    _, names = _kept(_places(), plugin)
+    for name in names:
+        click.echo(name)
+
+
+def _kept(places: "Places", plugin: str) -> tuple[str, tuple[str, ...]]:
+    """The plugin's own name, also of one that is named with its distribution; its secrets."""
     from pegboard_frontend import kept_names
 
-    for name in kept_names(_places(), plugin):
-        click.echo(name)
+    if names := kept_names(places, plugin):
+        return plugin, names
+    own = plugin.rpartition("/")[2]
+    return own, kept_names(places, own)
 
 
 def _known(directory: Path, plugin: str, key: str) -> "tuple[Places, str]":

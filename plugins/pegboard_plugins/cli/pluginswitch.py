@@ -184,6 +184,11 @@ def _facts(app: "App", plugin: "PluginInfo") -> dict[str, Any]:
         "hooks": list(plugin.hooks),
         "tools": [each.id for each in tools],
         "permissions": sorted({each.permission for each in tools}),
+        "rules": [
+            f'{rule.permission} "{rule.pattern}" = "{rule.action}"'
+            for rule in app.config.permission
+            if rule.by == f"plugin {plugin.name}"
+        ],
         "options": _options(app, plugin, said.options if said else {}),
         "schema": _schema(plugin.options),
         "problems": [each.text for each in app.register.problems if each.plugin == plugin.name],

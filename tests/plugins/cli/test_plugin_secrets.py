@@ -143,3 +143,20 @@ async def test_a_secret_is_kept_by_name_and_forgotten(pegboard: CommandLine) -> 
     assert "did you mean pin?" in misspelt.err
     assert left.out == ""
     assert (pegboard.home / "data" / "secrets.json").read_text() == "{}"
+
+
+async def test_secrets_are_listed_and_forgotten_by_the_qualified_name_too(
+    pegboard: CommandLine,
+) -> None:
+    install(pegboard, next(iter(SOURCES)))
+    kept = await pegboard("plugins", "secret", "set", "house", "pin", stdin="1234567\n")
+    listed = await pegboard("plugins", "secret", "list", "user/house")
+    gone = await pegboard("plugins", "secret", "unset", "user/house", "pin")
+    left = await pegboard("plugins", "secret", "list", "house")
+
+    assert (kept.code, listed.out, gone.out, left.out) == (
+        0,
+        "pin\n",
+        "pin of house is forgotten\n",
+        "",
+    )

@@ -174,3 +174,16 @@ async def test_plugins_that_are_blocked_for_one_reason_take_one_line(
     (line,) = [each for each in done.err.splitlines() if "not run: " in each]
     assert line.startswith("blocked: anna, berta: not run: ")
     assert "berta.py are not trusted yet; " in line
+
+
+async def test_the_default_rules_of_a_plugin_are_shown(pegboard: CommandLine) -> None:
+    source = (
+        "from pegboard import hookimpl\nfrom pegboard.schema.session import Rule\n"
+        "@hookimpl\ndef register_permissions():\n"
+        "    return (Rule('deploy', 'live *', 'deny'),)\n"
+    )
+    install(pegboard, "anna", source)
+
+    (found,) = json.loads((await pegboard("plugins", "info", "anna", "--format", "json")).out)
+
+    assert found["rules"] == ['deploy "live *" = "deny"']
