@@ -72,6 +72,17 @@ class CostTier(Rest, frozen=True):
     cache: CacheCost = CacheCost()
 
 
+def dollars(usd: float) -> str:
+    """US dollars, on every screen alike: four decimals, and more for an amount below those.
+
+    `$0.3000`, and `$0.00001`, never as a power of ten.
+    """
+    shown = f"${usd:.4f}"
+    if usd and not float(shown[1:]):
+        shown = f"${usd:.12f}".rstrip("0")
+    return shown
+
+
 class ModelCost(Wire, frozen=True):
     """US dollars per million tokens; of the `tiers` the highest counts that a request is over."""
 

@@ -13,6 +13,7 @@ import pegboard_files
 import pegboard_terminal
 from pegboard import hookimpl
 from pegboard.kit import Span
+from pegboard.schema.model import dollars
 from pegboard_plugins.chat import hookspecs
 from pegboard_plugins.chat.hookspecs import ChatContext as ChatContext
 from pegboard_plugins.chat.hookspecs import ChatKey as ChatKey
@@ -60,7 +61,7 @@ def register_slash() -> tuple[SlashCommand, ...]:
 
 async def _cost(context: ChatContext, _: str) -> None:
     state = context.state
-    price = "price unknown" if state.cost is None else f"${state.cost:.4f}"
+    price = "price unknown" if state.cost is None else dollars(state.cost)
     context.say(f"{price} · {state.tokens:,} tokens in the last request · {state.model}")
 
 
@@ -82,7 +83,7 @@ def status_items(state: ChatState) -> tuple[StatusItem, ...]:
         return ()
     window = f" of {short_count(state.window)}" if state.window else ""
     full = f"{state.tokens / state.window:.0%}{window}" if state.window else f"{state.tokens:,} tok"
-    price = "price unknown" if state.cost is None else f"${state.cost:.2f}"
+    price = "price unknown" if state.cost is None else dollars(state.cost)
     return (
         StatusItem(id="context", text=full, priority=50),
         StatusItem(id="cost", text=price, priority=40),

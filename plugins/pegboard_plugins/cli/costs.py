@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from pegboard.embedding import run_async
+from pegboard.schema.model import dollars
 from pegboard_plugins.cli.completing import live
 from pegboard_plugins.cli.jsontext import format_option, schema_json
 from pegboard_terminal import open_app
@@ -39,7 +40,7 @@ def cost(directory: Path, session_id: str | None, style: Literal["table", "json"
     from pegboard_plugins.cli.tables import table
 
     rows = [cost_row(each) for each in costs]
-    known = f"{session.cost or 0.0:.4f}"
+    known = dollars(session.cost or 0.0)
     whole = f"{known} + {UNKNOWN}" if any(each.cost is None for each in costs) else known
     total = ("total", "", "", "", "", whole)
     headers = ("agent", "model", "requests", "read", "written", "cost")
@@ -52,7 +53,7 @@ def cost_row(each: "AgentCost") -> tuple[str, ...]:
     read = tokens.input + tokens.cache.read + tokens.cache.write
     written = tokens.output + tokens.reasoning
     requests = str(each.requests or "")
-    cost = UNKNOWN if each.cost is None else f"{each.cost:.4f}"
+    cost = UNKNOWN if each.cost is None else dollars(each.cost)
     return (each.agent, each.model, requests, f"{read:,}", f"{written:,}", cost)
 
 

@@ -7,6 +7,7 @@ from typing import Literal
 import pegboard_terminal
 from pegboard.kit import Block, Span
 from pegboard.schema.message import Failure
+from pegboard.schema.model import dollars
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.session import PermissionRequest, Question, Retry, Tokens
 from pegboard_terminal import exposed, visible
@@ -119,7 +120,7 @@ def usage_line(cost: float | None, tokens: Tokens, *, steps: int, seconds: float
     """What a turn cost; cached tokens are counted as read, and 0 is what nobody has counted."""
     read = tokens.input + tokens.cache.read + tokens.cache.write
     written = tokens.output + tokens.reasoning
-    facts = ["cost unknown"] if cost is None else [f"${cost:.4f}"] if cost else []
+    facts = ["cost unknown"] if cost is None else [dollars(cost)] if cost else []
     facts += [f"{read:,} tokens in, {written:,} out"] if read or written else []
     facts += [f"{steps:,} step{'' if steps == 1 else 's'}", f"{seconds:.1f} s"]
     return Line(text=" · ".join(facts), style="dim")

@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from pegboard.embedding import run_async
+from pegboard.schema.model import dollars
 from pegboard.schema.session import Tokens
 from pegboard_plugins.cli.agentcosts import AgentCost, costs_of
 from pegboard_plugins.cli.jsontext import schema_json
@@ -55,14 +56,14 @@ def stats(directory: Path, *, days: int | None, everywhere: bool, as_json: bool)
 
     read = usage.tokens.input + usage.tokens.cache.read + usage.tokens.cache.write
     written = usage.tokens.output + usage.tokens.reasoning
-    known = f"{usage.cost:.4f}"
+    known = dollars(usage.cost)
     whole = [
         ("sessions", f"{usage.sessions:,}"),
         ("prompts", f"{usage.prompts:,}"),
         ("answers", f"{usage.answers:,}"),
         ("tokens read", f"{read:,}"),
         ("tokens written", f"{written:,}"),
-        ("US dollars", f"{known} + {UNKNOWN}" if usage.unpriced else known),
+        ("cost", f"{known} + {UNKNOWN}" if usage.unpriced else known),
     ]
     headers = ("agent", "model", "requests", "read", "written", "cost")
     calls = sorted(usage.tools.items(), key=lambda each: (-each[1], each[0]))

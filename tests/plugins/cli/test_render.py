@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from pegboard.schema.message import TextData, UnknownFailure
+from pegboard.schema.model import dollars
 from pegboard.schema.part import (
     Completed,
     CompletedSpan,
@@ -273,5 +274,11 @@ def test_the_last_line_counts_money_tokens_steps_and_seconds() -> None:
 
     uncounted = usage_line(None, Tokens(), steps=1, seconds=4.25)
 
+    assert [dollars(usd) for usd in (0, 0.3, 1e-05, 12.5)] == [
+        "$0.0000",
+        "$0.3000",
+        "$0.00001",
+        "$12.5000",
+    ]
     assert line.text == "$0.0123 · 1,234 tokens in, 42 out · 3 steps · 4.2 s"
     assert uncounted.text == "cost unknown · 1 step · 4.2 s"

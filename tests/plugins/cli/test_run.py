@@ -276,7 +276,7 @@ async def test_a_budget_ends_the_turn_before_it_is_overspent(pegboard: CommandLi
     assert done.code == 6
     result = result_of(done)
     assert result["outcome"] == "budget"
-    assert "$0.001 for this run" in str(result["error"])
+    assert "$0.0010 for this run" in str(result["error"])
 
 
 async def test_the_time_limit_stops_the_turn(pegboard: CommandLine) -> None:

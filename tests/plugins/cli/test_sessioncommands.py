@@ -80,7 +80,7 @@ async def test_the_cost_of_a_session_is_shown_by_agent(pegboard: CommandLine) ->
     rows = [line.split() for line in shown.out.splitlines()]
     assert rows[0] == ["agent", "model", "requests", "read", "written", "cost"]
     assert rows[1][:3] == ["build", "fake/model", "2"]
-    assert rows[-1] == ["total", f"{told['cost']:.4f}"]
+    assert rows[-1] == ["total", f"${told['cost']:.4f}"]
     assert sum(each["cost"] for each in told["agents"]) == told["cost"] > 0
 
 

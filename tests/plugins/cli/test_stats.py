@@ -19,8 +19,8 @@ async def test_models_agents_and_tools_are_counted(pegboard: CommandLine) -> Non
     lines = [line.split() for line in shown.out.splitlines()]
     assert ["sessions", "1"] in lines
     assert ["answers", "2"] in lines
-    assert ["US", "dollars", "0.0400"] in lines
-    assert ["build", "fake/model", "2", "20", "10", "0.0400"] in lines
+    assert ["cost", "$0.0400"] in lines
+    assert ["build", "fake/model", "2", "20", "10", "$0.0400"] in lines
     assert ["bash", "1"] in lines
     facts = json.loads(told.out)
     assert (facts["prompts"], facts["tools"], facts["unpriced"]) == (1, {"bash": 1}, False)

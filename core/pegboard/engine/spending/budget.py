@@ -35,7 +35,7 @@ from pegboard.providers.provider import (
     Usage,
 )
 from pegboard.schema.config import BudgetConfig, Limits, RunLimits
-from pegboard.schema.model import Model
+from pegboard.schema.model import Model, dollars
 from pegboard.schema.session import Session, Tokens
 from pegboard.storage.changes import PutState
 from pegboard.storage.protocol import Storage
@@ -85,7 +85,7 @@ class Account(msgspec.Struct, kw_only=True):
         if limits.usd is not None:
             left = limits.usd - self.usd - need.read_usd - self.held_usd * with_held
             room = left / need.token_usd if need.token_usd else math.copysign(math.inf, left)
-            yield room, f"${limits.usd:g} for {self.purpose}: ${self.usd:.4f} are spent"
+            yield room, f"{dollars(limits.usd)} for {self.purpose}: {dollars(self.usd)} are spent"
         if limits.tokens is not None:
             left = limits.tokens - self.tokens - need.read_tokens - self.held_tokens * with_held
             yield left, f"{limits.tokens:,} tokens for {self.purpose}: {self.tokens:,} are used"
@@ -267,7 +267,7 @@ class Budget(msgspec.Struct):
     def _check_price(self, model: Model) -> None:
         if model.cost is not None or self.unpriced:
             return
-        limits = [f"${each.limits.usd:g}" for each in self.accounts if each.limits.usd is not None]
+        limits = [dollars(each.limits.usd) for each in self.accounts if each.limits.usd is not None]
         if limits:
             name = f"{model.provider_id}/{model.id}"
             raise BudgetError(

@@ -91,7 +91,9 @@ async def test_what_is_held_is_counted_until_the_answer_ends_and_then_what_it_co
 async def test_a_request_that_has_no_room_is_refused_with_the_figures() -> None:
     spends = budget(usd=0.3)
 
-    with pytest.raises(BudgetError, match=r"no more than \$0.3 for this run: \$0.0000 are spent"):
+    with pytest.raises(
+        BudgetError, match=r"no more than \$0.3000 for this run: \$0.0000 are spent"
+    ):
         await spends.hold(request())
 
 
@@ -321,7 +323,7 @@ async def test_money_is_limited_over_the_prompts_of_a_session(tmp_path: Path) ->
         stored = await app.session(session.id)
 
     assert turn.info.id != third.info.id
-    assert "$1.5 for this session: $2.0000 are spent" in failure(third)
+    assert "$1.5000 for this session: $2.0000 are spent" in failure(third)
     assert stored.cost == pytest.approx(2)
     assert len(provider.requests) == 2
 
