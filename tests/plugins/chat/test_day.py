@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plugins.chat.conftest import Way
+from plugins.chat.conftest import WAYS, Way
 from plugins.chat.screen import FORBIDDEN, scripts
 from plugins.chat.terminals import RULE, AnyTerminal
 from plugins.cli.commands import CommandLine
@@ -212,7 +212,7 @@ async def evening(day: Day) -> None:
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(
-    "way", ["pyte", "pyte-attached", "tmux", pytest.param("slow", marks=LONG_ONE)], indirect=True
+    "way", [*WAYS, pytest.param("slow", marks=LONG_ONE)], indirect=True
 )
 async def test_a_days_work_loses_nothing_and_draws_nothing_twice(
     pegboard: CommandLine, way: Way
