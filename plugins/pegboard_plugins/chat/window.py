@@ -92,6 +92,7 @@ class Window:
         self._chat = chat
         self._drawn: tuple[SpanLine, ...] | None = None
         self._added: set[str] = set()
+        self._own = {action.name: action.key for action in KEYS}
         self._went_on_s = -PARKED_S
         self._unparking: asyncio.TimerHandle | None = None
         self.keys = bindings(Keyboard(chat), {})
@@ -246,12 +247,8 @@ class Window:
         """Add the keys of plugins; one that the chat has stays the chat's."""
         chat = self._chat
         chosen = chat.option("keys") or {}
-        own = {chosen.get(action.name, action.key) for action in KEYS}
-        for action in KEYS:
-            if action.name in chosen and chosen[action.name] not in self._added:
-                self._added.add(chosen[action.name])
-                self.keys.remove(*action.key.split())
-                add_key(self.keys, chosen[action.name], getattr(Keyboard(chat), action.name))
+        self._bind_own({each.name: chosen.get(each.name, each.key) for each in KEYS})
+        own = set(self._own.values())
         for plugin, key in keys.values():
             wanted = chosen.get(key.name, key.key)
             if wanted in own:
@@ -259,6 +256,21 @@ class Window:
             elif wanted not in self._added:
                 self._added.add(wanted)
                 self._add(plugin, key, wanted)
+
+    def _bind_own(self, wanted: Mapping[str, str]) -> None:
+        """Give the chat's own actions these keys; one that is no key leaves the action its own."""
+        changed = {name: key for name, key in wanted.items() if key != self._own[name]}
+        for name in changed:
+            self.keys.remove(*self._own[name].split())
+        for name, key in changed.items():
+            act = getattr(Keyboard(self._chat), name)
+            try:
+                add_key(self.keys, key, act)
+            except ValueError:
+                self._chat.warn(f"plugins.chat.options.keys: {key!r} is no key")
+                key = next(each.key for each in KEYS if each.name == name)  # noqa: PLW2901
+                add_key(self.keys, key, act)
+            self._own[name] = key
 
     def _add(self, plugin: str, key: ChatKey, wanted: str) -> None:
         chat = self._chat

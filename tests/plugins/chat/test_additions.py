@@ -269,3 +269,31 @@ async def test_the_users_configuration_gives_a_key_another(pegboard: CommandLine
     async with chat(pegboard) as terminal:
         terminal.press("c-y")
         await terminal.see("no tool was called yet")
+
+
+async def test_keys_can_be_swapped_and_given_back(pegboard: CommandLine) -> None:
+    swapped = {"plugins": {"chat": {"options": {"keys": {"output": "?", "help": "c-o"}}}}}
+    scripts(pegboard, settings=swapped)
+
+    async with chat(pegboard, rows=40, columns=120) as terminal:
+        terminal.press("?")
+        await terminal.see("no tool was called yet")
+        terminal.press("c-o")
+        await terminal.see("search what was sent before")
+        scripts(pegboard)
+        await terminal.say("/reload")
+        await terminal.see("loaded anew")
+        terminal.press("c-o")
+        await terminal.until(lambda: terminal.everything.count("no tool was called yet") == 2)
+
+
+async def test_a_setting_that_is_no_key_is_named_and_the_chat_goes_on(
+    pegboard: CommandLine,
+) -> None:
+    keys = {"output": "no such key", "redraw": "c-o", "transcript": "c-y"}
+    scripts(pegboard, settings={"plugins": {"chat": {"options": {"keys": keys}}}})
+
+    async with chat(pegboard) as terminal:
+        await terminal.see("! plugins.chat.options.keys: 'no such key' is no key")
+        await terminal.say("hello")
+        await terminal.see("You said: hello")

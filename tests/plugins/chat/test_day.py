@@ -211,9 +211,7 @@ async def evening(day: Day) -> None:
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize(
-    "way", [*WAYS, pytest.param("slow", marks=LONG_ONE)], indirect=True
-)
+@pytest.mark.parametrize("way", [*WAYS, pytest.param("slow", marks=LONG_ONE)], indirect=True)
 async def test_a_days_work_loses_nothing_and_draws_nothing_twice(
     pegboard: CommandLine, way: Way
 ) -> None:
