@@ -76,7 +76,7 @@ main()
 """
 MOST_FILES = {
     "pegboard": 104,
-    "pegboard_plugins": 80,
+    "pegboard_plugins": 81,
     "pegboard_files": 1,
     "pegboard_frontend": 2,
     "pegboard_http": 3,

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pegboard_files.globs import glob_expression as glob_expression
     from pegboard_files.ignores import IgnoreRules as IgnoreRules
     from pegboard_files.mediatypes import DIRECTORY_MIME as DIRECTORY_MIME
+    from pegboard_files.mediatypes import TEXT_MIME as TEXT_MIME
+    from pegboard_files.mediatypes import is_text as is_text
     from pegboard_files.mediatypes import mime_of as mime_of
     from pegboard_files.placing import is_resolved as is_resolved
     from pegboard_files.placing import move_resolved as move_resolved

@@ -13,7 +13,14 @@ from pegboard.providers import ModelMessage, ModelRequest, Text, ToolDefinition
 from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.event import TYPES, Custom, Event
 from pegboard.schema.message import MessageTime, Turn, UserMessage
-from pegboard.schema.part import Completed, CompletedSpan, ModelChoice, TextPart, ToolPart
+from pegboard.schema.part import (
+    Completed,
+    CompletedSpan,
+    FilePart,
+    ModelChoice,
+    TextPart,
+    ToolPart,
+)
 from pegboard.schema.session import Decided, PermissionRequest, Session, SessionTime
 from pegboard_testing.samples import minimal
 from pegboard_testing.scriptedmodel import MODEL
@@ -155,6 +162,10 @@ def _in_a_session(view: SessionView) -> Mapping[str, Sequence[Mapping[str, Any]]
     )
     return {
         "chat_message": [{"message": each} for each in turns],
+        "expand_file": [
+            {"file": _file(each), "files": SimpleNamespace(note_read=lambda _: None)}
+            for each in ("data:,hello", "file:///nowhere/a.txt", "https://example.com/a", "", ":")
+        ],
         "chat_messages_transform": [{"messages": each} for each in ((), turns[:1], turns)],
         "chat_system_transform": [{"model": MODEL, "system": ("be brief",)}],
         "chat_params": [{"request": _REQUEST}],
@@ -184,6 +195,12 @@ def _events() -> Iterator[Event]:
 def _part(text: str) -> TextPart:
     return TextPart(
         id="prt_1", session_id="ses_test", message_id="msg_1", text=text, metadata={"a": [1]}
+    )
+
+
+def _file(url: str) -> FilePart:
+    return FilePart(
+        id="prt_1", session_id="ses_test", message_id="msg_1", mime="text/plain", url=url
     )
 
 

@@ -42,6 +42,10 @@ FIRED_BY = {
     "register_storage": _RUN,
     "config_load": _RUN,
     "chat_message": _RUN,
+    "expand_file": (
+        "tests/docs/test_hook_examples.py"
+        "::test_a_file_of_a_prompt_is_what_a_plugin_makes_of_its_url"
+    ),
     "chat_messages_transform": _RUN,
     "chat_system_transform": _RUN,
     "chat_params": _RUN,

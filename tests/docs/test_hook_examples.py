@@ -11,7 +11,7 @@ import pytest
 from docs.pages import ROOT, Block, blocks
 from docs.test_pages import _load, _options
 from pegboard import App
-from pegboard.schema.part import TextInput, TextPart
+from pegboard.schema.part import FileInput, TextInput, TextPart
 from pegboard_testing import CANCEL, TurnRecord, check_hooks, play_turn
 from surface import hooks
 
@@ -86,6 +86,18 @@ def test_what_goes_to_the_model_is_changed(tmp_path: Path) -> None:
     (read,) = [each for each in described.tools if each.name == "read"]
     assert read.description.endswith("Never read lock files.")
     assert "This is the project project." in placed.system
+
+
+async def test_a_file_of_a_prompt_is_what_a_plugin_makes_of_its_url(tmp_path: Path) -> None:
+    from pegboard_testing import scripted_app
+
+    module = _load(EXAMPLES["expand_file"], tmp_path)
+    async with scripted_app(tmp_path, module, script=["done"]) as scripted:
+        file = FileInput(mime="text/plain", url="ticket:7")
+        await scripted.app.prompt(scripted.session_id, [TextInput(text="see"), file])
+        [asked] = scripted.model.requests
+
+    assert _texts(asked)[-2:] == ["see", "ticket:7: the door is stuck."]
 
 
 def test_what_the_model_does_is_changed(tmp_path: Path) -> None:

@@ -1,9 +1,8 @@
 """Every hook of Pegboard: this is the one file that the author of a plugin must read.
 
-A plugin is a module (or object) with functions that carry the names below and `@hookimpl`.
-A function names only the arguments that it wants. It may be `async`: then it runs on the
-event loop; a plain function runs in a worker thread. Every call has a time limit (five
-seconds unless the user's configuration, or `@hookimpl(timeout_s=...)`, says otherwise).
+A plugin is a module or object with functions of the names below and `@hookimpl`. A function names
+only the arguments that it wants. An `async` one runs on the event loop, a plain one in a worker
+thread, for five seconds unless the configuration or `@hookimpl(timeout_s=...)` says otherwise.
 
 How answers combine is the hook's kind:
 
@@ -22,6 +21,7 @@ from pathlib import Path
 from pegboard.contract.compactors import Compactor
 from pegboard.contract.context import SessionView, ToolContext
 from pegboard.contract.host import HookCalls, Host
+from pegboard.contract.modelhooks import expand_file as expand_file  # noqa: PLC0414 - a hook too
 from pegboard.contract.modelhooks import model_facts as model_facts  # noqa: PLC0414 - a hook too
 from pegboard.contract.modelhooks import model_names as model_names  # noqa: PLC0414 - likewise
 from pegboard.contract.modelhooks import model_resolve as model_resolve  # noqa: PLC0414 - likewise

@@ -1,7 +1,8 @@
-"""The hooks for models, providers, keys and drawn calls; `hookspecs` lists them with the others."""
+"""The hooks for models, providers, keys, files and drawn calls; `hookspecs` lists them too."""
 
 from collections.abc import Mapping, Sequence
 
+from pegboard.contract.context import FileAccess, SessionView
 from pegboard.contract.plugin import hookspec as _hookspec
 from pegboard.contract.results import Block
 from pegboard.errors import InvalidInputError
@@ -9,7 +10,7 @@ from pegboard.paths import Places
 from pegboard.providers.provider import Keys, KeyStore, Provider
 from pegboard.schema.config import Config
 from pegboard.schema.model import Model, ModelFacts
-from pegboard.schema.part import ToolPart
+from pegboard.schema.part import FileInput, FilePart, TextInput, ToolPart
 from pegboard.workspace import Workspace
 
 
@@ -115,6 +116,24 @@ def register_keystore(
     Called once when the App opens, before all other hooks but `register_hooks`. The store is asked
     for what neither the settings nor the environment have. First: the newest plugin that answers
     counts, a plugin that raises is reported; without a store there is nothing but those two.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("first")
+def expand_file(
+    session: SessionView, file: FilePart, files: FileAccess
+) -> Sequence[FileInput | TextInput] | None:
+    """The parts that a file of a prompt becomes for the model, by its URL.
+
+    Called for each file of a prompt, after the message is stored and before `chat_message`. The
+    first part takes the place of the file, the others come behind all that the user has sent;
+    without an answer the file stays as it is. First: a plugin that raises is reported and the next
+    is asked.
+
+    - session: its model has not been asked, and may turn out to be unknown.
+    - files: `files.note_read` says that the session has seen a file.
 
     Since 0.1.
     """

@@ -23,7 +23,7 @@ from pegboard.contract.tools import Tool
 from pegboard.providers.provider import ModelRequest, ToolDefinition
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
-from pegboard.schema.part import Part
+from pegboard.schema.part import FileInput, Part, TextInput
 
 EXAMPLE_FIELDS = 4
 """A struct that needs more has a page for it, and no example in a message."""
@@ -96,14 +96,20 @@ def _called(answer: object, _: object) -> object:
     return answer
 
 
-def _sound(answer: object, kind: type[_T]) -> _T:
+def _file_part(answer: object) -> object:
+    """A part of a prompt; a picture may be large, and is a third larger encoded."""
+    kind = TextInput if isinstance(answer, TextInput) else FileInput
+    return _sound(answer, kind, limit=2 * LIMIT_BYTES)
+
+
+def _sound(answer: object, kind: type[_T], *, limit: int = LIMIT_BYTES) -> _T:
     """The answer, which is of this type down to the last field, and not too large."""
     if not isinstance(answer, kind):
         such = f", such as {example}" if (example := _example(kind)) else ""
         raise TypeError(f"{_name(answer)} where {_name_of(kind)} is expected{such}")
     encoded = msgspec.json.encode(answer)
-    if len(encoded) > LIMIT_BYTES:
-        raise ValueError(f"{len(encoded):,} bytes where {LIMIT_BYTES:,} are the limit")
+    if len(encoded) > limit:
+        raise ValueError(f"{len(encoded):,} bytes where {limit:,} are the limit")
     msgspec.json.decode(encoded, type=kind)
     return answer
 
@@ -273,6 +279,7 @@ _OWN: Mapping[Callable[..., object], Check] = {
     hookspecs.chat_message: same_message,
     hookspecs.chat_params: same_request,
     hookspecs.chat_system_transform: some_text,
+    hookspecs.expand_file: _sequence_of(lambda answer, _: _file_part(answer), FileInput),
     hookspecs.tool_definition: same_tool,
     hookspecs.tool_execute_before: same_call,
 }

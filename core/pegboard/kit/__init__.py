@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from pegboard import late_names
 
 if TYPE_CHECKING:
+    from pegboard.contract.context import FileAccess as FileAccess
     from pegboard.contract.context import named_path as named_path
     from pegboard.contract.plugin import Secret as Secret
     from pegboard.contract.plugin import Stash as Stash

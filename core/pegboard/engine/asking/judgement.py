@@ -22,12 +22,11 @@ from pegboard.engine.asking.decision import (
 )
 from pegboard.engine.asking.toolquestion import asked_path
 from pegboard.engine.engine import Engine
-from pegboard.engine.input.usermessage import model_for
+from pegboard.engine.input.usermessage import model_for, unasked
 from pegboard.engine.sessions import ancestors_of, imposed_rulesets, make_view, unstored_view
 from pegboard.errors import ToolError
 from pegboard.policy.agents import default_agent, find_agent
 from pegboard.policy.pending import PermissionAnswer
-from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.session import Approval, PermissionRequest, Rule, Scope, Verdict
 from pegboard.storage.changes import DropApproval
 
@@ -113,17 +112,11 @@ class Policy:
         """
         engine = self._engine
         session = await engine.storage.session(session_id)
-        choice = model_for(engine, session, None, agent)
-        unasked = Model(  # rules do not depend on it, and a prompt needs none to be stored
-            id=choice.model_id,
-            provider_id=choice.provider_id,
-            name=choice.model_id,
-            api=ModelApi(id=choice.model_id),
-        )
+        model = unasked(model_for(engine, session, None, agent))  # no rule depends on it
         ancestors = await ancestors_of(engine.storage, session)
         parents, depth = imposed_rulesets(engine, ancestors), len(ancestors)
         speaker = find_agent(engine.agents, agent)
-        view = make_view(engine, session, speaker, unasked, depth=depth, parents=parents)
+        view = make_view(engine, session, speaker, model, depth=depth, parents=parents)
         request = make_request(
             engine.ids,
             session_id=session_id,

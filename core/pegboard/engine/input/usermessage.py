@@ -5,12 +5,10 @@ with the prompt, once. Every later request then repeats the same bytes, so that 
 prompt cache still fits.
 """
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import msgspec
-from msgspec.structs import replace
 
 from pegboard.contract import hookspecs
 from pegboard.contract.context import SessionView
@@ -24,6 +22,7 @@ from pegboard.ids import check_id
 from pegboard.policy.agents import default_agent
 from pegboard.schema.config import Agent, Command
 from pegboard.schema.message import AssistantMessage, MessageTime, Turn, UserMessage
+from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.part import (
     AgentInput,
     AgentPart,
@@ -173,7 +172,7 @@ async def expanded(
     *,
     command: Command | None = None,
 ) -> Turn:
-    """The message for the model: files are read, then the hook `chat_message` is called.
+    """The message for the model: `expand_file` is called for files, then `chat_message`.
 
     The parts of a slash command go through `command_execute_before` first. The result replaces
     the stored message where it differs.
@@ -185,7 +184,7 @@ async def expanded(
             hookspecs.command_execute_before, session=view, command=command, parts=turn.parts
         )
         changed = Turn(info=turn.info, parts=parts)
-    changed = await _with_files(engine, changed, ids)
+    changed = await _with_files(engine, view or _stand_in(engine, session, turn), changed, ids)
     if view is not None:
         changed = await engine.hooks.fold(hookspecs.chat_message, session=view, message=changed)
     changes = _differences(turn, changed)
@@ -194,33 +193,19 @@ async def expanded(
     return changed
 
 
-async def _with_files(engine: Engine, turn: Turn, ids: SessionIds) -> Turn:
-    parts = list(turn.parts)
+async def _with_files(engine: Engine, view: SessionView, turn: Turn, ids: SessionIds) -> Turn:
+    assert isinstance(turn.info, UserMessage)
+    parts: list[Part] = []
     added: list[Part] = []
-    for place, part in enumerate(turn.parts):
-        if not isinstance(part, FilePart):
-            continue
-        from pegboard.engine.input.attachments import expand_file  # few prompts have files
-
-        note_read = engine.files.view(part.session_id).note_read
-        found = await asyncio.to_thread(
-            expand_file,
-            part,
-            engine.workspace.directory,
-            worktree=engine.workspace.worktree,
-            on_read=note_read,
-        )
-        parts[place] = replace(part, url=found.url or part.url, mime=found.mime or part.mime)
-        added.extend(
-            TextPart(
-                id=ids.part(),
-                session_id=part.session_id,
-                message_id=part.message_id,
-                text=text,
-                synthetic=True,
+    for part in turn.parts:
+        found: Sequence[PartInput] | None = None
+        if isinstance(part, FilePart):
+            found = await engine.hooks.first(
+                hookspecs.expand_file, session=view, file=part, files=engine.files.view(view.id)
             )
-            for text in found.texts
-        )
+        first, *others = [_part(each, turn.info, ids) for each in found or ()] or [part]
+        parts.append(first)
+        added += others
     return Turn(info=turn.info, parts=(*parts, *added))
 
 
@@ -236,6 +221,19 @@ async def _view(engine: Engine, session: Session, turn: Turn) -> SessionView | N
     except ModelNotFoundError:
         return None
     return make_view(engine, session, agent, model)
+
+
+def _stand_in(engine: Engine, session: Session, turn: Turn) -> SessionView:
+    """The session for a prompt whose agent or model is unknown: files are read all the same."""
+    assert isinstance(turn.info, UserMessage)
+    agent = engine.agents.get(turn.info.agent) or default_agent(engine.config, engine.agents)
+    return make_view(engine, session, agent, unasked(turn.info.model))
+
+
+def unasked(choice: ModelChoice) -> Model:
+    """A model of which only the name is known, for what is decided before one is asked."""
+    name = choice.model_id
+    return Model(id=name, provider_id=choice.provider_id, name=name, api=ModelApi(id=name))
 
 
 def _differences(before: Turn, after: Turn) -> tuple[Change, ...]:

@@ -1,14 +1,10 @@
-"""Attachments: the files of a prompt become texts and media for the model.
-
-Reads files, so call it in a thread.
-"""
+"""The expansion of a file of a prompt; it reads the disk, so call it in a thread."""
 
 import base64
 import binascii
 import io
 import json
 import os
-import re
 import stat
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -18,25 +14,23 @@ from urllib.parse import SplitResult, parse_qs, unquote, unquote_to_bytes, urlsp
 
 import msgspec
 
-from pegboard.engine.toolresult import MAX_BYTES, MAX_LINES, MEDIA_LIMIT_BYTES
-from pegboard.kit.openat import open_resolved, resolved_path
-from pegboard.policy.secretfiles import secret_path
+from pegboard.kit import file_encoding, open_resolved, resolved_path, secret_path
 from pegboard.schema.part import FilePart
+from pegboard_files import DIRECTORY_MIME, TEXT_MIME, is_text
 
+MAX_LINES = 2000
+MAX_BYTES = 51_200
+"""opencode `tool/truncation.ts`: 2,000 lines or 50 KiB, whichever comes first."""
+MEDIA_LIMIT_BYTES = 20 << 20
+"""An image or PDF above this size is refused by every provider."""
 LISTING_LIMIT = 200
-DIRECTORY_MIME = "application/x-directory"
-TEXT_MIME = "text/plain"
 
 _PROBE_BYTES = 4096
 _WITH_ZEROS = ("utf-16", "utf-32")
 _PROCESSES = "/proc"
 _HERE = frozenset({"", "localhost"})
 """RFC 8089: the host of a `file:` URL."""
-_TEXTS = re.compile(
-    r"text/.*|.*\+(json|xml|yaml)"
-    r"|application/(json|ld\+json|xml|toml|yaml|x-yaml|javascript|typescript|sql|x-sh|graphql)"
-)
-_SHOWN_AS_THEY_ARE = ("image/", "audio/", "video/", "application/pdf")
+_BOM = "\ufeff"
 
 
 class Expansion(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,16 +47,7 @@ class _Data(NamedTuple):
     content: bytes
 
 
-def mime_of(path: Path) -> str:
-    """The MIME type for a file part: its own for what a model may see or hear, else text."""
-    import mimetypes  # 10 ms for its tables, which only a prompt with a file pays
-
-    guessed = mimetypes.guess_type(path.name)[0] or ""
-    is_text = _TEXTS.fullmatch(guessed) is not None
-    return guessed if guessed.startswith(_SHOWN_AS_THEY_ARE) and not is_text else TEXT_MIME
-
-
-def expand_file(
+def expansion(
     part: FilePart,
     directory: Path,
     *,
@@ -100,7 +85,7 @@ def _local_path(url: SplitResult) -> str:
 def _data(part: FilePart) -> Expansion:
     """Text for the model; other content as base64, the form that all providers take."""
     found = _parsed(part.url)
-    if _is_text(part.mime) or (not part.mime and _is_text(found.mime)):
+    if is_text(part.mime) or (not part.mime and is_text(found.mime)):
         text = found.content.decode(found.charset, errors="replace")
         texts = _read_texts(part.filename or "attachment", _cut(text))
         return Expansion(texts=texts, mime=TEXT_MIME)
@@ -161,23 +146,19 @@ def _file(
 ) -> Expansion:
     if real.is_dir():
         return Expansion(texts=_listing(path), mime=DIRECTORY_MIME)
-    is_text = _is_text(part.mime or TEXT_MIME)
+    as_text = is_text(part.mime or TEXT_MIME)
     # The file may have been replaced: a pipe would block, a link would lead elsewhere.
     with os.fdopen(open_resolved(real, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         facts = os.fstat(file.fileno())
         if not stat.S_ISREG(facts.st_mode):
             raise ValueError("it is not a regular file")
-        if is_text:
+        if as_text:
             on_read(path)
             content = _lines(file, parse_qs(query)) or (_NO_LINES if query else "")
             return Expansion(texts=_read_texts(str(path), content), mime=TEXT_MIME)
         if facts.st_size > MEDIA_LIMIT_BYTES:
             raise ValueError(_too_long(facts.st_size))
         return Expansion(url=_media(part.mime, file.read(MEDIA_LIMIT_BYTES + 1)))
-
-
-def _is_text(mime: str) -> bool:
-    return _TEXTS.fullmatch(mime.partition(";")[0].strip().lower()) is not None
 
 
 def _media(mime: str, content: bytes) -> str:
@@ -193,8 +174,6 @@ def _too_long(size: int) -> str:
 def _lines(content: BinaryIO, query: dict[str, list[str]]) -> str:
     start = max(int(query.get("start", ["1"])[0]), 1)
     end = max(int(query["end"][0]), 0) if query.get("end", [""])[0] else None
-    from pegboard.kit.encodings import BOM, file_encoding  # 3 ms that only an attached text costs
-
     encoding = file_encoding(content) or "utf-8"
     content.seek(0)
     if not encoding.startswith(_WITH_ZEROS) and b"\0" in content.read(_PROBE_BYTES):
@@ -202,7 +181,7 @@ def _lines(content: BinaryIO, query: dict[str, list[str]]) -> str:
     content.seek(0)
     with io.TextIOWrapper(content, encoding=encoding, errors="replace", newline="") as file:
         pieces = iter(lambda: file.readline(MAX_BYTES), "")  # a line may be gigabytes long
-        return "".join(_bounded(islice(pieces, start - 1, end))).removeprefix(BOM)
+        return "".join(_bounded(islice(pieces, start - 1, end))).removeprefix(_BOM)
 
 
 _EMPTY = "[There is nothing in it.]"

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from charset_texts import sentences
-from pegboard.engine.input.attachments import Expansion, expand_file, mime_of
-from pegboard.engine.toolresult import MEDIA_LIMIT_BYTES
 from pegboard.schema.part import FilePart
+from pegboard_files import mime_of
+from pegboard_plugins.attachments.expansion import MEDIA_LIMIT_BYTES, Expansion, expansion
 
 
 def part(url: str, mime: str = "text/plain", filename: str | None = "f.txt") -> FilePart:
@@ -18,8 +18,8 @@ def part(url: str, mime: str = "text/plain", filename: str | None = "f.txt") -> 
     )
 
 
-def text_of(expansion: Expansion) -> str:
-    _, text = expansion.texts
+def text_of(found: Expansion) -> str:
+    _, text = found.texts
     return text
 
 
@@ -38,10 +38,10 @@ def text_of(expansion: Expansion) -> str:
     ],
 )
 def test_text_in_a_data_url_is_read_in_every_encoding(url: str) -> None:
-    expansion = expand_file(part(url), Path("/"))
+    found = expansion(part(url), Path("/"))
 
-    assert text_of(expansion) == "héllo, you"
-    assert expansion.mime == "text/plain"
+    assert text_of(found) == "héllo, you"
+    assert found.mime == "text/plain"
 
 
 @pytest.mark.parametrize(
@@ -56,9 +56,9 @@ def test_text_in_a_data_url_is_read_in_every_encoding(url: str) -> None:
 def test_a_file_is_read_in_its_own_encoding(tmp_path: Path, letters: str, encoding: str) -> None:
     (tmp_path / "a.txt").write_bytes(letters.encode(encoding))
 
-    expansion = expand_file(part(f"file://{tmp_path}/a.txt"), tmp_path)
+    found = expansion(part(f"file://{tmp_path}/a.txt"), tmp_path)
 
-    assert text_of(expansion) == letters
+    assert text_of(found) == letters
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_file_is_read_in_its_own_encoding(tmp_path: Path, letters: str, encodi
     ],
 )
 def test_what_cannot_be_read_is_said(url: str, why: str) -> None:
-    [text] = expand_file(part(url), Path("/")).texts
+    [text] = expansion(part(url), Path("/")).texts
 
     assert text.startswith("The attached file f.txt could not be read:")
     assert why in text
@@ -90,7 +90,7 @@ def test_an_image_reaches_the_model_as_base64_whatever_it_came_as(tmp_path: Path
     percent = "data:image/png," + "".join(f"%{byte:02x}" for byte in raw)
 
     urls = [
-        expand_file(part(url, "image/png"), tmp_path).url
+        expansion(part(url, "image/png"), tmp_path).url
         for url in (picture.as_uri(), percent, whole)
     ]
 
@@ -98,29 +98,29 @@ def test_an_image_reaches_the_model_as_base64_whatever_it_came_as(tmp_path: Path
 
 
 def test_structured_text_is_text(tmp_path: Path) -> None:
-    expansion = expand_file(part("data:application/json,%7B%7D", "application/json"), tmp_path)
+    found = expansion(part("data:application/json,%7B%7D", "application/json"), tmp_path)
 
-    assert text_of(expansion) == "{}"
-    assert expansion.mime == "text/plain"
+    assert text_of(found) == "{}"
+    assert found.mime == "text/plain"
 
 
 def test_a_folder_is_listed(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "a.txt").touch()
 
-    expansion = expand_file(part(tmp_path.as_uri()), tmp_path)
+    found = expansion(part(tmp_path.as_uri()), tmp_path)
 
-    assert text_of(expansion) == "a.txt\nsub/"
-    assert expansion.mime == "application/x-directory"
+    assert text_of(found) == "a.txt\nsub/"
+    assert found.mime == "application/x-directory"
 
 
 def test_a_listing_leaves_the_names_of_secrets_out(tmp_path: Path) -> None:
     for name in ("a.txt", ".env", "server.pem"):
         (tmp_path / name).touch()
 
-    expansion = expand_file(part(tmp_path.as_uri()), tmp_path)
+    found = expansion(part(tmp_path.as_uri()), tmp_path)
 
-    assert text_of(expansion) == "a.txt\n[2 that look like secrets are left out]"
+    assert text_of(found) == "a.txt\n[2 that look like secrets are left out]"
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_lines_of_a_file_can_be_selected(tmp_path: Path, query: str, lines: str)
     file = tmp_path / "f.txt"
     file.write_text("1\n2\n3\n4\n5\n")
 
-    assert text_of(expand_file(part(file.as_uri() + query), tmp_path)) == lines
+    assert text_of(expansion(part(file.as_uri() + query), tmp_path)) == lines
 
 
 @pytest.mark.parametrize("query", ["?start=9", "?start=2&end=1", "?start=1&end=-1"])
@@ -139,7 +139,7 @@ def test_lines_that_the_file_has_not_are_said(tmp_path: Path, query: str) -> Non
     file = tmp_path / "f.txt"
     file.write_text("1\n2\n")
 
-    said = text_of(expand_file(part(file.as_uri() + query), tmp_path))
+    said = text_of(expansion(part(file.as_uri() + query), tmp_path))
 
     assert said == "[The file has no such lines.]"
 
@@ -149,9 +149,7 @@ def test_an_empty_file_and_an_empty_folder_are_said_to_be_so(tmp_path: Path) -> 
     file.touch()
     (tmp_path / "sub").mkdir()
 
-    said = [
-        text_of(expand_file(part(path.as_uri()), tmp_path)) for path in (file, tmp_path / "sub")
-    ]
+    said = [text_of(expansion(part(path.as_uri()), tmp_path)) for path in (file, tmp_path / "sub")]
 
     assert said == ["[There is nothing in it.]"] * 2
 
@@ -161,7 +159,7 @@ def test_a_file_is_noted_as_read_before_it_is_read(tmp_path: Path) -> None:
     file.write_text("x")
     noted: list[Path] = []
 
-    expand_file(part(file.as_uri()), tmp_path, on_read=noted.append)
+    expansion(part(file.as_uri()), tmp_path, on_read=noted.append)
 
     assert noted == [file]
 
@@ -188,7 +186,7 @@ def test_a_link_of_the_project_leads_to_nothing_that_is_not_meant(
         (project / name).symlink_to(target)
     os.mkfifo(project / "pipe")
 
-    [text] = expand_file(part((project / name).as_uri()), project).texts
+    [text] = expansion(part((project / name).as_uri()), project).texts
 
     assert why in text
     assert "KEY" not in text
@@ -204,7 +202,7 @@ def test_a_link_that_stays_in_the_project_is_followed_and_a_link_of_the_user_s(
     (tmp_path / "mine.txt").symlink_to("project/a.txt")
 
     for file in (project / "b.txt", tmp_path / "mine.txt"):
-        assert text_of(expand_file(part(file.as_uri()), project)) == "a"
+        assert text_of(expansion(part(file.as_uri()), project)) == "a"
 
 
 def test_a_long_file_is_cut_and_a_binary_one_refused(tmp_path: Path) -> None:
@@ -213,9 +211,9 @@ def test_a_long_file_is_cut_and_a_binary_one_refused(tmp_path: Path) -> None:
     single.write_text("x" * 200_000)
     binary.write_bytes(b"MZ\0\0")
 
-    cut = text_of(expand_file(part(long.as_uri()), tmp_path))
-    one = text_of(expand_file(part(single.as_uri()), tmp_path))
-    [refused] = expand_file(part(binary.as_uri()), tmp_path).texts
+    cut = text_of(expansion(part(long.as_uri()), tmp_path))
+    one = text_of(expansion(part(single.as_uri()), tmp_path))
+    [refused] = expansion(part(binary.as_uri()), tmp_path).texts
 
     assert cut.count("line\n") == 2000
     assert cut.endswith("read the rest with the read tool.]")
@@ -229,7 +227,7 @@ def test_media_have_a_limit(tmp_path: Path) -> None:
     with file.open("wb") as big:
         os.truncate(big.fileno(), MEDIA_LIMIT_BYTES + 1)
 
-    [text] = expand_file(part(file.as_uri(), "image/png"), tmp_path).texts
+    [text] = expansion(part(file.as_uri(), "image/png"), tmp_path).texts
 
     assert "can be attached" in text
 
