@@ -51,9 +51,9 @@ def _place(place: object) -> Iterator[SpanLine]:
 
 def _in_full(text: str) -> Iterator[SpanLine]:
     """All of a text, and how long it is where that is not seen at once."""
-    lines = exposed(text).split("\n")
+    lines = text.split("\n")
     for line in lines:
-        yield (Span(line),)
+        yield (Span(exposed(line)),)
     if len(lines) > 1 or len(text) > SEEN_AT_ONCE:
         size = f"({counted(len(text), 'character')} in {counted(len(lines), 'line')})"
         yield (Span(size, "dim"),)

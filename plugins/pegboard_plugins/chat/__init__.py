@@ -73,7 +73,9 @@ def register_keys() -> tuple[ChatKey, ...]:
 
 async def _facts(context: ChatContext) -> None:
     state = context.state
-    context.say(f"{state.title} · {state.session_id} · {state.directory}")
+    context.say(
+        f"{pegboard_terminal.one_line(state.title)} · {state.session_id} · {state.directory}"
+    )
 
 
 @hookimpl

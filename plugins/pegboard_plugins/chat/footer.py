@@ -166,7 +166,7 @@ def _children(course: Course | None) -> Sequence[SpanLine]:
     rows = []
     for child in _working(course)[:CHILDREN] if course else ():
         who = child.session.agent or "subagent"
-        title = child.session.title.removesuffix(f" (@{who} subagent)")
+        title = one_line(child.session.title).removesuffix(f" (@{who} subagent)")
         tokens = f" · {child.tokens:,} tokens" if child.tokens else ""
         text = f" {title} · {child.last or 'begins'}{tokens}"
         rows.append(shown_line((Span("◆ ", "accent"), Span(who, "bold"), Span(text, "dim"))))

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import islice
 
 import msgspec
 from rich.cells import cell_len
@@ -13,6 +14,10 @@ from pegboard_plugins.chat.modes import IGNORED_S, Choice, Item, SpanLine
 from pegboard_terminal import counted, exposed, one_line, permission_lines, shown_line, wrapped
 
 DIGITS = 9
+MOST_ROWS = 5_000
+"""Of what is asked, to scroll through; the page has all of it."""
+SHOWN_LETTERS = 4_000
+"""Of a reason or a pattern, of which few rows are shown."""
 _ALWAYS_ONCE = "this is asked every time"
 _INSTEAD = "What to do instead, enter sends it, esc goes back"
 _NARROWER = "What to allow here from now on, a pattern a line; enter allows it, esc goes back"
@@ -62,7 +67,11 @@ class Permission:
     def lines(self, width: int, room: int) -> Sequence[SpanLine]:
         """The title, the whole of what is asked as far as it fits, the reason, the answers."""
         reason = self.request.metadata.get("reason")
-        why = wrapped((Span(exposed(reason), "dim"),), width) if isinstance(reason, str) else ()
+        why = (
+            wrapped((Span(exposed(reason[:SHOWN_LETTERS]), "dim"),), width)
+            if isinstance(reason, str)
+            else ()
+        )
         choices = self._choices(width)
         body = self._body(max(10, width - 2))
         fixed = [*list(why)[:2], *choices]
@@ -74,7 +83,11 @@ class Permission:
     @lru_cache(maxsize=1)  # noqa: B019 - the dialog is short-lived
     def _body(self, width: int) -> Sequence[SpanLine]:
         """What is asked in rows, made once: each frame shows a few of them."""
-        return [row for line in permission_lines(self.request) for row in wrapped(line, width)]
+        every = (row for line in permission_lines(self.request) for row in wrapped(line, width))
+        rows = list(islice(every, MOST_ROWS + 1))
+        if len(rows) > MOST_ROWS:
+            rows[-1] = (Span("… this is too long to scroll: v shows all of it", "warning"),)
+        return rows
 
     def _title(self, hidden: int) -> SpanLine:
         agent = self.request.metadata.get("agent")
@@ -100,7 +113,7 @@ class Permission:
         return [row for span in spans for row in wrapped((span,), width)]
 
     def _answers(self, width: int) -> Sequence[str]:
-        always = one_line(exposed(self._always()), 2 * width)
+        always = one_line(exposed(self._always()[:SHOWN_LETTERS]), 2 * width)
         edit = " (e edits it)" if self._can_narrow else ""
         more = (_ALWAYS_ONCE,) if self._once else ("2 s this session", f"3 a {always}{edit}")
         return ("1 y once", *more, "4 n no", "5 w no, and why", "esc no and stop")

@@ -47,7 +47,8 @@ async def choose_session(chat: "Chat", argument: str) -> None:
     chosen: str | None = found[0].id if len(found) == 1 else None
     if chosen is None:
         items = [
-            Item(value=each.id, text=each.title, note=_when(each.time.updated)) for each in sessions
+            Item(value=each.id, text=one_line(each.title), note=_when(each.time.updated))
+            for each in sessions
         ]
         chosen = await chat.choose("Session", items)
     if chosen is not None:
@@ -66,7 +67,7 @@ async def fork(chat: "Chat", _: str) -> None:
         copy = await talk.feed.fork(_session_id(chat))
     talk.leave()
     await talk.resume(copy, replayed=None)
-    talk.say(f"this is {copy.title}, a copy; the other is as it was")
+    talk.say(f"this is {one_line(copy.title)}, a copy; the other is as it was")
 
 
 async def rename(chat: "Chat", argument: str) -> None:

@@ -1,9 +1,13 @@
 """What a dialog shows of a request."""
 
+import pytest
+
 from pegboard.kit import Span, SpanLine
 from pegboard.schema.session import PermissionRequest
 from pegboard_plugins.chat.footer import cut
-from pegboard_plugins.chat.requests import Permission
+from pegboard_plugins.chat.requests import MOST_ROWS, Permission
+
+LONG = 10_000_000
 
 
 def test_a_dialog_shows_what_would_be_sent_and_changed() -> None:
@@ -40,6 +44,28 @@ def test_a_line_of_the_footer_that_does_not_fit_ends_in_an_ellipsis() -> None:
     assert _plain(cut((Span("  1 Red"), Span("  like the sun")), 12)) == "  1 Red  li…"
     assert _plain(cut((Span("x" * 12 + "  "),), 12)) == "x" * 12
     assert _plain(cut((Span("x" * 13),), 12)) == "x" * 11 + "…"
+
+
+@pytest.mark.parametrize("field", ["pattern", "lines", "always", "reason", "agent"])
+def test_of_a_field_of_ten_megabytes_a_dialog_has_a_part(field: str) -> None:
+    huge = "x" * LONG
+    facts = {field: huge} if field in ("reason", "agent") else {}
+    asked = PermissionRequest(
+        id="per_1",
+        session_id="ses_1",
+        permission="bash",
+        patterns={"pattern": (huge,), "lines": ("a\n" * (LONG // 2),)}.get(field, ("ls",)),
+        metadata=facts,
+        always=(f"{huge} *" if field == "always" else "ls *",),
+    )
+    dialog = Permission(asked, _settle)
+
+    rows = dialog.lines(60, 20)
+
+    assert len(rows) <= 20
+    assert all(len(_plain(row)) <= 60 for row in rows[1:])
+    assert len(dialog._body(58)) <= MOST_ROWS + 1
+    assert len(dialog._body(58)) > MOST_ROWS or field not in ("pattern", "lines")
 
 
 def _shown(asked: PermissionRequest) -> list[str]:

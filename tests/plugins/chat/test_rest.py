@@ -1,7 +1,12 @@
 """Commands that need the session at rest wait for it, and the person can end the wait."""
 
+import asyncio
+
 import pytest
 
+from pegboard import InvalidInputError
+from pegboard_plugins.chat import rest
+from pegboard_plugins.chat.rest import Rest
 from plugins.chat.conftest import Place
 from plugins.chat.screen import chat, scripts
 from plugins.cli.commands import CommandLine
@@ -65,3 +70,44 @@ async def test_commands_that_wait_are_done_in_order(pegboard: CommandLine) -> No
     above = terminal.above
     places = [above.index(f"● bash echo line {number}") for number in range(3)]
     assert above.index("First answer.") < places[0] < places[1] < places[2]
+
+
+async def test_a_wait_has_a_limit_and_the_next_command_its_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    works = True
+    waits = Rest(lambda: works, lambda: None)
+    monkeypatch.setattr(rest, "REST_S", 0.05)
+
+    with pytest.raises(InvalidInputError, match=r"/undo: the session still works after 0\.05 s"):
+        async with waits.before("/undo"):
+            pass
+    works = False
+    async with asyncio.timeout(30), waits.before("/redo"):
+        assert waits.notice == ""
+
+
+async def test_rewind_goes_back_before_a_prompt_and_redo_brings_all_back(
+    pegboard: CommandLine, place: Place
+) -> None:
+    write = {"tool": "write", "input": {"filePath": "made.txt", "content": "made"}}
+    scripts(pegboard, make=[{"calls": [write]}, {"text": "It is made."}])
+    made = pegboard.project / "made.txt"
+
+    async with chat(pegboard, *await place.arguments()) as terminal:
+        await terminal.say("hello")
+        await terminal.see("You said: hello")
+        await terminal.say("make")
+        await terminal.see("It is made.")
+        await terminal.say("/rewind")
+        await terminal.see_now("Go back to before")
+        terminal.press("hello")
+        await terminal.see_now("1 of 2")
+        terminal.press("enter")
+        await terminal.until(lambda: not made.exists())
+        await terminal.until(lambda: terminal.editor == "❯ hello")
+        terminal.press("c-u")
+        await terminal.say("/redo")
+        await terminal.see("all is as it was before")
+
+    assert made.read_text() == "made"
