@@ -32,7 +32,12 @@ def full(project):
         *("find . -type f -exec truncate -s0 {} +", "find . -exec chmod 000 {} +"),
         *("find . -exec mv {} /tmp/x \\;", "git rm -rf ':/'"),
         *("wipefs -a /dev/sda", "blkdiscard /dev/sda", "cd nowhere || true; rm -rf *"),
-        *("chmod -R 777 /", "rm -rf ~/[a-z]*", "for f in [a-zA-Z]*; do rm -rf $f; done"),
+        *(
+            "chmod -R 777 /",
+            'rm -rf "$UNSET"/*',
+            "rm -rf ~/[a-z]*",
+            "for f in [a-zA-Z]*; do rm -rf $f; done",
+        ),
     ],
 )
 async def test_what_leaves_next_to_nothing_of_a_vital_folder_is_refused(full, command):
@@ -91,7 +96,11 @@ async def test_what_leaves_most_of_the_project_is_not_its_business(full, command
             'f() { "$@"; }; f rm -rf ~',
             "rm$IFS-rf$IFS$HOME",
         ),
-        *('cd "$(echo /)"; rm -rf usr', 'cd "$X" && cd y && rm -rf z', "echo `ls` `rm -rf ~`"),
+        *(
+            'cd "$(echo /)"; rm -rf usr',
+            'read X; cd "$X" && cd y && rm -rf z',
+            "echo `ls` `rm -rf ~`",
+        ),
     ],
 )
 async def test_deletions_behind_what_nobody_can_judge_are_refused(full, command):
