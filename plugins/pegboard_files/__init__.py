@@ -12,6 +12,8 @@ from pegboard import late_names
 if TYPE_CHECKING:
     from pegboard_files.diffs import Diff as Diff
     from pegboard_files.diffs import diff_texts as diff_texts
+    from pegboard_files.encodings import file_encoding as file_encoding
+    from pegboard_files.encodings import marked_encoding as marked_encoding
     from pegboard_files.expressions import LineExpression as LineExpression
     from pegboard_files.expressions import line_expression as line_expression
     from pegboard_files.globs import glob_expression as glob_expression

@@ -89,7 +89,7 @@ def decode_text(content: bytes, *, name: str, whole: bool = True) -> FileText:
 
     :raises ToolError: for a file that is not in the encoding of its mark.
     """
-    from pegboard.kit import content_encoding  # not before a file is read
+    from pegboard_files.encodings import content_encoding  # not before a file is read
 
     encoding = content_encoding(content, whole=whole)
     if not encoding:

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from pegboard.contract.results import SpanLine as SpanLine
     from pegboard.contract.results import SpanStyle as SpanStyle
     from pegboard.kit.commandwords import may_run as may_run
-    from pegboard.kit.encodings import content_encoding as content_encoding
-    from pegboard.kit.encodings import file_encoding as file_encoding
-    from pegboard.kit.encodings import marked_encoding as marked_encoding
     from pegboard.kit.hosts import host_pattern as host_pattern
     from pegboard.kit.hosts import ip_address_of as ip_address_of
     from pegboard.kit.hosts import is_literal as is_literal

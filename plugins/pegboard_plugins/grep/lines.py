@@ -70,7 +70,7 @@ def lines_of(path: str, places: Iterable[Place], around: Around) -> list[Line]:
 
 
 def _lines(file: BinaryIO, places: Iterable[Place], around: Around) -> Iterator[Line]:
-    from pegboard.kit import file_encoding, marked_encoding  # not before a file is searched
+    from pegboard_files import file_encoding, marked_encoding  # not before a file is searched
 
     encoding = marked_encoding(file.read(_MARK_BYTES))
     if encoding:

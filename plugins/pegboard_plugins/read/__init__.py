@@ -85,7 +85,7 @@ async def read(
 
 
 def _read(context: ToolContext, path: Path, title: str, skipped: int, limit: int) -> ToolResult:
-    from pegboard.kit import marked_encoding  # not before a file is read
+    from pegboard_files import marked_encoding  # not before a file is read
 
     if path.is_dir():
         return _listing(context, path, title)
@@ -250,7 +250,7 @@ class _Window:
 
     def result(self, title: str, about: str, file: BinaryIO | None) -> ToolResult:
         """The answer; `file` is what the lines come from, if they are not in UTF-8 already."""
-        from pegboard.kit import file_encoding  # not before a file is read
+        from pegboard_files import file_encoding  # not before a file is read
         from pegboard_plugins.read.encodings import encoding_note
 
         skipped = sum(1 for _ in islice(self._rows, self._offset))

@@ -25,7 +25,7 @@ _MARKS = (
 def _told(pieces: Callable[[], Iterable[bytes]], *, whole: bool) -> str:
     if _is_utf_8(pieces(), whole=whole):
         return "utf-8"
-    from pegboard.kit.charset import told  # 2 ms that only a text in another encoding pays
+    from pegboard_files.charset import told  # 2 ms that only a text in another encoding pays
 
     return told(pieces, whole=whole)
 

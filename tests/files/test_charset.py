@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from charset_texts import CODE, languages, samples, sentences
 from pegboard.errors import ToolError
-from pegboard.kit.charset import SAMPLE_BYTES
-from pegboard.kit.encodings import file_encoding, marked_encoding
+from pegboard_files.charset import SAMPLE_BYTES
+from pegboard_files.encodings import file_encoding, marked_encoding
 from pegboard_files.textfile import decode_text, line_text
 
 ENCODINGS = sorted({sample.encoding for sample in samples()})
