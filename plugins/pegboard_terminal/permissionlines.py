@@ -1,6 +1,7 @@
 """What a permission request asks for, as lines of styled text: nothing is hidden or cut."""
 
 from collections.abc import Iterator
+from itertools import islice
 
 from pegboard.kit import Block, Span, SpanLine
 from pegboard.schema.session import PermissionRequest
@@ -12,13 +13,15 @@ SEEN_AT_ONCE = 100
 """Letters of one line; how long another text is stands below it."""
 
 
-def permission_lines(request: PermissionRequest) -> tuple[SpanLine, ...]:
+def permission_lines(
+    request: PermissionRequest, *, most: int | None = None
+) -> tuple[SpanLine, ...]:
     """The patterns, and the facts of the request that say what exactly would be done.
 
     These are the whole command, the path behind a folder, what is unclear of a shell line with
-    its place underlined, the text that would be sent, and the diff.
+    its place underlined, the text that would be sent, and the diff; `most` limits the lines.
     """
-    return tuple(_lines(request))
+    return tuple(islice(_lines(request), most))
 
 
 def _lines(request: PermissionRequest) -> Iterator[SpanLine]:

@@ -83,7 +83,8 @@ class Permission:
     @lru_cache(maxsize=1)  # noqa: B019 - the dialog is short-lived
     def _body(self, width: int) -> Sequence[SpanLine]:
         """What is asked in rows, made once: each frame shows a few of them."""
-        every = (row for line in permission_lines(self.request) for row in wrapped(line, width))
+        lines = permission_lines(self.request, most=MOST_ROWS + 1)
+        every = (row for line in lines for row in wrapped(line, width))
         rows = list(islice(every, MOST_ROWS + 1))
         if len(rows) > MOST_ROWS:
             rows[-1] = (Span("… this is too long to scroll: v shows all of it", "warning"),)
