@@ -51,7 +51,7 @@ class Way:
     def __init__(self, pegboard: CommandLine, name: str) -> None:
         self._pegboard = pegboard
         self.in_tmux = name.startswith("tmux")
-        self._slow = name == "slow"
+        self._slow = name.startswith("slow")
         self.place = Place(pegboard, attached=name.endswith("attached"))
 
     async def arguments(self) -> tuple[str, ...]:

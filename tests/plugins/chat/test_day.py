@@ -27,6 +27,7 @@ pytestmark = pytest.mark.long
 LONG_ONE = pytest.mark.skipif(
     not os.environ.get("PEGBOARD_LONG_TESTS"), reason="a minute; PEGBOARD_LONG_TESTS=1 runs it"
 )
+SLOW_WAYS = [pytest.param(name, marks=LONG_ONE) for name in ("slow", "slow-attached")]
 
 
 def edit(old: str, new: str) -> dict[str, object]:
@@ -211,7 +212,7 @@ async def evening(day: Day) -> None:
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("way", [*WAYS, pytest.param("slow", marks=LONG_ONE)], indirect=True)
+@pytest.mark.parametrize("way", [*WAYS, *SLOW_WAYS], indirect=True)
 async def test_a_days_work_loses_nothing_and_draws_nothing_twice(
     pegboard: CommandLine, way: Way
 ) -> None:
