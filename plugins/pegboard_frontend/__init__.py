@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pegboard_frontend.approvals import revoke as revoke
     from pegboard_frontend.bodies import AnswersBody as AnswersBody
     from pegboard_frontend.bodies import Auth as Auth
+    from pegboard_frontend.bodies import Branch as Branch
     from pegboard_frontend.bodies import ChangedTime as ChangedTime
     from pegboard_frontend.bodies import CommandBody as CommandBody
     from pegboard_frontend.bodies import ConfiguredProviders as ConfiguredProviders
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pegboard_frontend.bodies import Match as Match
     from pegboard_frontend.bodies import PluginEntry as PluginEntry
     from pegboard_frontend.bodies import PromptBody as PromptBody
+    from pegboard_frontend.bodies import Protection as Protection
     from pegboard_frontend.bodies import ProviderListing as ProviderListing
     from pegboard_frontend.bodies import QuestionsBody as QuestionsBody
     from pegboard_frontend.bodies import ReplyBody as ReplyBody

@@ -263,6 +263,20 @@ class Match(Rest, frozen=True):
     submatches: tuple[Submatch, ...] = ()
 
 
+class Branch(Wire, frozen=True):
+    """What is checked out, and what others start from; empty or absent without git."""
+
+    branch: str | None = None
+    default_branch: str | None = msgspec.field(default=None, name="default_branch")
+
+
+class Protection(Wire, frozen=True):
+    """The level of the sandbox, and the project's files that do not count for lack of trust."""
+
+    sandbox: str
+    untrusted: tuple[str, ...] = ()
+
+
 class PluginEntry(Wire, frozen=True):
     """A plugin, with what is wrong with it, and its tools."""
 

@@ -31,6 +31,7 @@ from pegboard.schema.event import (
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.part import StepFinishPart, TextInput, TextPart
 from pegboard.schema.session import Session
+from pegboard_frontend import Protection
 from served import Served, model, served
 
 LIMIT_S = 30
@@ -129,6 +130,9 @@ def test_files_agents_and_settings_are_told(client: Client, server: Served) -> N
     assert "fake" in [each.id for each in client.providers().providers]
     assert client.config()["model"] == MODEL
     assert client.health().healthy
+    head = (server.directory / ".git" / "HEAD").read_text().strip()
+    assert head == f"ref: refs/heads/{client.branch().branch}"
+    assert client.protection() == Protection(sandbox="off")
 
 
 async def test_a_permission_and_a_question_are_answered(async_client: AsyncClient) -> None:

@@ -14,7 +14,7 @@ from pegboard import HookCalls, PegboardError
 from pegboard.embedding import Bus, Subscription
 from pegboard.kit import Block
 from pegboard.schema.config import Agent, Command
-from pegboard.schema.event import Custom, Event, PluginFailed
+from pegboard.schema.event import Custom, Event, PluginFailed, SessionIdle
 from pegboard.schema.message import Turn
 from pegboard.schema.part import TextInput, ToolPart
 from pegboard.schema.session import (
@@ -28,7 +28,7 @@ from pegboard.schema.session import (
     Todo,
 )
 from pegboard_frontend import PluginEntry, TraceEntry
-from pegboard_plugins.chat.feed import QUEUED_EVENTS, RESYNC, Facts, Order
+from pegboard_plugins.chat.feed import FACTS, QUEUED_EVENTS, RESYNC, Facts, Order
 from pegboard_plugins.chat.local import chat_options, plugins_here
 from pegboard_terminal import CallBlocks, default_block, given_block
 
@@ -69,6 +69,7 @@ class AttachedFeed(Attachment):
         self._bus = Bus()
         self._hearing: asyncio.Task[None] | None = None
         self._failing: asyncio.Task[None] | None = None
+        self._looking: asyncio.Task[None] | None = None
         self._facts = Facts(directory=directory, server=client.url)
 
     async def begin(self, events: "AsyncEventStream[Event]") -> None:
@@ -83,6 +84,21 @@ class AttachedFeed(Attachment):
             agent=agents[0].name if agents else "build",
             model=str(config.get("model") or ""),
         )
+        self._look_again()
+
+    async def _look(self) -> None:
+        """Ask for what a turn may have changed of the project."""
+        with suppress(PegboardError):  # a server of another make may know neither
+            said = await self._client.branch()
+            self._facts = replace(self._facts, branch=said.branch or "")
+            held = await self._client.protection()
+            self._facts = replace(self._facts, sandbox=held.sandbox, untrusted=held.untrusted)
+        self._bus.publish(Event(properties=Custom(name=FACTS, data={})))
+
+    def _look_again(self) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+        self._looking = asyncio.create_task(self._look(), name="facts")
 
     async def bring_plugins(self, stack: AsyncExitStack) -> None:
         """Load the plugins of this machine: commands, keys, colours, and what is shown of calls."""
@@ -117,6 +133,8 @@ class AttachedFeed(Attachment):
                     self._bus.publish(Event(properties=Custom(name=RESYNC, data={})))
                 else:
                     self._bus.publish(event)
+                if isinstance(event, Resync) or isinstance(event.properties, SessionIdle):
+                    self._look_again()
         except ServerError as error:
             told = Custom(name=RESYNC, data={"error": str(error)})
             self._bus.publish(Event(properties=told))
@@ -137,7 +155,8 @@ class AttachedFeed(Attachment):
 
     async def aclose(self) -> None:
         """Hang up; what runs goes on."""
-        hearing = [task for task in (self._hearing, self._failing) if task is not None]
+        tasks = (self._hearing, self._failing, self._looking)
+        hearing = [task for task in tasks if task is not None]
         for task in hearing:
             task.cancel()
         await asyncio.gather(*hearing, return_exceptions=True)

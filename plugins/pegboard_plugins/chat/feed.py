@@ -30,6 +30,8 @@ from pegboard_frontend import PluginEntry, TraceEntry
 QUEUED_EVENTS = 20_000
 RESYNC = "chat.resync"
 """A feed's own event: events were lost, so all that is shown has to be read anew."""
+FACTS = "chat.facts"
+"""A feed's own event: `facts` are others."""
 
 
 class Choices(msgspec.Struct, kw_only=True):

@@ -1,9 +1,16 @@
-"""What the protocol does not know: plugins, what each request carries, what plugins changed."""
+"""What the protocol does not know: plugins and their changes, what requests carry, protection."""
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from pegboard_frontend import PluginEntry, TraceEntry, plugin_entries, standing, trace_entries
+from pegboard_frontend import (
+    PluginEntry,
+    Protection,
+    TraceEntry,
+    plugin_entries,
+    standing,
+    trace_entries,
+)
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.keymask import without_keys
 from pegboard_plugins.server.responses import answer
@@ -16,6 +23,13 @@ routes = APIRouter()
 async def plugins(app: Here) -> Response:
     """The plugins, with what is wrong with them, and their tools."""
     return answer(without_keys(app, plugin_entries(app)))
+
+
+@routes.get("/pegboard/protection", **operation("pegboard.protection", gives=Protection))
+async def protection(app: Here) -> Response:
+    """The level of the sandbox, and the project's files that do not count for lack of trust."""
+    untrusted = tuple(str(path) for path in app.untrusted)
+    return answer(Protection(sandbox=app.config.sandbox, untrusted=untrusted))
 
 
 @routes.get("/pegboard/standing", **operation("pegboard.standing", gives=dict[str, int]))

@@ -4,7 +4,6 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response
 
@@ -13,8 +12,8 @@ from pegboard.embedding import Places
 from pegboard.errors import NotFoundError
 from pegboard.kit import branch
 from pegboard.schema.session import Project, ProjectTime
-from pegboard.schema.wire import Rest, Wire
-from pegboard_frontend import FileChange
+from pegboard.schema.wire import Rest
+from pegboard_frontend import Branch, FileChange
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.gitdiff import branched_at, changes, default_branch, differences
 from pegboard_plugins.server.responses import UnsupportedError, answer
@@ -38,13 +37,6 @@ class Directory(Rest, frozen=True):
     """One folder of a project."""
 
     directory: str
-
-
-class Branch(Wire, frozen=True):
-    """What is checked out; absent without git."""
-
-    branch: str | None = None
-    default_branch: str | None = msgspec.field(default=None, name="default_branch")
 
 
 @routes.get("/path", **operation("path.get", gives=Paths))

@@ -20,11 +20,13 @@ from pegboard_client.events import GlobalEvent, event_of, global_event_of
 from pegboard_client.runtime import find_server
 from pegboard_client.wording import chosen, parts_of
 from pegboard_frontend import (
+    Branch,
     CommandBody,
     ConfiguredProviders,
     Health,
     PluginEntry,
     PromptBody,
+    Protection,
     ShellBody,
     TraceEntry,
 )
@@ -244,6 +246,14 @@ class AsyncClient:
     async def plugins(self) -> tuple[PluginEntry, ...]:
         """The server's plugins, with what is wrong with them, and their tools."""
         return await self._link.get(tuple[PluginEntry, ...], route("pegboard", "plugins"))
+
+    async def branch(self) -> Branch:
+        """The branch that is checked out, and the one that others start from."""
+        return await self._link.get(Branch, route("vcs"))
+
+    async def protection(self) -> Protection:
+        """The server's sandbox, and the project's files that do not count for lack of trust."""
+        return await self._link.get(Protection, route("pegboard", "protection"))
 
     async def standing(self, session_id: str, agent: str) -> dict[str, int]:
         """What every request carries beside the conversation, by whose it is, in letters."""
