@@ -1,4 +1,4 @@
-"""Streamed text for clients that know no deltas: whole, each time that it has doubled."""
+"""Streamed text for clients that know no deltas: whole, at growing intervals."""
 
 from dataclasses import dataclass
 from time import time_ns
@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from pegboard.schema.event import Event, PartDelta, PartRemoved, PartUpdated, SessionIdle
 from pegboard.schema.part import ReasoningPart, TextPart
 
-GROWTH = 2
-"""A text is repeated when it is so many times as long: all repeats are less than twice the text."""
+GROWTH = 3
+"""A text is repeated when it is so many times as long: all repeats are less than 1.5 x the text."""
 FIRST_LETTERS = 64
 _NS_PER_MS = 1_000_000
 

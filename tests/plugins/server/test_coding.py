@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 import zlib
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
@@ -169,7 +170,7 @@ async def test_a_large_frame_is_compressed_piece_by_piece_and_whole_at_its_end()
 def test_a_streamed_answer_is_sent_in_twice_its_bytes_at_most(
     server: Served, client: httpx.Client, kind: str, kb: int
 ) -> None:
-    # The oldest clients hear the text once more each time that it has doubled: noise is too much.
+    # The oldest clients hear the text so far at growing intervals, too: for noise that is too much.
     paths = STREAMS if kind == "words" else STREAMS[1:]
     clients = [Counted(path, coding="gzip") for path in paths]
     session = client.post("/session").json()["id"]
@@ -191,14 +192,18 @@ def test_an_answer_of_small_deltas_has_few_envelopes(
     server: Served, client: httpx.Client, text: str, coded: float, plain: float
 ) -> None:
     # Plain it is sent in its deltas and once more at its end, and each delta has an envelope of
-    # 250 bytes, ten a second at most: a slow model's share of them is the greatest.
+    # 250 bytes, ten a second at most: a slow model's share of them is the greatest, and a slow
+    # machine makes the model slower.
     clients = [Counted(path, coding) for path in STREAMS[1:] for coding in ("", "gzip")]
     session = client.post("/session").json()["id"]
+    kb, letters, per_s = map(int, text.split()[1:])
 
+    began = time.monotonic()
     with counting(server, clients):
         body = {"parts": [{"type": "text", "text": f"%stream {text}"}]}
         client.post(f"/session/{session}/message", json=body).raise_for_status()
+    took_s = time.monotonic() - began
 
-    size = int(text.split()[1]) << 10
-    assert {each.path: each.bytes / size for each in clients if each.bytes > plain * size} == {}
-    assert [each for each in clients if each.coding and each.bytes > coded * size] == []
+    most = (kb << 10) * max(1, took_s / ((kb << 10) / letters / per_s))
+    assert {each.path: each.bytes / most for each in clients if each.bytes > plain * most} == {}
+    assert [each for each in clients if each.coding and each.bytes > coded * most] == []
