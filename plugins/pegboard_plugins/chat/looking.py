@@ -1,6 +1,7 @@
 """The commands that show something."""
 
 import base64
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -206,7 +207,8 @@ async def show_transcript(chat: "Chat", _: str) -> None:
                 case ReasoningPart(text=text):
                     lines += [shown_line(line) for line in lines_of(text, "dim")]
                 case ToolPart(tool=tool, state=Completed(output=output, input=given)):
-                    lines.append(shown_line((Span(f"● {tool} {given}", "tool"),)))
+                    call = f"● {tool} {json.dumps(given, ensure_ascii=False)}"
+                    lines.append(shown_line((Span(call, "tool"),)))
                     lines += [shown_line(line) for line in lines_of(output, "dim")]
                 case ToolPart(tool=tool, state=Failed(error=error)):
                     lines.append(shown_line((Span(f"✗ {tool}", "error"),)))

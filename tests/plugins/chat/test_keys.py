@@ -279,6 +279,19 @@ async def test_what_a_list_has_no_use_for_changes_nothing_behind_it(pegboard: Co
         assert terminal.status == before
 
 
+async def test_the_transcript_has_a_call_s_input_as_json(pegboard: CommandLine) -> None:
+    given = {"pattern": "*.py"}
+    scripts(pegboard, find=[{"calls": [{"tool": "glob", "input": given}]}, {"text": "Found."}])
+    programs(pegboard)
+
+    async with chat(pegboard) as terminal:
+        await terminal.say("find")
+        await terminal.see("Found.")
+        terminal.press("c-t")
+        await terminal.see('● glob {"pattern": "*.py"}')
+        await terminal.back()
+
+
 async def test_why_the_last_call_failed_is_on_its_page_once(pegboard: CommandLine) -> None:
     wrong = {"tool": "read", "input": {"filePath": "missing.py"}}
     scripts(pegboard, fail=[{"calls": [wrong]}, {"text": "It failed."}])
