@@ -20,6 +20,7 @@ COMPOSING_S = 3.0
 LONGEST_EDITED = 100_000
 """Letters of a text that comes back to the editor; each key draws all of its lines anew."""
 PICTURES = ("image/",)
+COMMAND = "/"
 _CHIP = re.compile(r"\[(?:Pasted text|Picture) #\d+[^\]]*\]")
 
 
@@ -40,6 +41,7 @@ class Draft:
         self._texts: dict[str, str] = {}
         self._files: dict[str, FileInput] = {}
         self._put_aside: list[tuple[str, int]] = []
+        self._restored = ""
 
     @property
     def text(self) -> str:
@@ -53,7 +55,15 @@ class Draft:
 
     def _typed(self, buffer: Buffer) -> None:
         self._typed_s = time.monotonic()
+        if buffer.text != self._restored:
+            self._restored = ""
         self._changed(buffer.text)
+
+    def letter(self, letter: str) -> None:
+        """Write a letter; a `/`, which begins a command, takes the place of a restored prompt."""
+        if letter == COMMAND and self._is_restored:
+            self.take()
+        self.buffer.insert_text(letter)
 
     def paste(self, pasted: str) -> None:
         """Insert what the terminal has pasted; a long text or a picture's path as a chip."""
@@ -101,6 +111,7 @@ class Draft:
         if text.strip():
             self.buffer.append_to_history()
         self.buffer.reset()
+        self._restored = ""
         return text
 
     def put_aside(self) -> None:
@@ -129,6 +140,23 @@ class Draft:
             self._put_aside[0] = (_joined(text, rest), place + len(_joined(text, rest)) - len(rest))
         else:
             self.set(_joined(text, self.buffer.text))
+
+    def restore(self, text: str) -> None:
+        """Put back a prompt that was undone; it goes to the history while a command is written."""
+        if self._is_restored:
+            self.take()
+        if self.text.startswith(COMMAND) and not self._put_aside:
+            self.history.append_string(text)
+            return
+        is_alone = not (self.text or self._put_aside)
+        self.put_before(text)
+        self._restored = self.text if is_alone else ""
+
+    @property
+    def _is_restored(self) -> bool:
+        """Whether all that stands in the editor is a restored prompt that nobody has edited."""
+        end = len(self.text)
+        return self.text == self._restored != "" and self.buffer.cursor_position == end
 
     def earlier(self) -> Sequence[str]:
         """What was sent before, the newest first, each once."""

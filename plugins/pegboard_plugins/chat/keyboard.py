@@ -49,7 +49,7 @@ class Keyboard:
                 self._request_letter(mode, letter)
         elif letter.isprintable():
             chat.notice = ""
-            chat.draft.buffer.insert_text(letter)
+            chat.draft.letter(letter)
 
     def _request_letter(self, dialog: Permission, letter: str) -> None:
         """What a letter does with the screen, and with the editor that is the dialog's by now."""
@@ -156,7 +156,7 @@ class Keyboard:
             return
         if chat.offers.items and chat.mode is None:
             chat.offers.accept()
-        else:
+        elif not chat.offers.may_come:
             self._choose("next_agent")
         chat.touch()
 

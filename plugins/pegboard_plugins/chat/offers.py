@@ -4,11 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from pegboard.kit import Span
-from pegboard_plugins.chat.draft import Draft, word_before
+from pegboard_plugins.chat.draft import COMMAND, Draft, word_before
 from pegboard_plugins.chat.modes import Item
 
 SIGNS = ("@",)
-_SLASH = "/"
 
 
 class Offers:
@@ -38,7 +37,20 @@ class Offers:
     @property
     def is_command(self) -> bool:
         """Whether it is commands that are offered."""
-        return self._draft.text.startswith(_SLASH)
+        return self._draft.text.startswith(COMMAND)
+
+    @property
+    def may_come(self) -> bool:
+        """Whether a word is being written that is completed, if there is something like it."""
+        text = self._draft.text
+        return self._names_command(text) if self.is_command else self._word() is not None
+
+    @staticmethod
+    def _names_command(text: str) -> bool:
+        return " " not in text and "\n" not in text
+
+    def _word(self) -> tuple[str, str] | None:
+        return word_before(self._draft.buffer.document.text_before_cursor, SIGNS)
 
     def changed(self, text: str) -> None:
         """Another text stands in the editor."""
@@ -49,10 +61,10 @@ class Offers:
         if text == self._closed_at:
             return
         self._closed_at = None
-        if text.startswith(_SLASH):
-            self.items = () if " " in text or "\n" in text else self._fitting(text[1:])
+        if text.startswith(COMMAND):
+            self.items = self._fitting(text[1:]) if self._names_command(text) else ()
             return
-        word = word_before(self._draft.buffer.document.text_before_cursor, SIGNS)
+        word = self._word()
         if word is not None:
             self._looking = asyncio.ensure_future(self._look(*word))
 
@@ -75,7 +87,7 @@ class Offers:
         if self.is_command:
             self._draft.set(f"/{item.value} ")
         else:
-            word = word_before(buffer.document.text_before_cursor, SIGNS)
+            word = self._word()
             buffer.delete_before_cursor(len(word[1]) if word else 0)
             buffer.insert_text(f"{item.value} ")
         self.close()

@@ -116,7 +116,7 @@ async def _back(chat: "Chat", message_id: str, text: str) -> None:
     talk.say(f"undone: {one_line(text)} · /redo brings it back")
     if warning:
         chat.warn(warning)
-    chat.draft.put_before(text)
+    chat.draft.restore(text)
 
 
 async def redo(chat: "Chat", _: str) -> None:

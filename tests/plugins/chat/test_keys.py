@@ -279,6 +279,23 @@ async def test_what_a_list_has_no_use_for_changes_nothing_behind_it(pegboard: Co
         assert terminal.status == before
 
 
+@pytest.mark.parametrize("word", ["see @nothing", "/nothing"])
+async def test_tab_behind_a_word_that_nothing_completes_does_nothing(
+    pegboard: CommandLine, word: str
+) -> None:
+    scripts(pegboard)
+
+    async with chat(pegboard, columns=120) as terminal:
+        before = terminal.status
+        terminal.press(word)
+        await terminal.until(lambda: terminal.editor == f"❯ {word}")
+        terminal.press("tab")
+        await terminal.quiet()
+        assert (terminal.editor, terminal.status) == (f"❯ {word}", before)
+        terminal.press(" ", "tab")
+        await terminal.see_now("· plan ·")
+
+
 async def test_the_transcript_has_a_call_s_input_as_json(pegboard: CommandLine) -> None:
     given = {"pattern": "*.py"}
     scripts(pegboard, find=[{"calls": [{"tool": "glob", "input": given}]}, {"text": "Found."}])
