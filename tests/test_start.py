@@ -75,7 +75,7 @@ from pegboard.cli.main import main
 main()
 """
 MOST_FILES = {
-    "pegboard": 104,
+    "pegboard": 106,
     "pegboard_plugins": 81,
     "pegboard_files": 1,
     "pegboard_frontend": 2,

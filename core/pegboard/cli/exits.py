@@ -4,6 +4,8 @@ import errno
 from collections.abc import Mapping
 from enum import IntEnum
 
+from pegboard.kit.outofmemory import OUT_OF_MEMORY
+
 
 class Exit(IntEnum):
     """What the process ends with; the name in lower case is the `outcome` of a JSON result."""
@@ -56,7 +58,7 @@ def fault_of(error: BaseException) -> str:
             faults = [fault_of(each) for each in inner]
             return faults[0] if all(faults) else ""
         case MemoryError():
-            return f"the memory is used up: {_MEMORY}"
+            return OUT_OF_MEMORY
         case RuntimeError() if str(error) == _NO_THREAD:
             return f"no thread can be started: {_THREADS}"
         case OSError(errno=int(number)) if number in _WAYS_OUT:

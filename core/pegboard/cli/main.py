@@ -9,6 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
+from pegboard.kit.outofmemory import end_without_memory, is_limited
+
 FAILED = 1
 USAGE = 2
 INTERRUPTED = 130
@@ -28,7 +30,14 @@ def main() -> NoReturn:
     keep_memory_private()
     _open_what_is_closed()
     _accept_any_character()
-    _leave(run_command_line(sys.argv[1:]))
+    try:
+        if is_limited():
+            from pegboard.cli.guardian import call_guardian  # few live under a limit
+
+            call_guardian()
+        _leave(run_command_line(sys.argv[1:]))
+    except MemoryError:  # also of what says what failed
+        end_without_memory()
 
 
 def _say_version() -> int:

@@ -7,13 +7,14 @@ import asyncio
 import contextvars
 import sys
 import threading
-import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractContextManager, asynccontextmanager
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Literal, TypeVar
+
+from pegboard.kit.memory import MemoryWatch
 
 _T = TypeVar("_T")
 _Jobs = SimpleQueue[Callable[[], None] | None]
@@ -147,41 +148,5 @@ def run_async(main: Coroutine[Any, Any, _T]) -> _T:
     """
     if sys.version_info < (3, 12) and sys.platform == "linux":
         asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
-    return asyncio.run(_until_memory_is_out(main))
-
-
-_AGAIN_S = 0.05
-_OUT_OF_MEMORY = "a thread has ended for lack of memory"
-
-
-async def _until_memory_is_out(main: Coroutine[Any, Any, _T]) -> _T:
-    """What `main` returns, unless a thread dies of the lack of memory: nobody ends its work then.
-
-    :raises MemoryError: when one has died.
-    """
-    task, loop, before = asyncio.current_task(), asyncio.get_running_loop(), threading.excepthook
-    assert task is not None
-    dead: list[str] = []
-
-    def note(args: threading.ExceptHookArgs) -> None:
-        if not issubclass(args.exc_type, MemoryError):
-            before(args)
-            return
-        dead.append(_OUT_OF_MEMORY)
-        while not loop.is_closed():
-            try:
-                loop.call_soon_threadsafe(task.cancel)
-            except MemoryError:
-                time.sleep(_AGAIN_S)
-            else:
-                return
-
-    threading.excepthook = note
-    try:
-        return await main
-    except asyncio.CancelledError:
-        if dead:
-            raise MemoryError(*dead) from None
-        raise
-    finally:
-        threading.excepthook = before
+    with MemoryWatch() as watch:
+        return asyncio.run(watch.watched(main))

@@ -214,9 +214,12 @@ class Window:
         if reports_colours(self._chat.env):
             self.painter.write_raw(ASK_BACKGROUND)
 
-    def _unhandled(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    def _unhandled(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """An error of nobody's, such as one of a plugin's own tasks, is shown; the chat goes on."""
         error = context.get("exception")
+        if isinstance(error, MemoryError) and "handle" in context:
+            loop.default_exception_handler(context)  # it ends the program
+            return
         what = f"{type(error).__name__}: {error}" if error else context["message"]
         self._chat.warn(f"something went wrong beside the chat: {what}")
 

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from pegboard.kit.threads import Threads, in_own_thread, run_async
+from pegboard.kit.threads import Threads, in_own_thread
 
 
 async def test_a_thread_is_used_again() -> None:
@@ -86,18 +86,3 @@ async def test_an_error_that_no_coroutine_may_raise_ends_no_thread() -> None:
 
     with pytest.raises(RuntimeError, match="StopIteration"):
         await in_own_thread(fail, name="pegboard-test")
-
-
-def test_a_program_ends_when_one_of_its_threads_has_no_memory() -> None:
-    before = threading.excepthook
-
-    def dies() -> None:
-        raise MemoryError
-
-    async def main() -> None:
-        threading.Thread(target=dies).start()
-        await asyncio.wait_for(asyncio.get_running_loop().create_future(), 30)  # its answer
-
-    with pytest.raises(MemoryError, match="a thread has ended"):
-        run_async(main())
-    assert threading.excepthook is before

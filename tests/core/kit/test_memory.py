@@ -1,0 +1,135 @@
+"""A program of which a part dies for lack of memory ends: each way in which a thread can die."""
+
+import asyncio
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from pegboard.kit.outofmemory import OUT_OF_MEMORY
+from pegboard.kit.threads import Threads, run_async
+
+Loop = asyncio.AbstractEventLoop
+
+
+def dies(*_: object) -> Any:
+    raise MemoryError
+
+
+def in_its_work(_: Loop) -> None:
+    threading.Thread(target=dies).start()
+
+
+def in_a_timer(_: Loop) -> None:
+    threading.Timer(0, dies).start()
+
+
+def in_an_own_thread(loop: Loop) -> None:
+    """The report of the end of a job finds no memory."""
+    threads = Threads()
+
+    def job() -> None:
+        loop.call_soon_threadsafe = once_without_memory(loop)  # type: ignore[method-assign, assignment]
+
+    loop.create_task(threads.run(job))
+
+
+def in_the_loop_s_pool(loop: Loop) -> None:
+    def job() -> None:
+        loop.call_soon_threadsafe = once_without_memory(loop)  # type: ignore[method-assign, assignment]
+
+    loop.run_in_executor(None, job)
+
+
+def in_a_pool_s_own_code(loop: Loop) -> None:
+    class Pool(ThreadPoolExecutor):
+        _idle_semaphore: Any
+
+    pool = Pool(1)
+    pool._idle_semaphore.release = dies
+    loop.run_in_executor(pool, int)
+
+
+def in_a_callback(loop: Loop) -> None:
+    loop.call_soon(dies)
+
+
+def in_the_report(_: Loop) -> None:
+    """Python's own report of the death finds no memory, and reports that."""
+    before = threading.excepthook
+
+    def fails(args: threading.ExceptHookArgs) -> None:
+        threading.excepthook = before
+        raise MemoryError
+
+    threading.excepthook = fails
+    threading.Thread(target=dies).start()
+
+
+def once_without_memory(loop: Loop) -> Callable[..., Any]:
+    call = loop.call_soon_threadsafe
+
+    def fails(*_: object) -> Any:
+        loop.call_soon_threadsafe = call  # type: ignore[method-assign, assignment]
+        raise MemoryError
+
+    return fails
+
+
+WAYS = (
+    in_its_work,
+    in_a_timer,
+    in_an_own_thread,
+    in_the_loop_s_pool,
+    in_a_pool_s_own_code,
+    in_a_callback,
+    in_the_report,
+)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_part_that_dies_ends_the_program(way: Callable[[Loop], None]) -> None:
+    hooks = threading.excepthook, sys.unraisablehook, sys.excepthook
+
+    async def main() -> None:
+        way(asyncio.get_running_loop())
+        await asyncio.wait_for(asyncio.get_running_loop().create_future(), 30)  # its answer
+
+    with pytest.raises(MemoryError):
+        run_async(main())
+    assert (threading.excepthook, sys.unraisablehook, sys.excepthook) == hooks
+
+
+STUCK = """
+import asyncio, threading
+from pegboard.kit import memory, threads
+memory.GRACE_S = 0.1
+def dies(*_): raise MemoryError
+async def main():
+    {stuck}
+threads.run_async(main())
+"""
+
+
+@pytest.mark.parametrize(
+    "stuck",
+    [
+        "threading.Thread._set_tstate_lock = dies; threading.Thread().start()",
+        "threading.Thread(target=dies).start(); threading.Event().wait()",
+    ],
+    ids=["a start that waits for ever", "a loop that does not turn"],
+)
+def test_what_does_not_end_after_it_is_ended(stuck: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", STUCK.format(stuck=stuck)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (1, f"error: {OUT_OF_MEMORY}\n")
