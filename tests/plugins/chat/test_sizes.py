@@ -19,9 +19,11 @@ TASKS = [
 TODO = {"tool": "todowrite", "input": {"todos": TASKS}}
 SAID = "\n\n".join(f"The line {n} of it, {'word ' * (n % 30)}ends." for n in range(LINES))
 COMMITTED = re.compile(r"^The line (\d+) of it, ", re.MULTILINE)
-FEWEST_ROWS = 20
-"""With fewer than its footer has, a terminal moves the first rows of the footer to its history
-before the program hears of its size."""
+FEWEST_ROWS = 14
+"""The footer has 15 rows at most here, the first of them blank. In one of fewer than 14 a terminal
+may move the second row, of a line that is still being written, to its history at once."""
+LIVE = "Begin of it " + "word " * 44
+"""Six rows of 40 columns, as many as are shown of what is being written."""
 SHORTEST_S, LONGEST_S = 0.02, 0.4
 """Between two sizes: tmux tells a program of the second of two at most 250 ms later."""
 
@@ -53,3 +55,21 @@ async def test_each_line_is_there_once_whatever_sizes_the_terminal_gets_while_it
     assert everything.count("○ task 0 of the list") == 1
     assert sum(row.startswith(RULE) for row in everything.split("\n")) == 1
     assert FORBIDDEN.findall(terminal.raw) == []
+
+
+async def test_a_terminal_that_becomes_a_little_lower_than_the_footer_copies_no_line(
+    pegboard: CommandLine, way: Way
+) -> None:
+    steps = [{"calls": [TODO]}, {"text": f"{LIVE}\n\nThe end."}]
+    scripts(pegboard, stream=steps, chunk_chars=4, delay_s=0.05)
+
+    async with way.opened(*await way.arguments(), columns=40, rows=30) as terminal:
+        await terminal.say("stream it")
+        await terminal.until(lambda: terminal.everything.count("word") >= LIVE.count("word") - 4)
+        terminal.resize(40, FEWEST_ROWS)
+        await terminal.see("The end.")
+        await terminal.quiet()
+        everything = terminal.everything
+
+    assert everything.count("Begin of it") == 1
+    assert sum(row.startswith(RULE) for row in everything.split("\n")) == 1
