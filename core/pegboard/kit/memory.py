@@ -9,7 +9,7 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, Self, TypeVar
 
-from pegboard.kit.outofmemory import end_without_memory
+from pegboard.kit.outofmemory import end_without_memory, is_limited
 
 _T = TypeVar("_T")
 GRACE_S = 5.0
@@ -45,6 +45,8 @@ class MemoryWatch:
     def __init__(self) -> None:
         self._running: _Running | None = None
         self._dead = self._is_over = False
+        # Without room for the error itself, Python says that there was none.
+        self._shortage = (MemoryError, SystemError) if is_limited() else (MemoryError,)
         self._hooks = threading.excepthook, sys.unraisablehook, sys.excepthook
 
     def __enter__(self) -> Self:
@@ -79,7 +81,7 @@ class MemoryWatch:
             self._running = None
 
     def _thread_died(self, args: threading.ExceptHookArgs) -> None:
-        if issubclass(args.exc_type, MemoryError):
+        if issubclass(args.exc_type, self._shortage):
             self._end()
         else:
             self._hooks[0](args)
@@ -92,14 +94,14 @@ class MemoryWatch:
             self._hooks[1](args)
 
     def _died_untold(self, kind: type[BaseException], error: BaseException, trace: Any) -> None:  # noqa: ANN401 - as Python calls it
-        if issubclass(kind, MemoryError):
+        if issubclass(kind, self._shortage):
             self._end()
         else:
             self._hooks[2](kind, error, trace)
 
     def _is_other(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
-        if not isinstance(error, MemoryError):
+        if not isinstance(error, self._shortage):
             return True
         if record.name == _LOOPS.name and not str(record.msg).startswith(_LOST):
             return True

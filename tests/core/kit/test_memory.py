@@ -133,3 +133,23 @@ def test_what_does_not_end_after_it_is_ended(stuck: str) -> None:
     )
 
     assert (done.returncode, done.stderr) == (1, f"error: {OUT_OF_MEMORY}\n")
+
+
+LOST = """
+import asyncio, resource, threading
+from pegboard.kit import threads
+resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+def dies(): raise SystemError("error return without exception set")
+async def main():
+    threading.Thread(target=dies).start()
+    await asyncio.get_running_loop().create_future()
+threads.run_async(main())
+"""
+
+
+def test_under_a_limit_an_error_that_has_found_no_room_is_one_of_memory() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOST], capture_output=True, text=True, timeout=50, check=False
+    )
+
+    assert done.stderr.endswith("\nMemoryError\n")
