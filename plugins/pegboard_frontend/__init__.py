@@ -71,7 +71,9 @@ if TYPE_CHECKING:
     from pegboard_frontend.reverting import unreverted as unreverted
     from pegboard_frontend.slashcommand import CommandOrder as CommandOrder
     from pegboard_frontend.slashcommand import run_command as run_command
+    from pegboard_frontend.unknowns import ASKS_UNKNOWN as ASKS_UNKNOWN
     from pegboard_frontend.unknowns import UNKNOWN as UNKNOWN
     from pegboard_frontend.unknowns import decoded as decoded
+    from pegboard_frontend.unknowns import for_client as for_client
 else:
     __getattr__, __dir__ = late_names(__name__, __file__)

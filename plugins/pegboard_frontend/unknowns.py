@@ -1,15 +1,27 @@
 """What a server does not know: the protocol has numbers there, and a field of ours says which.
 
 An object of the JSON names in `pegboardUnknown` those of its fields that are numbers for nothing.
+Only who asks for it by a header gets that field: the protocol allows no other than its own.
 """
 
+import re
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
 
 UNKNOWN = "pegboardUnknown"
+ASKS_UNKNOWN = ("x-pegboard-unknown", "named")
+"""The header of a request whose answer shall say what is not known, and its value."""
 _MARK = f'"{UNKNOWN}"'.encode()
+_FIELD = re.compile(rb',"%b":\[[^\]]*\]' % UNKNOWN.encode())
 _Value = TypeVar("_Value")
+
+
+def for_client(body: bytes, headers: Mapping[str, str]) -> bytes:
+    """The JSON, or lines of it, for the client of a request with these headers."""
+    name, value = ASKS_UNKNOWN
+    return body if _MARK not in body or headers.get(name) == value else _FIELD.sub(b"", body)
 
 
 def decoded(body: bytes | msgspec.Raw, kind: type[_Value]) -> _Value:

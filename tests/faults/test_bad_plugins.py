@@ -73,6 +73,7 @@ PASSED = sorted(
         "session_compacting",
         "render_tool",  # called by what shows a call
         "command_execute_before",  # only for a slash command
+        "expand_file",  # only for a prompt with a file
         "model_resolve",  # only for a name that no provider has
         "model_names",  # only when models are listed
         "shutdown",  # when the App has ended, nobody listens

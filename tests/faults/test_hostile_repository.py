@@ -17,6 +17,7 @@ import pytest
 from model_server import ModelServer, by_step, call, say
 from pegboard import App, AppOptions
 from pegboard.schema.part import TextInput
+from pegboard_frontend import settings_warnings
 from played import tools_of
 from plugins.cli.commands import CommandLine
 from served import Served, model, served
@@ -269,7 +270,7 @@ async def test_through_a_program_that_embeds_it(tmp_path: Path, evil: ModelServe
             session = await app.create_session()
             await app.prompt(session.id, [TextInput(text="hi")])
             states = [part.state for part in tools_of(await app.turns(session.id))]
-            problems = "\n".join((*app.loaded.warnings, *map(str, app.untrusted)))
+            problems = "\n".join((*settings_warnings(app), *map(str, app.untrusted)))
             names = ({*app.commands}, {*app.agents}, {*app.tools})
             infos = app.register.infos
 

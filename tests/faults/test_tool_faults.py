@@ -125,7 +125,7 @@ T21  plugins/webfetch/test_fetching.py
        a_small_answer_that_unpacks_to_gigabytes_is_cut
 T22  plugins/snapshots/test_snapshots_hostile.py
        nothing_of_a_hostile_repository_is_run
-T22  core/engine/test_revert.py
+T22  frontend/test_revert.py
        files_that_the_user_changed_afterwards_are_left_and_named
 T22  plugins/snapshots/test_trees.py
        a_nested_repository_is_left_alone

@@ -19,8 +19,6 @@ METHODS = {"get", "post", "put", "patch", "delete"}
 NO_JSON = {"/pty/{ptyID}/connect", "/doc"}
 OLDER = {"keybinds", "theme", "tui", "before", "after", "delta"}
 """What only clients of the older generation read, and the newer document does not list."""
-OURS = {"pegboardUnknown"}
-"""What only clients of ours read: of which fields the 0 is not known."""
 QUERIES = {
     "/find": {"pattern": "def add"},
     "/find/file": {"query": "calc"},
@@ -114,16 +112,16 @@ def _told(error: ValidationError) -> str:
     return f"{deepest.json_path}: {deepest.message[:200]}"
 
 
-def _only_known(
+def _only_older(
     validator: Any, allowed: Any, instance: Any, schema: Any
 ) -> Iterator[ValidationError]:
-    """The check of further properties, less those for older clients and ours."""
+    """The check of further properties, less those that older clients need."""
     if isinstance(instance, dict) and allowed is False:
         has_id = {"content", "priority"} <= instance.keys()
         kept = {
             name: value
             for name, value in instance.items()
-            if name not in OLDER | OURS or name in schema.get("properties", {})
+            if name not in OLDER or name in schema.get("properties", {})
         }
         if has_id:
             kept.pop("id", None)
@@ -134,5 +132,5 @@ def _only_known(
 
 
 _Validator = validators.extend(  # type: ignore[no-untyped-call] # the stubs lack its types
-    Draft202012Validator, {"additionalProperties": _only_known}
+    Draft202012Validator, {"additionalProperties": _only_older}
 )

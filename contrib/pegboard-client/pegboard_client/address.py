@@ -9,6 +9,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from pegboard import InvalidInputError
+from pegboard_frontend import ASKS_UNKNOWN
 
 USER = "opencode"
 """The name that clients of the protocol send where none is set."""
@@ -53,7 +54,7 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def headers(self) -> dict[str, str]:
         """What every request says about itself."""
-        said = {"accept": "application/json"}
+        said = {"accept": "application/json", ASKS_UNKNOWN[0]: ASKS_UNKNOWN[1]}
         if self.directory is not None:
             said["x-opencode-directory"] = quote(self.directory)
         return said

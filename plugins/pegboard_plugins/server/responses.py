@@ -2,12 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import TypeVar
 
 import msgspec
 from fastapi import Request
-from starlette.responses import Response
+from starlette.datastructures import Headers
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from pegboard import InvalidInputError, PegboardError, PermissionDeniedError
 from pegboard.errors import (
@@ -18,6 +20,7 @@ from pegboard.errors import (
     SessionBusyError,
 )
 from pegboard.schema.wire import encode
+from pegboard_frontend import for_client
 from pegboard_plugins.server.keymask import masked_text
 
 JSON = "application/json"
@@ -67,7 +70,31 @@ def as_json(
     body: bytes, *, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
     """An answer whose JSON is there already."""
-    return Response(body, status_code=status, headers=headers, media_type=JSON)
+    return _Json(body, status_code=status, headers=headers, media_type=JSON)
+
+
+class Pieces(StreamingResponse):
+    """JSON that comes piece by piece, with fields of ours for a client that asks for them."""
+
+    def __init__(self, pieces: AsyncIterator[bytes]) -> None:
+        super().__init__(pieces, media_type=JSON)
+        self._pieces = pieces
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it as the request asks."""
+        asked = Headers(scope=scope)
+        self.body_iterator = (for_client(each, asked) async for each in self._pieces)
+        await super().__call__(scope, receive, send)
+
+
+class _Json(Response):
+    """JSON, with fields of ours for a client that asks for them."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body = for_client(bytes(self.body), Headers(scope=scope))
+        if len(body) != len(self.body):
+            self.body, self.headers["content-length"] = body, str(len(body))
+        await super().__call__(scope, receive, send)
 
 
 def problem(status: int, name: str, message: str, **facts: object) -> Response:

@@ -10,6 +10,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from pegboard_frontend import for_client
 from pegboard_plugins.server.coding import gzipped, takes_gzip
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.feed import Feed, Frame
@@ -57,9 +58,12 @@ class _EventStream(StreamingResponse):
         self._frames = frames
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if takes_gzip(Headers(scope=scope).getlist("accept-encoding")):
+        asked = Headers(scope=scope)
+        shown = (for_client(lines, asked) async for lines in self._frames)
+        self.body_iterator = shown
+        if takes_gzip(asked.getlist("accept-encoding")):
             self.headers["content-encoding"] = "gzip"
-            self.body_iterator = gzipped(self._frames)
+            self.body_iterator = gzipped(shown)
         async with aclosing(self._frames):
             await super().__call__(scope, receive, send)
 

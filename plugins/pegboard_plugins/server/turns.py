@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Container, Coroutine
 from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from pegboard import PegboardError
 from pegboard.embedding import ShellOrder, check_id
@@ -25,7 +25,13 @@ from pegboard_frontend import (
 )
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.keymask import masked_text
-from pegboard_plugins.server.responses import JSON, TooManyError, body_of, failure
+from pegboard_plugins.server.responses import (
+    Pieces,
+    TooManyError,
+    as_json,
+    body_of,
+    failure,
+)
 from pegboard_plugins.server.serverstate import AtSession, OpenSession, Served, ServerState
 from pegboard_plugins.server.trustquestion import ask_once
 from pegboard_plugins.server.wireviews import wire_turn
@@ -165,8 +171,8 @@ async def _outcome(
     if task.done():
         turn = task.result()
         await state.feed.read(opened.app.workspace.directory)
-        return Response(shape(turn), media_type=JSON)
-    return StreamingResponse(drip(task, shape), media_type=JSON)
+        return as_json(shape(turn))
+    return Pieces(drip(task, shape))
 
 
 async def drip(
