@@ -44,6 +44,7 @@ PLAIN = {BRINGING: "", "render_tool": "part, width"}
 """Hooks that are no coroutines."""
 COMMANDS: dict[str, tuple[str, ...]] = {
     "command_execute_before": ("run", "--command", "greet", "hi"),
+    "expand_file": ("run", "--file", "note.txt", "hi"),
     "model_names": ("models",),
     "model_resolve": ("run", "-m", "nobody", "hi"),
     "register_encloser": ("run", "--sandbox", "workspace", "hi"),
@@ -93,6 +94,7 @@ async def test_a_command_ends_as_it_does_without(
     folder.mkdir(parents=True)
     source = PLUGIN.format(called=str(called), body=body, function=function(hook))
     (folder / "naughty.py").write_text(source)
+    (pegboard.project / "note.txt").write_text("Note.")
     async with ModelServer(script(hook)) as server:
         settings = {
             "plugins": {"naughty": {"timeout_s": 0.3}},
