@@ -3,15 +3,24 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import rows
 from pegboard.ids import IdSource
 from pegboard.schema.event import Event, PartUpdated
 from pegboard.schema.part import Part, ReasoningPart, TextPart, TimeSpan
-from pegboard.storage.changes import AddText
+from pegboard.storage.changes import AddText, CreateSession, PutMessage
 from pegboard_plugins.sqlite.storage import SqliteStorage
 
 
 async def opened(path: Path) -> SqliteStorage:
     return await SqliteStorage.open(path, ids=IdSource())
+
+
+async def begun(path: Path) -> SqliteStorage:
+    """A database with a session, a question and the message that its answer goes to."""
+    made = await opened(path)
+    await made.commit(CreateSession(rows.session()), PutMessage(rows.question()))
+    await made.commit(PutMessage(rows.answer()))
+    return made
 
 
 def part(text: str = "", *, end: int | None = None, kind: type = TextPart) -> Part:

@@ -18,7 +18,7 @@ from pegboard.storage.changes import (
     PutPart,
 )
 from pegboard_plugins.sqlite.storage import SqliteStorage
-from text_pieces import added, opened, part, pieces_left, replayed, texts
+from text_pieces import added, begun, opened, part, pieces_left, replayed, texts
 
 LONG = 'A long \N{SNOWMAN} text, "quoted". ' * 100
 """Longer than what a row has of a streamed text."""
@@ -31,9 +31,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def storage(path: Path) -> AsyncIterator[SqliteStorage]:
-    made = await opened(path)
-    await made.commit(CreateSession(rows.session()), PutMessage(rows.question()))
-    await made.commit(PutMessage(rows.answer()))
+    made = await begun(path)
     yield made
     await made.aclose()
 

@@ -22,7 +22,7 @@ from pegboard.storage.changes import (
 )
 from pegboard_plugins.sqlite import reads
 from pegboard_plugins.sqlite.storage import SqliteStorage
-from text_pieces import added, opened, part, replayed, texts
+from text_pieces import added, begun, opened, part, replayed, texts
 
 LONG = "Some words of a text. " * 100
 
@@ -34,9 +34,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def storage(path: Path) -> AsyncIterator[SqliteStorage]:
-    made = await opened(path)
-    await made.commit(CreateSession(rows.session()), PutMessage(rows.question()))
-    await made.commit(PutMessage(rows.answer()))
+    made = await begun(path)
     yield made
     await made.aclose()
 
