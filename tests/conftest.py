@@ -7,6 +7,7 @@ from xdist.remote import Producer
 
 from beside import VARIABLE as DISABLING
 from beside import path_without_others, without_others
+from offterminal import leave_terminal
 from slow_storage import VARIABLE
 from workers import WORKERS, Shares, in_folders
 
@@ -15,6 +16,7 @@ sys.dont_write_bytecode = False
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    leave_terminal()
     if in_folders(config) and not config.option.markexpr:
         config.option.markexpr = "not long"
 
