@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from pegboard import Compaction, CompactionRequest, hookimpl, tool
-from pegboard.providers.provider import ModelRequest, StreamEvent, StreamFinish, Text, Usage
+from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, Text, Usage
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.model import Model, ModelApi, ModelLimit
 from pegboard.schema.part import TextInput, TextPart

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from pegboard import App, AppOptions, hookimpl, tool
-from pegboard.providers.provider import (
+from pegboard.providers import (
     ModelRequest,
     Provider,
     StreamEvent,

@@ -5,7 +5,7 @@ from typing import Any
 
 from keyed import keys_of
 from pegboard.engine.modelentry import overridden
-from pegboard.providers.provider import (
+from pegboard.providers import (
     ModelMessage,
     ModelRequest,
     Provider,

@@ -17,7 +17,7 @@ from pegboard import ToolContext, hookimpl, tool
 from pegboard.contract.compactors import Compaction, CompactionRequest
 from pegboard.contract.tools import Tool
 from pegboard.errors import ProviderError
-from pegboard.providers.provider import (
+from pegboard.providers import (
     Content,
     FinishReason,
     ModelMessage,

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from pegboard import App, ToolContext, tool
 from pegboard.contract.tools import Tool
-from pegboard.providers.provider import (
+from pegboard.providers import (
     Call,
     ModelMessage,
     ModelRequest,

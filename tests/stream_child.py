@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from itertools import chain, repeat
 from pathlib import Path
 
-from pegboard.providers.provider import ModelRequest, StreamEvent, TextDelta
+from pegboard.providers import ModelRequest, StreamEvent, TextDelta
 from played import HI, Played, opened
 
 PAUSE_S = 0.01

@@ -34,8 +34,11 @@ def _names(ring: str) -> dict[str, str]:
             case ast.ImportFrom(module=str(source), names=[ast.alias(name, asname)]):
                 if name == asname:
                     found[name] = source
-            case ast.ClassDef() | ast.AsyncFunctionDef() if ring != "pegboard":
-                found[node.name] = ring
+            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                if ring != "pegboard" and not node.name.startswith("_"):
+                    found[node.name] = ring
+            case ast.Assign(targets=[ast.Name(id=name)]) if name[0].isupper() and name[1].islower():
+                found[name] = ring
     return found
 
 

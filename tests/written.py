@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pegboard import App, ToolContext, tool
-from pegboard.providers.provider import StreamEvent
+from pegboard.providers import StreamEvent
 from pegboard.schema.message import UserMessage
 from pegboard.schema.part import PatchPart, TextInput
 from played import Answer, Played, ToolsPlugin, call, calls, opened, text

@@ -20,7 +20,7 @@ from pegboard.loading.register import Register
 from pegboard.loading.reload import Reload
 from pegboard.opening import AppOptions, assemble, close
 from pegboard.policy.agents import default_agent
-from pegboard.providers.provider import Keys, Provider
+from pegboard.providers import Keys, Provider
 from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.event import PluginFailed
 from pegboard.schema.message import Turn

@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from pegboard import App, AppOptions
-from pegboard.providers.provider import (
+from pegboard.providers import (
     ModelRequest,
     StreamEvent,
     StreamFinish,

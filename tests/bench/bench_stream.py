@@ -27,8 +27,17 @@ import msgspec
 
 import model_server
 from long_text import TEXTS
-from pegboard.providers import ModelMessage, ModelRequest, Provider, Text, TextDelta
-from pegboard.providers.provider import StreamEvent, StreamFinish, TextEnd, TextStart
+from pegboard.providers import (
+    ModelMessage,
+    ModelRequest,
+    Provider,
+    StreamEvent,
+    StreamFinish,
+    Text,
+    TextDelta,
+    TextEnd,
+    TextStart,
+)
 from pegboard_plugins.sqlite.storage import SqliteStorage
 from played import HI, Answer, Played, opened
 from provider_run import provider_at

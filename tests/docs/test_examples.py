@@ -12,7 +12,7 @@ from docs.example_project import asked, config, project
 from docs.pages import EXAMPLES, PAGES, blocks, links
 from pegboard import ToolContext, hookimpl, tool
 from pegboard.errors import ConfigError
-from pegboard.providers.provider import ModelRequest, Text
+from pegboard.providers import ModelRequest, Text
 from pegboard.schema.part import Completed, Failed, TextInput, ToolPart
 from pegboard.schema.session import Verdict
 from pegboard_plugins import read, websearch

@@ -11,7 +11,7 @@ import pytest
 from evals.choose import Choice, is_right, scores
 from evals.everyday import FILES, TASKS, Task
 from pegboard import App, AppOptions, hookimpl
-from pegboard.providers.provider import ToolDefinition
+from pegboard.providers import ToolDefinition
 from pegboard.schema.part import TextInput
 from played import Played, text
 

@@ -19,7 +19,7 @@ from pegboard.engine.bus import Subscription
 from pegboard.engine.history import History
 from pegboard.engine.run import Run
 from pegboard.engine.step import Step
-from pegboard.providers.provider import (
+from pegboard.providers import (
     Call,
     Content,
     ModelRequest,

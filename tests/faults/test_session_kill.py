@@ -17,7 +17,7 @@ import pytest
 import stored
 from forks import PIPE, environment, start
 from pegboard import App
-from pegboard.providers.provider import Result
+from pegboard.providers import Result
 from pegboard.schema.event import MessageUpdated, PartUpdated
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import Completed, Failed, PatchPart, TextInput, ToolPart

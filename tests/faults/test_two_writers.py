@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.providers.provider import ModelRequest, StreamEvent
+from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.schema.part import Completed, Failed, TextInput, ToolPart
 from pegboard_plugins import apply_patch, edit, read, task
 from played import Played, ToolsPlugin, call, calls, opened, text

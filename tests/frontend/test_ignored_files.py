@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pegboard import App
-from pegboard.providers.provider import StreamEvent
+from pegboard.providers import StreamEvent
 from pegboard.workspace import open_workspace
 from pegboard_frontend import Reverted, reverted, session_diff, unreverted
 from pegboard_plugins import apply_patch, read

@@ -11,7 +11,7 @@ import pytest
 
 import model_server as ms
 from pegboard.errors import ProviderError
-from pegboard.providers.provider import StreamFinish, TextDelta
+from pegboard.providers import StreamFinish, TextDelta
 from provider_run import events_of, provider_at, request_for, text_of
 
 ABORT_LIMIT_S = 0.2

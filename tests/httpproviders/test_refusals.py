@@ -11,7 +11,7 @@ import pytest
 
 import model_server as ms
 from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
-from pegboard.providers.provider import StreamFinish, TextDelta, TextStart, ToolCall
+from pegboard.providers import StreamFinish, TextDelta, TextStart, ToolCall
 from provider_run import events_of, provider_at, request_for, text_of
 
 

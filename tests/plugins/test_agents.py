@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from pegboard.contract.context import Ruleset
 from pegboard.policy.agents import agents_from, default_agent, rulesets_for
 from pegboard.policy.permissions import hidden, judge
-from pegboard.providers.provider import ModelRequest, ToolDefinition
+from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.config import Agent, AgentConfig, Config
 from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.session import Action, Rule

@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from pegboard.providers.provider import ModelRequest, Result, Text
+from pegboard.providers import ModelRequest, Result, Text
 from pegboard_frontend import forked
 from pegboard_plugins import agents, bash, environment, instructions, read, skill
 from played import HI, Played, call, calls, opened, text

@@ -12,7 +12,7 @@ from compacting import FULL, LONG, SMALL, error_of, look, look_at, said, summari
 from pegboard import CompactionRequest, ToolContext, ToolResult, tool
 from pegboard.engine.history import SUMMARISE
 from pegboard.errors import ContextOverflowError
-from pegboard.providers.provider import Call, ModelRequest, Result, StreamEvent, StreamFinish, Usage
+from pegboard.providers import Call, ModelRequest, Result, StreamEvent, StreamFinish, Usage
 from pegboard.schema.message import ContextOverflowFailure
 from pegboard.schema.model import ModelLimit
 from pegboard.schema.part import TextInput

@@ -14,7 +14,7 @@ import pytest
 import model_server as ms
 from keyed import keys_of
 from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
-from pegboard.providers.provider import (
+from pegboard.providers import (
     Call,
     Media,
     ModelMessage,

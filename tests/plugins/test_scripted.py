@@ -8,7 +8,7 @@ import pytest
 
 import pegboard_plugins.scripted
 from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
-from pegboard.providers.provider import (
+from pegboard.providers import (
     Call,
     ModelMessage,
     ModelRequest,

@@ -4,7 +4,7 @@ import pytest
 
 from pegboard.contract.context import ChildResult, Ruleset, SessionView
 from pegboard.errors import PermissionDeniedError, ToolError
-from pegboard.providers.provider import ToolDefinition
+from pegboard.providers import ToolDefinition
 from pegboard.schema.config import Agent, Config
 from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.session import Rule, Session, SessionTime

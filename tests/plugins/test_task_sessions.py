@@ -10,7 +10,7 @@ import pytest
 
 from pegboard import App
 from pegboard.errors import ProviderError
-from pegboard.providers.provider import ModelRequest, StreamEvent
+from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.schema.event import PartUpdated
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.session import Rule

@@ -16,7 +16,7 @@ from pegboard import hookimpl
 from pegboard.errors import ProviderError
 from pegboard.hooks.callers import Hooks
 from pegboard.paths import Places
-from pegboard.providers.provider import (
+from pegboard.providers import (
     ModelRequest,
     StreamEvent,
     StreamFinish,

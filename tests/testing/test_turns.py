@@ -14,7 +14,7 @@ import pytest
 
 from pegboard import Attachment, Plugin, ToolContext, ToolError, ToolResult, hookimpl, tool
 from pegboard.errors import PluginError, ProviderError
-from pegboard.providers.provider import ModelRequest, Result, StreamEvent, StreamFinish
+from pegboard.providers import ModelRequest, Result, StreamEvent, StreamFinish
 from pegboard.schema.event import PermissionAsked, SessionIdle
 from pegboard.schema.model import Model, ModelApi
 from pegboard_plugins import webfetch

@@ -36,7 +36,7 @@ from pegboard.contract.tools import Tool
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.paths import Places
 from pegboard.processes import Encloser, OpenProcesses
-from pegboard.providers.provider import ModelRequest, ToolDefinition
+from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn

@@ -9,7 +9,7 @@ import msgspec
 
 from pegboard.contract.plugin import Answer, Stash
 from pegboard.contract.tools import Tool
-from pegboard.providers.provider import Keys, Provider
+from pegboard.providers import Keys, Provider
 from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn

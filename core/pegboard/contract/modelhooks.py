@@ -7,7 +7,7 @@ from pegboard.contract.plugin import hookspec as _hookspec
 from pegboard.contract.results import Block
 from pegboard.errors import InvalidInputError
 from pegboard.paths import Places
-from pegboard.providers.provider import Keys, KeyStore, Provider
+from pegboard.providers import Keys, KeyStore, Provider
 from pegboard.schema.config import Config
 from pegboard.schema.model import Model, ModelFacts
 from pegboard.schema.part import FileInput, FilePart, TextInput, ToolPart

@@ -23,7 +23,7 @@ from pegboard.ids import IdSource
 from pegboard.kit.programs import child_env, without_secrets
 from pegboard.paths import Places
 from pegboard.processes import BackgroundAccess, BackgroundProcess, OpenProcesses, Processes
-from pegboard.providers.provider import Keys, Provider
+from pegboard.providers import Keys, Provider
 from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.event import (
     Event,

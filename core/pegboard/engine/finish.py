@@ -31,7 +31,7 @@ from pegboard.errors import (
     ProviderAuthError,
     ProviderError,
 )
-from pegboard.providers.provider import StreamFinish
+from pegboard.providers import StreamFinish
 from pegboard.schema.message import (
     AbortedFailure,
     APIData,

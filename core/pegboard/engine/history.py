@@ -9,7 +9,7 @@ from typing import assert_never
 
 import msgspec
 
-from pegboard.providers.provider import Call, Content, Media, ModelMessage, Reasoning, Result, Text
+from pegboard.providers import Call, Content, Media, ModelMessage, Reasoning, Result, Text
 from pegboard.schema.message import (
     AbortedFailure,
     AssistantMessage,

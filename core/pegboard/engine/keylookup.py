@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from pegboard.kit.redact import secret_values
-from pegboard.providers.provider import Key, KeyStore, Renew
+from pegboard.providers import Key, KeyStore, Renew
 from pegboard.schema.config import Config, ProviderConfig
 
 

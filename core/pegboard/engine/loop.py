@@ -13,7 +13,7 @@ from pegboard.engine.request import build_request, offered_tools
 from pegboard.engine.run import Run
 from pegboard.engine.step import Step
 from pegboard.policy.agents import find_agent
-from pegboard.providers.provider import ModelRequest, ToolDefinition
+from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.model import Model
 from pegboard.schema.part import FilePart, Part

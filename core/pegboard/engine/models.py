@@ -8,7 +8,7 @@ from pegboard.errors import ModelNotFoundError
 from pegboard.hooks.callers import Hooks
 from pegboard.kit.suggestions import nearest_names
 from pegboard.paths import Places
-from pegboard.providers.provider import Keys, Provider
+from pegboard.providers import Keys, Provider
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import Model, ModelFacts, filled
 

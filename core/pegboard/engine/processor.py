@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from pegboard.contract.results import Attachment
 from pegboard.engine.stream import ToolDone, ToolFailed, ToolProgress, ToolRunning
 from pegboard.engine.writer import Sink
-from pegboard.providers.provider import (
+from pegboard.providers import (
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,

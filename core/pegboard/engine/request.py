@@ -11,7 +11,7 @@ from pegboard.engine.engine import Engine
 from pegboard.engine.run import Run
 from pegboard.hooks.callers import Hooks
 from pegboard.policy.permissions import hidden, matches
-from pegboard.providers.provider import ModelMessage, ModelRequest, ToolDefinition
+from pegboard.providers import ModelMessage, ModelRequest, ToolDefinition
 from pegboard.schema.message import Turn, UserMessage
 
 MAX_OUTPUT_TOKENS = 32_000

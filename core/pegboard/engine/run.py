@@ -15,7 +15,7 @@ from pegboard.engine.stepsnapshots import StepSnapshots
 from pegboard.engine.writer import Writer
 from pegboard.errors import ToolError
 from pegboard.policy.clock import Slots
-from pegboard.providers.provider import ModelRequest
+from pegboard.providers import ModelRequest
 from pegboard.schema.config import Agent
 from pegboard.schema.message import AssistantMessage, MessagePath, MessageTime, Turn
 from pegboard.schema.model import Model

@@ -17,7 +17,7 @@ from pegboard.engine.spending.usage import cost_of, tokens_of
 from pegboard.engine.stream import run_step
 from pegboard.errors import NotFoundError
 from pegboard.kit.threads import shielded
-from pegboard.providers.provider import ModelRequest, StreamEvent, StreamFinish, TextDelta, ToolCall
+from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta, ToolCall
 from pegboard.schema.message import MessageTime, Turn, UserMessage
 from pegboard.schema.part import ModelChoice, TextPart
 from pegboard.storage.changes import ChangeSession

@@ -27,7 +27,7 @@ from pegboard.engine.stream import run_step, within_bounds
 from pegboard.engine.toolcall import STOPPED, Caller
 from pegboard.errors import BudgetError, PegboardError, ProviderError, RequiredHookError
 from pegboard.kit.threads import shielded
-from pegboard.providers.provider import (
+from pegboard.providers import (
     ModelRequest,
     ReasoningDelta,
     ReasoningEnd,

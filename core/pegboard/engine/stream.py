@@ -16,7 +16,7 @@ import msgspec
 from pegboard.contract.results import ToolResult
 from pegboard.errors import ProviderError
 from pegboard.kit.threads import closing
-from pegboard.providers.provider import (
+from pegboard.providers import (
     StreamEvent,
     StreamFinish,
     ToolCall,

@@ -26,7 +26,7 @@ from pegboard.errors import (
     RequiredHookError,
     ToolError,
 )
-from pegboard.providers.provider import ToolCall, ToolInputStart
+from pegboard.providers import ToolCall, ToolInputStart
 from pegboard.schema.part import Completed, Failed, ToolState
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from pegboard.contract import hookspecs
 from pegboard.contract.plugin import Check, mark_of
 from pegboard.contract.results import PendingCall
 from pegboard.contract.tools import Tool
-from pegboard.providers.provider import ModelRequest, ToolDefinition
+from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
 from pegboard.schema.part import FileInput, Part, TextInput

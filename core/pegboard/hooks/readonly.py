@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypeGuard, TypeVar
 import msgspec
 
 from pegboard.contract.context import SessionView
-from pegboard.providers.provider import ModelMessage, ToolDefinition
+from pegboard.providers import ModelMessage, ToolDefinition
 from pegboard.schema.config import Agent, Config
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model

@@ -15,7 +15,7 @@ from pegboard.kit.redact import redacted
 from pegboard.kit.suggestions import nearest_names
 from pegboard.loading.discovery import LoadFailure, attempt
 from pegboard.paths import Places
-from pegboard.providers.provider import KeyStore
+from pegboard.providers import KeyStore
 
 if TYPE_CHECKING:
     from logging import Logger, LoggerAdapter

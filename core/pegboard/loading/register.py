@@ -30,7 +30,7 @@ from pegboard.loading.loadedplugin import Change, LoadedPlugin, tables_of_none
 from pegboard.loading.registration import Problem, Registry
 from pegboard.loading.toolset import Live, Offer, tools_of_file, toolset
 from pegboard.paths import Places
-from pegboard.providers.provider import KeyStore
+from pegboard.providers import KeyStore
 from pegboard.schema.config import Config
 from pegboard.schema.event import PluginFailed
 from pegboard.schema.session import Rule

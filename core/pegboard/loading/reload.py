@@ -21,7 +21,7 @@ from pegboard.loading.loadedplugin import Change
 from pegboard.loading.register import Register
 from pegboard.loading.toolset import Live
 from pegboard.policy.agents import agents_from
-from pegboard.providers.provider import Keys, Provider
+from pegboard.providers import Keys, Provider
 from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.session import Rule
 from pegboard.storage.protocol import OnCommit, Storage

@@ -1,38 +1,376 @@
-"""What a provider of models takes and gives: a request, and the events of the answer."""
+"""What a provider is given and what it answers: one stream of events for every kind of model.
 
-from typing import TYPE_CHECKING
+A provider yields the events of this module in the order of the model's answer. The engine
+adds the results of tools and the step's frame; no provider sees the session.
+"""
 
-from pegboard import late_names
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
 
-if TYPE_CHECKING:
-    from pegboard.providers.provider import Call as Call
-    from pegboard.providers.provider import Content as Content
-    from pegboard.providers.provider import FinishReason as FinishReason
-    from pegboard.providers.provider import Key as Key
-    from pegboard.providers.provider import Keys as Keys
-    from pegboard.providers.provider import KeyStore as KeyStore
-    from pegboard.providers.provider import Media as Media
-    from pegboard.providers.provider import ModelMessage as ModelMessage
-    from pegboard.providers.provider import ModelRequest as ModelRequest
-    from pegboard.providers.provider import Provider as Provider
-    from pegboard.providers.provider import Reasoning as Reasoning
-    from pegboard.providers.provider import ReasoningDelta as ReasoningDelta
-    from pegboard.providers.provider import ReasoningEnd as ReasoningEnd
-    from pegboard.providers.provider import ReasoningStart as ReasoningStart
-    from pegboard.providers.provider import Result as Result
-    from pegboard.providers.provider import StreamEvent as StreamEvent
-    from pegboard.providers.provider import StreamFinish as StreamFinish
-    from pegboard.providers.provider import Text as Text
-    from pegboard.providers.provider import TextDelta as TextDelta
-    from pegboard.providers.provider import TextEnd as TextEnd
-    from pegboard.providers.provider import TextStart as TextStart
-    from pegboard.providers.provider import ToolCall as ToolCall
-    from pegboard.providers.provider import ToolDefinition as ToolDefinition
-    from pegboard.providers.provider import ToolInputDelta as ToolInputDelta
-    from pegboard.providers.provider import ToolInputEnd as ToolInputEnd
-    from pegboard.providers.provider import ToolInputStart as ToolInputStart
-    from pegboard.providers.provider import Usage as Usage
-    from pegboard.providers.provider import key_advice as key_advice
-    from pegboard.providers.provider import required_key as required_key
-else:
-    __getattr__, __dir__ = late_names(__name__, __file__)
+import msgspec
+from msgspec.structs import force_setattr, replace
+
+from pegboard.errors import ProviderAuthError
+from pegboard.schema.config import Config
+from pegboard.schema.model import Model
+
+FinishReason = Literal[
+    "stop", "length", "content-filter", "tool-calls", "error", "other", "unknown"
+]
+LONGEST_NAME = 200
+"""Characters of the name in a call; a call with a longer one is a mistake of the model's."""
+
+
+class Text(msgspec.Struct, frozen=True):
+    """Text of a model message; `metadata` is the provider's own from an earlier answer."""
+
+    text: str
+    metadata: Mapping[str, Any] | None = None
+
+
+class Reasoning(msgspec.Struct, frozen=True):
+    """What the model thought in an earlier answer, with its signature in `metadata`."""
+
+    text: str
+    metadata: Mapping[str, Any] | None = None
+
+
+class Media(msgspec.Struct, frozen=True):
+    """An image, sound, video or PDF; `url` is a `data:` or `https:` URL."""
+
+    mime: str
+    url: str
+    filename: str | None = None
+
+
+class Call(msgspec.Struct, frozen=True):
+    """A tool call that the model made in an earlier answer."""
+
+    id: str
+    name: str
+    input: Mapping[str, Any]
+    metadata: Mapping[str, Any] | None = None
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What a tool answered to the call `id`; `media` goes with it where the provider can."""
+
+    id: str
+    name: str
+    output: str
+    is_error: bool = False
+    media: tuple[Media, ...] = ()
+
+
+Content = Text | Reasoning | Media | Call | Result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelMessage:
+    """One message of the history, in the shape that every provider can translate.
+
+    A `tool` message holds only results. The engine gives the very same object again in every
+    later request of the session, so a provider keeps the encoded form in `encoded` under a key
+    of its own, and a step costs no more than the bytes that it sends. Another message, also one
+    that `evolve` makes, begins without.
+    """
+
+    role: Literal["user", "assistant", "tool"]
+    content: tuple[Content, ...]
+    encoded: dict[str, bytes] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+
+class ToolDefinition(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool as the model sees it; `parameters` is a JSON Schema of type object."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    permission: str
+
+
+class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a model is asked with; None leaves a parameter to the provider."""
+
+    model: Model
+    system: tuple[str, ...]
+    messages: tuple[ModelMessage, ...]
+    tools: tuple[ToolDefinition, ...] = ()
+    temperature: float | None = None
+    top_p: float | None = None
+    max_output_tokens: int | None = None
+    options: Mapping[str, Any] = {}
+    headers: Mapping[str, str] = {}
+    session_id: str = ""
+    idle_timeout_s: float = 120.0
+
+    def without(self, *names: str) -> "ModelRequest | None":
+        """The request without the tools of these names, None if it has none of them."""
+        kept = tuple([tool for tool in self.tools if tool.name not in names])
+        return replace(self, tools=kept) if len(kept) < len(self.tools) else None
+
+
+class TextStart(msgspec.Struct, frozen=True):
+    """A block of text begins; blocks may interleave, so each has an id."""
+
+    id: str
+    metadata: dict[str, Any] | None = None
+
+
+class TextDelta(msgspec.Struct, frozen=True):
+    """Text is added to a block."""
+
+    id: str
+    text: str
+
+
+class TextEnd(msgspec.Struct, frozen=True):
+    """A block of text is complete."""
+
+    id: str
+    metadata: dict[str, Any] | None = None
+
+
+class ReasoningStart(msgspec.Struct, frozen=True):
+    """A block of reasoning begins."""
+
+    id: str
+    metadata: dict[str, Any] | None = None
+
+
+class ReasoningDelta(msgspec.Struct, frozen=True):
+    """Reasoning is added to a block."""
+
+    id: str
+    text: str
+    metadata: dict[str, Any] | None = None
+
+
+class ReasoningEnd(msgspec.Struct, frozen=True):
+    """A block of reasoning is complete; `metadata` may hold its signature."""
+
+    id: str
+    metadata: dict[str, Any] | None = None
+
+
+class ToolInputStart(msgspec.Struct, frozen=True):
+    """The model begins to write a tool call; `id` is the provider's call id.
+
+    Of a name over 200 characters, which no tool has, the beginning stays.
+    """
+
+    id: str
+    name: str
+
+    def __post_init__(self) -> None:
+        _keep_beginning(self)
+
+
+class ToolInputDelta(msgspec.Struct, frozen=True):
+    """A piece of a call's arguments."""
+
+    id: str
+    text: str
+
+
+class ToolInputEnd(msgspec.Struct, frozen=True):
+    """A call's arguments are complete."""
+
+    id: str
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    """A complete call; `input` is the JSON text as the model wrote it.
+
+    It comes only when the provider is sure that nothing was cut off. Its name is cut as that of
+    `ToolInputStart`.
+    """
+
+    id: str
+    name: str
+    input: str
+    metadata: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        _keep_beginning(self)
+
+
+def _keep_beginning(call: ToolInputStart | ToolCall) -> None:
+    if len(call.name) > LONGEST_NAME:
+        force_setattr(call, "name", f"{call.name[:LONGEST_NAME]}…")
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """Tokens of one request: `input` without the cached ones, `output` without `reasoning`."""
+
+    input: int = 0
+    output: int = 0
+    reasoning: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+
+
+class StreamFinish(msgspec.Struct, frozen=True):
+    """The answer is complete. A stream that ends without it has failed.
+
+    `usage` is None when the provider did not say.
+    """
+
+    reason: FinishReason
+    usage: Usage | None = None
+    metadata: dict[str, Any] | None = None
+
+
+StreamEvent = (
+    TextStart
+    | TextDelta
+    | TextEnd
+    | ReasoningStart
+    | ReasoningDelta
+    | ReasoningEnd
+    | ToolInputStart
+    | ToolInputDelta
+    | ToolInputEnd
+    | ToolCall
+    | StreamFinish
+)
+
+
+class Provider(Protocol):
+    """Where models come from; `id` is the part of a model's name before the first slash."""
+
+    @property
+    def id(self) -> str:
+        """The provider's name in `provider/model`."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """The provider's name for people."""
+        ...
+
+    @property
+    def env(self) -> Sequence[str]:
+        """The environment variables that may hold the key."""
+        ...
+
+    def models(self) -> Sequence[Model]:
+        """The models that are known without a request; cheap, and empty when none are."""
+        ...
+
+    def resolve(self, model_id: str) -> Model | None:
+        """The model of this id, None if this provider surely has none of it."""
+        ...
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        """The answer, event by event; closing the iterator ends the request at once.
+
+        :raises ProviderAuthError: when a key is missing or refused.
+        :raises ContextOverflowError: when the request is too long for the model.
+        :raises ProviderError: when the model cannot be asked or the answer breaks off.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close what is open; called once, when the App ends."""
+        ...
+
+
+class Key:
+    """What opens a provider; neither its `repr` nor JSON can show the `value`.
+
+    `source` says for people where it is from: `the variable OPENAI_API_KEY`.
+    """
+
+    __slots__ = ("source", "value")
+
+    def __init__(self, value: str, source: str) -> None:
+        self.value = value
+        self.source = source
+
+    def __repr__(self) -> str:
+        return f"Key(source={self.source!r})"
+
+
+Renew = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any] | None]]
+"""The credential that stands for one that has ended; None when nobody can renew it."""
+
+
+class Keys(Protocol):
+    """Where providers get their keys: the user's settings decide, a provider only asks.
+
+    It is asked for the table `provider.ID` of the configuration, then for the variables `env`,
+    of which the first that is set counts; the user's own list of them stands for `env`. Then come
+    the user's key command, the keyring, and the file that `pegboard auth login` writes.
+    """
+
+    async def find(self, provider_id: str, env: Sequence[str] = ()) -> Key | None:
+        """The key, None if there is none; asked for each request, it costs most of them nothing.
+
+        :raises ProviderAuthError: when the place that the user has named for it fails.
+        """
+        ...
+
+    def source(self, provider_id: str, env: Sequence[str] = ()) -> str | None:
+        """Where a key would come from, for lists; None if nowhere. Nothing is run or asked."""
+        ...
+
+    def renew_with(self, provider_id: str, renew: Renew) -> None:
+        """Have the kept sign-in of a provider renewed so, when it has ended."""
+        ...
+
+    def variables(self) -> tuple[str, ...]:
+        """The variables of the environment that hold keys, whatever they are called."""
+        ...
+
+    def values(self) -> tuple[str, ...]:
+        """Every key that is known, longest first, for what leaves them out of what it stores."""
+        ...
+
+
+class KeyStore(Protocol):
+    """Where keys are kept, beside the user's settings and the environment; and plugins' secrets.
+
+    `config` is that of the open project. It is asked for a key only where neither has one.
+    """
+
+    async def find(self, provider_id: str, config: Config) -> Key | None:
+        """As `Keys.find`, also for a key that the settings name by its label or a command."""
+        ...
+
+    def source(self, provider_id: str, config: Config) -> str | None:
+        """As `Keys.source`."""
+        ...
+
+    def renew_with(self, provider_id: str, renew: Renew) -> None:
+        """As `Keys.renew_with`."""
+        ...
+
+    def secret(self, plugin: str, name: str) -> str | None:
+        """The kept secret of a plugin, None if there is none."""
+        ...
+
+    def values(self) -> Iterable[str]:
+        """All that must not be shown: keys, tokens and the secrets of plugins."""
+        ...
+
+
+async def required_key(
+    keys: Keys, provider_id: str, env: Sequence[str] = (), *, name: str = ""
+) -> Key:
+    """The key of a provider that cannot do without; `name` is the provider's for people.
+
+    :raises ProviderAuthError: when there is none, with the ways to give one.
+    """
+    if key := await keys.find(provider_id, env):
+        return key
+    text = f"{name or provider_id} needs a key. {key_advice(provider_id, env)}"
+    raise ProviderAuthError(text, provider_id=provider_id)
+
+
+def key_advice(provider_id: str, env: Sequence[str] = ()) -> str:
+    """How to give a provider a key, as a sentence without its full stop."""
+    option = f"set `provider.{provider_id}.options.apiKey` in your configuration"
+    variables = f"set {' or '.join(env)}, or " if env else ""
+    return f"`pegboard auth login {provider_id}` keeps one; or {variables}{option}"

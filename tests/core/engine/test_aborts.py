@@ -10,7 +10,7 @@ import pytest
 
 from pegboard import App, ToolContext, hookimpl, tool
 from pegboard.errors import AbortedError
-from pegboard.providers.provider import ModelRequest, StreamEvent, StreamFinish, TextDelta
+from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta
 from pegboard.schema.event import SessionIdle
 from pegboard.schema.message import AbortedFailure
 from pegboard.schema.part import TextInput

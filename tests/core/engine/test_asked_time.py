@@ -11,7 +11,7 @@ import pytest
 from asked import asked, outcomes
 from pegboard import App, PendingCall, ToolContext, ToolResult, hookimpl, tool
 from pegboard.engine.run import MAX_WIDTH
-from pegboard.providers.provider import ModelRequest, StreamEvent
+from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.schema.message import AssistantMessage
 from pegboard.schema.part import Completed, Failed, TextInput
 from pegboard.schema.session import PermissionRequest, Question, Verdict

@@ -10,7 +10,7 @@ import pytest
 from pegboard import App, tool
 from pegboard.engine.finish import CUT_OFF, TOO_LONG
 from pegboard.errors import ContextOverflowError, ProviderError
-from pegboard.providers.provider import (
+from pegboard.providers import (
     ModelRequest,
     Result,
     StreamEvent,

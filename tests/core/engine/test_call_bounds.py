@@ -11,7 +11,7 @@ import pytest
 from model_server import ModelServer, by_step, chunk, finish, say, tool_call
 from pegboard import ToolContext, tool
 from pegboard.engine.stream import LONGEST_INPUT_BYTES, MOST_CALLS
-from pegboard.providers.provider import (
+from pegboard.providers import (
     ModelRequest,
     Result,
     StreamEvent,

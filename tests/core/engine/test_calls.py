@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pegboard import ToolContext, hookimpl, tool
-from pegboard.providers.provider import (
+from pegboard.providers import (
     ModelRequest,
     Result,
     StreamEvent,

@@ -8,7 +8,7 @@ import pytest
 
 from pegboard import App, ToolContext, tool
 from pegboard.engine.run import MAX_WIDTH
-from pegboard.providers.provider import ModelRequest, StreamEvent, StreamFinish, TextDelta, Usage
+from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta, Usage
 from pegboard.schema.model import CacheCost, Model, ModelApi, ModelCost
 from pegboard.schema.part import Completed, Failed, TextInput, ToolPart
 from pegboard.schema.session import Rule

@@ -9,7 +9,7 @@ import pytest
 from conversing import converse, prompt, provider, said
 from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.ids import IdSource
-from pegboard.providers.provider import ModelRequest, StreamEvent, StreamFinish, TextDelta
+from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta
 from pegboard.schema.event import SessionDeleted
 from pegboard.schema.part import Failed, SubtaskInput, SubtaskPart, ToolPart
 from pegboard_plugins.sqlite import open_sqlite

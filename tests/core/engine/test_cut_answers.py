@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pegboard import App, tool
 from pegboard.errors import ProviderError
-from pegboard.providers.provider import ModelRequest, Result, StreamEvent, StreamFinish, TextDelta
+from pegboard.providers import ModelRequest, Result, StreamEvent, StreamFinish, TextDelta
 from pegboard.schema.message import APIFailure, Turn
 from pegboard.schema.part import Completed, ToolPart
 from played import HI, Answer, Played, ToolsPlugin, assistant, call, opened, text, texts

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from pegboard import hookimpl
 from pegboard.engine.retry import is_local
 from pegboard.errors import ProviderAuthError, ProviderError
-from pegboard.providers.provider import ModelRequest, Provider, StreamEvent, TextDelta, TextStart
+from pegboard.providers import ModelRequest, Provider, StreamEvent, TextDelta, TextStart
 from pegboard.schema.config import Agent
 from pegboard.schema.event import SessionIdle, SessionWarned
 from pegboard.schema.message import APIFailure

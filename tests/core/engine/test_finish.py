@@ -4,7 +4,7 @@ import pytest
 
 import rows
 from pegboard.engine.finish import CUT_ANSWERS, GOES_ON, TOO_LONG, ending
-from pegboard.providers.provider import StreamFinish
+from pegboard.providers import StreamFinish
 from pegboard.schema.message import ContentFilterFailure, OutputLengthFailure, Turn
 from pegboard.schema.part import Completed, CompletedSpan, Failed, Pending, TimeSpan, ToolState
 

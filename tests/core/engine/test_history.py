@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pegboard.engine.history import CLEARED, GO_ON, INTERRUPTED, History, as_seen, convert
-from pegboard.providers.provider import Call, Media, ModelMessage, Reasoning, Result, Text
+from pegboard.providers import Call, Media, ModelMessage, Reasoning, Result, Text
 from pegboard.schema.message import (
     AbortedFailure,
     AssistantMessage,

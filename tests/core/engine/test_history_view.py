@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from pegboard.engine.compaction.trigger import next_request, prunable
 from pegboard.engine.history import COMPACTION, History
-from pegboard.providers.provider import Call, ModelMessage, Result
+from pegboard.providers import Call, ModelMessage, Result
 from pegboard.schema.message import (
     AssistantMessage,
     MessagePath,

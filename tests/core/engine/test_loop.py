@@ -8,7 +8,7 @@ import pytest
 
 from pegboard import hookimpl, tool
 from pegboard.errors import ModelNotFoundError, NotFoundError, PluginError, ProviderError
-from pegboard.providers.provider import (
+from pegboard.providers import (
     ModelRequest,
     StreamEvent,
     StreamFinish,

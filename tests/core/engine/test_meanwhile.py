@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pegboard import App
-from pegboard.providers.provider import ModelRequest, StreamEvent, StreamFinish, Text, TextDelta
+from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, Text, TextDelta
 from pegboard.schema.message import AssistantMessage, UserMessage
 from pegboard.schema.part import TextInput
 from played import Played, assistant, opened

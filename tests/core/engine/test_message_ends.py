@@ -14,7 +14,7 @@ from pegboard import App, hookimpl, tool
 from pegboard.contract.results import PendingCall
 from pegboard.engine.input.usermessage import ShellOrder
 from pegboard.errors import AbortedError, ModelNotFoundError, PluginError, ProviderError
-from pegboard.providers.provider import ModelRequest, StreamEvent, StreamFinish, TextDelta
+from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta
 from pegboard.schema.event import SessionFailed, SessionIdle
 from pegboard.schema.message import AssistantMessage, PluginFailure, Turn, UnknownFailure
 from pegboard.schema.part import Completed, Failed, SubtaskInput, TextPart, ToolPart

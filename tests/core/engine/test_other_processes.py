@@ -10,7 +10,7 @@ from compacting import Shortens
 from pegboard import App, hookimpl
 from pegboard.engine.input.usermessage import ShellOrder
 from pegboard.errors import SessionBusyError
-from pegboard.providers.provider import ModelRequest, StreamEvent, StreamFinish, TextDelta
+from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta
 from pegboard.schema.part import TextInput
 from played import HI, Played, opened, text, texts
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pegboard.contract.results import ToolResult
 from pegboard.engine.processor import PROGRESS_BYTES_S, Processor
 from pegboard.engine.stream import ToolDone, ToolFailed, ToolProgress, ToolRunning
-from pegboard.providers.provider import (
+from pegboard.providers import (
     ReasoningDelta,
     ReasoningEnd,
     TextDelta,

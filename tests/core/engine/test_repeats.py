@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pegboard import App, ToolContext, hookimpl, tool
-from pegboard.providers.provider import ModelRequest, StreamEvent
+from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.schema.part import Completed
 from pegboard.schema.session import PermissionRequest, Verdict
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of

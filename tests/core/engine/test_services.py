@@ -8,7 +8,7 @@ import pytest
 from pegboard import InvalidInputError, Tool, hookimpl, tool
 from pegboard.contract.tools import serving
 from pegboard.embedding import ShellOrder
-from pegboard.providers.provider import ModelRequest, Text
+from pegboard.providers import ModelRequest, Text
 from pegboard.schema.config import Command
 from pegboard.schema.part import AgentInput, Completed, Failed, TextInput
 from pegboard_frontend import CommandOrder, run_command

@@ -9,7 +9,7 @@ import pytest
 
 from pegboard import App
 from pegboard.errors import AbortedError, NotFoundError, PegboardError, SessionBusyError
-from pegboard.providers.provider import ModelRequest, StreamEvent, StreamFinish, TextDelta
+from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta
 from pegboard.schema.part import TextPart
 from pegboard.schema.session import Rule, Session
 from pegboard.storage.changes import ChangeSession, DropMessage, PutPart

@@ -11,7 +11,7 @@ from pegboard import ToolContext, hookimpl, tool
 from pegboard.engine.finish import DENIED_STEPS, FRUITLESS_STEPS, PROMISED
 from pegboard.engine.toolcall import DOOM_LOOP_CALLS
 from pegboard.errors import ToolError
-from pegboard.providers.provider import ModelRequest, StreamEvent, StreamFinish, ToolInputStart
+from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, ToolInputStart
 from pegboard.schema.event import PermissionAsked, SessionIdle, SessionWarned
 from pegboard.schema.message import CallsFailure
 from pegboard.schema.session import PermissionRequest, Verdict

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 import rows
 from pegboard import App, tool
 from pegboard.engine.writer import FRAME_S, STORE_S
-from pegboard.providers.provider import (
+from pegboard.providers import (
     ModelRequest,
     StreamEvent,
     StreamFinish,

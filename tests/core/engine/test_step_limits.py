@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from pegboard import App, tool
-from pegboard.providers.provider import ModelRequest, StreamEvent
+from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.schema.config import BudgetConfig, Limits, RunLimits
 from pegboard.schema.event import Event, SessionIdle, SessionWarned
 from pegboard.schema.message import BudgetFailure, Turn

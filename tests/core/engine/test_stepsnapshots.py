@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pegboard import ToolContext, tool
-from pegboard.providers.provider import ModelRequest, StreamEvent
+from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.schema.event import PartUpdated, SessionDiffed, SessionIdle
 from pegboard.schema.part import StepFinishPart, StepStartPart, TextInput
 from pegboard.schema.session import SessionSummary

@@ -8,7 +8,7 @@ import pytest
 
 from pegboard import App, ToolContext, tool
 from pegboard.embedding import encode_event
-from pegboard.providers.provider import (
+from pegboard.providers import (
     ModelRequest,
     ReasoningDelta,
     ReasoningEnd,

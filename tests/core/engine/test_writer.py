@@ -8,7 +8,7 @@ import pytest
 
 from pegboard.engine.writer import STORE_S
 from pegboard.errors import ProviderError
-from pegboard.providers.provider import (
+from pegboard.providers import (
     ModelRequest,
     StreamEvent,
     StreamFinish,

@@ -9,7 +9,7 @@ import claude_frames as claude
 import model_server as ms
 from keyed import keys_of
 from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
-from pegboard.providers.provider import (
+from pegboard.providers import (
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,

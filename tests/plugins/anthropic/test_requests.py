@@ -8,7 +8,7 @@ from msgspec.structs import replace
 import claude_frames as claude
 import model_server as ms
 from keyed import keys_of
-from pegboard.providers.provider import (
+from pegboard.providers import (
     Call,
     Media,
     ModelMessage,

@@ -16,7 +16,7 @@ import served as serving
 from model_server import ModelServer, by_step, call, say
 from pegboard import App, AppOptions, hookimpl
 from pegboard.errors import PermissionDeniedError
-from pegboard.providers.provider import ModelRequest, Provider, StreamEvent
+from pegboard.providers import ModelRequest, Provider, StreamEvent
 from pegboard.schema.part import TextInput
 from pegboard.schema.session import Rule
 from pegboard_frontend import CommandOrder, run_command

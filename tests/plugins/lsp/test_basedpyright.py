@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lsp_project import asked, edited
-from pegboard.providers.provider import StreamEvent
+from pegboard.providers import StreamEvent
 from pegboard.schema.config import Config
 from pegboard.schema.part import Completed, TextInput
 from pegboard_plugins import bash as bash_plugin

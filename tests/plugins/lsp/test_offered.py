@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from looks import counted_looks
 from lsp_project import config
 from pegboard import ToolContext, hookimpl, tool
-from pegboard.providers.provider import ModelRequest, ToolDefinition
+from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.config import Config, LspConfig
 from pegboard.schema.part import TextInput
 from pegboard_plugins import lsp as plugin

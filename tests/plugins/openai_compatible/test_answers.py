@@ -5,7 +5,7 @@ import json
 import pytest
 
 import model_server as ms
-from pegboard.providers.provider import (
+from pegboard.providers import (
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 import model_server as ms
 from pegboard.engine.modelentry import overridden
-from pegboard.providers.provider import Call, Media, ModelMessage, Reasoning, Result, Text
+from pegboard.providers import Call, Media, ModelMessage, Reasoning, Result, Text
 from pegboard.schema.model import Model, ModelApi
 from pegboard_http.encoding import snake_case
 from pegboard_plugins.openai_compatible import Quirks

@@ -8,7 +8,7 @@ import pytest
 import model_server as ms
 import response_frames as frames
 from pegboard.errors import ContextOverflowError, ProviderError
-from pegboard.providers.provider import (
+from pegboard.providers import (
     Call,
     Media,
     ModelMessage,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import model_server as ms
-from pegboard.providers.provider import (
+from pegboard.providers import (
     Call,
     ModelMessage,
     Reasoning,

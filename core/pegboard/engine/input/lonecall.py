@@ -15,7 +15,7 @@ from pegboard.engine.toolcall import Caller
 from pegboard.engine.writer import Writer
 from pegboard.errors import PermissionDeniedError, PermissionRejectedError, ToolError
 from pegboard.policy.agents import default_agent, find_agent
-from pegboard.providers.provider import ToolCall
+from pegboard.providers import ToolCall
 from pegboard.schema.part import Completed, Failed, Part
 from pegboard.schema.session import Session
 

@@ -24,7 +24,7 @@ from pegboard.engine.spending.usage import (
 from pegboard.errors import BudgetError, ToolError
 from pegboard.kit.threads import closing
 from pegboard.policy.clock import Clock, current_clock
-from pegboard.providers.provider import (
+from pegboard.providers import (
     ModelRequest,
     Provider,
     ReasoningDelta,

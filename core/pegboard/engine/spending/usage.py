@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import msgspec
 
-from pegboard.providers.provider import (
+from pegboard.providers import (
     Call,
     Content,
     Media,

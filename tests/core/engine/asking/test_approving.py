@@ -9,7 +9,7 @@ import pytest
 
 from asked import asked, outcomes
 from pegboard import ToolContext, hookimpl, tool
-from pegboard.providers.provider import ModelRequest, StreamEvent
+from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.schema.config import Agent
 from pegboard.schema.event import PermissionReplied
 from pegboard.schema.part import TextInput

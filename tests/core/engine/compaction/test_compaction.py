@@ -20,7 +20,7 @@ from compacting import (
 )
 from pegboard.engine.history import SUMMARISE
 from pegboard.errors import ContextOverflowError
-from pegboard.providers.provider import Call, ModelRequest, Result, StreamEvent, StreamFinish, Usage
+from pegboard.providers import Call, ModelRequest, Result, StreamEvent, StreamFinish, Usage
 from pegboard.schema.message import AssistantMessage, ContextOverflowFailure
 from pegboard.schema.model import Model, ModelApi, ModelLimit
 from pegboard.schema.part import CompactionPart, TextInput

@@ -6,7 +6,7 @@ import pytest
 
 from pegboard import tool
 from pegboard.engine.history import CLEARED
-from pegboard.providers.provider import Result
+from pegboard.providers import Result
 from pegboard.schema.part import Completed, TextInput, ToolPart
 from played import Played, ToolsPlugin, call, calls, opened, text
 

@@ -12,7 +12,7 @@ from pegboard import Compaction, CompactionRequest, hookimpl
 from pegboard.embedding import IdSource
 from pegboard.engine.history import SUMMARISE
 from pegboard.errors import SessionBusyError
-from pegboard.providers.provider import ModelRequest, StreamEvent, StreamFinish
+from pegboard.providers import ModelRequest, StreamEvent, StreamFinish
 from pegboard.schema.event import Event, PartUpdated, SessionCompacted, SessionIdle
 from pegboard.schema.part import CompactionPart, StepFinishPart, TextInput
 from pegboard.storage.changes import ChangeSession, PutMessage, PutPart

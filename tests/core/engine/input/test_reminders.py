@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pegboard import tool
 from pegboard.engine.input.usermessage import MARK
-from pegboard.providers.provider import ModelRequest, StreamEvent, StreamFinish, Text
+from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, Text
 from pegboard.schema.config import Agent, Config
 from pegboard.schema.message import Turn
 from pegboard.schema.part import TextInput, TextPart

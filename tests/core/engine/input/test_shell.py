@@ -7,7 +7,7 @@ import pytest
 
 from pegboard.embedding import ShellOrder
 from pegboard.errors import InvalidInputError, ModelNotFoundError, NotFoundError, SessionBusyError
-from pegboard.providers.provider import Result
+from pegboard.providers import Result
 from pegboard.schema.message import AbortedFailure, AssistantMessage, UserMessage
 from pegboard.schema.part import Completed, Failed, TextInput, TextPart, ToolPart
 from pegboard.schema.session import Busy, Idle

@@ -8,7 +8,7 @@ import pytest
 
 from pegboard import hookimpl, tool
 from pegboard.errors import InvalidInputError, NotFoundError
-from pegboard.providers.provider import (
+from pegboard.providers import (
     Media,
     ModelRequest,
     Reasoning,

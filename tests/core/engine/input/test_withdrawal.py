@@ -10,7 +10,7 @@ import pytest
 
 from pegboard import App
 from pegboard.errors import AbortedError, NotFoundError
-from pegboard.providers.provider import ModelRequest, StreamEvent, StreamFinish, Text, TextDelta
+from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, Text, TextDelta
 from pegboard.schema.event import MessageRemoved, MessageUpdated
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import TextInput

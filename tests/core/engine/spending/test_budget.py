@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from pegboard import ToolContext, tool
 from pegboard.engine.spending.budget import Account, Budget, Hold
 from pegboard.errors import BudgetError
-from pegboard.providers.provider import (
+from pegboard.providers import (
     ModelMessage,
     ModelRequest,
     StreamEvent,

@@ -3,7 +3,7 @@
 import pytest
 
 from pegboard.engine.spending.usage import cost_of, tokens_of, total
-from pegboard.providers.provider import Usage
+from pegboard.providers import Usage
 from pegboard.schema.model import CacheCost, CostTier, ModelCost
 from pegboard.schema.session import CacheTokens, Tokens, added, subtracted
 
