@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pegboard_http.encoding import valid_id as valid_id
     from pegboard_http.httpprovider import HttpProvider as HttpProvider
     from pegboard_http.httpprovider import endpoints as endpoints
+    from pegboard_http.keyadvice import key_advice as key_advice
+    from pegboard_http.keyadvice import required_key as required_key
     from pegboard_http.publicaddress import is_public_address as is_public_address
     from pegboard_http.wireformat import AnswerReader as AnswerReader
     from pegboard_http.wireformat import Endpoint as Endpoint

@@ -6,10 +6,11 @@ from urllib.parse import unquote, urlsplit
 
 from pegboard.errors import ProviderError
 from pegboard.kit import SHORTEST_VALUE
-from pegboard.providers import Keys, ModelRequest, StreamEvent, required_key
+from pegboard.providers import Keys, ModelRequest, StreamEvent
 from pegboard_http.client import Client
 from pegboard_http.connection import Connection
 from pegboard_http.eventstream import EventStream, Shape
+from pegboard_http.keyadvice import required_key
 from pegboard_http.refusals import Refusals
 from pegboard_http.wireformat import (
     AnswerReader,

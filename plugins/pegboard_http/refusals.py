@@ -14,7 +14,7 @@ from urllib.parse import SplitResult
 
 from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
 from pegboard.kit import is_loopback, without_values
-from pegboard.providers import key_advice
+from pegboard_http.keyadvice import key_advice
 from pegboard_http.wireformat import Endpoint, Meaning
 
 EXCERPT_CHARS = 500

@@ -11,7 +11,6 @@ from typing import Any, Literal, Protocol
 import msgspec
 from msgspec.structs import force_setattr, replace
 
-from pegboard.errors import ProviderAuthError
 from pegboard.schema.config import Config
 from pegboard.schema.model import Model
 
@@ -354,23 +353,3 @@ class KeyStore(Protocol):
     def values(self) -> Iterable[str]:
         """All that must not be shown: keys, tokens and the secrets of plugins."""
         ...
-
-
-async def required_key(
-    keys: Keys, provider_id: str, env: Sequence[str] = (), *, name: str = ""
-) -> Key:
-    """The key of a provider that cannot do without; `name` is the provider's for people.
-
-    :raises ProviderAuthError: when there is none, with the ways to give one.
-    """
-    if key := await keys.find(provider_id, env):
-        return key
-    text = f"{name or provider_id} needs a key. {key_advice(provider_id, env)}"
-    raise ProviderAuthError(text, provider_id=provider_id)
-
-
-def key_advice(provider_id: str, env: Sequence[str] = ()) -> str:
-    """How to give a provider a key, as a sentence without its full stop."""
-    option = f"set `provider.{provider_id}.options.apiKey` in your configuration"
-    variables = f"set {' or '.join(env)}, or " if env else ""
-    return f"`pegboard auth login {provider_id}` keeps one; or {variables}{option}"

@@ -17,8 +17,6 @@ from pegboard.providers import (
     ModelRequest,
     Provider,
     StreamEvent,
-    key_advice,
-    required_key,
 )
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import Model
@@ -158,6 +156,8 @@ class LiteLLM:
         others = (os.environ.get(name) for name in OTHER_VARIABLES.get(behind, ()))
         if not names or any(others) or self._url(behind):
             return None
+        from pegboard_http import required_key
+
         return await required_key(self._keys, behind, names)
 
     def _url(self, behind: str) -> object:
@@ -194,6 +194,7 @@ class LiteLLM:
     def _failure(self, error: Exception, model_id: str, key: Key | None) -> ProviderError:
         """The error in our words, without the key, which servers repeat."""
         from pegboard.kit import without_values  # where something has failed
+        from pegboard_http import key_advice
 
         secrets = (key.value,) if key and len(key.value) >= _SHORTEST_SECRET else ()
         status = getattr(error, "status_code", None)

@@ -8,9 +8,10 @@ import pytest
 from pegboard.engine.keylookup import KeyLookup
 from pegboard.errors import ProviderAuthError
 from pegboard.paths import Places
-from pegboard.providers import Key, required_key
+from pegboard.providers import Key
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard_frontend import KeyFile
+from pegboard_http import required_key
 from pegboard_plugins.auth.keystore import KeptKeyStore
 
 VARIABLE = "ACME_KEY"
