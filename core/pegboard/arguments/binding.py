@@ -1,7 +1,8 @@
 """The arguments of a tool: their JSON Schema, and the check of what a model wrote.
 
 A function's arguments are checked by pydantic, those of a raw JSON Schema by jsonschema; both
-are imported when they are first needed, for a plain function not before its first call.
+are imported when they are first needed. Scalars that are of their types as the model wrote them
+are taken without.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -15,8 +16,11 @@ from pegboard.arguments import foreign_schema
 from pegboard.arguments.signature import (
     Documentation,
     NotPlainError,
+    Parameter,
     Schema,
     Signature,
+    is_exactly,
+    is_scalar,
     plain_schema,
     read_docstring,
     read_signature,
@@ -41,8 +45,11 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     function: Callable[..., Any]
     tool: str
-    imports: ClassVar[tuple[str, ...]] = ("pegboard.arguments.pydantic_model",)
-    """What the first `validate` imports: pydantic."""
+
+    @property
+    def imports(self) -> tuple[str, ...]:
+        """What the first `validate` imports: pydantic, but for scalars."""
+        return () if self._scalar else ("pegboard.arguments.pydantic_model",)
 
     def check(self) -> None:
         """Nothing, when every parameter can be described.
@@ -73,23 +80,27 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if schema is None:  # to import pydantic takes 0.1 s, which plain tools save
             from pegboard.arguments.pydantic_model import model_schema
 
-            schema = model_schema(self._signature.parameters, self._refuse)
+            schema = model_schema(self._parameters, self._refuse)
         properties = schema.get("properties", {})
         for name, text in self._documentation.parameters.items():
             if text and name in properties:
                 properties[name].setdefault("description", text)
         return schema
 
-    @property
-    def quick(self) -> bool:
-        """Once the model is built; annotations that are not plain may run any code."""
-        return "_model" in vars(self) and self._plain is not None
+    def quick(self, args: Mapping[str, Any]) -> bool:
+        """For exact scalars, and for plain types once the model is built.
+
+        Annotations that are not plain may run any code.
+        """
+        return self._exact(args) or ("_model" in vars(self) and self._plain is not None)
 
     def validate(self, args: Mapping[str, Any], *, tool: str) -> dict[str, object]:
         """The values for the function in pydantic's lax mode, defaults included.
 
         :raises ToolError: when the arguments do not fit; the text is for the model.
         """
+        if self._exact(args):
+            return {each.name: args.get(each.name, each.default) for each in self._parameters}
         from pydantic import ValidationError  # saves 0.1 s before the first call
 
         from pegboard.arguments.pydantic_model import problems
@@ -100,7 +111,7 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             model = self._model.model_validate(args)
         except ValidationError as error:
             raise _refusal(tool, problems(error)) from None
-        parameters = enumerate(self._signature.parameters)
+        parameters = enumerate(self._parameters)
         return {each.name: getattr(model, f"p{index}") for index, each in parameters}
 
     def bind(self, context: object, values: Mapping[str, object]) -> Callable[[], Any]:
@@ -108,8 +119,28 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return partial(self.function, **values, **dict.fromkeys(self._signature.contexts, context))
 
     def warm(self) -> None:
-        """Import pydantic and build the model."""
-        _ = self._model
+        """Import pydantic and build the model, but for scalars."""
+        if not self._scalar:
+            _ = self._model
+
+    def _exact(self, args: Mapping[str, Any]) -> bool:
+        """Whether pydantic would take these arguments, and change none."""
+        if self._plain is None or not args.keys() <= {each.name for each in self._parameters}:
+            return False
+        return all(
+            is_exactly(args.get(each.name, each.default), each.annotation)
+            for each in self._parameters
+        )
+
+    @property
+    def _parameters(self) -> tuple[Parameter, ...]:
+        return self._signature.parameters
+
+    @cached_property
+    def _scalar(self) -> bool:
+        return self._plain is not None and all(
+            is_scalar(each.annotation) for each in self._parameters
+        )
 
     @cached_property
     def _documentation(self) -> Documentation:
@@ -127,7 +158,7 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def _plain(self) -> Schema | None:
         """The schema as it is made without pydantic, None where only that can say it."""
         try:
-            return plain_schema(self._signature.parameters)
+            return plain_schema(self._parameters)
         except NotPlainError:
             return None
 
@@ -136,7 +167,7 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         # Saves 0.1 s before the first call.
         from pegboard.arguments.pydantic_model import build_model
 
-        return build_model(self._signature.parameters, self._refuse)
+        return build_model(self._parameters, self._refuse)
 
     def _refuse(self, parameter: str, reason: str) -> SignatureError:
         return SignatureError(self.function.__module__, reason, tool=self.tool, parameter=parameter)
@@ -155,8 +186,6 @@ class RawArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     description: str
     imports: ClassVar[tuple[str, ...]] = ()
     """None: a session may do without jsonschema, which only the check of such a call needs."""
-    quick: ClassVar[bool] = False
-    """Never: a schema of somebody else's may take any time."""
 
     @cached_property
     def schema(self) -> Schema:
@@ -167,6 +196,10 @@ class RawArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if wrong := foreign_schema.excess(self.parameters):
             raise self._refuse(f"the JSON Schema {wrong}")
         return {"type": "object", "properties": {}} | dict(self.parameters)
+
+    def quick(self, args: Mapping[str, Any]) -> bool:  # noqa: ARG002 - whatever they are
+        """Never: a schema of somebody else's may take any time."""
+        return False
 
     def validate(self, args: Mapping[str, Any], *, tool: str) -> dict[str, object]:
         """The arguments as they are."""

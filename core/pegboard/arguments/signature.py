@@ -224,12 +224,33 @@ _SCALARS: Mapping[type, Schema] = {
     Path: {"type": "string", "format": "path"},
 }
 
+_JSON_SCALARS = frozenset({str, int, float, bool, type(None)})
+
 _MADE_ANEW = dataclasses.MISSING
 """The default of a field whose default is made by a function: optional, and not told."""
 
 
 class NotPlainError(Exception):
     """A type or a default that only pydantic can describe."""
+
+
+def is_scalar(annotation: object) -> bool:
+    """Whether it is a type of JSON without parts, some values of one, or a union of such."""
+    if get_origin(annotation) in (Union, types.UnionType):
+        return all(map(is_scalar, get_args(annotation)))
+    return get_origin(annotation) is Literal or (
+        isinstance(annotation, type) and annotation in _JSON_SCALARS
+    )
+
+
+def is_exactly(value: object, annotation: object) -> bool:
+    """Whether it is of that scalar type as it is, so that pydantic would give the same value."""
+    origin, args = get_origin(annotation), get_args(annotation)
+    if origin in (Union, types.UnionType):
+        return any(is_exactly(value, member) for member in args)
+    if origin is Literal:
+        return any(type(value) is type(member) and value == member for member in args)
+    return type(value) is annotation and annotation in _JSON_SCALARS
 
 
 def plain_schema(parameters: Sequence[Parameter]) -> Schema:

@@ -171,10 +171,9 @@ class Tool:
         """
         return own_names(args, self.parameters.get("properties", {}), self.aliases)
 
-    @property
-    def quick(self) -> bool:
-        """Whether `validate` takes so little time now that no thread is worth it."""
-        return self.arguments.quick
+    def quick(self, args: Mapping[str, Any]) -> bool:
+        """Whether `validate` takes so little time with these that no thread is worth it."""
+        return self.arguments.quick(args)
 
     def validate(self, args: Mapping[str, Any]) -> Mapping[str, object]:
         """The values that `call` takes, defaults included.

@@ -256,7 +256,7 @@ class Caller:
 
 
 async def _values(tool: Tool, args: Mapping[str, Any]) -> Mapping[str, object]:
-    if tool.quick:
+    if tool.quick(args):
         return tool.validate(args)
     return await asyncio.to_thread(tool.validate, args)
 

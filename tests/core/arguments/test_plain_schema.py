@@ -9,14 +9,21 @@ from dataclasses import dataclass, field, make_dataclass
 from functools import reduce
 from pathlib import Path
 from types import GenericAlias
-from typing import Any, Literal, Optional
+from typing import Annotated, Any, Literal, Optional
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pegboard.arguments.pydantic_model import model_schema
-from pegboard.arguments.signature import REQUIRED, NotPlainError, Parameter, plain_schema
+from pegboard.arguments.pydantic_model import build_model, model_schema
+from pegboard.arguments.signature import (
+    REQUIRED,
+    NotPlainError,
+    Parameter,
+    is_exactly,
+    is_scalar,
+    plain_schema,
+)
 
 
 @dataclass
@@ -117,6 +124,35 @@ def test_other_types_are_left_to_pydantic(annotation: Any) -> None:
 def test_other_defaults_are_left_to_pydantic(default: Any) -> None:
     with pytest.raises(NotPlainError):
         plain_schema(parameters((Any, default)))
+
+
+VALUES: list[Any] = [None, 0, 1, 10**30, True, False, 1.0, 0.5, math.inf, "", "a", "1", "\ud800"]
+VALUES += ["true", "none", [], ["a"], {}, {"name": "a"}, Path("a"), b"a", Port("a")]
+
+
+@settings(max_examples=300, deadline=None)
+@given(ANNOTATIONS, st.sampled_from(VALUES))
+def test_a_value_that_is_taken_as_it_is_is_the_one_that_pydantic_gives(
+    annotation: Any, value: Any
+) -> None:
+    if not is_exactly(value, annotation):
+        return
+
+    model = build_model(parameters((annotation, REQUIRED)), refuse).model_validate({"x0": value})
+
+    given = model.p0  # type: ignore[attr-defined]  # made a line above
+    assert (type(given), given) == (type(value), value)
+
+
+def test_of_scalars_what_is_of_its_type_is_taken_as_it_is() -> None:
+    taken = {str: "a", int: 3, float: 0.5, bool: True, Literal["a", "b"]: "b", str | None: None}
+    others = {str: 1, int: True, float: 1, bool: 1, Literal[1]: True, int | bool: "1"}
+    composed = (list, list[str], str | list[str], Path, Any, object, Port, Annotated[str, "a"])
+
+    assert all(is_exactly(value, annotation) for annotation, value in taken.items())
+    assert not any(is_exactly(value, annotation) for annotation, value in others.items())
+    assert all(map(is_scalar, (*taken, *others)))
+    assert not any(map(is_scalar, composed))
 
 
 def test_a_change_to_one_schema_leaves_the_next_alone() -> None:

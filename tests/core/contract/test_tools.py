@@ -261,24 +261,32 @@ async def test_a_tool_cannot_end_the_process(kind: str) -> None:
         await made.call(CONTEXT, {})
 
 
-def test_only_plain_arguments_that_were_checked_before_need_no_thread() -> None:
-    def count(number: int) -> str:
+def test_only_exact_scalars_and_plain_arguments_that_were_checked_before_need_no_thread() -> None:
+    def count(number: int, others: list[int] | None = None) -> str:
         """Count."""
-        return str(number)
+        return f"{number} {others}"
 
-    def odd(number: Annotated[int, AfterValidator(lambda value: value)]) -> str:
+    def odd(number: Annotated[int, AfterValidator(lambda value: value)], others: list[int]) -> str:
         """Count."""
-        return str(number)
+        return f"{number} {others}"
 
     raw = Tool.raw("raw", "Count.", {"type": "object"}, lambda _context, _args: "")
     plain, strange = tool(count), tool(odd)
 
-    before = [each.quick for each in (plain, strange, raw)]
+    def say(text: str, times: int = 1) -> str:
+        """Say."""
+        return text * times
+
+    said = tool(say)
+    given = {"number": 1, "others": []}
+    before = [each.quick(given) for each in (plain, strange, raw)]
     for each in (plain, strange, raw):
-        each.validate({"number": 1})
+        each.validate(given)
 
     assert before == [False, False, False]
-    assert [each.quick for each in (plain, strange, raw)] == [True, False, False]
+    assert [each.quick(given) for each in (plain, strange, raw)] == [True, False, False]
+    assert said.quick({"text": "a"})
+    assert not any(map(said.quick, ({}, {"text": 1}, {"text": "a", "more": 1})))
 
 
 def test_a_function_is_made_a_tool_with_facts_without_a_decorator() -> None:
