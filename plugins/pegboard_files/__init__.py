@@ -1,6 +1,7 @@
 """What tools for files share: walks, patterns, text in its encoding, differences.
 
-Also which files programs run by themselves, so that nobody changes them unasked.
+Also which files programs run by themselves, so that nobody changes them unasked, and which ones
+hold secrets, so that nobody reads them unasked.
 
 Each name is loaded when it is first asked for.
 """
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from pegboard_files.protection import protected_folder as protected_folder
     from pegboard_files.protection import protected_path as protected_path
     from pegboard_files.searchprocess import run_until as run_until
+    from pegboard_files.secretfiles import may_name as may_name
+    from pegboard_files.secretfiles import may_read as may_read
+    from pegboard_files.secretfiles import secret_path as secret_path
     from pegboard_files.textfile import FileText as FileText
     from pegboard_files.textfile import decode_text as decode_text
     from pegboard_files.textfile import line_text as line_text

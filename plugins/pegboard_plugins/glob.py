@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pegboard_files
 from pegboard import InvalidInputError, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
-from pegboard.kit import may_name, named_path
+from pegboard.kit import named_path
 
 SHOWN = 100
 MOST_MATCHES = 2_000
@@ -99,7 +99,7 @@ def _shown(context: ToolContext, folder: Path, names: Sequence[str]) -> tuple[li
     start = f"{str(folder).rstrip('/')}/"
     rulesets, home = context.session.rulesets, context.session.home
     paths = [start + name for name in names]
-    allowed = [path for path in paths if may_name(rulesets, path, home=home)]
+    allowed = [path for path in paths if pegboard_files.may_name(rulesets, path, home=home)]
     return [path for path in allowed if pegboard_files.is_resolved(Path(path))], len(paths) - len(
         allowed
     )

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+import pegboard_files
 from pegboard import PendingCall, SessionView, ToolResult, hookimpl
-from pegboard.kit import open_resolved, secret_path
+from pegboard.kit import open_resolved
 from pegboard.schema.part import Completed, ToolPart
 
 NAMES = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
@@ -150,7 +151,7 @@ def _globbed(session_id: str, folder: Path, pattern: str) -> tuple[Path, ...]:  
 def _files(paths: Iterable[Path]) -> Iterator[Path]:
     """Those that are files, resolved; none of secrets, under whatever name."""
     found = ((path, path.resolve()) for path in paths if path.is_file())
-    return (real for path, real in found if not (secret_path(path) or secret_path(real)))
+    return (real for path, real in found if not any(map(pegboard_files.secret_path, (path, real))))
 
 
 def _inside(paths: Iterable[Path], worktree: Path) -> Iterator[Path]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pegboard_files
 from pegboard import Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
-from pegboard.kit import may_name, named_path
+from pegboard.kit import named_path
 from pegboard.schema.config import Config
 
 LIMIT_FILES = 100
@@ -175,7 +175,7 @@ def _nameable(
     return [
         names
         for names in files
-        if may_name(rulesets, str(path := folder.joinpath(*names)), home=home)
+        if pegboard_files.may_name(rulesets, str(path := folder.joinpath(*names)), home=home)
         and pegboard_files.is_resolved(path)
     ]
 

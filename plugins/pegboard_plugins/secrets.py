@@ -8,8 +8,9 @@ absolute; what `writes` has as well is not read, unless it gets another name (`d
 from collections.abc import Iterator
 from pathlib import Path
 
+import pegboard_files
 from pegboard import Ruleset, SessionView, hookimpl
-from pegboard.kit import judge, resolved_path, secret_path
+from pegboard.kit import judge, resolved_path
 from pegboard.schema.session import PermissionRequest, Rule, Verdict
 
 _CHANGING = frozenset({"edit", "external_directory"})
@@ -22,7 +23,7 @@ async def permission_ask(session: SessionView, request: PermissionRequest) -> Ve
         return None
     for text in _read(request):
         names = tuple(dict.fromkeys((text, resolved_path(text))))
-        if any(secret_path(Path(name)) for name in names):
+        if any(pegboard_files.secret_path(Path(name)) for name in names):
             verdict = _said(session, names)
             if verdict is None or verdict.action == "ask":
                 return _asked(names[-1])

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 import pytest
 
 from pegboard.contract.context import Ruleset
-from pegboard.kit import secret_path
 from pegboard.schema.session import PermissionRequest, Rule
+from pegboard_files import secret_path
 from pegboard_plugins.bash.scan import Place, scan
 from pegboard_plugins.rules import DEFAULTS
 from pegboard_plugins.secrets import permission_ask

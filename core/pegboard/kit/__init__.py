@@ -44,11 +44,8 @@ if TYPE_CHECKING:
     from pegboard.policy.permissions import deciding as deciding
     from pegboard.policy.permissions import judge as judge
     from pegboard.policy.permissions import matches as matches
-    from pegboard.policy.permissions import may_name as may_name
-    from pegboard.policy.permissions import may_read as may_read
     from pegboard.policy.permissions import rules_from_config as rules_from_config
     from pegboard.policy.permissions import strictest as strictest
-    from pegboard.policy.secretfiles import secret_path as secret_path
     from pegboard.processes import BackgroundProcess as BackgroundProcess
     from pegboard.processes import Encloser as Encloser
     from pegboard.processes import Enclosing as Enclosing

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 
 from pegboard.contract.context import Ruleset
 from pegboard.errors import ConfigError
-from pegboard.policy.secretfiles import secret_path
-from pegboard.schema.session import READ, Action, Rule, Verdict
+from pegboard.schema.session import Action, Rule, Verdict
 
 USERS = "config"
 """The source of the user's rules, among which are the defaults of others."""
@@ -221,30 +220,6 @@ def judge(
     if not approvals:
         return verdict
     return opinion(rulesets, permission, rest, home=home) or unasked
-
-
-def may_read(rulesets: Sequence[Ruleset], path: str, *, home: Path | None = None) -> bool:
-    """Whether the rules let a tool read this file without asking.
-
-    For a secret file only rules narrower than `*` count; another file may be read without any
-    rule. A search leaves out files that may not be read.
-    """
-    if not secret_path(Path(path)):
-        verdict = opinion(rulesets, READ, [path], home=home)
-        return verdict is None or verdict.action == "allow"
-    narrow = tuple(
-        rule
-        for ruleset in rulesets
-        for rule in ruleset.rules
-        if rule.permission == READ and rule.pattern != "*"
-    )
-    verdict = opinion([Ruleset(source="config", rules=narrow)], READ, [path], home=home)
-    return verdict is not None and verdict.action == "allow"
-
-
-def may_name(rulesets: Sequence[Ruleset], path: str, *, home: Path | None = None) -> bool:
-    """Whether a listing shows this file: secret files that need asking are left out."""
-    return not secret_path(Path(path)) or may_read(rulesets, path, home=home)
 
 
 def hidden(tools: Mapping[str, str], rulesets: Sequence[Ruleset]) -> frozenset[str]:

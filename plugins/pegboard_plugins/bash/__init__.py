@@ -10,8 +10,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pegboard_files
 from pegboard import SessionView, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
-from pegboard.kit import UNCLEAR, ProcessResult, named_path, resolved_path, secret_path
+from pegboard.kit import UNCLEAR, ProcessResult, named_path, resolved_path
 from pegboard.providers import ModelRequest
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def _secrets(scanned: "Scan") -> list[str]:
         for pattern in scanned.globs
         for path in islice(iglob(pattern), MOST_MATCHES)  # noqa: PTH207 - absolute, as a shell
     )
-    return [path for path in matches if secret_path(Path(path))]
+    return [path for path in matches if pegboard_files.secret_path(Path(path))]
 
 
 def _scanned(

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 
-from pegboard.kit import secret_path
+from pegboard_files import secret_path
 from pegboard_plugins.bash.programs import git_words, kinds
 from pegboard_plugins.bash.syntax import Simple, Statement, Word, is_any
 from pegboard_plugins.bash.tables import patterns, rows

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pegboard import InvalidInputError, ToolContext, ToolError, ToolResult
-from pegboard.kit import may_read
-from pegboard_files import glob_expression, ripgrep
+from pegboard_files import glob_expression, may_read, ripgrep
 from pegboard_plugins.grep import Mode
 from pegboard_plugins.grep.kinds import KINDS
 from pegboard_plugins.grep.lines import Around, Place

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace
 
+import pegboard_files
 import pegboard_processes
 from pegboard import Host, SessionView, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
-from pegboard.kit import StashKey, may_read, named_path, resolved_path
+from pegboard.kit import StashKey, named_path, resolved_path
 from pegboard.providers import ModelRequest
 from pegboard.schema.config import Config, Service
 from pegboard_plugins.lsp.known import Launch, RefusedProgramError, can_answer, configured, launch
@@ -73,7 +74,8 @@ def _may_show(context: ToolContext, path: str) -> bool:
     real = resolved_path(path)
     session = context.session
     return Path(real).is_relative_to(context.worktree) and all(
-        may_read(session.rulesets, each, home=session.home) for each in dict.fromkeys((path, real))
+        pegboard_files.may_read(session.rulesets, each, home=session.home)
+        for each in dict.fromkeys((path, real))
     )
 
 

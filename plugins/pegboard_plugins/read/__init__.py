@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import pegboard_files
 from pegboard import Attachment, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
-from pegboard.kit import may_name, named_path, open_resolved, secret_path
+from pegboard.kit import named_path, open_resolved
 
 if TYPE_CHECKING:
     from pegboard_plugins.read.encodings import Source
@@ -154,7 +154,11 @@ def _near_names(path: Path) -> list[str]:
     wanted = path.name.lower()
     containing = [name for name in names if wanted in name.lower() or name.lower() in wanted]
     close = get_close_matches(path.name, names, n=3)
-    near = [name for name in dict.fromkeys(containing + close) if not secret_path(Path(name))]
+    near = [
+        name
+        for name in dict.fromkeys(containing + close)
+        if not pegboard_files.secret_path(Path(name))
+    ]
     return [str(path.parent / name) for name in near[:3]]
 
 
@@ -181,7 +185,11 @@ def _listing(context: ToolContext, path: Path, title: str) -> ToolResult:
     except OSError as error:
         raise ToolError(f"{path} cannot be listed: {error.strerror}") from error
     rulesets, home = context.session.rulesets, context.session.home
-    names = [name for name in seen if may_name(rulesets, f"{path}/{name}".rstrip("/"), home=home)]
+    names = [
+        name
+        for name in seen
+        if pegboard_files.may_name(rulesets, f"{path}/{name}".rstrip("/"), home=home)
+    ]
     shown = [pegboard_files.printable_name(name) for name in names[:LISTED]]
     rest = len(names) - len(shown)
     more = f"\n\n({rest}{' or more' * (len(seen) >= SEEN_NAMES)} further entries)" if rest else ""

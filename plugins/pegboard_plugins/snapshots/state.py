@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from pegboard.kit import secret_path
 from pegboard.schema.part import Staged
+from pegboard_files import secret_path
 from pegboard_plugins.snapshots.apart import FILE_LIMIT_BYTES, FREE_BYTES, Apart, LargeFiles
 from pegboard_plugins.snapshots.git import Listing, ShadowGit
 from pegboard_plugins.snapshots.objects import (

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Literal, ParamSpec, TypeVar
 
 from pegboard import Workspace
-from pegboard.kit import secret_path
 from pegboard.schema.part import Staged, Unkept
 from pegboard.schema.session import FileDiff
 from pegboard.storage import Left, Restored, StagedWay, Way
+from pegboard_files import secret_path
 from pegboard_plugins.snapshots.claims import Claims, Copies, Writing
 from pegboard_plugins.snapshots.git import GitUnusableError, ShadowGit
 from pegboard_plugins.snapshots.late import refusal

@@ -1,8 +1,14 @@
-"""Files that are likely to hold secrets, known by their names."""
+"""Files that are likely to hold secrets, known by their names, and who may read them unasked."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
+from pegboard import Ruleset
+from pegboard.kit import judge
+
+_READ = "read"
+"""The permission to see what a file holds."""
 _SECRET_NAME = re.compile(
     r"\.env|\.env[._-].+|.+\.env|\.envrc|.+\.(pem|key|p12|pfx|jks|keystore|kdbx|asc|ppk|ovpn)"
     r"|id_(rsa|dsa|ecdsa|ed25519)(_sk)?|\.netrc|_netrc|\.pgpass|\.my\.cnf|\.npmrc|\.pypirc"
@@ -67,3 +73,27 @@ def _original(name: str) -> str:
 
 def _has(parts: tuple[str, ...], folder: tuple[str, ...]) -> bool:
     return any(parts[at : at + len(folder)] == folder for at in range(len(parts)))
+
+
+def may_read(rulesets: Sequence[Ruleset], path: str, *, home: Path | None = None) -> bool:
+    """Whether the rules let a tool read this file without asking.
+
+    For a secret file only rules narrower than `*` count; another file may be read without any
+    rule. A search leaves out files that may not be read.
+    """
+    if not secret_path(Path(path)):
+        verdict = judge(rulesets, _READ, [path], home=home)
+        return verdict.action == "allow" or verdict.rule is None
+    narrow = tuple(
+        rule
+        for ruleset in rulesets
+        for rule in ruleset.rules
+        if rule.permission == _READ and rule.pattern != "*"
+    )
+    ruleset = Ruleset(source="config", rules=narrow)
+    return judge([ruleset], _READ, [path], home=home).action == "allow"
+
+
+def may_name(rulesets: Sequence[Ruleset], path: str, *, home: Path | None = None) -> bool:
+    """Whether a listing shows this file: secret files that need asking are left out."""
+    return not secret_path(Path(path)) or may_read(rulesets, path, home=home)
