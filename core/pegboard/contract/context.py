@@ -23,7 +23,7 @@ class Ruleset(msgspec.Struct, frozen=True, kw_only=True):
     rules: tuple[Rule, ...]
 
 
-class SessionView(msgspec.Struct, frozen=True, kw_only=True):
+class SessionView(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     """A session as plugins see it: an immutable value of the moment.
 
     `purpose` says what a request to a model is for, to the hooks that it passes (since 0.1).

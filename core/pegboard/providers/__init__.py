@@ -80,7 +80,7 @@ class ModelMessage:
     encoded: dict[str, bytes] = field(default_factory=dict, init=False, compare=False, repr=False)
 
 
-class ToolDefinition(msgspec.Struct, frozen=True, kw_only=True):
+class ToolDefinition(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     """A tool as the model sees it; `parameters` is a JSON Schema of type object."""
 
     name: str

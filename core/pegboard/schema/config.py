@@ -209,7 +209,7 @@ def _lower(limit: int, other: int) -> int:
     return min(limit, other) if limit and other else limit or other
 
 
-class Config(Table, frozen=True, forbid_unknown_fields=True):
+class Config(Table, frozen=True, forbid_unknown_fields=True, weakref=True):
     """All that can be set; a model is named `provider/model`.
 
     `permission` is what the user's files say, as rules in order; `project_permission` is what
@@ -270,7 +270,7 @@ Purpose = Literal["turn", "aside"] | AgentWork
 """What a request is for: a session's own turn, a question beside it, its title or a summary."""
 
 
-class Agent(Wire, frozen=True):
+class Agent(Wire, frozen=True, weakref=True):
     """A role that the model plays: its prompt, its model and what it may do.
 
     A primary agent talks to the user, a subagent is called by the `task` tool. `steps` is the

@@ -182,7 +182,7 @@ class AssistantMessage(Wire, frozen=True, tag_field="role", tag="assistant"):
 Message = UserMessage | AssistantMessage
 
 
-class Turn(Rest, frozen=True):
+class Turn(Rest, frozen=True, weakref=True):
     """A message with its parts, as the protocol lists them."""
 
     info: Message

@@ -143,7 +143,7 @@ def _known(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-class Model(Rest, frozen=True):
+class Model(Rest, frozen=True, weakref=True):
     """One model of one provider.
 
     `variants` maps a name to the options that it stands for. `effort_names` are the words, from

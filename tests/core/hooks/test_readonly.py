@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from hook_samples import CALL, REQUEST, TURN, VIEW
-from pegboard.hooks.readonly import REMEMBERED, ReadOnlyViews
+from pegboard.hooks.readonly import ReadOnlyViews
 
 VALUE: dict[str, Any] = {"a": {"b": [1, {"c": 2}]}, "t": ({"x": 1},)}
 
@@ -96,18 +96,25 @@ def test_what_is_handed_out_with_every_session_is_copied_once(name: str) -> None
     assert made.plain(getattr(views[0], name)) is getattr(VIEW, name)
 
 
-def test_no_more_turns_are_remembered_than_the_limit() -> None:
+def test_a_view_goes_with_its_value() -> None:
     made = ReadOnlyViews()
-    turns = tuple(msgspec.structs.replace(TURN, parts=TURN.parts) for _ in range(REMEMBERED + 10))
+    turns = tuple(copy.copy(TURN) for _ in range(3))
+    view = made.view(turns)[0]
+    made.view(longer := (turns[0], copy.copy(TURN)))
 
-    made.view(turns)
+    del turns
+    assert made.plain(view) is longer[0]
+    assert len(made._views) == len(made._values) == 2
 
-    assert len(made._views) == len(made._values) == REMEMBERED
+    made.view((TURN,))
+    del longer
+    assert made.plain(view) == TURN
+    assert len(made._views) == len(made._values) == 1
 
 
-def test_a_history_longer_than_that_is_still_handed_out_and_taken_back_as_itself() -> None:
+def test_a_long_history_is_handed_out_and_taken_back_as_itself() -> None:
     made = ReadOnlyViews()
-    turns = tuple(copy.copy(TURN) for _ in range(REMEMBERED + 10))
+    turns = tuple(copy.copy(TURN) for _ in range(5000))
     views = made.view(turns)
     longer = (*turns[:-1], copy.copy(TURN), copy.copy(TURN))
 
