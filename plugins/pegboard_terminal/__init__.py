@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pegboard_terminal.pen import colours_of as colours_of
     from pegboard_terminal.pen import wrapped as wrapped
     from pegboard_terminal.permissionlines import permission_lines as permission_lines
+    from pegboard_terminal.programloop import run_async as run_async
     from pegboard_terminal.visibletext import exposed as exposed
     from pegboard_terminal.visibletext import visible as visible
     from pegboard_terminal.visibletext import without_passwords as without_passwords

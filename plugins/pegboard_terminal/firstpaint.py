@@ -15,6 +15,8 @@ from contextvars import ContextVar
 from threading import Thread
 from typing import Any, NoReturn
 
+from pegboard_terminal.memorylimit import is_limited
+
 _RULE, _PROMPT = "─", "❯ "
 _AWAY = "\r\x1b[A\x1b[K\x1b[B\x1b[J\x1b[A"
 """From the editor's row to the first, and nothing stands there; see `Painter.erase_down`."""
@@ -110,6 +112,10 @@ def painted() -> Iterator[Callable[[], bytes]]:
 
 def main() -> NoReturn:
     """What the `pegboard` script calls: the footer of a chat stands before all else is loaded."""
+    if is_limited():
+        from pegboard_terminal.guardian import call_guardian  # few live under a limit
+
+        call_guardian()
     if _begins_a_chat(sys.argv[1:]):
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(errors="replace")

@@ -41,7 +41,7 @@ def run_turn(tmp_path: Path) -> "Callable[..., TurnRecord]":
         *plugins: object,
         **options: Any,  # noqa: ANN401 - those of `play_turn`
     ) -> "TurnRecord":
-        from pegboard.embedding import run_async
+        from pegboard_terminal import run_async
         from pegboard_testing.scriptedapp import play_turn
 
         return run_async(play_turn(tmp_path, *plugins, **options))

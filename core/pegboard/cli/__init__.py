@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from pegboard import late_names
 
 if TYPE_CHECKING:
+    from pegboard.cli.exits import OUT_OF_MEMORY as OUT_OF_MEMORY
     from pegboard.cli.exits import Exit as Exit
+    from pegboard.cli.exits import end_without_memory as end_without_memory
     from pegboard.cli.exits import exit_of as exit_of
     from pegboard.cli.exits import fault_of as fault_of
     from pegboard.cli.main import complain as complain

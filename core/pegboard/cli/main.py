@@ -9,11 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
-from pegboard.kit.outofmemory import end_without_memory, is_limited
+from pegboard.cli.exits import Exit, end_without_memory, fault_of
 
-FAILED = 1
-USAGE = 2
-INTERRUPTED = 130
 GARBAGE_AFTER = 100_000
 """New objects after which garbage is looked for: more than a start makes, which leaves none.
 
@@ -31,10 +28,6 @@ def main() -> NoReturn:
     _open_what_is_closed()
     _accept_any_character()
     try:
-        if is_limited():
-            from pegboard.cli.guardian import call_guardian  # few live under a limit
-
-            call_guardian()
         _leave(run_command_line(sys.argv[1:]))
     except MemoryError:  # also of what says what failed
         end_without_memory()
@@ -47,7 +40,7 @@ def _say_version() -> int:
         sys.stdout.write(f"pegboard {__version__}\n")
         sys.stdout.flush()
     except OSError:
-        return FAILED
+        return Exit.FAILED
     return 0
 
 
@@ -63,23 +56,21 @@ def run_command_line(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
     except click.ClickException as error:
         error.show()
-        return USAGE
+        return Exit.USAGE
     except (click.Abort, KeyboardInterrupt) as error:
         if isinstance(error, click.Abort) and sys.stderr.isatty():
             sys.stderr.write("\n")  # the line of the question that was left
-        return INTERRUPTED
+        return Exit.INTERRUPTED
     except PegboardError as error:
         cause = error.__cause__ if isinstance(error, PluginError) else None
         complain(f"{error}{_details(cause) if cause else ''}")
         return error.exit_code
     except BrokenPipeError:
         _forget_stdout()
-        return FAILED
+        return Exit.FAILED
     except Exception as error:  # noqa: BLE001 - the last frame: a traceback belongs in a file
-        from pegboard.cli.exits import fault_of  # only what fails needs it
-
         complain(fault_of(error) or f"{type(error).__name__}: {error}{_details(error)}")
-        return FAILED
+        return Exit.FAILED
     return int(code) if code else 0
 
 

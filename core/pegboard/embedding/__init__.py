@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from pegboard.kit.privatefile import replace_whole as replace_whole
     from pegboard.kit.privatefile import set_aside as set_aside
     from pegboard.kit.redact import secret_values as secret_values
-    from pegboard.kit.threads import run_async as run_async
     from pegboard.loading.register import PluginInfo as PluginInfo
     from pegboard.loading.registration import Problem as Problem
     from pegboard.paths import Places as Places

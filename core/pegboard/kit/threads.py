@@ -1,11 +1,10 @@
-"""Worker threads for blocking code of others, work that ends whole, and the loop of a program.
+"""Worker threads for blocking code of others, and work that ends whole.
 
 A hung thread delays neither the loop nor the exit.
 """
 
 import asyncio
 import contextvars
-import sys
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -13,8 +12,6 @@ from contextlib import AbstractContextManager, asynccontextmanager
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Literal, TypeVar
-
-from pegboard.kit.memory import MemoryWatch
 
 _T = TypeVar("_T")
 _Jobs = SimpleQueue[Callable[[], None] | None]
@@ -138,15 +135,3 @@ async def closing(source: AsyncIterator[object]) -> AsyncIterator[None]:
         close = getattr(source, "aclose", None)
         if close is not None:
             await close()
-
-
-def run_async(main: Coroutine[Any, Any, _T]) -> _T:
-    """What `asyncio.run` gives, on a loop that starts no thread for each process.
-
-    Python 3.12 watches processes by file descriptors by itself; 3.11 starts a thread for each,
-    which costs 0.7 ms a tool call.
-    """
-    if sys.version_info < (3, 12) and sys.platform == "linux":
-        asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
-    with MemoryWatch() as watch:
-        return asyncio.run(watch.watched(main))

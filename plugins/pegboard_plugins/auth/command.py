@@ -11,8 +11,7 @@ import click
 
 from pegboard import InvalidInputError
 from pegboard.cli import Group
-from pegboard.embedding import run_async
-from pegboard_terminal import open_app
+from pegboard_terminal import open_app, run_async
 
 if TYPE_CHECKING:
     from pegboard import App

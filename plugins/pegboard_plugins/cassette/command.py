@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from pegboard import InvalidInputError
-from pegboard.embedding import run_async
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import FileInput, FilePart, PartInput, TextInput, TextPart
-from pegboard_terminal import open_app
+from pegboard_terminal import open_app, run_async
 
 if TYPE_CHECKING:
     from pegboard import App

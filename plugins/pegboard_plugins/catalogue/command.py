@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from pegboard.embedding import Places, run_async
-from pegboard_terminal import open_app
+from pegboard.embedding import Places
+from pegboard_terminal import open_app, run_async
 
 if TYPE_CHECKING:
     from pegboard import App

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from pegboard import InvalidInputError
-from pegboard.embedding import run_async
 from pegboard.schema.config import SandboxLevel
-from pegboard_terminal import password_of
+from pegboard_terminal import password_of, run_async
 
 if TYPE_CHECKING:
     from pegboard_plugins.chat.chat import Options

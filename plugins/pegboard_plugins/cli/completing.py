@@ -15,7 +15,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from pegboard import PegboardError
-from pegboard.embedding import run_async
+from pegboard_terminal import run_async
 
 if TYPE_CHECKING:
     from pegboard import App

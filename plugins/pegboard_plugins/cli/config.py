@@ -7,11 +7,10 @@ from typing import Any, Literal
 import click
 
 from pegboard.cli import Group
-from pegboard.embedding import run_async
 from pegboard_plugins.cli import configkeys
 from pegboard_plugins.cli.explained import BUILT_IN
 from pegboard_plugins.cli.jsontext import as_json, format_option
-from pegboard_terminal import open_app, without_passwords
+from pegboard_terminal import open_app, run_async, without_passwords
 
 MASK = "•••"
 _SECRET_WORDS = ("key", "token", "secret", "password", "authorization", "credential", "cookie")

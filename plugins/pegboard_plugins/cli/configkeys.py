@@ -9,13 +9,13 @@ from typing import Any
 import click
 
 from pegboard import InvalidInputError
-from pegboard.embedding import Places, load_config, run_async
+from pegboard.embedding import Places, load_config
 from pegboard.errors import ConfigError
 from pegboard.kit import nearest_names
 from pegboard_frontend import write_config
 from pegboard_plugins.cli.completing import live, setting_value
 from pegboard_plugins.cli.jsontext import as_json
-from pegboard_terminal import visible
+from pegboard_terminal import run_async, visible
 
 NAME = "pegboard.toml"
 _PROJECT = click.option("--project", is_flag=True, help="The project's file, not your own.")

@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from pegboard.embedding import run_async
 from pegboard.schema.model import dollars
 from pegboard_plugins.cli.completing import live
 from pegboard_plugins.cli.jsontext import format_option, schema_json
-from pegboard_terminal import open_app
+from pegboard_terminal import open_app, run_async
 
 if TYPE_CHECKING:
     from pegboard import App

@@ -39,8 +39,8 @@ def demo(model: str | None, *, keep: bool) -> int:
     The project is a copy in a temporary folder with a bug and a failing test. What the model
     says is read from a script; all else is real: the searches, the edit, the test runs.
     """
-    from pegboard.embedding import run_async
     from pegboard_plugins.cli.run import answer_stream
+    from pegboard_terminal import run_async
 
     # The project that we stand in is not the demo's, and has no program for it either.
     os.environ["PATH"] = search_path(os.environ, root=open_workspace(Path.cwd()).worktree)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from pegboard.cli import Exit, Group
-from pegboard.embedding import run_async
 from pegboard_frontend import settings_warnings
 from pegboard_plugins.cli.completing import live
 from pegboard_plugins.cli.jsontext import schema_json
 from pegboard_plugins.cli.modelprobe import Finding
+from pegboard_terminal import run_async
 
 if TYPE_CHECKING:
     from pegboard import App

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pegboard.embedding import run_async
 from pegboard_plugins.cli.jsontext import format_option, schema_json
-from pegboard_terminal import open_app
+from pegboard_terminal import open_app, run_async
 
 if TYPE_CHECKING:
     from pegboard.embedding import Places

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import click
 
 from pegboard.cli import Exit
-from pegboard.embedding import run_async
 from pegboard_plugins.cli.distributions import COMMANDS, OWN, entries
 from pegboard_plugins.cli.importcost import Cost, import_costs
 from pegboard_plugins.cli.jsontext import as_json, format_option
+from pegboard_terminal import run_async
 
 if TYPE_CHECKING:
     from pegboard import App

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from pegboard.cli import Group
-from pegboard.embedding import run_async
 from pegboard_plugins.cli.distributions import brought_commands
 from pegboard_plugins.cli.jsontext import as_json, format_option
 from pegboard_plugins.cli.plugindoctor import doctor, failed_hooks
@@ -15,6 +14,7 @@ from pegboard_plugins.cli.pluginnew import new
 from pegboard_plugins.cli.pluginsecret import secret
 from pegboard_plugins.cli.pluginswitch import disable, enable, info
 from pegboard_plugins.cli.plugintrace import trace
+from pegboard_terminal import run_async
 
 if TYPE_CHECKING:
     from pegboard.embedding import PluginInfo, Problem

@@ -10,9 +10,8 @@ import click
 
 from pegboard import InvalidInputError
 from pegboard.cli import Group
-from pegboard.embedding import run_async
 from pegboard_plugins.cli.completing import live
-from pegboard_terminal import open_app
+from pegboard_terminal import open_app, run_async
 
 if TYPE_CHECKING:
     from pegboard.embedding import Places

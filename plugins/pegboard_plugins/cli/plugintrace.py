@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pegboard.embedding import run_async
 from pegboard_plugins.cli.jsontext import as_json, format_option
+from pegboard_terminal import run_async
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -14,7 +14,7 @@ import msgspec
 import pegboard_terminal
 from pegboard import InvalidInputError, PegboardError
 from pegboard.cli import Exit, complain, exit_of, fault_of
-from pegboard.embedding import Places, run_async
+from pegboard.embedding import Places
 from pegboard.errors import ModelNotFoundError, NotFoundError, ServerError, ServerUnreachableError
 from pegboard.kit import nearest_names, shielded
 from pegboard.schema.config import Command
@@ -29,6 +29,7 @@ from pegboard_plugins.cli.screen import Screen, open_screen
 from pegboard_plugins.cli.tally import Tally
 from pegboard_plugins.cli.turn import Ask, Refuser, take_turn
 from pegboard_plugins.cli.views import Result, TextView, View
+from pegboard_terminal import run_async
 
 if TYPE_CHECKING:
     from pegboard import App

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from pegboard.cli import Group
-from pegboard.embedding import run_async
 from pegboard_plugins.cli import costs, maintenance, sessioncommands, undoing
 from pegboard_plugins.cli.completing import live
 from pegboard_plugins.cli.jsontext import format_option, schema_json
-from pegboard_terminal import open_app
+from pegboard_terminal import open_app, run_async
 
 if TYPE_CHECKING:
     from pegboard import App

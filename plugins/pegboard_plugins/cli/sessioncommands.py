@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from pegboard import InvalidInputError
-from pegboard.embedding import run_async
 from pegboard_plugins.cli.completing import live
-from pegboard_terminal import open_app
+from pegboard_terminal import open_app, run_async
 
 if TYPE_CHECKING:
     from pegboard.schema.session import Session

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from pegboard.embedding import run_async
 from pegboard.schema.model import dollars
 from pegboard.schema.session import Tokens
 from pegboard_plugins.cli.agentcosts import AgentCost, costs_of
 from pegboard_plugins.cli.jsontext import schema_json
-from pegboard_terminal import open_app, sum_costs
+from pegboard_terminal import open_app, run_async, sum_costs
 
 if TYPE_CHECKING:
     from pegboard.schema.message import Turn

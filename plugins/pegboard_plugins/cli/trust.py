@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from pegboard.cli import Group
-from pegboard.embedding import run_async
 from pegboard.errors import ConfigError, TrustError
+from pegboard_terminal import run_async
 
 if TYPE_CHECKING:
     from pegboard.embedding import Decision, Places

@@ -1,4 +1,4 @@
-"""A program of which a part dies for lack of memory ends: each way in which a thread can die."""
+"""The loop of a program: it ends when a part of it dies for lack of memory, in whatever way."""
 
 import asyncio
 import subprocess
@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from pegboard.kit.outofmemory import OUT_OF_MEMORY
-from pegboard.kit.threads import Threads, run_async
+from pegboard.cli import OUT_OF_MEMORY
+from pegboard.kit import Threads
+from pegboard_terminal import run_async
 
 Loop = asyncio.AbstractEventLoop
 
@@ -106,12 +107,12 @@ def test_a_part_that_dies_ends_the_program(way: Callable[[Loop], None]) -> None:
 
 STUCK = """
 import asyncio, threading
-from pegboard.kit import memory, threads
-memory.GRACE_S = 0.1
+from pegboard_terminal import programloop
+programloop.GRACE_S = 0.1
 def dies(*_): raise MemoryError
 async def main():
     {stuck}
-threads.run_async(main())
+programloop.run_async(main())
 """
 
 
@@ -137,13 +138,13 @@ def test_what_does_not_end_after_it_is_ended(stuck: str) -> None:
 
 LOST = """
 import asyncio, resource, threading
-from pegboard.kit import threads
+from pegboard_terminal import programloop
 resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
 def dies(): raise SystemError("error return without exception set")
 async def main():
     threading.Thread(target=dies).start()
     await asyncio.get_running_loop().create_future()
-threads.run_async(main())
+programloop.run_async(main())
 """
 
 
@@ -153,3 +154,25 @@ def test_under_a_limit_an_error_that_has_found_no_room_is_one_of_memory() -> Non
     )
 
     assert done.stderr.endswith("\nMemoryError\n")
+
+
+PROCESS = """
+import asyncio, threading
+from pegboard_terminal import run_async
+
+async def threads_while_a_process_runs():
+    before = threading.active_count()
+    process = await asyncio.create_subprocess_exec("cat", stdin=asyncio.subprocess.PIPE)
+    started = threading.active_count() - before
+    await process.communicate(b"")
+    return started, process.returncode
+
+print(run_async(threads_while_a_process_runs()))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere Python 3.11 needs a thread")
+def test_no_thread_is_started_for_a_process() -> None:
+    done = subprocess.run([sys.executable, "-c", PROCESS], capture_output=True, check=True)
+
+    assert done.stdout == b"(0, 0)\n"

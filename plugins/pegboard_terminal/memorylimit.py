@@ -1,0 +1,10 @@
+"""Whether the memory of this process is limited."""
+
+import resource
+import sys
+
+
+def is_limited() -> bool:
+    """Whether this process may use less memory than there is."""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return sys.platform == "linux" and limit != resource.RLIM_INFINITY
