@@ -86,27 +86,77 @@ MOST_FILES = {
 """What a run with a plain answer may load of the core, of the plugins, and of what they share."""
 
 
+def _said(folder: Path, program: str) -> list[str]:
+    """The lines that a run prints of the answer in this folder, and of what it counts."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
+    places = ("CONFIG", "DATA", "STATE", "CACHE")
+    env |= {f"PEGBOARD_{name}_DIR": str(folder / name.lower()) for name in places}
+    command = [sys.executable, "-c", program, "run", "--model", "scripted/answer.json", "Hello"]
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
 def test_a_run_with_a_plain_answer_loads_no_more_files_than_these(tmp_path: Path) -> None:
     (tmp_path / "answer.json").write_text(json.dumps({"scripts": [{"steps": [{"text": "Hi."}]}]}))
-    env = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
-    folders = ("CONFIG", "DATA", "STATE", "CACHE")
-    env |= {f"PEGBOARD_{name}_DIR": str(tmp_path / name.lower()) for name in folders}
 
-    done = subprocess.run(
-        [sys.executable, "-c", RUN, "run", "--model", "scripted/answer.json", "Hello"],
-        cwd=tmp_path,
-        env=env,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    said = _said(tmp_path, RUN)
 
-    assert done.returncode == 0, done.stderr
-    answer, *counts = done.stdout.splitlines()
+    answer, *counts = said
     loaded = {package: names for package, *names in map(str.split, counts)}
     assert answer == "Hi."
     above = {name for name, found in loaded.items() if len(found) > MOST_FILES[name]}
     assert above == set(), loaded
+
+
+EDIT = """
+import atexit, os, sys
+
+from pegboard import opening
+from pegboard.engine import preloading
+
+opening.SWEEP_AFTER_S = preloading.HEAD_START_S = 600  # what comes later is not part of the calls
+started = []
+
+def note(event, args):
+    if event == "subprocess.Popen":
+        started.append(os.path.basename(args[1][0]))
+
+sys.addaudithook(note)
+
+def count():
+    print(*sorted(name for name in sys.modules if "." not in name))
+    print(len([name for name in sys.modules if name.startswith("pegboard")]))
+    print(*sorted(set(started)))
+
+atexit.register(count)
+
+from pegboard.cli.main import main
+
+main()
+"""
+MOST_FOR_AN_EDIT = 239
+"""Files of ours that a run loads in which a model reads a file and edits it."""
+
+
+def test_the_first_calls_load_no_more_files_than_these_and_no_heavy_library(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    (tmp_path / "target.txt").write_text("alpha\n")
+    edit = {"filePath": "target.txt", "oldString": "alpha", "newString": "beta"}
+    calls = ({"tool": "read", "input": {"filePath": "target.txt"}}, {"tool": "edit", "input": edit})
+    steps = [*({"calls": [call]} for call in calls), {"text": "Hi."}]
+    config, file = tmp_path / "config", tmp_path / "answer.json"
+    config.mkdir()
+    (config / "pegboard.toml").write_text('permission = "allow"\n')
+    file.write_text(json.dumps({"scripts": [{"steps": steps}]}))
+
+    said = _said(tmp_path, EDIT)
+
+    loaded, files, started = said[-3:]
+    assert (tmp_path / "target.txt").read_text() == "beta\n"
+    assert set(loaded.split()) & HEAVY == set()
+    assert int(files) <= MOST_FOR_AN_EDIT
+    assert started == "git"
 
 
 TURN = """

@@ -1,10 +1,9 @@
 """A block as lines of styled text: what a terminal, a page and a file draw it from."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import msgspec
-from rich.cells import cell_len
 
 from pegboard.kit import Block, Span, SpanLine
 from pegboard_terminal.defaultblocks import lines_of, one_line
@@ -76,8 +75,12 @@ def _shown(line: SpanLine, longest: int | None) -> Iterator[Span]:
         yield Span(text, span.style)
 
 
-def _rows(table: Sequence[Sequence[str]]) -> Iterable[SpanLine]:
+def _rows(table: Sequence[Sequence[str]]) -> Iterator[SpanLine]:
     """The rows of a table in columns; the first is its head, and the last column is not cut."""
+    if not table:
+        return
+    from rich.cells import cell_len  # few blocks have a table
+
     cells = [
         [*(_cell(cell, _CELL_LETTERS) for cell in row[:-1]), _cell(row[-1], LINE_LETTERS)]
         for row in table

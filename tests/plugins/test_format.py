@@ -14,7 +14,7 @@ from pegboard_plugins import format as plugin
 from pegboard_plugins import write as write_plugin
 from pegboard_plugins.edit import edit
 from pegboard_plugins.format import formatting
-from pegboard_plugins.format.known import KNOWN, formatters
+from pegboard_plugins.format.known import KNOWN, fitting, installed
 from pegboard_plugins.write import write
 from pegboard_processes import ProgramSearch
 from played import Played, calls, opened, text
@@ -221,7 +221,8 @@ def test_a_formatter_that_runs_the_projects_code_must_be_named(tmp_path):
         search = ProgramSearch(
             root=project, directory=project, trusted_by_user=trusted_by_user, env=env
         )
-        return [each.command for each in formatters(project / "a.css", search, said)]
+        path = project / "a.css"
+        return [each.command for each in installed(fitting(path, project, said), path, search)]
 
     assert found({}) == []
     assert found({"prettier": FormatterConfig(disabled=True)}) == []
@@ -247,7 +248,9 @@ def test_a_formatter_that_is_named_may_be_the_projects_own(tmp_path):
         for program in tmp_path.rglob("prettier"):
             context.trust_program(program)
         search = context.programs({"PATH": str(tmp_path / "path")})
-        return [Path(each.command[0]).parent for each in formatters(tmp_path / name, search, said)]
+        path = tmp_path / name
+        chosen = installed(fitting(path, tmp_path, said), path, search)
+        return [Path(each.command[0]).parent for each in chosen]
 
     named = {"prettier": FormatterConfig()}
     assert found("web/src/a.css", named) == [tmp_path / "web/node_modules/.bin"]

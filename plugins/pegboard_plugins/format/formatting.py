@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from pegboard import ToolContext, ToolError, ToolResult
 from pegboard.kit import ProcessResult, StashKey, open_resolved
 from pegboard_files import diff_texts, remove_resolved
-from pegboard_plugins.format.known import Formatter, formatters
+from pegboard_plugins.format.known import Formatter, fitting, installed
 from pegboard_processes import ProgramSearch
 
 FILE_S = 10.0
@@ -109,8 +109,12 @@ async def formatted(context: ToolContext, result: ToolResult) -> ToolResult | No
 
 async def _formatted(context: ToolContext, path: Path) -> list[str]:
     """What the model should know, one note for each formatter that did or tried something."""
-    search = ProgramSearch.of(context.session, await context.env())
-    chosen = await asyncio.to_thread(formatters, path, search, context.session.config.formatter)
+    session = context.session
+    wanted = await asyncio.to_thread(fitting, path, session.worktree, session.config.formatter)
+    if not wanted:  # the environment of programs costs one
+        return []
+    search = ProgramSearch.of(session, await context.env())
+    chosen = await asyncio.to_thread(installed, wanted, path, search)
     notes: list[str] = []
     told = context.stash.setdefault(_TOLD, set)
     for formatter in chosen:

@@ -1,6 +1,6 @@
 """The formatters that are known, and which of them a file of a project is formatted with."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -106,18 +106,27 @@ KNOWN = (
 )
 
 
-def formatters(
-    path: Path, search: "ProgramSearch", said: Mapping[str, FormatterConfig]
-) -> tuple[Formatter, ...]:
-    """The formatters for this file that are wanted and installed, their programs' paths found.
+def fitting(path: Path, root: Path, said: Mapping[str, FormatterConfig]) -> tuple[Formatter, ...]:
+    """The formatters that are wanted for this file of the worktree `root`, installed or not.
 
-    Those that are refused are among them. `said` is the configuration's table. Reads a few files.
+    `said` is the configuration's table. Reads a few files.
+    """
+    return tuple(
+        each
+        for each in _configured(said)
+        if path.suffix.lower() in each.extensions and _declared(each, path, root)
+    )
+
+
+def installed(
+    wanted: Iterable[Formatter], path: Path, search: "ProgramSearch"
+) -> tuple[Formatter, ...]:
+    """Those of the formatters for this file that are installed, their programs' paths found.
+
+    Those that are refused are among them.
     """
     found = []
-    for formatter in _configured(said):
-        fits = path.suffix.lower() in formatter.extensions
-        if not fits or not _declared(formatter, path, search.root):
-            continue
+    for formatter in wanted:
         program = _program(formatter, path, search)
         words = tuple(part.replace(FILE, str(path)) for part in formatter.command[1:])
         command = (program.path, *words) if program.path else ()
