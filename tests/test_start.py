@@ -75,9 +75,9 @@ from pegboard.cli.main import main
 main()
 """
 MOST_FILES = {
-    "pegboard": 104,
+    "pegboard": 103,
     "pegboard_plugins": 81,
-    "pegboard_files": 1,
+    "pegboard_files": 2,
     "pegboard_frontend": 2,
     "pegboard_http": 3,
     "pegboard_processes": 1,
@@ -171,8 +171,9 @@ def enter(frame, event, arg):
 
 async def main(folder):
     from pegboard import App, AppOptions
-    from pegboard.engine import preloading, stepsnapshots
+    from pegboard.engine import preloading
     from pegboard.schema.part import TextInput
+    from pegboard_files import stepsnapshots
 
     stepsnapshots.HEAD_START_S = preloading.HEAD_START_S = 600  # what waits for slow answers
     places = {f"{name}_dir": folder / name for name in ("config", "data", "state", "cache")}

@@ -1,5 +1,7 @@
 """What tools for files share: walks, patterns, text in its encoding, differences.
 
+And how the states of files are kept step by step, for snapshots of any kind.
+
 Also which files programs run by themselves, so that nobody changes them unasked, and which ones
 hold secrets, so that nobody reads them unasked.
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from pegboard_files.encodings import marked_encoding as marked_encoding
     from pegboard_files.expressions import LineExpression as LineExpression
     from pegboard_files.expressions import line_expression as line_expression
+    from pegboard_files.filestates import States as States
     from pegboard_files.globs import glob_expression as glob_expression
     from pegboard_files.ignores import IgnoreRules as IgnoreRules
     from pegboard_files.mediatypes import DIRECTORY_MIME as DIRECTORY_MIME
@@ -34,6 +37,12 @@ if TYPE_CHECKING:
     from pegboard_files.secretfiles import may_name as may_name
     from pegboard_files.secretfiles import may_read as may_read
     from pegboard_files.secretfiles import secret_path as secret_path
+    from pegboard_files.stepsnapshots import StepSnapshots as StepSnapshots
+    from pegboard_files.stepsnapshots import bounded as bounded
+    from pegboard_files.stepsnapshots import summary_of as summary_of
+    from pegboard_files.stepsnapshots import total as total
+    from pegboard_files.stepsnapshots import total_by_name as total_by_name
+    from pegboard_files.stepsnapshots import ways_of as ways_of
     from pegboard_files.textfile import FileText as FileText
     from pegboard_files.textfile import decode_text as decode_text
     from pegboard_files.textfile import line_text as line_text

@@ -27,8 +27,8 @@ from pegboard.storage import (
     PutPart,
     PutTodos,
     Way,
-    ways_of,
 )
+from pegboard_files import ways_of
 
 _ID = re.compile(rb"\b(?:ses|msg|prt)_[0-9A-Za-z_-]+")
 _FORK = re.compile(r"^(?P<title>.*) \(fork #(?P<number>\d+)\)$", re.DOTALL)

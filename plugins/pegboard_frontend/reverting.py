@@ -28,11 +28,8 @@ from pegboard.storage import (
     Restored,
     StagedWay,
     Way,
-    bounded,
-    summary_of,
-    total,
-    total_by_name,
 )
+from pegboard_files import bounded, summary_of, total, total_by_name
 
 
 class Reverted(msgspec.Struct, frozen=True, kw_only=True):

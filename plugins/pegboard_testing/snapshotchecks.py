@@ -5,7 +5,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from functools import partial
 from pathlib import Path
 
-from pegboard.storage import Restored, Snapshots, Way
+from pegboard.storage import Restored, Way
+from pegboard_files import States
 from pegboard_testing.finding import Finding, Rule, broken, must
 
 _SESSION = "ses_test"
@@ -14,7 +15,7 @@ _BINARY = bytes(range(256))
 
 
 async def check_snapshots(
-    open_snapshots: Callable[[Path], Snapshots], new_worktree: Callable[[], Path]
+    open_snapshots: Callable[[Path], States], new_worktree: Callable[[], Path]
 ) -> tuple[Finding, ...]:
     """All findings about a way to keep the states of files, none if it keeps its promises.
 
@@ -45,7 +46,7 @@ async def check_snapshots(
 class _Site:
     """A worktree with files of each kind, and its snapshots."""
 
-    def __init__(self, opened: Callable[[Path], Snapshots], root: Path) -> None:
+    def __init__(self, opened: Callable[[Path], States], root: Path) -> None:
         self.open, self.root = opened, root
         self.text, self.program, self.link = root / "a.txt", root / "run.sh", root / "link"
         self.text.write_bytes(b"one\r\ntwo")
@@ -81,7 +82,7 @@ _Sites = Callable[[], AbstractAsyncContextManager[_Site]]
 
 
 @asynccontextmanager
-async def _opened(opened: Callable[[Path], Snapshots], root: Path) -> AsyncIterator[_Site]:
+async def _opened(opened: Callable[[Path], States], root: Path) -> AsyncIterator[_Site]:
     site = _Site(opened, root)
     try:
         yield site

@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from pegboard.storage import Restored, Way
-from pegboard.storage.snapshots import Snapshots
 from pegboard.workspace import open_workspace
+from pegboard_files import States
 from pegboard_plugins.snapshots.worktree import GitSnapshots
 from pegboard_testing import check_snapshots
 from worktrees import git
@@ -43,7 +43,7 @@ class Faulty:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.real: Snapshots = opened(root)
+        self.real: States = opened(root)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.real, name)

@@ -11,7 +11,6 @@ from pegboard.engine.finish import Progress, Repeats
 from pegboard.engine.history import History
 from pegboard.engine.sessions import MAX_DEPTH, SessionIds, make_view
 from pegboard.engine.spending.budget import Budget
-from pegboard.engine.stepsnapshots import StepSnapshots
 from pegboard.engine.writer import Writer
 from pegboard.errors import ToolError
 from pegboard.policy.clock import Slots
@@ -22,6 +21,7 @@ from pegboard.schema.model import Model
 from pegboard.schema.part import ModelChoice
 from pegboard.schema.session import Busy, Session, SessionModel, SessionStatus, Tokens, added
 from pegboard.storage.changes import ChangeSession
+from pegboard.storage.snapshots import Followed, Trail, Untracked
 
 MAX_WIDTH = 8
 """Of one session's subagents so many work at the same time; the others wait for their turn."""
@@ -33,7 +33,7 @@ class Run:
 
     `blocked` is set when the user rejected a permission: the turn ends after the step. `calls`
     has the turn's calls by their results, `progress` counts the steps without progress.
-    `run_child` runs a subagent. `snapshots` records what the steps change in files, `sent` is the
+    `run_child` runs a subagent. `trail` follows what the steps change in files, `sent` is the
     newest request to the model, `chosen` the model that the prompt named, `width` limits how many
     subagents work at a time. `session` is the record as this process stored it last;
     `owed_usd` and `owed_tokens` are not yet in it, nor in those of the `ancestors`, which are the
@@ -58,12 +58,21 @@ class Run:
     budget: Budget = field(default_factory=Budget)
     owed_usd: float = 0.0
     owed_tokens: Tokens = field(default_factory=Tokens)
-    snapshots: StepSnapshots = field(init=False)
+    trail: Trail = field(default_factory=Untracked)
 
     def __post_init__(self) -> None:
         for gone in self.ids.withdrawn:
             self.history.drop(gone)
-        self.snapshots = StepSnapshots(self)
+        if self.engine.snapshots is not None:
+            self.trail = self.engine.snapshots.follow(
+                Followed(
+                    session=self.session,
+                    turns=lambda: self.history.turns,
+                    new_id=self.ids.part,
+                    change=self.writer.change,
+                    found=self.calls.found,
+                )
+            )
 
     def view(self, agent: Agent, model: Model) -> SessionView:
         """The session as plugins see it now."""

@@ -365,7 +365,7 @@ class Runs:
                     yield run
                 finally:
                     run.settle()
-                    await run.snapshots.close()
+                    await run.trail.close()
 
 
 async def _stop(*tasks: asyncio.Task[Any]) -> bool:

@@ -90,7 +90,7 @@ class Step:
                 id=run.ids.part(),
                 session_id=run.session.id,
                 message_id=self.message.id,
-                snapshot=run.snapshots.known(user.id),
+                snapshot=run.trail.known(user.id),
             )
         )
 
@@ -101,7 +101,7 @@ class Step:
         `overflow`, so that the caller shortens the history. Without it that is a failure.
         """
         try:
-            self._run.snapshots.begin(self.message, self._processor)
+            self._run.trail.begin(self.message, self._processor)
             for warning in self._run.budget.take_step():
                 self._warn(warning)
             async with self._run.budget.in_time():
@@ -320,7 +320,7 @@ class Step:
                 reason=reason,
                 cost=cost,
                 tokens=tokens,
-                snapshot=self._run.snapshots.known(self.message.parent_id),
+                snapshot=self._run.trail.known(self.message.parent_id),
             )
         )
         if failure is not None:

@@ -178,14 +178,14 @@ class Caller:
             tool=tool.id,
             call_tool=call_tool,
         )
-        run.snapshots.expect(tool)
+        run.trail.expect(tool.effect)
         await run.writer.barrier()  # the call is stored before it can have an effect
         values = await _values(tool, plan.input)
         if tool.serves == _REFUSED:  # no effect, so no check for a loop
             return await self._done(call, plan, context, values)
         key = digest_of_call(tool.id, plan.input)
         if run.calls.times(key) + 1 >= DOOM_LOOP_CALLS:
-            await run.snapshots.finish()  # changed files count as news
+            await run.trail.finish()  # changed files count as news
         if (times := run.calls.times(key)) + 1 >= DOOM_LOOP_CALLS:
             await context.ask_again(plan.input, times)
         try:
@@ -220,7 +220,8 @@ class Caller:
         )
         if tool.serves != _REFUSED:
             self.made.add(call.id)
-        async with run.snapshots.calling(call.id, tool):  # a plugin may format what the tool wrote
+        async with run.trail.calling(tool.effect) as context.writing:
+            # In the same block, since a plugin may format what the tool wrote.
             result = await self._within_limit(tool, context, values)
             result = await engine.hooks.fold(
                 hookspecs.tool_execute_after,

@@ -4,7 +4,6 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ from pegboard.schema.part import TextInput
 from pegboard.schema.session import Answers, Question, Todo, ToolReference
 from pegboard.schema.wire import encode_checked
 from pegboard.storage.changes import Emit, PutState, PutTodos
+from pegboard.storage.snapshots import Writing
 
 CallTool = Callable[[str, Mapping[str, Any]], Awaitable[ToolResult]]
 
@@ -37,7 +37,8 @@ CallTool = Callable[[str, Mapping[str, Any]], Awaitable[ToolResult]]
 class CallContext:
     """One call's `ToolContext`; `call_tool` makes calls of its own, None where it may not.
 
-    `clock` times the call. It is stopped while any task of the call asks a person. `cancelled` is
+    `clock` times the call. It is stopped while any task of the call asks a person. `writing` hears
+    which files it changes, None until it works, and for one that changes none. `cancelled` is
     for a tool in a thread, which nothing else can stop.
     """
 
@@ -63,6 +64,7 @@ class CallContext:
         self._changed: dict[Path, None] = {}
         self._noted: set[str] = set()
         self.clock = Clock()
+        self.writing: Writing | None = None
         self.cancelled = False
 
     @property
@@ -89,12 +91,21 @@ class CallContext:
             self.cancelled = True
             raise
 
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        """A block in which the call waits for a person, whose edits of files are not its own."""
+        with self.writing.paused() if self.writing else nullcontext(), self.clock.timing():
+            yield
+
+    def _intend(self, path: Path) -> None:
+        if self.writing is not None:
+            self.writing.intend(path)
+
     @property
     def files(self) -> FileAccess:
         """Read stamps and writer locks."""
-        announce = partial(self._run.snapshots.intends, self.call_id)
         self._engine.files.recall(self.session.id, self._run.history.turns)
-        return self._engine.files.view(self.session.id, announce=announce, noted=self._noted)
+        return self._engine.files.view(self.session.id, announce=self._intend, noted=self._noted)
 
     def seen_files(self) -> dict[str, dict[str, str]]:
         """What the call has seen of files, as metadata that are kept with it; {} for nothing."""
@@ -156,7 +167,7 @@ class CallContext:
             metadata=metadata or {},
             tool=ToolReference(message_id=self.message_id, call_id=self.call_id),
         )
-        with self._run.snapshots.asking(self.call_id), self.clock.timing():
+        with self._waiting():
             await settle(self._engine, self.session, request, self._run.writer)
 
     async def ask_again(self, args: Mapping[str, Any], times: int) -> None:
@@ -180,7 +191,7 @@ class CallContext:
     async def ask_user(self, questions: Sequence[Question]) -> Answers:
         """The user's answers, in the order of the questions."""
         call = ToolReference(message_id=self.message_id, call_id=self.call_id)
-        with self._run.snapshots.asking(self.call_id), self.clock.timing():
+        with self._waiting():
             return await ask_user(self._run, questions, call)
 
     def progress(
@@ -270,7 +281,8 @@ class CallContext:
 
     async def edited(self, path: Path) -> None:
         """Say that the call changed this file."""
-        self._run.snapshots.edited(self.call_id, path)
+        if self.writing is not None:
+            self.writing.tell(path)
         self._changed[path] = None
         self._run.writer.change(Emit(FileEdited(file=clean_text(str(path)))))
 

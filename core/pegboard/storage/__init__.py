@@ -29,14 +29,12 @@ from pegboard.storage.protocol import OnCommit as OnCommit
 from pegboard.storage.protocol import OpenStorage as OpenStorage
 from pegboard.storage.protocol import SessionSize as SessionSize
 from pegboard.storage.protocol import Storage as Storage
+from pegboard.storage.snapshots import Followed as Followed
 from pegboard.storage.snapshots import Left as Left
 from pegboard.storage.snapshots import Restored as Restored
 from pegboard.storage.snapshots import Snapshots as Snapshots
 from pegboard.storage.snapshots import StagedWay as StagedWay
+from pegboard.storage.snapshots import StepParts as StepParts
+from pegboard.storage.snapshots import Trail as Trail
 from pegboard.storage.snapshots import Way as Way
 from pegboard.storage.snapshots import Writing as Writing
-from pegboard.storage.snapshots import bounded as bounded
-from pegboard.storage.snapshots import summary_of as summary_of
-from pegboard.storage.snapshots import total as total
-from pegboard.storage.snapshots import total_by_name as total_by_name
-from pegboard.storage.snapshots import ways_of as ways_of

@@ -1,19 +1,20 @@
 """The snapshots protocol: states of the files of a worktree, which a plugin keeps.
 
-The core says when to take one and whose work a change is. A state has an id of the plugin's own,
-which is stored with the steps of a session.
+The core says when a step begins and when a call works; a plugin takes the states, and stores with
+the step whose work a change is. A state has an id of the plugin's own.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
 import msgspec
-from msgspec.structs import replace
 
-from pegboard.schema.part import PatchPart, Staged, Unkept
-from pegboard.schema.session import FileDiff, SessionSummary
+from pegboard.schema.message import AssistantMessage, Turn
+from pegboard.schema.part import Part, Unkept
+from pegboard.schema.session import FileDiff, Session
+from pegboard.storage.changes import Change
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,15 +22,6 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
 
     before: str
     after: str
-
-
-def ways_of(patch: PatchPart) -> dict[str, Way]:
-    """The trees that a patch refers to, of files and of the index, by a name for each pair."""
-    index = {
-        f"{patch.id}_index{number}": Way(before=each.hash, after=each.after)
-        for number, each in enumerate(patch.staged)
-    }
-    return {patch.id: Way(before=patch.hash, after=patch.after or patch.hash), **index}
 
 
 class StagedWay(NamedTuple):
@@ -84,10 +76,74 @@ class Writing(Protocol):
         ...
 
 
+class StepParts(Protocol):
+    """The parts of a step's message, by id, while it is made."""
+
+    parts: dict[str, Part]
+
+    def put(self, part: Part) -> None:
+        """Store and publish a part that is new or different."""
+        ...
+
+
+class Followed(msgspec.Struct, frozen=True, kw_only=True):
+    """A run whose steps are followed.
+
+    `turns` gives the session's turns as they are, `new_id` an id for a new part. `change` stores a
+    change behind those that the run has made, `found` says in which state the files are.
+    """
+
+    session: Session
+    turns: Callable[[], Sequence[Turn]]
+    new_id: Callable[[], str]
+    change: Callable[[Change], None]
+    found: Callable[[str], None]
+
+
+class Trail(Protocol):
+    """What follows the steps of one run.
+
+    A snapshot at the start of a step, beside its request, ends the step before, too. `effect` is
+    that of the tool that is called.
+    """
+
+    def known(self, prompt_id: str) -> str | None:
+        """The current state if it is known without a snapshot; after a new prompt it is not."""
+        ...
+
+    def begin(self, message: AssistantMessage, parts: StepParts) -> None:
+        """A step begins."""
+        ...
+
+    def expect(self, effect: str) -> None:
+        """A call is coming."""
+        ...
+
+    def calling(self, effect: str) -> AbstractAsyncContextManager[Writing | None]:
+        """A block for a tool call, None for one that may write no file by itself."""
+        ...
+
+    async def finish(self) -> None:
+        """Return when all earlier changes of files are known."""
+        ...
+
+    async def close(self) -> None:
+        """The run ends: store what its last step has changed."""
+        ...
+
+
+class Untracked(Trail):
+    """The trail of a run where no plugin keeps snapshots."""
+
+    def calling(self, effect: str) -> AbstractAsyncContextManager[None]:  # noqa: ARG002 - unheard
+        """A block like any other."""
+        return nullcontext()
+
+
 class Snapshots(Protocol):
     """The states of the files of one worktree; one object per App.
 
-    A method that is not `async` returns at once, but for `Writing.intend`.
+    `pegboard_files.StepSnapshots` is a `Trail` for whatever can say whose work a change is.
     """
 
     @property
@@ -95,21 +151,8 @@ class Snapshots(Protocol):
         """Why there are none (a home folder, too many files, no git), else ""."""
         ...
 
-    @property
-    def current(self) -> str | None:
-        """The newest state, if nothing can have been written since; else None."""
-        ...
-
-    def lineage(self, session_id: str, parent_id: str | None) -> tuple[str, ...]:
-        """The session and its ancestors: a subagent's changes are its callers' work, too."""
-        ...
-
-    def writing(self, owners: tuple[str, ...], *, tells: bool) -> AbstractContextManager[Writing]:
-        """A block for a call that may write files, for a session and its ancestors.
-
-        With `tells` the call names the files that it writes. If it names none, or without
-        `tells`, the next snapshot looks at all files.
-        """
+    def follow(self, run: Followed) -> Trail:
+        """What follows the steps of a run; it returns at once."""
         ...
 
     async def track(self, *, fresh: bool = False) -> str | None:
@@ -118,30 +161,6 @@ class Snapshots(Protocol):
         It costs nothing when nothing can have been written; `fresh` looks anyway, for changes of
         the user. Cancelling the caller does not stop it.
         """
-        ...
-
-    def claimed(self, session_id: str) -> bool:
-        """Whether `take` or `take_staged` has something."""
-        ...
-
-    def take(self, session_id: str) -> tuple[Path, ...]:
-        """The files that the session has changed, each given once."""
-        ...
-
-    def take_staged(self, session_id: str) -> tuple[Staged, ...]:
-        """The session's changes of git's index, each given once."""
-        ...
-
-    async def copied(self, session_id: str) -> Mapping[Path, Way]:
-        """The changes of files that no state has, but of which copies are kept; before `take`."""
-        ...
-
-    def unkept(self, files: Iterable[Path]) -> dict[Path, Unkept]:
-        """The files of which no states are kept, with the reason."""
-        ...
-
-    async def keep(self, session_id: str, step: str, way: Way) -> None:
-        """Keep both states of a step from being collected, until the session is forgotten."""
         ...
 
     async def keep_copies(self, session_id: str, ways: Mapping[str, Way]) -> None:
@@ -184,38 +203,3 @@ class Snapshots(Protocol):
     async def aclose(self) -> None:
         """Stop all work; an unfinished snapshot is given up."""
         ...
-
-
-PATCH_LIMIT_CHARS = 1 << 18
-"""Longer texts of all diffs of a session are left out; the counts are there all the same."""
-
-
-def total(patches: Iterable[PatchPart]) -> dict[Path, Way]:
-    """Each file's change from before the first patch to after the last one."""
-    return {Path(file): way for file, way in total_by_name(patches).items()}
-
-
-def total_by_name(changes: Iterable[PatchPart | Staged]) -> dict[str, Way]:
-    """The same of files, or of paths of git's index, by the name that the changes have."""
-    ways: dict[str, Way] = {}
-    for change in changes:
-        for file in change.files:
-            first = ways[file].before if file in ways else change.hash
-            ways[file] = Way(before=first, after=change.after or change.hash)
-    return ways
-
-
-def bounded(diffs: Sequence[FileDiff]) -> tuple[FileDiff, ...]:
-    """The diffs, without their texts when these are too long for an event."""
-    if sum(len(diff.patch) for diff in diffs) <= PATCH_LIMIT_CHARS:
-        return tuple(diffs)
-    return tuple(replace(diff, patch="") for diff in diffs)
-
-
-def summary_of(diffs: Sequence[FileDiff]) -> SessionSummary:
-    """The counts of diffs."""
-    return SessionSummary(
-        additions=sum(diff.additions for diff in diffs),
-        deletions=sum(diff.deletions for diff in diffs),
-        files=len(diffs),
-    )

@@ -10,7 +10,7 @@ from pegboard.schema.part import Staged, Unkept
 from pegboard.schema.session import FileDiff
 
 if TYPE_CHECKING:
-    from pegboard.storage import Left, Restored, StagedWay, Way, Writing
+    from pegboard.storage import Followed, Left, Restored, StagedWay, Trail, Way, Writing
     from pegboard_plugins.snapshots.worktree import GitSnapshots
 
 
@@ -43,6 +43,12 @@ class LateSnapshots:
     def refused(self) -> str:
         """Why there are none."""
         return self._made.refused if self._made else refusal(self._workspace.worktree, self._env)
+
+    def follow(self, run: "Followed") -> "Trail":
+        """What follows the steps of a run."""
+        from pegboard_files import StepSnapshots
+
+        return StepSnapshots(self, run)
 
     @property
     def current(self) -> str | None:

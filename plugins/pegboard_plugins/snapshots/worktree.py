@@ -18,8 +18,8 @@ from typing import Literal, ParamSpec, TypeVar
 from pegboard import Workspace
 from pegboard.schema.part import Staged, Unkept
 from pegboard.schema.session import FileDiff
-from pegboard.storage import Left, Restored, StagedWay, Way
-from pegboard_files import secret_path
+from pegboard.storage import Followed, Left, Restored, StagedWay, Trail, Way
+from pegboard_files import StepSnapshots, secret_path
 from pegboard_plugins.snapshots.claims import Claims, Copies, Writing
 from pegboard_plugins.snapshots.git import GitUnusableError, ShadowGit
 from pegboard_plugins.snapshots.late import refusal
@@ -67,6 +67,10 @@ class GitSnapshots:
         self._unarmed = False
         self._upkeep: asyncio.Task[None] | None = None
         self.refused = refusal(workspace.worktree, env)
+
+    def follow(self, run: Followed) -> Trail:
+        """What follows the steps of a run."""
+        return StepSnapshots(self, run)
 
     @property
     def current(self) -> str | None:

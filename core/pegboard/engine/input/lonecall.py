@@ -53,7 +53,7 @@ async def call_tool(  # noqa: PLR0913 - the facts of a call
         try:
             await caller(ToolCall(engine.ids.new("tool"), tool, json.dumps(dict(args))))
         finally:
-            await run.snapshots.close()
+            await run.trail.close()
     [part] = processor.calls()
     match part.state:
         case Completed() as done:
