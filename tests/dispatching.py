@@ -29,12 +29,12 @@ def implementation(plugin: str, function: Callable[..., object], **facts: Any) -
 class Plugins:
     """A dispatch over these implementations, with the failures it has reported."""
 
-    def __init__(self, *implementations: Implementation, trace: bool = False) -> None:
+    def __init__(self, *implementations: Implementation) -> None:
         self.failures: list[PluginFailed] = []
         hooks: dict[str, list[Implementation]] = {}
         for each in implementations:
             hooks.setdefault(each.hook, []).append(each)
-        self.dispatch = Dispatch(hooks, on_failure=self.failures.append, trace=trace)
+        self.dispatch = Dispatch(hooks, on_failure=self.failures.append)
 
     async def __aenter__(self) -> Dispatch:
         return self.dispatch

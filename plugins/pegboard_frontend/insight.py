@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from pegboard import App
-from pegboard_frontend import PluginEntry, TraceEntry
+from pegboard_frontend import PluginEntry, TraceEntry, trace_steps
 
 _SYSTEM_HOOK = "chat_system_transform"
 
@@ -27,7 +27,7 @@ def standing(app: App, session_id: str, agent: str) -> Mapping[str, int]:
     found: Counter[str] = Counter()
     if (known := app.agents.get(agent)) is not None:
         found[f"system prompt (agent {agent})"] = len(known.prompt or "")
-    steps = app.hooks.steps(session_id)
+    steps = trace_steps(app, session_id)
     pieces = {step.plugin: step.diff for step in steps if step.hook == _SYSTEM_HOOK}
     for plugin, diff in pieces.items():
         found[f"system prompt ({plugin})"] += _grown(diff)
@@ -40,7 +40,7 @@ def standing(app: App, session_id: str, agent: str) -> Mapping[str, int]:
 
 def trace_entries(app: App, session_id: str) -> tuple[TraceEntry, ...]:
     """What plugins changed on the way of the session's prompts, as far as it has been traced."""
-    steps = app.hooks.steps(session_id)
+    steps = trace_steps(app, session_id)
     return tuple(
         TraceEntry(hook=step.hook, plugin=step.plugin, diff=step.diff)
         for step in steps

@@ -12,8 +12,8 @@ from pegboard.contract import hookspecs
 from pegboard.contract.plugin import Answer, Plugin, mark_of
 from pegboard.errors import PluginError
 from pegboard.hooks.checks import check_of
-from pegboard.hooks.dispatch import Dispatch
-from pegboard.hooks.health import Timing, TraceStep, blaming
+from pegboard.hooks.dispatch import Dispatch, FoldStep
+from pegboard.hooks.health import Timing, blaming
 from pegboard.hooks.isolation import Implementation
 from pegboard.hooks.stalls import Holder
 from pegboard.schema.event import PluginFailed
@@ -43,9 +43,8 @@ class Hooks:
         implementations: Mapping[str, Sequence[Implementation]],
         *,
         on_failure: Callable[[PluginFailed], None],
-        trace: bool = False,
     ) -> None:
-        self._dispatch = Dispatch(implementations, on_failure=on_failure, trace=trace)
+        self._dispatch = Dispatch(implementations, on_failure=on_failure)
         self._on_failure = on_failure
         self._owners: Mapping[str, Plugin] = {}
         self._bringers: dict[int, tuple[object, str]] = {}
@@ -135,13 +134,9 @@ class Hooks:
         """What each implementation has cost until this moment; `plugin` is a plugin's key."""
         return self._dispatch.timings()
 
-    def steps(self, session_id: str | None = None) -> tuple[TraceStep, ...]:
-        """What each plugin changed, oldest first; empty unless tracing is on."""
-        return self._dispatch.steps(session_id)
-
-    def trace(self) -> None:
-        """Keep what plugins change from here on."""
-        self._dispatch.trace()
+    def record(self, record: Callable[[FoldStep], None]) -> None:
+        """Tell what each plugin makes of a fold from here on; `record` must not raise."""
+        self._dispatch.record(record)
 
     def set_owners(self, owners: Mapping[str, Plugin]) -> None:
         """Say which plugin each tool is of, by the tool's id."""

@@ -14,7 +14,7 @@ import msgspec
 
 from pegboard.contract.plugin import Answer
 from pegboard.errors import RequiredHookError
-from pegboard.hooks.health import Listener, Timing, Trace, TraceStep
+from pegboard.hooks.health import Listener, Timing
 from pegboard.hooks.isolation import CALL, Check, Implementation, Isolation, ordered
 from pegboard.policy.permissions import strictest
 from pegboard.schema.event import PluginFailed
@@ -23,6 +23,20 @@ from pegboard.schema.session import Verdict
 _T = TypeVar("_T")
 QUARANTINED = "is quarantined after failures in a row"
 _FoldCheck = Callable[[object, _T], _T]
+
+
+class FoldStep(msgspec.Struct, frozen=True, kw_only=True):
+    """What one plugin made of the subject of a fold: the same object where it changed nothing.
+
+    `session_id` is "" for a hook without a session.
+    """
+
+    session_id: str
+    hook: str
+    plugin: str
+    before: object
+    after: object
+    elapsed_ms: float
 
 
 class Dispatch:
@@ -37,10 +51,9 @@ class Dispatch:
         implementations: Mapping[str, Sequence[Implementation]],
         *,
         on_failure: Callable[[PluginFailed], None],
-        trace: bool = False,
     ) -> None:
         self.replace(implementations)
-        self._trace = Trace(on=trace)
+        self._record: Callable[[FoldStep], None] | None = None
         self.isolation = Isolation(on_failure)
         self._listeners: dict[str, Listener] = {}
 
@@ -78,13 +91,9 @@ class Dispatch:
         """What each implementation has cost until this moment."""
         return self.isolation.health.timings()
 
-    def steps(self, session_id: str | None = None) -> tuple[TraceStep, ...]:
-        """What each plugin changed in folds; empty unless tracing is on."""
-        return self._trace.steps(session_id)
-
-    def trace(self) -> None:
-        """Keep steps from here on."""
-        self._trace.on = True
+    def record(self, record: Callable[[FoldStep], None]) -> None:
+        """Tell each step of a fold from here on; `record` must not raise."""
+        self._record = record
 
     def quarantined(self, key: str) -> tuple[str, ...]:
         """The plugin's hooks that failed three times in a row and are no longer called."""
@@ -307,8 +316,8 @@ class Dispatch:
         values: tuple[object, object],
         elapsed_ms: float,
     ) -> None:
-        if self._trace.on:
-            self._trace.note(
+        if self._record is not None:
+            step = FoldStep(
                 session_id=str(getattr(arguments.get("session"), "id", "")),
                 hook=each.hook,
                 plugin=each.plugin,
@@ -316,6 +325,7 @@ class Dispatch:
                 after=values[1],
                 elapsed_ms=elapsed_ms,
             )
+            self._record(step)
 
 
 def _with_time(

@@ -345,7 +345,7 @@ async def load_plugins(  # noqa: PLR0913 - where plugins come from, all keyword-
     registry = Registry(config)
     registry.problems += tables_of_none(config, found, locate)
     belongings = Belongings(places or Places.of(env), env)
-    hooks = Hooks({}, on_failure=on_failure, trace=config.trace)
+    hooks = Hooks({}, on_failure=on_failure)
     admission = Admission(config=config, env=env, locate=locate, belongings=belongings, hooks=hooks)
     loaded = await admission.admitted(found, registry)
     _enroll(loaded, registry, imports, hooks)

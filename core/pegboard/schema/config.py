@@ -260,7 +260,6 @@ class Config(Table, frozen=True, forbid_unknown_fields=True, weakref=True):
     tool_timeout_s: float = 600.0
     stream_idle_timeout_s: float = 120.0
     keyring: bool = True
-    trace: bool = False
     profile: dict[str, dict[str, Any]] = {}
 
 

@@ -33,6 +33,7 @@ from pegboard_frontend import (
     CommandOrder,
     PluginEntry,
     TraceEntry,
+    begin_trace,
     forked,
     mentioned,
     plugin_entries,
@@ -59,11 +60,11 @@ async def open_local(directory: Path, *, trust: bool, level: str | None) -> "Loc
     """An App for the directory, with a person there to be asked."""
     from pegboard import App, AppOptions
 
-    config: dict[str, object] = {"trace": True}
-    if level is not None:
-        config["sandbox"] = level
+    config = {} if level is None else {"sandbox": level}
     options = AppOptions(interactive=True, trust=True if trust else None, config=config)
-    return LocalFeed(await App.open(directory, options))
+    app = await App.open(directory, options)
+    begin_trace(app)
+    return LocalFeed(app)
 
 
 @asynccontextmanager

@@ -56,12 +56,14 @@ def _shown(value: object) -> str:
 async def _traced(directory: Path, prompt: str, agent: str | None) -> dict[str, Any]:
     from pegboard import App, AppOptions
     from pegboard.schema.part import TextInput
+    from pegboard_frontend import begin_trace, trace_steps
     from pegboard_plugins.cli.tool import Scripted
     from pegboard_testing import ScriptedModel
 
     script = ScriptedModel(["Done."])
-    options = AppOptions(plugins=(Scripted(script),), config={"trace": True})
+    options = AppOptions(plugins=(Scripted(script),))
     async with await App.open(directory, options) as app:
+        begin_trace(app)
         session = await app.create_session(title="pegboard plugins trace", agent=agent)
         try:
             model = script.models()[0]
@@ -69,7 +71,7 @@ async def _traced(directory: Path, prompt: str, agent: str | None) -> dict[str, 
             await app.prompt(session.id, [TextInput(text=prompt)], agent=agent, model=name)
         finally:
             await app.delete_session(session.id)
-        steps = app.hooks.steps()
+        steps = trace_steps(app)
         system = "\n".join(script.requests[-1].system) if script.requests else ""
         return {
             "system": [*_written(system, steps)],

@@ -7,6 +7,7 @@ from pegboard_frontend import (
     PluginEntry,
     Protection,
     TraceEntry,
+    begin_trace,
     plugin_entries,
     standing,
     trace_entries,
@@ -45,7 +46,7 @@ async def trace(app: Here, session: str = "") -> Response:
 
 
 @routes.post("/pegboard/trace", **operation("pegboard.trace.begin", gives=bool))
-async def begin_trace(app: Here) -> Response:
+async def tracing(app: Here) -> Response:
     """True: from here on it is kept what plugins change."""
-    app.hooks.trace()
+    begin_trace(app)
     return answer(value=True)

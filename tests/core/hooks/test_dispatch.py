@@ -26,7 +26,7 @@ from hook_samples import VIEW
 from pegboard.contract.context import Ruleset
 from pegboard.contract.plugin import Answer
 from pegboard.errors import RequiredHookError, ToolError
-from pegboard.hooks.dispatch import Dispatch
+from pegboard.hooks.dispatch import Dispatch, FoldStep
 from pegboard.hooks.health import LIMIT
 from pegboard.hooks.isolation import Implementation
 from pegboard.policy.clock import Clock
@@ -260,31 +260,25 @@ async def test_a_call_that_goes_on_is_in_a_task_of_its_own_and_within_its_limit(
     assert plugins.told == ["plugin hangs: hook hook took longer than 0.05 s"]
 
 
-async def test_tracing_keeps_who_changed_which_line() -> None:
+async def test_who_records_the_folds_is_told_what_each_plugin_made_of_the_value() -> None:
+    brief = ("be brief",)
     plugins = Plugins(
         implementation("a", lambda value: (*value, "be kind")),
         implementation("none", lambda value: None),
-        trace=True,
     )
+    steps: list[FoldStep] = []
 
     async with plugins as dispatch:
+        dispatch.record(steps.append)
         await dispatch.fold(
-            HOOK, "value", {"value": ("be brief",)}, lambda answer, _: tuple(answer)
+            HOOK, "value", {"value": brief, "session": VIEW}, lambda answer, _: tuple(answer)
         )
-        changed, left = dispatch.steps()
 
-    assert "+be kind" in changed.diff.splitlines()
-    assert changed.before != changed.after == left.before == left.after
-    assert left.diff == ""
-    assert dispatch.steps("ses_other") == ()
-
-
-async def test_nothing_is_traced_unless_asked_for() -> None:
-    plugins = Plugins(implementation("a", adds("a")))
-
-    async with plugins as dispatch:
-        await dispatch.fold(HOOK, "value", VALUE, text)
-        assert dispatch.steps() == ()
+    changed, left = steps
+    assert (changed.session_id, changed.hook, changed.plugin) == (VIEW.id, HOOK, "a")
+    assert (changed.before, changed.after) == (brief, ("be brief", "be kind"))
+    assert left.before is left.after is changed.after
+    assert changed.elapsed_ms > 0
 
 
 async def test_listeners_hear_everything_in_order_at_their_own_pace() -> None:

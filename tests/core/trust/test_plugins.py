@@ -70,7 +70,7 @@ def repository(tmp_path: Path) -> Repository:
         ("pegboard.toml", "plugin_paths = ['more']"),
         ("pegboard.toml", "plugin_paths = ['more/evil.py']"),
         ("pegboard.toml", b"\xef\xbb\xbfplugin_paths = ['more']"),
-        ("pegboard.toml", b"plugin_paths = ['more']\rtrace = true\r"),
+        ("pegboard.toml", b"plugin_paths = ['more']\rkeyring = true\r"),
         ("opencode.jsonc", '{\n // ours\n "plugin_paths": ["more"],\n}'),
         (".pegboard/pegboard.toml", "plugin_paths = ['../more']"),
     ],
@@ -191,7 +191,7 @@ async def test_a_configuration_that_changes_while_it_is_read_names_no_plugin_uns
     config = repository.write(repository.folder / "pegboard.toml", "plugin_paths = ['more']")
     shown = await repository.decision()
     repository.evil.write_text(f"{LEAVES_A_TRACE}# changed\n")
-    config.write_text("trace = true")
+    config.write_text("keyring = true")
     decide = TrustStore.decide
 
     def decide_late(store: TrustStore, **facts: Any) -> Decision:
