@@ -5,6 +5,7 @@ What is typed until the chat is there is shown at once, and is the editor's afte
 
 import atexit
 import os
+import resource
 import select
 import sys
 import termios
@@ -14,8 +15,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Thread
 from typing import Any, NoReturn
-
-from pegboard_terminal.memorylimit import is_limited
 
 _RULE, _PROMPT = "─", "❯ "
 _AWAY = "\r\x1b[A\x1b[K\x1b[B\x1b[J\x1b[A"
@@ -125,6 +124,12 @@ def main() -> NoReturn:
     from pegboard.cli.main import main as run  # the footer is there
 
     run()
+
+
+def is_limited() -> bool:
+    """Whether this process may use less memory than there is."""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return sys.platform == "linux" and limit != resource.RLIM_INFINITY
 
 
 def _begins_a_chat(arguments: list[str]) -> bool:

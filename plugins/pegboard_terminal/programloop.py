@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any, Self, TypeVar
 
 from pegboard.cli import end_without_memory
-from pegboard_terminal.memorylimit import is_limited
+from pegboard_terminal.firstpaint import is_limited
 
 _T = TypeVar("_T")
 GRACE_S = 5.0
