@@ -75,8 +75,8 @@ from pegboard.cli.main import main
 main()
 """
 MOST_FILES = {
-    "pegboard": 103,
-    "pegboard_plugins": 81,
+    "pegboard": 101,
+    "pegboard_plugins": 82,
     "pegboard_files": 2,
     "pegboard_frontend": 2,
     "pegboard_http": 3,

@@ -28,7 +28,8 @@ from pegboard.loading.register import Register, load_plugins
 from pegboard.loading.reload import Brought, Reload, open_database
 from pegboard.paths import Places
 from pegboard.processes import OpenProcesses
-from pegboard.schema.config import Config, ProcessLimits, SandboxLevel
+from pegboard.providers.spending import Budget, OpenBudget
+from pegboard.schema.config import BudgetConfig, Config, ProcessLimits, SandboxLevel
 from pegboard.schema.event import Event, PluginFailed
 from pegboard.schema.session import Rule
 from pegboard.storage.protocol import Storage
@@ -186,6 +187,7 @@ class _Opening:
             decision=decision,
             stash=Stash(),
             open_processes=await _processes(register),
+            open_budget=await _budget(register, config),
             snapshots=await self._snapshots(hooks, config),
             enclosure=await self._enclosure(hooks, config, private),  # nothing fails after it
             models=Models(brought.providers, hooks, config, places, keys),
@@ -319,6 +321,22 @@ async def _processes(register: Register) -> OpenProcesses:
         raise ToolError(missing)
 
     return refuse
+
+
+async def _budget(register: Register, config: Config) -> OpenBudget:
+    """What a plugin keeps runs within their limits with; without any there are no limits.
+
+    :raises ConfigError: when the user has set some all the same.
+    """
+    found = await register.hooks.first(hookspecs.register_budget)
+    if found is None and config.budget != BudgetConfig():
+        missing = f"no plugin keeps a budget{register.absent(hookspecs.register_budget)}"
+        raise ConfigError(f"{missing}; enable one, or set no limits", key="budget")
+    return found or _unlimited
+
+
+async def _unlimited(*_: object, **__: object) -> Budget:
+    return Budget()
 
 
 async def _swept(outputs: Path) -> None:

@@ -118,6 +118,7 @@ def _without_a_session(
         "register_agents": [{"config": config}],
         "register_commands": [{**here, "home": project.parent, "config_dir": places.config}],
         "register_snapshots": [{**here, "places": places, "env": {}}],
+        "register_budget": [{}],
         "register_processes": [{}],
         "register_keystore": [{"env": {}, "places": places, "workspace": here["workspace"]}],
         "register_storage": [{}],

@@ -29,6 +29,7 @@ FIRED_BY = {
     "session_compacting": _COMPACTION,
     "register_sandboxes": _ENCLOSED,
     "register_encloser": _ENCLOSED,
+    "register_budget": _RUN,
     "register_processes": _RUN,
     "register_snapshots": _RUN,
     "register_logins": (

@@ -7,6 +7,7 @@ import pytest
 
 from docs.pages import EXAMPLES
 from pegboard import hookimpl, tool
+from pegboard.errors import ConfigError
 from pegboard.schema.part import Completed, Failed
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 
@@ -71,3 +72,18 @@ async def test_without_the_plugin_of_processes_a_tool_that_runs_a_program_says_s
         "switched off by plugins.processes.enabled in the configuration"
     )
     assert "PATH" in env
+
+
+async def test_without_the_plugin_of_budgets_no_app_opens_for_which_limits_are_set(
+    tmp_path: Path,
+) -> None:
+    config = {"plugins": {"budget": {"enabled": False}}, "budget": {"run": {"usd": 1}}}
+
+    with pytest.raises(ConfigError) as refused:
+        async with opened(tmp_path, Played(text("hi")), builtins=True, config=config):
+            raise AssertionError
+
+    assert str(refused.value) == (
+        "budget: no plugin keeps a budget; budget is not loaded: switched off by "
+        "plugins.budget.enabled in the configuration; enable one, or set no limits"
+    )

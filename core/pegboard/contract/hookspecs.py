@@ -25,6 +25,7 @@ from pegboard.contract.modelhooks import expand_file as expand_file  # noqa: PLC
 from pegboard.contract.modelhooks import model_facts as model_facts  # noqa: PLC0414 - a hook too
 from pegboard.contract.modelhooks import model_names as model_names  # noqa: PLC0414 - likewise
 from pegboard.contract.modelhooks import model_resolve as model_resolve  # noqa: PLC0414 - likewise
+from pegboard.contract.modelhooks import register_budget as register_budget  # noqa: PLC0414 - a hook too
 from pegboard.contract.modelhooks import register_keystore as register_keystore  # noqa: PLC0414 - a hook too
 from pegboard.contract.modelhooks import register_providers as register_providers  # noqa: PLC0414 - a hook too
 from pegboard.contract.modelhooks import render_tool as render_tool  # noqa: PLC0414 - likewise
@@ -120,10 +121,9 @@ def register_commands(
 def register_storage() -> Mapping[str, OpenStorage] | None:
     """Kinds of database: URL scheme to a function that opens such a URL.
 
-    Called once when the App opens. `PEGBOARD_DATABASE` is the URL; the scheme "" is that of a
-    plain path, and of the database that an App opens where the variable is not set. Collect: a
-    plugin that raises is reported and left out; the newest scheme wins. Without a plugin for its
-    scheme no App opens.
+    Called once when the App opens. `PEGBOARD_DATABASE` is the URL; "" is the scheme of a plain
+    path, and of the database where the variable is not set. Collect: a plugin that raises is
+    reported and left out; the newest scheme wins. Without a plugin for its scheme no App opens.
 
     Since 0.1.
     """

@@ -1,4 +1,4 @@
-"""The hooks for models, providers, keys, files and drawn calls; `hookspecs` lists them too."""
+"""The hooks for models, providers, keys, budgets, files, drawn calls; `hookspecs` has them too."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,6 +8,7 @@ from pegboard.contract.results import Block
 from pegboard.errors import InvalidInputError
 from pegboard.paths import Places
 from pegboard.providers import Keys, KeyStore, Provider
+from pegboard.providers.spending import OpenBudget
 from pegboard.schema.config import Config
 from pegboard.schema.model import Model, ModelFacts
 from pegboard.schema.part import FileInput, FilePart, TextInput, ToolPart
@@ -116,6 +117,17 @@ def register_keystore(
     Called once when the App opens, before all other hooks but `register_hooks`. The store is asked
     for what neither the settings nor the environment have. First: the newest plugin that answers
     counts, a plugin that raises is reported; without a store there is nothing but those two.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("first")
+def register_budget() -> OpenBudget | None:
+    """What keeps runs within the user's limits on money, tokens, minutes, steps and calls.
+
+    Called once when the App opens. Without an answer nothing is limited, and no App opens for which
+    the user has set limits. First: a plugin that raises is reported and the next is asked.
 
     Since 0.1.
     """

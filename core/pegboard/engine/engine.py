@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from pegboard.kit.programs import child_env, without_secrets
 from pegboard.paths import Places
 from pegboard.processes import BackgroundAccess, BackgroundProcess, OpenProcesses, Processes
 from pegboard.providers import Keys, Provider
+from pegboard.providers.spending import Budget, OpenBudget
 from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.event import (
     Event,
@@ -37,6 +38,9 @@ from pegboard.storage.protocol import Storage
 from pegboard.storage.snapshots import Snapshots
 from pegboard.trust.decisions import Decision
 from pegboard.workspace import Workspace
+
+BUDGET_KEY = "pegboard.budget"
+"""Where a session has the counts of its budget that its record does not have."""
 
 if TYPE_CHECKING:
     from pegboard.engine.fileledger import FileLedger
@@ -96,6 +100,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
     models: Models
     sweeping: asyncio.Task[None]
     open_processes: OpenProcesses
+    open_budget: OpenBudget
     snapshots: Snapshots | None = None
     enclosure: "Enclosure | None" = None
     now: Callable[[], int] = lambda: time.time_ns() // 1_000_000
@@ -131,6 +136,12 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
         """
         with self.hooks.blaming(self.open_processes, "processes", passing=(ToolError,)):
             return self.open_processes(self.config.limits)
+
+    async def budget(self, session: Session, caller: Budget | None) -> Budget:
+        """What a run of the session may spend; `caller` is the budget of who began it, if any."""
+        stored = partial(self.storage.state, session.id, BUDGET_KEY)
+        with self.hooks.blaming(self.open_budget, "the budget", passing=(PegboardError,)):
+            return await self.open_budget(self.config.budget, session, caller, stored)
 
     async def tool_env(self, view: SessionView) -> Mapping[str, str]:
         """The environment of the processes of a session's tools."""

@@ -10,11 +10,11 @@ from pegboard.engine.engine import ChildRequest, Engine
 from pegboard.engine.finish import Progress, Repeats
 from pegboard.engine.history import History
 from pegboard.engine.sessions import MAX_DEPTH, SessionIds, make_view
-from pegboard.engine.spending.budget import Budget
 from pegboard.engine.writer import Writer
 from pegboard.errors import ToolError
 from pegboard.policy.clock import Slots
 from pegboard.providers import ModelRequest
+from pegboard.providers.spending import Budget
 from pegboard.schema.config import Agent
 from pegboard.schema.message import AssistantMessage, MessagePath, MessageTime, Turn
 from pegboard.schema.model import Model
@@ -148,7 +148,7 @@ class Run:
         if len(self.ancestors) + 1 > MAX_DEPTH:
             raise ToolError(f"subagents may be nested {MAX_DEPTH} deep at the most")
         if not resumed:
-            self.budget.subagents.take()
+            self.budget.take_subagent()
 
     def touch(self, agent: Agent, model: Model) -> None:
         """Store the agent, the model and the time of the session's last use."""

@@ -31,10 +31,10 @@ from pegboard.engine.sessions import (
     saying_that_it_is_kept,
     settled,
 )
-from pegboard.engine.spending.budget import Budget, open_budget
 from pegboard.engine.writer import Writer
 from pegboard.errors import AbortedError, PegboardError, SessionBusyError
 from pegboard.policy.clock import Clock
+from pegboard.providers.spending import Budget
 from pegboard.schema.event import Event, SessionUpdated
 from pegboard.schema.message import Turn
 from pegboard.schema.part import Completed
@@ -345,7 +345,7 @@ class Runs:
             ancestors = await ancestors_of(self._storage, session)
             parents = imposed_rulesets(self._engine, ancestors)
             parents += self.callers.get(session_id, ())
-            limits, parent = self._engine.config.budget, self.budget(session.parent_id or "")
+            caller = self.budget(session.parent_id or "")
             async with Writer(self._storage, self._engine.bus.publish_all, fence=fence) as writer:
                 turns = await self._storage.turns(session_id)
                 run = Run(
@@ -357,7 +357,7 @@ class Runs:
                     writer=writer,
                     ancestors=tuple(each.id for each in ancestors),
                     parent_rulesets=tuple({each.rules: each for each in parents}.values()),
-                    budget=await open_budget(self._storage, limits, session, parent),
+                    budget=await self._engine.budget(session, caller),
                 )
                 self._early.pop(session_id).tell(run)
                 self._runs[session_id] = run

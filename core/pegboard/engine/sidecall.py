@@ -12,12 +12,11 @@ from pegboard.engine.history import History
 from pegboard.engine.input.usermessage import model_for
 from pegboard.engine.request import bare_request, seen_by_model
 from pegboard.engine.sessions import ancestors_of, make_view
-from pegboard.engine.spending.budget import Budget, open_budget
-from pegboard.engine.spending.usage import cost_of, tokens_of
 from pegboard.engine.stream import run_step
 from pegboard.errors import NotFoundError
 from pegboard.kit.threads import shielded
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta, ToolCall
+from pegboard.providers.spending import Budget, cost_of, tokens_of
 from pegboard.schema.message import MessageTime, Turn, UserMessage
 from pegboard.schema.part import ModelChoice, TextPart
 from pegboard.storage.changes import ChangeSession
@@ -46,7 +45,7 @@ class SideCall:
         self._payers = (session.id, *(each.id for each in ancestors))
         view = replace(view, turns=(question,), purpose=agent.serves or "aside")
         request = await plain_request(engine, view, question)
-        budget = budget or await open_budget(engine.storage, engine.config.budget, session, None)
+        budget = budget or await engine.budget(session, None)
         answer = ""
         try:
             await run_step(

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from pegboard.contract import hookspecs
 from pegboard.contract.context import SessionView
+from pegboard.engine.engine import BUDGET_KEY
 from pegboard.engine.finish import (
     CUT_OFF,
     MAY_BE_EMPTY,
@@ -21,8 +22,6 @@ from pegboard.engine.finish import (
 )
 from pegboard.engine.processor import Processor
 from pegboard.engine.run import Run
-from pegboard.engine.spending.budget import counts_of
-from pegboard.engine.spending.usage import cost_of, tokens_of
 from pegboard.engine.stream import run_step, within_bounds
 from pegboard.engine.toolcall import STOPPED, Caller
 from pegboard.errors import BudgetError, PegboardError, ProviderError, RequiredHookError
@@ -39,6 +38,7 @@ from pegboard.providers import (
     TextStart,
     ToolInputStart,
 )
+from pegboard.providers.spending import cost_of, tokens_of
 from pegboard.schema.event import SessionFailed, SessionWarned
 from pegboard.schema.message import (
     APIFailure,
@@ -50,7 +50,7 @@ from pegboard.schema.message import (
 from pegboard.schema.part import Instant, RetryPart, StepFinishPart, StepStartPart
 from pegboard.schema.session import Busy, Retry, Tokens
 from pegboard.schema.wire import to_json
-from pegboard.storage.changes import DropMessage, DropPart, Emit, PutMessage
+from pegboard.storage.changes import DropMessage, DropPart, Emit, PutMessage, PutState
 
 if TYPE_CHECKING:
     from pegboard.engine.retry import Attempts
@@ -362,7 +362,8 @@ class Step:
         time = replace(message.time, completed=run.engine.now())
         message = replace(message, time=time)
         run.writer.change(PutMessage(message))
-        run.writer.change(*counts_of(run.budget, run.session))
+        if counts := run.budget.counts():
+            run.writer.change(PutState(run.session.id, BUDGET_KEY, counts))
         run.writer.dirty = tuple
         run.put(Turn(info=message, parts=tuple(self._processor.parts.values())))
         if message.summary:

@@ -1,4 +1,4 @@
-"""What tools that touch files, programs and the web need of the core."""
+"""What tools that touch files, programs and the web, and what serves runs, need of the core."""
 
 from typing import TYPE_CHECKING
 
@@ -38,8 +38,11 @@ if TYPE_CHECKING:
     from pegboard.kit.redact import without_values as without_values
     from pegboard.kit.suggestions import nearest_names as nearest_names
     from pegboard.kit.threads import Threads as Threads
+    from pegboard.kit.threads import closing as closing
     from pegboard.kit.threads import in_own_thread as in_own_thread
     from pegboard.kit.threads import shielded as shielded
+    from pegboard.policy.clock import Clock as Clock
+    from pegboard.policy.clock import current_clock as current_clock
     from pegboard.policy.permissions import UNCLEAR as UNCLEAR
     from pegboard.policy.permissions import deciding as deciding
     from pegboard.policy.permissions import judge as judge
@@ -54,6 +57,13 @@ if TYPE_CHECKING:
     from pegboard.processes import Processes as Processes
     from pegboard.processes import ProcessResult as ProcessResult
     from pegboard.processes import Site as Site
+    from pegboard.providers.spending import Budget as Budget
+    from pegboard.providers.spending import OpenBudget as OpenBudget
+    from pegboard.providers.spending import cost_of as cost_of
+    from pegboard.providers.spending import fixed_tokens as fixed_tokens
+    from pegboard.providers.spending import message_tokens as message_tokens
+    from pegboard.providers.spending import tokens_of as tokens_of
+    from pegboard.providers.spending import total_tokens as total_tokens
     from pegboard.trust.projectcode import read_bounded as read_bounded
     from pegboard.trust.projectcode import way_down as way_down
     from pegboard.workspace import branch as branch

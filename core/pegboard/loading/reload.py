@@ -31,6 +31,7 @@ from pegboard.workspace import Workspace
 _AT_OPENING = frozenset(
     {
         "config_load",
+        "register_budget",
         "register_encloser",
         "register_processes",
         "register_snapshots",

@@ -19,9 +19,9 @@ from pegboard.engine.history import COMPACTION, History, compaction_of, is_compa
 from pegboard.engine.request import seen_by_model
 from pegboard.engine.run import Run
 from pegboard.engine.sidecall import plain_request, question_of
-from pegboard.engine.spending.usage import fixed_tokens, message_tokens
 from pegboard.engine.step import Step
 from pegboard.errors import ContextOverflowError, PegboardError, ProviderError
+from pegboard.providers.spending import fixed_tokens, message_tokens
 from pegboard.schema.config import Agent
 from pegboard.schema.event import SessionCompacted, SessionFailed
 from pegboard.schema.message import (

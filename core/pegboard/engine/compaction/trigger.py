@@ -15,8 +15,8 @@ from pegboard.engine.input.usermessage import model_for
 from pegboard.engine.request import MAX_OUTPUT_TOKENS
 from pegboard.engine.run import Run
 from pegboard.engine.sessions import SessionIds
-from pegboard.engine.spending.usage import CHARS_PER_TOKEN, message_tokens, total
 from pegboard.policy.agents import default_agent
+from pegboard.providers.spending import CHARS_PER_TOKEN, message_tokens, total_tokens
 from pegboard.schema.message import AssistantMessage, MessageTime, Turn, UserMessage
 from pegboard.schema.model import Model
 from pegboard.schema.part import CompactionPart, Completed, ModelChoice, Part, ToolPart
@@ -50,9 +50,10 @@ def next_request(history: History, model: Model, turns: Sequence[Turn]) -> int:
         info = turns[place].info
         if info.id in old:
             break  # what it used was the history before the summary
-        if isinstance(info, AssistantMessage) and not info.summary and total(info.tokens):
+        if isinstance(info, AssistantMessage) and not info.summary and total_tokens(info.tokens):
             since = [m for turn in turns[place:] for m in history.converted(model, turn)]
-            return total(info.tokens) + message_tokens(m for m in since if m.role != "assistant")
+            added = message_tokens(each for each in since if each.role != "assistant")
+            return total_tokens(info.tokens) + added
     return message_tokens(history.messages(model, turns))
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pegboard.engine.spending.usage import cost_of, tokens_of, total
+from pegboard.kit import cost_of, tokens_of, total_tokens
 from pegboard.providers import Usage
 from pegboard.schema.model import CacheCost, CostTier, ModelCost
 from pegboard.schema.session import CacheTokens, Tokens, added, subtracted
@@ -95,4 +95,4 @@ def test_counts_are_added_and_taken_apart_again() -> None:
 
     assert added(None, one) == one
     assert subtracted(added(one, two), two) == one
-    assert total(added(one, two)) == 165
+    assert total_tokens(added(one, two)) == 165

@@ -1,9 +1,9 @@
-"""Tokens and money: about how long a request is, and what it cost in US dollars."""
+"""Tokens and money: about how long a request is, what it cost, and what a run may spend."""
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from decimal import Decimal
-
-import msgspec
+from typing import Any, Protocol
 
 from pegboard.providers import (
     Call,
@@ -11,22 +11,21 @@ from pegboard.providers import (
     Media,
     ModelMessage,
     ModelRequest,
+    Provider,
     Reasoning,
     Result,
+    StreamEvent,
     Text,
     Usage,
 )
+from pegboard.schema.config import BudgetConfig
 from pegboard.schema.model import CostTier, ModelCost
-from pegboard.schema.session import CacheTokens, Tokens
+from pegboard.schema.session import CacheTokens, Session, Tokens
 
 CHARS_PER_TOKEN = 4
 """Of text and code in most tokenisers; good to a quarter or so."""
-CAREFUL_CHARS = 3
-"""Fewer than in most texts, so that a request is thought too long rather than too short."""
 MEDIA_TOKENS = 1_500
 """About what a picture of full size costs, whatever its bytes."""
-LONGEST_ANSWER_TOKENS = 32_000
-"""What is held for an answer whose length nobody limits."""
 _MILLION = 1_000_000
 
 
@@ -67,7 +66,7 @@ def _price(cost: ModelCost, read: int) -> ModelCost | CostTier:
     return max(tiers, key=lambda tier: tier.over_tokens, default=cost)
 
 
-def total(tokens: Tokens) -> int:
+def total_tokens(tokens: Tokens) -> int:
     """All that was read and written, cached or not."""
     cached = tokens.cache.read + tokens.cache.write
     return tokens.input + tokens.output + tokens.reasoning + cached
@@ -97,26 +96,63 @@ def _length(item: Content, chars: int) -> int:
             return len(output) + len(media) * MEDIA_TOKENS * chars
 
 
-class Need(msgspec.Struct, frozen=True, kw_only=True):
-    """The most that a request can take: US dollars and tokens."""
+class Budget:
+    """What a run may spend; this one, which is taken where no plugin keeps any, limits nothing.
 
-    read_tokens: int
-    read_usd: float
-    answer_tokens: int
-    token_usd: float
+    A method that refuses raises `BudgetError`: the step ends, or the call fails, with its text.
+    Methods are called on the event loop, and have to be quick.
+    """
 
-    @classmethod
-    def of(cls, request: ModelRequest) -> "Need":
-        """The need of this request, by the length of its texts."""
-        price = request.model.cost
-        fixed = fixed_tokens(request, CAREFUL_CHARS)
-        read = fixed + message_tokens(request.messages, CAREFUL_CHARS)
-        read_usd = cost_of(Tokens(input=read), price) or 0.0
-        million_usd = (cost_of(Tokens(input=read, output=_MILLION), price) or 0.0) - read_usd
-        longest = request.max_output_tokens or request.model.limit.output
-        return cls(
-            read_tokens=read,
-            read_usd=read_usd,
-            answer_tokens=longest or LONGEST_ANSWER_TOKENS,
-            token_usd=million_usd / _MILLION,
-        )
+    def take_step(self) -> Sequence[str]:
+        """Count a step that begins; sentences that people are told.
+
+        :raises BudgetError: when no other step may be taken.
+        """
+        return ()
+
+    def take_call(self) -> None:
+        """Count a tool call that is about to be made.
+
+        :raises BudgetError: when no other call may be made.
+        """
+
+    def take_subagent(self) -> None:
+        """Count a subagent that is about to be begun.
+
+        :raises ToolError: when it is one too many; the text is for the model.
+        """
+
+    def in_time(self) -> AbstractAsyncContextManager[None]:
+        """A block around a step, which ends when the time is over.
+
+        :raises BudgetError: when it is.
+        """
+        return nullcontext()
+
+    async def answer(self, provider: Provider, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        """The provider's stream, once there is room for the request.
+
+        :raises BudgetError: when there is not enough.
+        """
+        return provider.stream(request)
+
+    def counts(self) -> Mapping[str, Any] | None:
+        """What is stored with the session for its next run, as JSON has it; None for nothing."""
+        return None
+
+
+class OpenBudget(Protocol):
+    """Makes the budget of a run; `register_budget` gives it."""
+
+    def __call__(
+        self,
+        limits: BudgetConfig,
+        session: Session,
+        parent: Budget | None,
+        stored: Callable[[], Awaitable[Any]],
+    ) -> Awaitable[Budget]:
+        """The budget of a session's run, which spends from `parent`, that of its caller, too.
+
+        `stored` reads what `Budget.counts` has given last in this session, None before.
+        """
+        ...

@@ -8,7 +8,6 @@ import pytest
 from msgspec.structs import replace
 
 from pegboard import ToolContext, tool
-from pegboard.engine.spending.budget import Account, Budget, Hold
 from pegboard.errors import BudgetError
 from pegboard.providers import (
     ModelMessage,
@@ -24,6 +23,7 @@ from pegboard.schema.event import SessionFailed, SessionIdle
 from pegboard.schema.message import AssistantMessage, BudgetFailure, Turn
 from pegboard.schema.model import CacheCost, Model, ModelApi, ModelCost, ModelLimit
 from pegboard.schema.part import Completed, Failed, TextInput, TextPart, ToolPart
+from pegboard_plugins.budget import Account, Accounts, Hold, Shared
 from played import Played, ToolsPlugin, call, calls, heard, opened, text
 
 HI = (TextInput(text="hi"),)
@@ -47,8 +47,8 @@ def request(*, chars: int = 300, output: int = 1000) -> ModelRequest:
     return ModelRequest(model=model(), system=(), messages=(message,), max_output_tokens=output)
 
 
-def budget(**limits: float) -> Budget:
-    return Budget(accounts=(Account(purpose="this run", limits=Limits(**limits)),))
+def budget(**limits: float) -> Accounts:
+    return Accounts(accounts=(Account(purpose="this run", limits=Limits(**limits)),))
 
 
 def config(**limits: object) -> dict[str, object]:
@@ -62,7 +62,7 @@ def failure(turn: Turn) -> str:
 
 
 async def answered(
-    spends: Budget, hold: Hold, *events: StreamEvent, fails: Exception | None = None
+    spends: Accounts, hold: Hold, *events: StreamEvent, fails: Exception | None = None
 ) -> None:
     async def stream() -> AsyncIterator[StreamEvent]:
         for event in events:
@@ -103,7 +103,7 @@ async def test_a_budget_in_dollars_refuses_a_model_whose_price_is_not_known() ->
     with pytest.raises(BudgetError, match=r"price of played/m is not known.*budget\.unpriced"):
         await budget(usd=5).hold(unpriced)
     await budget(tokens=5_000).hold(unpriced)
-    await replace(budget(usd=5), unpriced=True).hold(unpriced)
+    await Accounts(budget(usd=5).accounts, Shared(unpriced=True)).hold(unpriced)
 
 
 async def test_a_budget_in_dollars_refuses_an_unpriced_model_before_the_first_request(

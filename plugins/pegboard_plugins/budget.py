@@ -6,24 +6,29 @@ so that subagents which work at the same time cannot spend more together than th
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
 from itertools import chain
-from typing import Literal, Self
+from typing import Any, Literal
 
 import msgspec
 from msgspec.structs import replace
 
-from pegboard.engine.spending.usage import (
-    CAREFUL_CHARS,
-    Need,
+from pegboard import ToolError, hookimpl
+from pegboard.errors import BudgetError
+from pegboard.kit import (
+    Budget,
+    Clock,
+    OpenBudget,
+    closing,
     cost_of,
+    current_clock,
+    fixed_tokens,
+    message_tokens,
     tokens_of,
-    total,
+    total_tokens,
 )
-from pegboard.errors import BudgetError, ToolError
-from pegboard.kit.threads import closing
-from pegboard.policy.clock import Clock, current_clock
 from pegboard.providers import (
     ModelRequest,
     Provider,
@@ -37,20 +42,46 @@ from pegboard.providers import (
 from pegboard.schema.config import BudgetConfig, Limits, RunLimits
 from pegboard.schema.model import Model, dollars
 from pegboard.schema.session import Session, Tokens
-from pegboard.storage.changes import PutState
-from pegboard.storage.protocol import Storage
 
+CAREFUL_CHARS = 3
+"""Fewer than in most texts, so that a request is thought too long rather than too short."""
+LONGEST_ANSWER_TOKENS = 32_000
+"""What is held for an answer whose length nobody limits."""
 SHORTEST_ANSWER_TOKENS = 256
 """With less room than this an answer is not worth its request."""
 WARNED_SHARE = 0.8
 """People are told when so much of the steps is taken."""
-STATE_KEY = "pegboard.budget"
-"""Where a session's counts are kept that its record does not have."""
+_MILLION = 1_000_000
 _KEYS = {
     "this run": "budget.run.steps",
     "this session": "budget.steps",
     "this subagent": "budget.subagent.steps",
 }
+
+
+class Need(msgspec.Struct, frozen=True, kw_only=True):
+    """The most that a request can take: US dollars and tokens."""
+
+    read_tokens: int
+    read_usd: float
+    answer_tokens: int
+    token_usd: float
+
+    @classmethod
+    def of(cls, request: ModelRequest) -> "Need":
+        """The need of this request, by the length of its texts."""
+        price = request.model.cost
+        fixed = fixed_tokens(request, CAREFUL_CHARS)
+        read = fixed + message_tokens(request.messages, CAREFUL_CHARS)
+        read_usd = cost_of(Tokens(input=read), price) or 0.0
+        million_usd = (cost_of(Tokens(input=read, output=_MILLION), price) or 0.0) - read_usd
+        longest = request.max_output_tokens or request.model.limit.output
+        return cls(
+            read_tokens=read,
+            read_usd=read_usd,
+            answer_tokens=longest or LONGEST_ANSWER_TOKENS,
+            token_usd=million_usd / _MILLION,
+        )
 
 
 class Account(msgspec.Struct, kw_only=True):
@@ -98,10 +129,7 @@ class Account(msgspec.Struct, kw_only=True):
         self.held_usd = self.held_usd + sign * hold.usd if self.holds else 0.0
 
     def check_step(self) -> None:
-        """Nothing, if another step may be taken.
-
-        :raises BudgetError: when it may not.
-        """
+        """Nothing, if another step may be taken, else a `BudgetError`."""
         if self.refused:
             raise BudgetError(self.refused)
         left_s = self.left_s()
@@ -122,10 +150,7 @@ class Account(msgspec.Struct, kw_only=True):
         return f"`{_KEYS[self.purpose]}` in the configuration is the limit"
 
     def check_call(self) -> None:
-        """Nothing, if another tool may be called; a refusal ends the turn before its next step.
-
-        :raises BudgetError: when it may not.
-        """
+        """Nothing, if another tool may be called; a refusal ends the turn before its next step."""
         if self.limits.tool_calls is not None and self.tool_calls >= self.limits.tool_calls:
             error = _over(f"tool calls than {self.limits.tool_calls} for {self.purpose}")
             self.refused = str(error)
@@ -154,47 +179,33 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int
 
 
-class Subagents(msgspec.Struct, kw_only=True):
-    """How many subagents may be begun for a run, at any depth, and how many have been."""
+@dataclass(slots=True)
+class Shared:
+    """What a run that nobody called has in common with all subagents below it.
 
-    most: int = RunLimits().subagents
+    With `unpriced` a model whose price is not known is asked although there is a limit in US
+    dollars. `subagents` is how many may be begun, `begun` how many have been.
+    """
+
+    unpriced: bool = False
+    subagents: int = RunLimits().subagents
     begun: int = 0
-
-    def take(self) -> None:
-        """Count one that is begun.
-
-        :raises ToolError: when it is one too many.
-        """
-        if self.begun >= self.most:
-            raise ToolError(
-                f"no more subagents can be begun: there were {self.begun} for this prompt, those"
-                " that subagents began among them. Do what is left yourself, or say what is not"
-                " done. A subagent that has ended can go on with its session_id."
-            )
-        self.begun += 1
+    freed: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class Budget(msgspec.Struct):
+@dataclass(slots=True)
+class Accounts(Budget):
     """The accounts that a session's run spends from: its own and those of who called it.
 
-    `subagents` are those of the run that nobody called, and of all below it. With `unpriced` a
-    model whose price is not known is asked although there is a limit in US dollars.
+    `whole` is the one among them that is of the session's whole life.
     """
 
     accounts: tuple[Account, ...] = ()
-    unpriced: bool = False
-    subagents: Subagents = msgspec.field(default_factory=Subagents)
-    _freed: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
-
-    def below(self, *accounts: Account) -> Self:
-        """The budget of a subagent, which spends from these accounts too."""
-        return replace(self, accounts=(*accounts, *self.accounts))
+    shared: Shared = field(default_factory=Shared)
+    whole: Account | None = None
 
     def take_step(self) -> list[str]:
-        """Count a step; warnings, each told once, of limits on steps that come near.
-
-        :raises BudgetError: when no other step may be taken.
-        """
+        """Count a step; warnings, each told once, of limits on steps that come near."""
         for account in self.accounts:
             account.check_step()
         for account in self.accounts:
@@ -202,21 +213,32 @@ class Budget(msgspec.Struct):
         return [warning for account in self.accounts if (warning := account.nears_its_end())]
 
     def take_call(self) -> None:
-        """Count a tool call.
-
-        :raises BudgetError: when no other call may be made.
-        """
+        """Count a tool call."""
         for account in self.accounts:
             account.check_call()
         for account in self.accounts:
             account.tool_calls += 1
 
+    def take_subagent(self) -> None:
+        """Count a subagent of the run, at whatever depth."""
+        if self.shared.begun >= self.shared.subagents:
+            raise ToolError(
+                f"no more subagents can be begun: there were {self.shared.begun} for this prompt,"
+                " those that subagents began among them. Do what is left yourself, or say what is"
+                " not done. A subagent that has ended can go on with its session_id."
+            )
+        self.shared.begun += 1
+
+    def counts(self) -> Mapping[str, Any] | None:
+        """The counts of the session's whole life that its record does not have, if they matter."""
+        if self.whole is None or not _counts_matter(self.whole.limits):
+            return None
+        whole = self.whole
+        return {"steps": whole.steps, "tool_calls": whole.tool_calls, "seconds": whole.spent_s()}
+
     @asynccontextmanager
     async def in_time(self) -> AsyncIterator[None]:
-        """A block that ends when the minutes are over.
-
-        :raises BudgetError: when they are.
-        """
+        """A block that ends when the minutes are over."""
         limits: list[tuple[asyncio.Timeout, Account]] = []
         try:
             async with AsyncExitStack() as stack:
@@ -233,10 +255,7 @@ class Budget(msgspec.Struct):
             raise late[0].too_late() from error
 
     async def answer(self, provider: Provider, request: ModelRequest) -> AsyncIterator[StreamEvent]:
-        """The provider's stream, once there is room for the request; its cost is counted.
-
-        :raises BudgetError: when there is not enough.
-        """
+        """The provider's stream, once there is room for the request; its cost is counted."""
         if not any(account.weighs() for account in self.accounts):
             return provider.stream(request)
         hold = await self.hold(request)
@@ -261,11 +280,11 @@ class Budget(msgspec.Struct):
                 return self._held(request, need, need.answer_tokens)
             if not any(account.holds for account in self.accounts):
                 return self._held(replace(request, max_output_tokens=int(room)), need, int(room))
-            self._freed.clear()
-            await self._freed.wait()
+            self.shared.freed.clear()
+            await self.shared.freed.wait()
 
     def _check_price(self, model: Model) -> None:
-        if model.cost is not None or self.unpriced:
+        if model.cost is not None or self.shared.unpriced:
             return
         limits = [dollars(each.limits.usd) for each in self.accounts if each.limits.usd is not None]
         if limits:
@@ -320,8 +339,8 @@ class Budget(msgspec.Struct):
         for account in self.accounts:
             account.change_held(hold, -1)
             account.usd += usd
-            account.tokens += total(spent)
-        self._freed.set()
+            account.tokens += total_tokens(spent)
+        self.shared.freed.set()
 
 
 def _counted(usage: Usage | None, hold: Hold, written: int) -> Tokens:
@@ -334,54 +353,27 @@ def _over(limit: str) -> BudgetError:
     return BudgetError(f"the budget allows no more {limit}")
 
 
-class _Counts(msgspec.Struct, frozen=True):
-    steps: int = 0
-    tool_calls: int = 0
-    seconds: float = 0.0
-
-
 async def open_budget(
-    storage: Storage, limits: BudgetConfig, session: Session, parent: Budget | None
+    limits: BudgetConfig,
+    session: Session,
+    parent: Budget | None,
+    stored: Callable[[], Awaitable[Any]],
 ) -> Budget:
-    """The budget of a session's run; `parent` is that of the run which called it as a subagent.
+    """The budget of a session's run; see `OpenBudget`.
 
     Steps, calls and minutes of a session count from when a limit on them was set.
     """
-    if parent is not None:
-        return parent.below(*_limited(_begun("this subagent", limits.subagent)))
+    if isinstance(parent, Accounts):
+        own = _limited(_begun("this subagent", limits.subagent))
+        return Accounts((*own, *parent.accounts), parent.shared)
     run, whole = _begun("this run", limits.run), _begun("this session", limits)
-    whole.usd, whole.tokens = session.cost or 0.0, total(session.tokens or Tokens())
+    whole.usd, whole.tokens = session.cost or 0.0, total_tokens(session.tokens or Tokens())
     if _counts_matter(limits):
-        stored = await storage.state(session.id, STATE_KEY)
-        counts = msgspec.convert(stored or {}, _Counts)
-        whole.steps, whole.tool_calls = counts.steps, counts.tool_calls
-        whole.seconds = counts.seconds
-    subagents = Subagents(most=limits.run.subagents)
-    return Budget(
+        whole = replace(whole, **(await stored() or {}))
+    return Accounts(
         accounts=(*_limited(run), *_limited(whole)),
-        unpriced=limits.unpriced == "allow",
-        subagents=subagents,
-    )
-
-
-def counts_of(budget: Budget, session: Session) -> tuple[PutState, ...]:
-    """What has to be stored of a session's counts."""
-    if session.parent_id is not None:
-        return ()
-    return tuple(
-        PutState(
-            session.id,
-            STATE_KEY,
-            msgspec.to_builtins(
-                _Counts(
-                    steps=account.steps,
-                    tool_calls=account.tool_calls,
-                    seconds=account.spent_s(),
-                )
-            ),
-        )
-        for account in budget.accounts
-        if account.purpose == "this session" and _counts_matter(account.limits)
+        shared=Shared(limits.unpriced == "allow", limits.run.subagents),
+        whole=whole if session.parent_id is None else None,
     )
 
 
@@ -398,3 +390,9 @@ def _limited(account: Account) -> tuple[Account, ...]:
 
 def _counts_matter(limits: Limits) -> bool:
     return any(value is not None for value in (limits.steps, limits.tool_calls, limits.minutes))
+
+
+@hookimpl
+async def register_budget() -> OpenBudget:
+    """Limits by accounts: of the run, of the session, and of each subagent."""
+    return open_budget

@@ -1,1 +1,0 @@
-"""Tokens and money: what was spent, and what may be."""
