@@ -18,7 +18,14 @@ from pegboard import Host, SessionView, Tool, ToolContext, ToolError, ToolResult
 from pegboard.kit import StashKey, named_path, resolved_path
 from pegboard.providers import ModelRequest
 from pegboard.schema.config import Config, Service
-from pegboard_plugins.lsp.known import Launch, RefusedProgramError, can_answer, configured, launch
+from pegboard_plugins.lsp.known import (
+    Launch,
+    RefusedProgramError,
+    can_answer,
+    configured,
+    launch,
+    serving,
+)
 
 if TYPE_CHECKING:
     from lsprotocol.types import Diagnostic, Position
@@ -182,11 +189,14 @@ async def _errors(context: ToolContext, refused: list[str]) -> "tuple[_Found, _F
     """
     found: _Found = {}
     broken: _Found = {}
-    changed = context.changed
+    changed, said = context.changed, context.session.config.lsp
+    served = [path for path in changed[:MOST_FILES] if any(serving(path, said))]
+    if not served:  # the environment of programs costs one
+        return found, broken
     env = await context.env()
     with suppress(TimeoutError):
         async with asyncio.timeout(WAIT_S):
-            for chosen, paths in await _launches(context, changed[:MOST_FILES], env, refused):
+            for chosen, paths in await _launches(context, served, env, refused):
                 with suppress(ToolError):  # no edit fails because nobody looks it over
                     servers = await _servers(context)
                     async with servers.using(chosen, env, context.enclosed, changed) as server:

@@ -151,15 +151,18 @@ def configured(said: Mapping[str, LspConfig]) -> Iterator[Language]:
             yield _changed(language, said[name])
 
 
+def serving(path: Path, said: Mapping[str, LspConfig]) -> Iterator[Language]:
+    """The wanted servers for this file, installed or not."""
+    return (each for each in configured(said) if path.suffix.lower() in each.languages)
+
+
 def launch(path: Path, search: "ProgramSearch", said: Mapping[str, LspConfig]) -> Launch | None:
     """The first wanted and installed server for this file.
 
     :raises RefusedProgramError: when there is none but programs of the project that may not run.
     """
     refused = ""
-    for language in configured(said):
-        if path.suffix.lower() not in language.languages:
-            continue
+    for language in serving(path, said):
         root = _root(path, search.root, language.markers)
         program = _program(language, path, replace(search, directory=root))
         refused = refused or program.refused
