@@ -13,7 +13,8 @@ from pegboard import hookimpl
 from pegboard.contract import hookspecs
 from pegboard.contract.plugin import HookMark, Origin, mark_of
 from pegboard.hooks.callers import Hooks
-from pegboard.loading.registration import Registrant, Registry
+from pegboard.loading.registrant import Registrant
+from pegboard.loading.registration import Registry
 from pegboard.paths import Places
 from pegboard.schema.config import Config
 from pegboard.schema.event import PluginFailed
@@ -91,6 +92,12 @@ class Functions:
             setattr(self, name, hookimpl(function))
 
 
+def _registrant(name: str, origin: Origin, plugin: object) -> Registrant:
+    return Registrant(
+        key=name, name=name, table=name, origin=origin, load=lambda: plugin, plugin=plugin
+    )
+
+
 class Registered:
     """Hooks over plugins (oldest first), registered as an App does it, with the failures."""
 
@@ -99,11 +106,9 @@ class Registered:
     ) -> None:
         registry = Registry(config or Config())
         for each in BRINGING:
-            name = each.__name__
-            registry.bring(Registrant(key=name, name=name, origin="builtin", plugin=each))
+            registry.bring(_registrant(each.__name__, "builtin", each))
         for number, plugin in enumerate(plugins):
-            name = f"p{number}"
-            registry.add(Registrant(key=name, name=name, origin=origin, plugin=plugin))
+            registry.add(_registrant(f"p{number}", origin, plugin))
         self.problems = registry.problems
         self.failures: list[PluginFailed] = []
         self.failed = asyncio.Event()

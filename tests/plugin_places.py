@@ -3,7 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from pegboard.loading.register import Register, load_plugins
+from pegboard import paths
+from pegboard.loading.candidates import Sources
+from pegboard.loading.register import Register
 from pegboard.schema.config import Config
 from pegboard.schema.event import PluginFailed
 from pegboard.trust.decisions import TrustStore
@@ -42,14 +44,15 @@ class Places:
         decision = TrustStore(self.root / "trust.json").decide(
             directory=self.project, worktree=self.project, answer=trusted
         )
-        given: dict[str, Any] = {"env": {}, "builtins": False} | facts
-        register = await load_plugins(
+        given: dict[str, Any] = {"env": {}, "builtins": False, "decision": decision} | facts
+        sources = Sources(
             directory=self.project,
-            config_dir=self.user,
+            places=paths.Places.of({}, config=self.user),
             config=config,
-            decision=decision,
             on_failure=self.failures.append,
             **given,
         )
+        register = Register(sources)
+        await register.load()
         self.opened.append(register)
         return register

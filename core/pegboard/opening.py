@@ -23,8 +23,8 @@ from pegboard.errors import ConfigError, PegboardError, ToolError
 from pegboard.hooks.callers import Hooks
 from pegboard.ids import IdSource
 from pegboard.kit.hosts import tightened
-from pegboard.loading.loadedplugin import Change
-from pegboard.loading.register import Register, load_plugins
+from pegboard.loading.candidates import Sources
+from pegboard.loading.register import Change, Register
 from pegboard.loading.reload import Brought, Reload, open_database
 from pegboard.paths import Places
 from pegboard.processes import OpenProcesses
@@ -257,19 +257,20 @@ class _Opening:
         return tuple(dict.fromkeys(Path(os.path.realpath(path)) for path in found))
 
     async def _plugins(self, loaded: LoadedConfig, decision: Decision) -> Register:
-        register = await load_plugins(
+        sources = Sources(
             directory=self.workspace.directory,
-            config_dir=self.places.config,
+            places=self.places,
             config=loaded.config,
             env=self.env,
             decision=decision,
             extra=self.options.plugins,
             builtins=self.options.builtins,
             installed=self.options.installed,
-            places=self.places,
             locate=loaded.place,
             on_failure=self._failed,
         )
+        register = Register(sources)
+        await register.load()
         self.bus.attach(telling(register.hooks))
         return register
 

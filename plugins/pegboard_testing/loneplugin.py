@@ -16,7 +16,7 @@ from pegboard.embedding import Places
 from pegboard.hooks.callers import Hooks
 from pegboard.loading.candidates import with_own_table
 from pegboard.loading.handle import Belongings, Handle, options_of, variable_of
-from pegboard.loading.registration import Registrant, Registry
+from pegboard.loading.registration import Registry
 from pegboard.schema.config import Config, PluginConfig
 from pegboard.schema.event import PluginFailed
 
@@ -56,8 +56,8 @@ class LonePlugin:
         secrets: Mapping[str, str] | None = None,
     ) -> None:
         config = config_of(config)
-        candidate = with_own_table(plugin, config.plugins)
-        self.name, table = candidate.name, candidate.table
+        registrant = with_own_table(plugin, config.plugins)
+        self.name, table = registrant.name, registrant.table
         self.places = Places.of({}, **{each: folder / each for each in _PLACES})
         if options is not None:
             own = replace(config.plugins.get(table, PluginConfig()), options=dict(options))
@@ -66,13 +66,9 @@ class LonePlugin:
         env = {variable_of(self.name, name): value for name, value in (secrets or {}).items()}
         self.belongings = Belongings(self.places, env)
         judged = options_of(plugin, config.plugins.get(table, PluginConfig()).options)
-        handle = Handle(self.name, self.belongings)
-        handle.options = judged.value
-        self.handle: Plugin = handle
+        self.handle: Plugin = Handle(self.name, self.belongings, judged.value)
         registry = Registry(config)
-        registrant = Registrant(
-            key="p", name=self.name, origin="embedded", plugin=plugin, table=table, handle=handle
-        )
+        registrant.key, registrant.plugin, registrant.handle = "p", plugin, self.handle
         registry.bring(registrant)
         registry.add(registrant)
         found = registry.implementations()

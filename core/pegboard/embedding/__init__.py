@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pegboard.kit.privatefile import replace_whole as replace_whole
     from pegboard.kit.privatefile import set_aside as set_aside
     from pegboard.kit.redact import secret_values as secret_values
+    from pegboard.loading.discovery import Problem as Problem
     from pegboard.loading.register import PluginInfo as PluginInfo
-    from pegboard.loading.registration import Problem as Problem
     from pegboard.paths import Places as Places
     from pegboard.trust.decisions import Decision as Decision
     from pegboard.trust.decisions import TrustStore as TrustStore

@@ -8,7 +8,8 @@ from pegboard.config.configuration import load_config
 from pegboard.contract import hookspecs
 from pegboard.ids import IdSource
 from pegboard.loading.absent import names_hook
-from pegboard.loading.register import load_plugins
+from pegboard.loading.candidates import Sources
+from pegboard.loading.register import Register
 from pegboard.loading.reload import open_database
 from pegboard.paths import Places
 from pegboard.storage.protocol import OnCommit, Storage
@@ -41,16 +42,17 @@ async def open_storage(
     decision = TrustStore(places.trust).decide(
         directory=workspace.directory, worktree=workspace.worktree, answer=False
     )
-    register = await load_plugins(
+    sources = Sources(
         directory=workspace.directory,
-        config_dir=places.config,
+        places=places,
         config=loaded.config,
         env=os.environ,
         decision=decision,
-        places=places,
         fitting=partial(names_hook, spec=hookspecs.register_storage),
         on_failure=lambda _: None,
     )
+    register = Register(sources)
+    await register.load()
     try:
         place = url or os.environ.get("PEGBOARD_DATABASE", "") or places.database
         return await open_database(place, register=register, ids=ids, on_commit=on_commit)

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from pegboard.contract import hookspecs
 from pegboard.contract.plugin import hookimpl
-from pegboard.loading.candidates import Candidate
 from pegboard.loading.imports import Imports
+from pegboard.loading.registrant import Registrant
 from pegboard.loading.registration import specifications
 from pegboard.trust.projectcode import read_bounded
 
@@ -38,7 +38,7 @@ class Absent(NamedTuple):
     known: bool
 
 
-def hooks_of_source(candidate: Candidate, imports: Imports) -> Absent:
+def hooks_of_source(each: Registrant, imports: Imports) -> Absent:
     """The hooks that the source names, `required` where it says so.
 
     The source is not run, so a hook that a comment names counts, too: who is not understood is
@@ -46,7 +46,7 @@ def hooks_of_source(candidate: Candidate, imports: Imports) -> Absent:
     """
     names: dict[str, bool] = {}
     known = True
-    for content, is_source in _sources(candidate, imports):
+    for content, is_source in _sources(each, imports):
         known = known and content is not None
         for name, required in _named(content or b"", is_source=is_source):
             names[name] = names.get(name, False) or required
@@ -55,9 +55,9 @@ def hooks_of_source(candidate: Candidate, imports: Imports) -> Absent:
     return Absent({name: _absent(required=names[name]) for name in sorted(names)}, known)
 
 
-def names_hook(candidate: Candidate, imports: Imports, spec: Callable[..., object]) -> bool:
+def names_hook(each: Registrant, spec: Callable[..., object]) -> bool:
     """Whether the plugin's own module names the hook, or cannot be read; nothing is run."""
-    content, _ = next(iter(_sources(candidate, imports)))
+    content, _ = next(_sources(each, Imports()))
     return content is None or spec.__name__.encode() in content
 
 
@@ -82,14 +82,14 @@ def _absent(*, required: bool) -> Callable[..., object]:
     return absent
 
 
-def _sources(candidate: Candidate, imports: Imports) -> Iterator[tuple[bytes | None, bool]]:
+def _sources(each: Registrant, imports: Imports) -> Iterator[tuple[bytes | None, bool]]:
     """What the files have, None where one cannot be read, and whether that is source."""
-    if candidate.file is not None:
-        yield candidate.file.content, True
-        if candidate.file.path.name == "__init__.py":
-            yield from ((each, True) for each in imports.contents_below(candidate.file.path.parent))
+    if each.file is not None:
+        yield each.file.content, True
+        if each.file.path.name == "__init__.py":
+            yield from ((one, True) for one in imports.contents_below(each.file.path.parent))
         return
-    path = _origin(candidate.location.partition(":")[0].strip())
+    path = _origin(each.location.partition(":")[0].strip())
     if path is None:
         yield None, True
         return

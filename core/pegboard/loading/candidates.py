@@ -1,19 +1,27 @@
 """Plugins before they are imported: where they come from, and who forbids which."""
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
 
-import msgspec
-from msgspec.structs import replace
-
 from pegboard.contract.plugin import Origin
-from pegboard.loading.discovery import OWN, entry_points, load_entry_point, load_file, load_module
+from pegboard.kit.suggestions import nearest_names
+from pegboard.loading.discovery import (
+    OWN,
+    Problem,
+    entry_points,
+    load_entry_point,
+    load_file,
+    load_module,
+)
 from pegboard.loading.imports import Imports
-from pegboard.loading.toolset import ORIGINS
+from pegboard.loading.registrant import Registrant
+from pegboard.paths import Places
 from pegboard.schema.config import Config
+from pegboard.schema.event import PluginFailed
 from pegboard.trust.decisions import THIS_TIME, Decision
 from pegboard.trust.projectcode import CodeFile, plugin_files, user_code, with_neighbours
 
@@ -24,78 +32,92 @@ _INSTALLED = ("site-packages", "dist-packages")
 """The names of folders into which programs install distributions."""
 
 
-class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """A plugin before it is imported; `file` is the file that it is made from, if any.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Where the plugins of an App come from, and what decides about them.
 
-    `table` is the name of its settings: its own, or behind its distribution or origin and a slash
-    where a built-in plugin has that name, or the user has written it so.
+    `extra` are objects that are plugins, too, the newest of all. Those that are not `fitting` are
+    left out. `locate` says where a dotted key of the configuration stands. `on_failure` hears of
+    what plugins do wrong.
     """
 
-    name: str
-    origin: Origin
-    location: str
-    load: Callable[[], object]
-    version: str = ""
-    distribution: str = ""
-    table: str = ""
-    file: CodeFile | None = None
-    forbidden: str = ""
+    directory: Path
+    places: Places
+    config: Config
+    env: Mapping[str, str]
+    decision: Decision
+    extra: Sequence[object] = ()
+    builtins: bool = True
+    installed: bool = True
+    locate: Callable[[str], str] = lambda key: key
+    fitting: Callable[[Registrant], bool] = lambda _: True
+    on_failure: Callable[[PluginFailed], None]
+
+    def candidates(self, imports: Imports) -> list[Registrant]:
+        """All that can be loaded; those that are files import one another by these `imports`."""
+        tables = self.config.plugins
+        found = [
+            *_from_distributions(
+                self.decision.root, builtins=self.builtins, installed=self.installed
+            ),
+            *(users := _from_files(self, imports)),
+            *_from_project(self.decision, imports, users),
+            *(embedded(plugin, tables) for plugin in self.extra),
+        ]
+        found = [each for each in found if self.fitting(each)]
+        builtin = {each.name for each in found if each.origin == "builtin"}
+        return [self._settled(each, builtin) for each in found]
+
+    def project(
+        self, decision: Decision, imports: Imports, others: Sequence[Registrant]
+    ) -> list[Registrant]:
+        """The plugins of the project's files, as they are decided about, without the `others`."""
+        builtin = {each.name for each in others if each.origin == "builtin"}
+        found = _from_project(decision, imports, others)
+        return [self._settled(each, builtin) for each in found]
+
+    def _settled(self, found: Registrant, builtin: Collection[str]) -> Registrant:
+        """The plugin, with the name of its settings, and forbidden if the user does not want it."""
+        found.table = _table(found, self.config.plugins, builtin)
+        said = self.config.plugins.get(found.table)
+        disabled = {name.strip() for name in self.env.get(DISABLING, "").split(",")}
+        if said is not None and not said.enabled:
+            key = f"plugins.{found.table}.enabled"
+            found.forbidden = f"switched off by {key} in the configuration"
+        elif disabled & {found.table, found.full_name}:
+            found.forbidden = f"switched off by {DISABLING}"
+        return found
+
+    def tables_of_none(self, found: Sequence[Registrant]) -> Iterator[Problem]:
+        """The settings that are of no plugin that there is."""
+        if not (strange := self.config.plugins.keys() - {each.table for each in found}):
+            return
+        known = {
+            *(name for each in found for name in (each.name, each.table)),
+            *(each.name for each in entry_points()),
+        }
+        for name in sorted(strange - known):
+            nearest = nearest_names(name, known, limit=1)
+            hint = f"; did you mean {nearest[0]}?" if nearest else ""
+            text = f"{self.locate(f'plugins.{name}')}: there is no plugin {name}{hint}"
+            yield Problem("options", name, text)
 
 
-def candidates(  # noqa: PLR0913 - where plugins come from, all keyword-only
-    *,
-    directory: Path,
-    config_dir: Path,
-    config: Config,
-    decision: Decision,
-    extra: Sequence[object] = (),
-    builtins: bool = True,
-    installed: bool = True,
-    fitting: Callable[[Candidate, Imports], bool] = lambda *_: True,
-) -> tuple[list[Candidate], Imports]:
-    """All that can be loaded, oldest first, and how those that are files import one another.
-
-    Those that are not `fitting` are left out.
-    """
-    imports = Imports()
-    found = [
-        *_from_distributions(decision.root, builtins=builtins, installed=installed),
-        *_from_files(directory, config_dir, config, decision, imports),
-        *(embedded(plugin, config.plugins) for plugin in extra),
-    ]
-    found = [each for each in found if fitting(each, imports)]
-    found = with_tables(found, config, {each.name for each in found if each.origin == "builtin"})
-    return sorted(found, key=lambda each: ORIGINS.index(each.origin)), imports
+def _table(found: Registrant, tables: Collection[str], builtin: Collection[str]) -> str:
+    if found.table:
+        return found.table
+    is_shadowed = found.origin != "builtin" and found.name in builtin
+    return found.full_name if is_shadowed or found.full_name in tables else found.name
 
 
-def with_tables(
-    found: Iterable[Candidate], config: Config, builtin: Collection[str]
-) -> list[Candidate]:
-    """The candidates with the names of their settings; `builtin` are names of our own plugins."""
-    return [replace(each, table=_table(each, config.plugins, builtin)) for each in found]
-
-
-def _table(candidate: Candidate, tables: Collection[str], builtin: Collection[str]) -> str:
-    if candidate.table:
-        return candidate.table
-    is_shadowed = candidate.origin != "builtin" and candidate.name in builtin
-    full = full_name(candidate)
-    return full if is_shadowed or full in tables else candidate.name
-
-
-def full_name(candidate: Candidate) -> str:
-    """The name with which it is told from others of its name: `house-plugins/guard`."""
-    return f"{candidate.distribution or candidate.origin}/{candidate.name}"
-
-
-def _from_distributions(root: Path, *, builtins: bool, installed: bool) -> Iterator[Candidate]:
+def _from_distributions(root: Path, *, builtins: bool, installed: bool) -> Iterator[Registrant]:
     brought = cache(partial(_brought, root))
     points = entry_points()
     host = next((entry.version for entry in points if entry.distribution == OWN), "")
     for entry in points:
         own = entry.distribution == OWN
         if builtins if own else installed:
-            yield Candidate(
+            yield Registrant(
                 name=entry.name,
                 origin="builtin" if own else "installed",
                 location=entry.value,
@@ -117,44 +139,37 @@ def _brought(root: Path, place: str) -> str:
     return f"not run: {folder} is a folder of the project; install what is in it"
 
 
-def _from_files(
-    directory: Path, config_dir: Path, config: Config, decision: Decision, imports: Imports
-) -> Iterator[Candidate]:
-    """The user's files, those that the configuration names, and the project's.
+def _from_files(sources: Sources, imports: Imports) -> list[Registrant]:
+    """The user's files, and those that the configuration names."""
+    users = _with_neighbours(user_code(sources.places.config), imports)
+    for entry in sources.config.plugin_paths:
+        users += _from_path(sources.directory / entry, sources.decision, imports)
+    return users
 
-    A file outside of the project that both name is the user's.
+
+def _from_project(
+    decision: Decision, imports: Imports, others: Sequence[Registrant]
+) -> Iterator[Registrant]:
+    """The plugins of the project's files, as they are decided about.
+
+    A file outside of the project that is among the `others` is the user's.
     """
-    users = _with_neighbours(user_code(config_dir), imports, "user")
-    for entry in config.plugin_paths:
-        users += _from_path(directory / entry, decision, imports)
-    yield from users
-    known = {candidate.location for candidate in users}
-    for candidate in project_candidates(decision, imports):
-        if candidate.location not in known:
-            yield candidate
-
-
-def project_candidates(decision: Decision, imports: Imports) -> Iterator[Candidate]:
-    """The plugins of the project's files, as they are decided about."""
+    known = {each.location for each in others}
     way = "" if decision.reason.endswith(THIS_TIME) else f"; {_ALLOW}"
     forbidden = "" if decision.trusted else f"not run: {decision.reason}{way}"
     imports.add(decision.code if decision.trusted else ())
     for file in decision.code:
-        if file.kind != "part":
+        if file.kind != "part" and str(file.path) not in known:
             yield _from_file(file, "project", imports, forbidden=forbidden)
 
 
-def _with_neighbours(
-    files: Sequence[CodeFile], imports: Imports, origin: Origin
-) -> list[Candidate]:
-    """The files, which can import what is beside them."""
-    if not files:
-        return []
+def _with_neighbours(files: Sequence[CodeFile], imports: Imports) -> list[Registrant]:
+    """The user's files, which can import what is beside them."""
     imports.add(with_neighbours(files))
-    return [_from_file(file, origin, imports) for file in files]
+    return [_from_file(file, "user", imports) for file in files]
 
 
-def _from_path(path: Path, decision: Decision, imports: Imports) -> Iterator[Candidate]:
+def _from_path(path: Path, decision: Decision, imports: Imports) -> Iterator[Registrant]:
     """The plugins of an entry of `plugin_paths`; the project's own are the decision's affair.
 
     Of what the project names no file is looked at again: one may have come since the decision.
@@ -165,14 +180,14 @@ def _from_path(path: Path, decision: Decision, imports: Imports) -> Iterator[Can
             missing = CodeFile(path=path, kind="plugin", name=name, error="there is none")
             yield _from_file(missing, "project", imports)
     elif _is_module_name(path):
-        yield Candidate(name=name, origin="user", location=name, load=partial(load_module, name))
+        yield Registrant(name=name, origin="user", location=name, load=partial(load_module, name))
     else:
         own = [
             file
             for file in plugin_files(path)
             if file.path not in decision.files or not file.path.is_relative_to(decision.root)
         ]
-        yield from _with_neighbours(own, imports, "user")
+        yield from _with_neighbours(own, imports)
 
 
 def _is_module_name(path: Path) -> bool:
@@ -182,8 +197,8 @@ def _is_module_name(path: Path) -> bool:
 
 def _from_file(
     file: CodeFile, origin: Origin, imports: Imports, *, forbidden: str = ""
-) -> Candidate:
-    return Candidate(
+) -> Registrant:
+    return Registrant(
         name=file.name,
         origin=origin,
         location=str(file.path),
@@ -193,15 +208,16 @@ def _from_file(
     )
 
 
-def embedded(plugin: object, tables: Collection[str]) -> Candidate:
+def embedded(plugin: object, tables: Collection[str]) -> Registrant:
     """An object as a plugin, by the name and the settings that it has where it is installed.
 
     Settings under the name of the object itself, if it is among `tables`, make that its name.
     """
-    name, entry = embedded_name(plugin), None
+    named = getattr(plugin, "__name__", None)
+    name, entry = named if isinstance(named, str) else type(plugin).__name__, None
     if name not in tables and isinstance(plugin, ModuleType):
         entry = next((each for each in entry_points() if each.value == plugin.__name__), None)
-    return Candidate(
+    return Registrant(
         name=entry.name if entry else name,
         origin="embedded",
         location="",
@@ -212,26 +228,9 @@ def embedded(plugin: object, tables: Collection[str]) -> Candidate:
     )
 
 
-def with_own_table(plugin: object, tables: Collection[str]) -> Candidate:
+def with_own_table(plugin: object, tables: Collection[str]) -> Registrant:
     """An object as a plugin beside the built-in ones, with the name of its settings."""
     builtin = {each.name for each in entry_points() if each.distribution == OWN}
-    candidate = embedded(plugin, tables)
-    return replace(candidate, table=_table(candidate, tables, builtin))
-
-
-def embedded_name(plugin: object) -> str:
-    """The name of a plugin that is nothing but an object: its own, or its type's."""
-    named = getattr(plugin, "__name__", None)
-    return named if isinstance(named, str) else type(plugin).__name__
-
-
-def allowed(candidate: Candidate, config: Config, env: Mapping[str, str]) -> Candidate:
-    """The candidate, forbidden if the user has switched it off."""
-    said = config.plugins.get(candidate.table)
-    disabled = {name.strip() for name in env.get(DISABLING, "").split(",")}
-    reason = candidate.forbidden
-    if said is not None and not said.enabled:
-        reason = f"switched off by plugins.{candidate.table}.enabled in the configuration"
-    elif disabled & {candidate.table, full_name(candidate)}:
-        reason = f"switched off by {DISABLING}"
-    return replace(candidate, forbidden=reason)
+    found = embedded(plugin, tables)
+    found.table = _table(found, tables, builtin)
+    return found

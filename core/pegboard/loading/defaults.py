@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from pegboard.contract.plugin import Answer
-from pegboard.loading.registration import Problem
+from pegboard.loading.discovery import Problem
 from pegboard.schema.config import Config
 from pegboard.schema.session import EDIT, READ, Rule
 
@@ -29,7 +29,7 @@ def with_defaults(
     for answer in answers:
         flaw = _flaw(answer, names)
         if flaw:
-            problems.append(Problem(kind="name", plugin=answer.plugin, text=flaw))
+            problems.append(Problem("name", answer.plugin, flaw))
         else:
             fitting.append(replace(answer.value, by=f"plugin {answer.plugin}"))
     rules = config.permission

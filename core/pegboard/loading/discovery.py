@@ -47,12 +47,33 @@ class EntryPoint:
     metadata: str = field(default="", compare=False)
 
 
-class LoadFailure(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a plugin could not be imported; `text` is one line, `traceback` is all of it."""
+ProblemKind = Literal[
+    "import",
+    "name",
+    "clash",
+    "signature",
+    "hook",
+    "options",
+    "order",
+    "version",
+    "refusal",
+    "replaced",
+]
 
-    kind: Literal["import", "signature", "clash", "version"]
+
+class Problem(msgspec.Struct, frozen=True):
+    """Something about a plugin that its user should know; `text` is one line.
+
+    `replaced` is a notice: a later origin's tool stands for an earlier one's. `options` are wrong
+    settings of a plugin, or settings of none, and `order` is about what plugins say of one another.
+    `refusal` says what is refused because a plugin that guards it is not there.
+    All other kinds mean that something is missing. `detail` has the traceback where there is one.
+    """
+
+    kind: ProblemKind
+    plugin: str
     text: str
-    traceback: str
+    detail: str = ""
 
 
 def entry_points(group: str = GROUP, path: Sequence[str] | None = None) -> tuple[EntryPoint, ...]:
@@ -75,26 +96,31 @@ def entry_points(group: str = GROUP, path: Sequence[str] | None = None) -> tuple
     return tuple(sorted(found))
 
 
-def attempt(load: Callable[[], _T], where: str = "", *, file: str = "") -> _T | LoadFailure:
-    """What foreign code gives, or why it gave nothing.
+def attempt(load: Callable[[], _T], where: str = "", *, file: str = "") -> _T | Problem:
+    """What foreign code gives, or why it gave nothing, of a plugin that is not named.
 
     `where` is put before the reason, with the line of `file` in which it is.
     """
     try:
         return load()
-    except SignatureError as error:
-        text = str(error).removeprefix(f"plugin {error.plugin}: ")
-        return _failure("signature", _placed(where, file, error), text)
-    except ModuleNotFoundError as error:
-        text = f"{error}: install what it needs, or disable it"
-        return _failure("import", _placed(where, file, error), text)
-    except SyntaxError as error:
-        source = f": `{error.text.strip()}`" if error.text else ""
-        text = f"SyntaxError: {error.msg}{source}"
-        return _failure("import", _placed(where, file, error), text)
     except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - foreign code
-        text = f"{type(error).__name__}: {error}"
-        return _failure("import", _placed(where, file, error), text)
+        line = next(iter(_said(error).strip().splitlines()), "")
+        place = _placed(where, file, error)
+        text = f"{place}: {line}" if place else line
+        kind: ProblemKind = "signature" if isinstance(error, SignatureError) else "import"
+        return Problem(kind, "", text, traceback.format_exc())
+
+
+def _said(error: BaseException) -> str:
+    match error:
+        case SignatureError():
+            return str(error).removeprefix(f"plugin {error.plugin}: ")
+        case ModuleNotFoundError():
+            return f"{error}: install what it needs, or disable it"
+        case SyntaxError():
+            source = f": `{error.text.strip()}`" if error.text else ""
+            return f"SyntaxError: {error.msg}{source}"
+    return f"{type(error).__name__}: {error}"
 
 
 def _placed(where: str, file: str, error: BaseException) -> str:
@@ -131,7 +157,7 @@ def is_marked(plugin: object, name: str) -> bool:
     return inspect.isfunction(plain) and hasattr(plain, MARK)
 
 
-def load_entry_point(entry: EntryPoint, host: str = "") -> object | LoadFailure:
+def load_entry_point(entry: EntryPoint, host: str = "") -> object | Problem:
     """The plugin that an entry point names, or why there is none.
 
     What its distribution requires of Pegboard has to be so, which has the version `host` if that is
@@ -140,7 +166,7 @@ def load_entry_point(entry: EntryPoint, host: str = "") -> object | LoadFailure:
     if host and entry.metadata and (clause := _unmet(entry, host)):
         who = f"{entry.distribution} {entry.version}"
         text = f"{who} needs pegboard{clause}, and this is {host}"
-        return LoadFailure(kind="version", text=text, traceback="")
+        return Problem("version", "", text)
     module, _, attribute = entry.value.partition(":")
     return attempt(lambda: _attribute(importlib.import_module(module.strip()), attribute.strip()))
 
@@ -150,16 +176,16 @@ def _unmet(entry: EntryPoint, host: str) -> str:
     return unmet(folder / ("PKG-INFO" if folder.suffix == ".egg-info" else "METADATA"), host)
 
 
-def load_module(name: str) -> object | LoadFailure:
+def load_module(name: str) -> object | Problem:
     """The plugin with this import name, or why there is none."""
     return attempt(lambda: importlib.import_module(name))
 
 
-def load_file(file: CodeFile, imports: Imports) -> object | LoadFailure:
+def load_file(file: CodeFile, imports: Imports) -> object | Problem:
     """The module that a file's bytes make, or why there is none; its own lines are named."""
     where = str(file.path) if file.kind == "plugin" else ""
     if file.error:
-        return LoadFailure(kind="import", text=f"{file.path}: {file.error}", traceback="")
+        return Problem("import", "", f"{file.path}: {file.error}")
     return attempt(lambda: imports.load(file), where, file=str(file.path))
 
 
@@ -168,15 +194,6 @@ def _attribute(module: ModuleType, dotted: str) -> object:
     for name in dotted.split(".") if dotted else ():
         found = getattr(found, name)
     return found
-
-
-def _failure(kind: Literal["import", "signature"], where: str, text: str) -> LoadFailure:
-    line = next(iter(text.strip().splitlines()), "")
-    return LoadFailure(
-        kind=kind,
-        text=f"{where}: {line}" if where else line,
-        traceback=traceback.format_exc(),
-    )
 
 
 def _distributions(entry: str) -> Iterator[tuple[str, str, str, str]]:

@@ -13,7 +13,7 @@ import msgspec
 from pegboard.contract.plugin import field_names
 from pegboard.kit.redact import redacted
 from pegboard.kit.suggestions import nearest_names
-from pegboard.loading.discovery import LoadFailure, attempt
+from pegboard.loading.discovery import Problem, attempt
 from pegboard.paths import Places
 from pegboard.providers import KeyStore
 
@@ -78,9 +78,9 @@ class Belongings:
 class Handle:
     """One plugin's share of them; `Plugin` is what it is to plugins."""
 
-    def __init__(self, name: str, belongings: Belongings) -> None:
+    def __init__(self, name: str, belongings: Belongings, options: object) -> None:
         self.name = name
-        self.options: Any = {}
+        self.options: Any = options
         self._belongings = belongings
 
     @property
@@ -112,10 +112,6 @@ class Handle:
     def http(self) -> "httpx.AsyncClient":
         """The App's."""
         return self._belongings.http
-
-    def hide(self, values: Iterable[str]) -> None:
-        """Take these for secrets."""
-        self._belongings.hide(values)
 
     def secret(self, name: str) -> str | None:
         """Of the environment, else the stored one."""
@@ -156,7 +152,7 @@ class Judged(NamedTuple):
 def options_of(plugin: object, table: Mapping[str, Any]) -> Judged:
     """The options of a plugin whose settings are this table; its own code may fail in it."""
     found = attempt(lambda: _judged(declared(plugin), table))
-    if isinstance(found, LoadFailure):
+    if isinstance(found, Problem):
         return Judged(None, None, (Flaw("", found.text),), ("",))
     return found
 

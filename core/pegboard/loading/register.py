@@ -2,9 +2,8 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from types import ModuleType
+from itertools import count
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,27 +14,25 @@ from pegboard.errors import NotFoundError
 from pegboard.hooks.callers import Hooks
 from pegboard.kit.suggestions import nearest_names
 from pegboard.loading.broughthooks import BRINGING
-from pegboard.loading.candidates import (
-    Candidate,
-    allowed,
-    candidates,
-    full_name,
-    project_candidates,
-    with_tables,
-)
-from pegboard.loading.discovery import marked
-from pegboard.loading.handle import Belongings, Handle
+from pegboard.loading.candidates import Sources
+from pegboard.loading.discovery import Problem, marked
+from pegboard.loading.handle import Belongings
 from pegboard.loading.imports import Imports
-from pegboard.loading.loadedplugin import Change, LoadedPlugin, tables_of_none
-from pegboard.loading.registration import Problem, Registry
-from pegboard.loading.toolset import Live, Offer, tools_of_file, toolset
-from pegboard.paths import Places
+from pegboard.loading.registrant import Registrant
+from pegboard.loading.registration import Registry
+from pegboard.loading.toolset import ORIGINS, Live, Offer, tools_of_file, toolset
 from pegboard.providers import KeyStore
 from pegboard.schema.config import Config
-from pegboard.schema.event import PluginFailed
 from pegboard.schema.session import Rule
 from pegboard.trust.decisions import Decision
-from pegboard.trust.projectcode import CodeFile
+
+
+class Change(NamedTuple):
+    """The project's plugins before and after they were loaded anew, and what is wrong with them."""
+
+    old: tuple[Registrant, ...]
+    new: tuple[Registrant, ...]
+    problems: tuple[str, ...]
 
 
 class PluginInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,63 +59,21 @@ class PluginInfo(msgspec.Struct, frozen=True, kw_only=True):
     options: type | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Admission:
-    """By what plugins are loaded; `locate` says where a key of the settings stands."""
-
-    config: Config
-    env: Mapping[str, str]
-    locate: Callable[[str], str]
-    belongings: Belongings
-    hooks: Hooks
-
-    async def admitted(
-        self,
-        found: Sequence[Candidate],
-        registry: Registry,
-        *,
-        others: Sequence[LoadedPlugin] = (),
-        prefix: str = "",
-    ) -> list[LoadedPlugin]:
-        """What became of the candidates, beside `others`; `prefix` makes their keys new ones."""
-        loaded: list[LoadedPlugin] = []
-        for number, candidate in enumerate(found):
-            candidate = allowed(candidate, self.config, self.env)  # noqa: PLW2901 - and who forbids it
-            each = LoadedPlugin(
-                key=f"{candidate.origin}:{candidate.name}:{prefix}{number}",
-                candidate=candidate,
-                handle=Handle(candidate.name, self.belongings),
-            )
-            namesakes = (other.table for other in found if other.name == candidate.name)
-            with self.hooks.loading(candidate.name):
-                each.load([*others, *loaded], registry)
-                each.judge(self.config, self.locate, registry, tuple(namesakes))
-            loaded.append(each)
-            await asyncio.sleep(0)  # an import blocks, so what runs beside it gets its turn here
-        return loaded
+_SAME = tuple(name for name in PluginInfo.__struct_fields__ if name != "quarantined")
+"""The facts that a plugin has itself."""
 
 
 class Register:
-    """The plugins of one App; made by `load_plugins`.
+    """The plugins of one App; `load` has them, and `tools` are there after `collect_tools`."""
 
-    `tools` are there once `collect_tools` was called.
-    """
-
-    def __init__(
-        self,
-        plugins: Sequence[LoadedPlugin],
-        hooks: Hooks,
-        problems: Sequence[Problem],
-        admission: Admission,
-        imports: Imports,
-    ) -> None:
-        self._imports = imports
-        self._admission = admission
-        self._reloads = 0
-        self._plugins = tuple(plugins)
-        self._belongings = admission.belongings
-        self._problems = list(problems)
-        self.hooks = hooks
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._belongings = Belongings(sources.places, sources.env)
+        self._plugins: tuple[Registrant, ...] = ()
+        self._numbers = count()
+        self._imports: list[Imports] = []
+        self._problems: list[Problem] = []
+        self.hooks = Hooks({}, on_failure=sources.on_failure)
         self.tools = Live[Tool]()
         self._offers: tuple[Offer, ...] = ()
 
@@ -134,9 +89,9 @@ class Register:
         What a plugin that was not imported says of its options is not known: all of them.
         """
         return frozenset(
-            ".".join(filter(None, ("plugins", each.candidate.table, "options", name)))
+            ".".join(filter(None, ("plugins", each.table, "options", name)))
             for each in self._plugins
-            for name in (("",) if each.candidate.forbidden else each.secrets)
+            for name in each.secrets
         )
 
     def use(self, store: KeyStore | None) -> None:
@@ -157,10 +112,68 @@ class Register:
         from pegboard.loading.absent import names_hook  # nobody else pays for it
 
         return "".join(
-            f"; {each.candidate.name} is not loaded: {each.error}"
+            f"; {each.name} is not loaded: {each.error}"
             for each in self._plugins
-            if each.plugin is None and names_hook(each.candidate, self._imports, spec)
+            if each.plugin is None and names_hook(each, spec)
         )
+
+    async def load(self) -> None:
+        """Have the plugins: built-in, installed, the user's, the project's, then the `extra` ones.
+
+        Called once, before all else. One that cannot be imported is told about in `problems` and
+        takes no other along. The project's code is run only if the decision says so, and then the
+        very bytes that it holds.
+        """
+        imports = Imports()
+        found = self._sources.candidates(imports)
+        self._problems += self._sources.tables_of_none(found)
+        await self._admit(found, imports, ())
+
+    async def reload(self, decision: Decision, config: Config) -> Change:
+        """Have the hooks and tools of the project's files as the decision has them.
+
+        Calls that are under way go on with what was there.
+
+        :raises RequiredHookError: when a hook that must not be left out cannot be called; then
+            everything stays as it is.
+        """
+        imports = Imports()
+        others = [each for each in self._plugins if each.origin != "project"]
+        old = tuple(each for each in self._plugins if each.origin == "project")
+        new = tuple(self._sources.project(decision, imports, others))
+        await self._admit(new, imports, others)
+        offers = await self._offered(self.hooks.only({each.key for each in new}), new, config)
+        self._take([*(each for each in self._offers if each.by not in old), *offers])
+        for known in self._imports[:-1]:
+            known.forget(file for each in old if (file := each.file))
+        names = {each.name for each in (*old, *new)}
+        return Change(old, new, tuple(each.text for each in self._problems if each.plugin in names))
+
+    async def _admit(
+        self, found: Sequence[Registrant], imports: Imports, others: Sequence[Registrant]
+    ) -> None:
+        """Import and register the plugins that were found, beside the others that there are."""
+        registry = Registry(self._sources.config)
+        plugins = sorted((*others, *found), key=lambda each: ORIGINS.index(each.origin))
+        loaded = list(others)
+        for each in [each for each in plugins if each not in others]:
+            each.key = f"{each.origin}:{each.name}:{next(self._numbers)}"
+            namesakes = [other.table for other in found if other.name == each.name]
+            with self.hooks.loading(each.name):
+                registry.problems += filter(None, (each.enter(loaded),))
+                registry.problems += each.judge(
+                    self._sources.config, self._sources.locate, self._belongings, namesakes
+                )
+            loaded.append(each)
+            await asyncio.sleep(0)  # an import blocks, so what runs beside it gets its turn here
+        _enroll(plugins, registry, imports, self.hooks)
+        implementations = registry.implementations()
+        names = {each.name for each in {*self._plugins, *found} - {*others}}
+        kept = (each for each in self._problems if each.plugin not in names)
+        self._problems = [*kept, *(each for each in registry.problems if each.plugin in names)]
+        self._plugins = tuple(plugins)
+        self._imports.append(imports)
+        self.hooks.replace(implementations)
 
     async def collect_tools(self, config: Config) -> Mapping[str, Tool]:
         """The tools of all plugins and tool files by id; problems with them are added."""
@@ -168,22 +181,18 @@ class Register:
         return self.tools
 
     async def _offered(
-        self, hooks: Hooks, plugins: Sequence[LoadedPlugin], config: Config
+        self, hooks: Hooks, plugins: Sequence[Registrant], config: Config
     ) -> list[Offer]:
         """What these plugins register by these hooks, and what their files have."""
         answers = await hooks.collect(hookspecs.register_tools, config=config, hooks=self.hooks)
-        offers = [
-            Offer(
-                plugin=answer.plugin,
-                origin=answer.origin,
-                tool=answer.value,
-                place=f"the plugin {answer.plugin}",
-                key=answer.key,
-            )
-            for answer in answers
-        ]
+        known = {each.key: each for each in plugins}
+        offers = [_offer(known[answer.key], answer.value) for answer in answers]
         for each in plugins:
-            offers.extend(msgspec.structs.replace(offer, key=each.key) for offer in each.offers)
+            for found in tools_of_file(each):
+                if isinstance(found, Problem):
+                    self._problems.append(found)
+                else:
+                    offers.append(found)
         return offers
 
     def replace_tools(self, plugin: str, tools: Sequence[Tool]) -> tuple[str, ...]:
@@ -194,71 +203,26 @@ class Register:
         :raises NotFoundError: when no plugin of this name is loaded.
         """
         loaded = [each for each in self._plugins if each.plugin is not None]
-        names = {name: each for each in loaded for name in (full_name(each.candidate),)}
-        names |= {each.candidate.name: each for each in reversed(loaded)}
+        names = {each.full_name: each for each in loaded}
+        names |= {each.name: each for each in reversed(loaded)}
         if plugin not in names:
             raise NotFoundError("plugin", plugin, suggestions=nearest_names(plugin, names))
-        each = names[plugin]
-        origin, name = each.candidate.origin, each.candidate.name
-        place = f"the plugin {name}"
+        by = names[plugin]
         before = len(self._problems)
-        self._take(
-            [
-                *(offer for offer in self._offers if offer.key != each.key),
-                *(
-                    Offer(plugin=name, origin=origin, tool=tool, place=place, key=each.key)
-                    for tool in tools
-                ),
-            ]
-        )
+        others = (each for each in self._offers if each.by is not by)
+        self._take([*others, *(_offer(by, tool) for tool in tools)])
         return tuple(each.text for each in self._problems[before:])
-
-    async def reload(self, decision: Decision, config: Config) -> Change:
-        """Have the hooks and tools of the project's files as the decision has them.
-
-        Calls that are under way go on with what was there.
-
-        :raises RequiredHookError: when a hook that must not be left out cannot be called; then
-            everything stays as it is.
-        """
-        self._reloads += 1
-        others = [each for each in self._plugins if each.candidate.origin != "project"]
-        old = [each for each in self._plugins if each.candidate.origin == "project"]
-        imports, registry = Imports(), Registry(self._admission.config)
-        known = {each.candidate.location for each in others}
-        builtin = {each.candidate.name for each in others if each.candidate.origin == "builtin"}
-        found = with_tables(project_candidates(decision, imports), self._admission.config, builtin)
-        found = [each for each in found if each.location not in known]
-        new = await self._admission.admitted(
-            found, registry, others=others, prefix=f"{self._reloads}."
-        )
-        place = sum(each.candidate.origin != "embedded" for each in others)
-        plugins = (*others[:place], *new, *others[place:])
-        _enroll(plugins, registry, imports, self.hooks)
-        implementations = registry.implementations()
-        names = {each.candidate.name for each in (*old, *new)}
-        fresh = [each for each in registry.problems if each.plugin in names]
-        self._problems = [*(each for each in self._problems if each.plugin not in names), *fresh]
-        self._plugins = plugins
-        self.hooks.replace(implementations)
-        offers = await self._offered(self.hooks.only({each.key for each in new}), new, config)
-        gone = {each.key for each in old}
-        self._take([*(each for each in self._offers if each.key not in gone), *offers])
-        self._imports.forget(file for each in old if (file := each.candidate.file))
-        texts = tuple(each.text for each in self._problems if each.plugin in names)
-        return Change(tuple(each.seen for each in old), tuple(each.seen for each in new), texts)
 
     def _take(self, offers: Sequence[Offer]) -> None:
         self._offers = tuple(offers)
         chosen = toolset(offers)
         self._problems.extend(each for each in chosen.problems if each not in self._problems)
         for each in self._plugins:
-            each.tools.clear()
-        known = {each.key: each for each in self._plugins}
+            each.tools = ()
         for name, offer in chosen.offers.items():
-            known[offer.key].tools.append(name)
-        owners = {name: known[offer.key].handle for name, offer in chosen.offers.items()}
-        self.hooks.set_owners(owners)
+            offer.by.tools += (name,)
+        owners = {name: offer.by.handle for name, offer in chosen.offers.items()}
+        self.hooks.set_owners({name: each for name, each in owners.items() if each is not None})
         self.tools.take({name: offer.tool for name, offer in chosen.offers.items()})
 
     async def with_permissions(self, config: Config, written: Sequence[Rule]) -> Config:
@@ -284,111 +248,45 @@ class Register:
             names = {self.tools[name].permission for name in each.tools if each.key in failed}
             for name in sorted(names - RESERVED):
                 rule = Rule(permission=name, pattern="*", action="ask")
-                yield Answer(each.candidate.name, each.candidate.origin, rule, each.key)
+                yield Answer(each.name, each.origin, rule, each.key)
 
     async def aclose(self) -> None:
         """End what plugins still do and let go of modules that were made from files."""
         await self.hooks.aclose()
         await self._belongings.aclose()
-        self._imports.close()
+        for each in self._imports:
+            each.close()
 
-    def _info(self, each: LoadedPlugin) -> PluginInfo:
-        return PluginInfo(
-            name=each.candidate.name,
-            version=each.candidate.version,
-            origin=each.candidate.origin,
-            location=each.candidate.location,
-            distribution=each.candidate.distribution,
-            table=each.candidate.table,
-            hooks=each.hooks,
-            tools=tuple(each.tools),
-            load_ms=each.load_ms,
-            error=each.error,
-            blocked=bool(each.candidate.forbidden),
-            quarantined=self.hooks.quarantined(each.key),
-            options=each.model,
-        )
+    def _info(self, each: Registrant) -> PluginInfo:
+        same = {name: getattr(each, name) for name in _SAME}
+        return PluginInfo(**same, quarantined=self.hooks.quarantined(each.key))
 
 
-async def load_plugins(  # noqa: PLR0913 - where plugins come from, all keyword-only
-    *,
-    directory: Path,
-    config_dir: Path,
-    config: Config,
-    env: Mapping[str, str],
-    decision: Decision,
-    extra: Sequence[object] = (),
-    builtins: bool = True,
-    installed: bool = True,
-    places: Places | None = None,
-    locate: Callable[[str], str] = lambda key: key,
-    fitting: Callable[[Candidate, Imports], bool] = lambda *_: True,
-    on_failure: Callable[[PluginFailed], None],
-) -> Register:
-    """The register: built-in, installed, the user's, the project's, then the `extra` plugins.
-
-    A plugin that cannot be imported is told about in `problems` and takes no other along. The
-    project's code is run only if the decision says so, and then the very bytes that it holds.
-    `locate` says where a dotted key of the configuration stands. Candidates that
-    are not `fitting` are left out.
-    """
-    found, imports = candidates(
-        directory=directory,
-        config_dir=config_dir,
-        config=config,
-        decision=decision,
-        extra=extra,
-        builtins=builtins,
-        installed=installed,
-        fitting=fitting,
-    )
-    registry = Registry(config)
-    registry.problems += tables_of_none(config, found, locate)
-    belongings = Belongings(places or Places.of(env), env)
-    hooks = Hooks({}, on_failure=on_failure)
-    admission = Admission(config=config, env=env, locate=locate, belongings=belongings, hooks=hooks)
-    loaded = await admission.admitted(found, registry)
-    _enroll(loaded, registry, imports, hooks)
-    hooks.replace(registry.implementations())
-    return Register(loaded, hooks, registry.problems, admission, imports)
+def _offer(by: Registrant, tool: Tool) -> Offer:
+    return Offer(by=by, tool=tool, place=f"the plugin {by.name}")
 
 
 def _enroll(
-    plugins: Sequence[LoadedPlugin], registry: Registry, imports: Imports, hooks: Hooks
+    plugins: Sequence[Registrant], registry: Registry, imports: Imports, hooks: Hooks
 ) -> None:
     """Register what they have, once all have brought their own hooks."""
     for each in plugins:
         if each.plugin is not None:
-            with hooks.loading(each.candidate.name, f"hook {BRINGING}"):
-                registry.bring(each.registrant)
+            with hooks.loading(each.name, f"hook {BRINGING}"):
+                registry.bring(each)
     for each in plugins:
         if each.plugin is not None:
-            _register(each, registry)
-        elif not (each.candidate.forbidden or each.is_double):
+            each.hooks = registry.add(each)
+        elif not (each.forbidden or each.is_double):
             _stand_in(each, registry, imports)
 
 
-def _register(loaded: LoadedPlugin, registry: Registry) -> None:
-    loaded.hooks = registry.add(loaded.registrant)
-    file = loaded.candidate.file
-    if file is not None and isinstance(loaded.plugin, ModuleType):
-        _take_tools(loaded, file, loaded.plugin, registry)
-
-
-def _stand_in(loaded: LoadedPlugin, registry: Registry, imports: Imports) -> None:
+def _stand_in(each: Registrant, registry: Registry, imports: Imports) -> None:
     """Have the plugin, which could not be loaded, refuse what it would have guarded."""
     from pegboard.loading.absent import hooks_of_source  # nobody else pays for it
 
-    if functions := dict(marked(loaded.unfit)):
-        registry.stand_in(loaded.registrant, functions, loaded.error)
+    if functions := dict(marked(each.unfit)):
+        registry.stand_in(each, functions, each.error)
         return
-    absent = hooks_of_source(loaded.candidate, imports)
-    registry.stand_in(loaded.registrant, absent.functions, loaded.error, known=absent.known)
-
-
-def _take_tools(
-    loaded: LoadedPlugin, file: CodeFile, module: ModuleType, registry: Registry
-) -> None:
-    if file.kind == "tool":
-        loaded.offers, problems = tools_of_file(file, module, loaded.candidate.origin)
-        registry.problems.extend(problems)
+    absent = hooks_of_source(each, imports)
+    registry.stand_in(each, absent.functions, each.error, known=absent.known)

@@ -7,22 +7,20 @@ ever touched.
 """
 
 import inspect
-import re
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
-from typing import Literal
 
-import msgspec
 import pluggy
 from msgspec.structs import replace
 
 from pegboard.contract import hookspecs
-from pegboard.contract.plugin import PROJECT, Kind, Origin, Plugin, mark_of, said_by
+from pegboard.contract.plugin import PROJECT, Kind, mark_of, said_by
 from pegboard.errors import RequiredHookError
 from pegboard.hooks.isolation import CALL, Implementation, circle
 from pegboard.kit.suggestions import nearest_names
 from pegboard.loading.broughthooks import BRINGING, arguments_of, brought_hooks, specs_of
-from pegboard.loading.discovery import MARK, LoadFailure, attempt, is_marked, marked
+from pegboard.loading.discovery import MARK, Problem, attempt, is_marked, marked
+from pegboard.loading.registrant import Registrant, quoted
 from pegboard.schema.config import Config
 
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -36,34 +34,6 @@ _RULES = hookspecs.register_permissions.__name__
 _DENIED = "what needs its consent is refused"
 _REFUSED = {_RULES: "calls of its tools are asked about"}
 """What comes of a hook that guards something and is not there."""
-
-ProblemKind = Literal[
-    "import",
-    "name",
-    "clash",
-    "signature",
-    "hook",
-    "options",
-    "order",
-    "version",
-    "refusal",
-    "replaced",
-]
-
-
-class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """Something about a plugin that its user should know; `text` is one line.
-
-    `replaced` is a notice: a later origin's tool stands for an earlier one's. `options` are wrong
-    settings of a plugin, or settings of none, and `order` is about what plugins say of one another.
-    `refusal` says what is refused because a plugin that guards it is not there.
-    All other kinds mean that something is missing. `detail` has the traceback where there is one.
-    """
-
-    kind: ProblemKind
-    plugin: str
-    text: str
-    detail: str = ""
 
 
 def _seat(functions: Mapping[str, Callable[..., object]]) -> ModuleType:
@@ -80,21 +50,6 @@ def _stub(function: Callable[..., object]) -> Callable[..., object]:
 
     vars(stub).update(vars(function))
     return stub
-
-
-class Registrant(msgspec.Struct, frozen=True, kw_only=True):
-    """A plugin that is about to be registered; `key` tells plugins of one name apart.
-
-    `table` is the name of its settings, if not its own. `handle` is what its functions get that ask
-    for `plugin`.
-    """
-
-    key: str
-    name: str
-    origin: Origin
-    plugin: object
-    table: str = ""
-    handle: Plugin | None = None
 
 
 class Registry:
@@ -120,12 +75,9 @@ class Registry:
         function = getattr(registrant.plugin, BRINGING)
         limit_s = self._limit_s(registrant, function, BRINGING)
         brought = attempt(lambda: brought_hooks(function, limit_s, self._specs))
-        if isinstance(brought, LoadFailure):
+        if isinstance(brought, Problem):
             text = f"its hooks are missing: {brought.text}"
-            problem = Problem(
-                kind="hook", plugin=registrant.name, text=text, detail=brought.traceback
-            )
-            self.problems.append(problem)
+            self.problems.append(Problem("hook", registrant.name, text, brought.detail))
             return
         for specs in brought:
             self._pluggy.add_hookspecs(_seat(specs))
@@ -173,7 +125,7 @@ class Registry:
             way = f"mend it, or do without it by {_off(registrant)}"
             self._refusals |= {(registrant.key, hook): f"{text}; {way}" for hook in guards}
             said = f"nothing runs without it, since it cannot be read whether it is a guard: {way}"
-            self.problems.append(Problem(kind="refusal", plugin=registrant.name, text=said))
+            self.problems.append(Problem("refusal", registrant.name, said))
         self._take(registrant, guards)
 
     def _take(
@@ -202,7 +154,7 @@ class Registry:
             f"{_REFUSED.get(hook, _DENIED)}, because its {hook} is not there: mend it, or do"
             f" without it by {_off(registrant)}"
         )
-        self.problems.append(Problem(kind="refusal", plugin=registrant.name, text=said))
+        self.problems.append(Problem("refusal", registrant.name, said))
 
     def implementations(self) -> dict[str, tuple[Implementation, ...]]:
         """The implementations of each hook, oldest plugin first."""
@@ -227,7 +179,7 @@ class Registry:
         text = f"the hook {each.hook} requires {', '.join(missing)}, and there is none"
         nearest = nearest_names(missing[0], names, limit=1)
         hint = f"; did you mean {nearest[0]}?" if nearest else ""
-        self.problems.append(Problem(kind="order", plugin=each.plugin, text=f"{text}{hint}"))
+        self.problems.append(Problem("order", each.plugin, f"{text}{hint}"))
         if each.required:
             raise RequiredHookError(each.plugin, f"{text}{hint}")
         if not self._guards(each.hook, each.function):
@@ -240,7 +192,7 @@ class Registry:
         if plugins := circle(found):
             names = ", ".join(plugins)
             text = f"the hook {hook}: {names} want to be before one another; the usual order holds"
-            self.problems.append(Problem(kind="order", plugin=plugins[0], text=text))
+            self.problems.append(Problem("order", plugins[0], text))
 
     def _implementation(self, hook: str, kept: pluggy.HookImpl) -> Implementation:
         registrant = self._plugins[kept.plugin_name]
@@ -256,7 +208,7 @@ class Registry:
             wrapper=said.wrapper,
             before=tuple(said.before),
             after=tuple(said.after),
-            given=_given(function, registrant.handle),
+            given=_given(function, registrant),
             timeout_s=self._limit_s(registrant, function, hook),
             position=kept.trylast - kept.tryfirst,
             required=said.required,
@@ -265,7 +217,7 @@ class Registry:
         )
 
     def _limit_s(self, registrant: Registrant, function: object, hook: str) -> float:
-        said = self._config.plugins.get(registrant.table or registrant.name)
+        said = self._config.plugins.get(registrant.table)
         wish = said_by(function).timeout_s
         own = mark_of(getattr(self._pluggy.hook, hook).spec.function).limit_s
         limits = (said.timeout_s if said else None, wish, own, self._config.hook_timeout_s)
@@ -276,11 +228,8 @@ class Registry:
         if known is None and getattr(function, MARK).get("optionalhook"):
             return None
         if known is None:
-            return Problem(
-                kind="hook",
-                plugin=plugin,
-                text=f"there is no hook {hook}{_hint(hook, self._specs)}",
-            )
+            text = f"there is no hook {hook}{_hint(hook, self._specs)}"
+            return Problem("hook", plugin, text)
         wrong = _misfit(function, _known(function, known))
         if not wrong and said_by(function).wrapper and self._kinds[hook] not in WRAPPED:
             wrong = f"cannot be wrapped: it is no {' or '.join(WRAPPED)}"
@@ -290,17 +239,12 @@ class Registry:
                 wrong += "; leave the mark out, as one that fails denies already"
         if not wrong:
             return None
-        return Problem(kind="signature", plugin=plugin, text=f"the hook {hook} {wrong}")
+        return Problem("signature", plugin, f"the hook {hook} {wrong}")
 
 
 def _off(registrant: Registrant) -> str:
     """The setting that switches a plugin off."""
-    return f"[plugins.{quoted(registrant.table or registrant.name)}] enabled = false"
-
-
-def quoted(name: str) -> str:
-    """The name as it is written in a dotted key."""
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f'"{name}"'
+    return f"[plugins.{quoted(registrant.table)}] enabled = false"
 
 
 def specifications() -> dict[str, tuple[str, ...]]:
@@ -340,10 +284,10 @@ def _wanted(function: Callable[..., object], known: tuple[str, ...]) -> tuple[st
     return tuple(name for name in known if name in parameters)
 
 
-def _given(function: Callable[..., object], handle: Plugin | None) -> Mapping[str, object]:
+def _given(function: Callable[..., object], registrant: Registrant) -> Mapping[str, object]:
     """What an implementation gets beside the hook's arguments, if it asks for it."""
-    asks = handle is not None and PLUGIN in inspect.signature(function).parameters
-    return {PLUGIN: handle} if asks else {}
+    asks = PLUGIN in inspect.signature(function).parameters
+    return {PLUGIN: registrant.handle} if asks else {}
 
 
 def _hint(name: str, known: "Mapping[str, object] | tuple[str, ...]") -> str:

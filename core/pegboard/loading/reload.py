@@ -17,8 +17,7 @@ from pegboard.contract import hookspecs
 from pegboard.contract.plugin import Answer
 from pegboard.errors import ConfigError, PegboardError, RequiredHookError, StorageError, TrustError
 from pegboard.ids import IdSource
-from pegboard.loading.loadedplugin import Change
-from pegboard.loading.register import Register
+from pegboard.loading.register import Change, Register
 from pegboard.loading.toolset import Live
 from pegboard.policy.agents import agents_from
 from pegboard.providers import Keys, Provider
@@ -168,12 +167,12 @@ def _unheard(change: Change) -> Iterator[str]:
         (change.new, change.old, "counts once"),
         (change.old, change.new, "as it was goes on until"),
     ):
-        same = {(each.name, each.content) for each in others}
+        same = {(each.name, each.file) for each in others}
         for each in seen:
             hooks = _AT_OPENING.intersection(each.hooks) - (
                 {"startup"} if seen is change.old else set()
             )
-            if (each.name, each.content) not in same:
+            if (each.name, each.file) not in same:
                 yield from (
                     f"{each.name}: its {hook} {what} the project is opened again"
                     for hook in sorted(hooks)

@@ -10,9 +10,8 @@ import msgspec
 from pegboard.contract.plugin import Origin
 from pegboard.contract.tools import Tool, checked_id
 from pegboard.errors import InvalidInputError
-from pegboard.loading.discovery import LoadFailure, attempt
-from pegboard.loading.registration import Problem, ProblemKind
-from pegboard.trust.projectcode import CodeFile
+from pegboard.loading.discovery import Problem, attempt
+from pegboard.loading.registrant import Registrant
 
 _T = TypeVar("_T")
 ORIGINS: tuple[Origin, ...] = ("builtin", "installed", "user", "project", "embedded")
@@ -20,16 +19,11 @@ ORIGINS: tuple[Origin, ...] = ("builtin", "installed", "user", "project", "embed
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool that a plugin offers; `place` is the file and function that it comes from.
+    """A tool that a plugin offers; `place` is the file and function that it comes from."""
 
-    `key` tells plugins of one name apart.
-    """
-
-    plugin: str
-    origin: Origin
+    by: Registrant
     tool: Tool
     place: str
-    key: str = ""
 
 
 class Toolset(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,24 +61,22 @@ class Live(Mapping[str, _T]):
         return self._now.items()
 
 
-def tools_of_file(
-    file: CodeFile, module: ModuleType, origin: Origin
-) -> tuple[tuple[Offer, ...], tuple[Problem, ...]]:
+def tools_of_file(each: Registrant) -> Iterator[Offer | Problem]:
     """The tools of a file: NAME or `default` in `tool/NAME.py` is NAME, any other NAME_other.
 
     A tool that was given an `id` keeps it. What the file imports is none of its tools.
     """
-    offers: list[Offer] = []
-    problems: list[Problem] = []
+    file, module = each.file, each.plugin
+    if file is None or file.kind != "tool" or not isinstance(module, ModuleType):
+        return
     for attribute, tool in _own_tools(module):
         place = f"{file.name}, {attribute}"
         try:
             named = tool.renamed(_id(file.path.stem, attribute, tool))
         except InvalidInputError as error:
-            problems.append(_problem("name", file.name, f"{place}: {error}"))
-            continue
-        offers.append(Offer(plugin=file.name, origin=origin, tool=named, place=place))
-    return tuple(offers), tuple(problems)
+            yield Problem("name", file.name, f"{place}: {error}")
+        else:
+            yield Offer(by=each, tool=named, place=place)
 
 
 def toolset(offers: Sequence[Offer]) -> Toolset:
@@ -94,7 +86,7 @@ def toolset(offers: Sequence[Offer]) -> Toolset:
     """
     chosen: dict[str, Offer] = {}
     problems: list[Problem] = []
-    for offer in sorted(offers, key=lambda each: ORIGINS.index(each.origin)):
+    for offer in sorted(offers, key=lambda each: ORIGINS.index(each.by.origin)):
         earlier = chosen.get(offer.tool.id)
         flaw = _flaw(offer) or _clash(offer, earlier)
         if flaw is not None:
@@ -112,21 +104,21 @@ def _flaw(offer: Offer) -> Problem | None:
     try:
         checked_id(offer.tool.id)
     except InvalidInputError as error:
-        return _problem("name", offer.plugin, f"{offer.place}: {error}")
+        return Problem("name", offer.by.name, f"{offer.place}: {error}")
     described = attempt(lambda: (offer.tool.parameters, offer.tool.description), offer.place)
-    if isinstance(described, LoadFailure):
-        return _problem("signature", offer.plugin, described.text, described.traceback)
+    if isinstance(described, Problem):
+        return Problem("signature", offer.by.name, described.text, described.detail)
     return None
 
 
 def _clash(offer: Offer, earlier: Offer | None) -> Problem | None:
-    if earlier is None or earlier.origin != offer.origin:
+    if earlier is None or earlier.by.origin != offer.by.origin:
         return None
     text = (
         f"two tools have the id {offer.tool.id}: {earlier.place} keeps it,"
         f" {offer.place} is left out; rename one of them"
     )
-    return _problem("clash", offer.plugin, text)
+    return Problem("clash", offer.by.name, text)
 
 
 def _in_place_of(offer: Offer, earlier: Offer) -> Offer:
@@ -136,10 +128,10 @@ def _in_place_of(offer: Offer, earlier: Offer) -> Offer:
 
 def _replacement(offer: Offer, earlier: Offer) -> Problem:
     text = (
-        f"the tool {offer.tool.id} of {offer.place} ({offer.origin}) replaces that of"
-        f" {earlier.place} ({earlier.origin})"
+        f"the tool {offer.tool.id} of {offer.place} ({offer.by.origin}) replaces that of"
+        f" {earlier.place} ({earlier.by.origin})"
     )
-    return _problem("replaced", offer.plugin, text)
+    return Problem("replaced", offer.by.name, text)
 
 
 def _id(stem: str, attribute: str, tool: Tool) -> str:
@@ -157,7 +149,3 @@ def _own_tools(module: ModuleType) -> Iterator[tuple[str, Tool]]:
         if getattr(value, "__module__", None) == module.__name__:
             seen.add(id(value))
             yield name, value
-
-
-def _problem(kind: ProblemKind, plugin: str, text: str, detail: str = "") -> Problem:
-    return Problem(kind=kind, plugin=plugin, text=text, detail=detail)

@@ -11,7 +11,7 @@ import pytest
 
 from pegboard.loading.discovery import (
     EntryPoint,
-    LoadFailure,
+    Problem,
     entry_points,
     load_entry_point,
     load_file,
@@ -110,7 +110,7 @@ def test_an_entry_point_may_name_an_attribute() -> None:
 def test_an_entry_point_that_leads_nowhere_is_told(value: str, says: str) -> None:
     failure = load_entry_point(EntryPoint("x", value, "d", "1"))
 
-    assert isinstance(failure, LoadFailure)
+    assert isinstance(failure, Problem)
     assert failure.kind == "import"
     assert says in failure.text
 
@@ -133,10 +133,10 @@ def test_a_file_that_cannot_be_imported_is_told_on_one_line(tmp_path: Path, sour
 
     failure = load_file(code(tmp_path / "bad.py", source), Imports())
 
-    assert isinstance(failure, LoadFailure)
+    assert isinstance(failure, Problem)
     assert str(tmp_path / "bad.py") in failure.text
     assert "\n" not in failure.text
-    assert "Traceback" in failure.traceback
+    assert "Traceback" in failure.detail
     assert {name for name in sys.modules if "bad" in name} <= before
 
 
@@ -168,7 +168,7 @@ def test_two_files_of_one_name_are_two_modules(tmp_path: Path) -> None:
 
 def test_a_module_is_loaded_by_its_import_name() -> None:
     assert load_module("textwrap") is __import__("textwrap")
-    assert isinstance(load_module("no_such_module_here"), LoadFailure)
+    assert isinstance(load_module("no_such_module_here"), Problem)
 
 
 @pytest.mark.parametrize(
@@ -235,6 +235,6 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
 
     failure = load_file(file, Imports())
 
-    assert isinstance(failure, LoadFailure)
+    assert isinstance(failure, Problem)
     assert "cannot be read: No such file" in failure.text
     assert user_code(tmp_path) == ()

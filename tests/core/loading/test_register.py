@@ -6,7 +6,7 @@ import pytest
 
 from pegboard import hookimpl, tool
 from pegboard.contract import hookspecs
-from pegboard.loading.register import PluginInfo, Register, load_plugins
+from pegboard.loading.register import PluginInfo, Register
 from pegboard.schema.config import Config, PluginConfig
 from pegboard.trust.decisions import TrustStore
 from plugin_places import Places
@@ -238,16 +238,7 @@ async def test_a_path_that_the_project_brings_runs_as_the_project_s(places: Plac
     )
     plugin.write_text(SHOUT.format(text="changed since"))
 
-    register = await load_plugins(
-        directory=places.project,
-        config_dir=places.user,
-        config=Config(plugin_paths=(str(plugin),)),
-        env={},
-        decision=decision,
-        builtins=False,
-        on_failure=places.failures.append,
-    )
-    places.opened.append(register)
+    register = await places.load(config=Config(plugin_paths=(str(plugin),)), decision=decision)
 
     assert [(info.name, info.origin) for info in register.infos] == [("own", "project")]
     assert await system(register, places) == ("first", "own")

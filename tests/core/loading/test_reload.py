@@ -1,6 +1,7 @@
 """Code of a project that is edited while its App is open: approved, it acts at the next prompt."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -178,6 +179,18 @@ async def test_an_app_that_runs_no_project_code_stays_so(folder: Path) -> None:
 
     assert first.startswith("failed: ")
     assert second.startswith("failed: ")
+
+
+async def test_of_files_that_were_loaded_anew_no_module_is_left(folder: Path) -> None:
+    known = set(sys.modules)
+    async with opened(folder, model(2)) as app:
+        await looked(app)
+        write(folder, ".pegboard/tool/helper.py", "VALUE = 'two'\n")
+        approve(folder)
+        again = await looked(app)
+
+    assert again == "two"
+    assert [name for name in set(sys.modules) - known if name.startswith("pegboard_file_")] == []
 
 
 BROUGHT = """

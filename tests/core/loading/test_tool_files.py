@@ -7,8 +7,11 @@ import pytest
 
 from pegboard.contract.plugin import Origin
 from pegboard.contract.tools import Tool
-from pegboard.loading.register import Register, load_plugins
+from pegboard.loading.candidates import Sources
+from pegboard.loading.register import Register
+from pegboard.loading.registrant import Registrant
 from pegboard.loading.toolset import ORIGINS, Offer, toolset
+from pegboard.paths import Places
 from pegboard.schema.config import Config
 from pegboard.trust.decisions import TrustStore
 
@@ -28,15 +31,18 @@ async def registered(tmp_path: Path, case) -> Register:
     decision = TrustStore(tmp_path / "trust.json").decide(
         directory=directory, worktree=worktree, answer=True
     )
-    return await load_plugins(
+    sources = Sources(
         directory=directory,
-        config_dir=tmp_path / "user",
+        places=Places.of({}, config=tmp_path / "user"),
         config=Config(),
         env={},
         decision=decision,
         installed=False,
         on_failure=lambda failure: pytest.fail(failure.message),
     )
+    register = Register(sources)
+    await register.load()
+    return register
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
@@ -69,9 +75,10 @@ async def test_tools_of_files_get_their_ids(tmp_path: Path, case) -> None:
 
 @pytest.mark.parametrize("origin", ORIGINS)
 def test_a_tool_that_cannot_be_described_is_left_out_whoever_brings_it(origin: Origin) -> None:
+    by = Registrant(name="it", origin=origin, load=object)
     huge = Tool.raw("huge", "", {"enum": ["x" * 300_000]}, lambda _, __: "")
 
-    found = toolset([Offer(plugin="it", origin=origin, tool=huge, place="it.py, huge")])
+    found = toolset([Offer(by=by, tool=huge, place="it.py, huge")])
 
     assert found.offers == {}
     assert [(each.kind, each.plugin) for each in found.problems] == [("signature", "it")]
