@@ -33,6 +33,7 @@ from pathlib import Path
 
 SHOWN_CHARACTERS = 200
 """Of a name that nothing has; the rest of a longer one helps nobody."""
+_PASSING_STATUSES = (408, 409, 425, 429, *range(500, 600))
 
 
 class PegboardError(Exception):
@@ -97,9 +98,9 @@ class ModelNotFoundError(PegboardError, LookupError):
 class ProviderError(PegboardError):
     """The model could not be asked, or its answer broke off.
 
-    `retryable` is the provider's own judgement; `status` is the HTTP status, None when there
-    was no HTTP answer. Headers and body are as received, without credentials. What can be tried
-    again is tried after the seconds of the header `retry-after`, or `retry-after-ms`, if any.
+    `retryable` is the provider's own judgement, by default that of the HTTP `status`, which is None
+    when there was no HTTP answer. What can be tried again is tried after `wait_s` seconds, if the
+    provider asks for that. Headers and body are as received, without credentials.
     """
 
     exit_code = 4
@@ -110,14 +111,19 @@ class ProviderError(PegboardError):
         *,
         provider_id: str = "",
         status: int | None = None,
-        retryable: bool = False,
+        retryable: bool | None = None,
+        wait_s: float | None = None,
         headers: Mapping[str, str] | None = None,
         body: str = "",
     ) -> None:
         super().__init__(message)
+        if retryable is None:
+            final = isinstance(self, ProviderAuthError | ContextOverflowError)
+            retryable = status in _PASSING_STATUSES and not final
         self.provider_id = provider_id
         self.status = status
         self.retryable = retryable
+        self.wait_s = wait_s
         self.headers = dict(headers or {})
         self.body = body
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pegboard_http.answerblocks import AnswerBlock as AnswerBlock
     from pegboard_http.answerblocks import AnswerBlocks as AnswerBlocks
     from pegboard_http.answerblocks import AnswerKind as AnswerKind
+    from pegboard_http.askedwait import asked_wait_s as asked_wait_s
     from pegboard_http.encoding import count_in as count_in
     from pegboard_http.encoding import decode_json as decode_json
     from pegboard_http.encoding import encode_json as encode_json
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pegboard_http.keyadvice import key_advice as key_advice
     from pegboard_http.keyadvice import required_key as required_key
     from pegboard_http.publicaddress import is_public_address as is_public_address
+    from pegboard_http.refusals import says as says
     from pegboard_http.wireformat import AnswerReader as AnswerReader
     from pegboard_http.wireformat import Endpoint as Endpoint
     from pegboard_http.wireformat import ErrorFrameError as ErrorFrameError

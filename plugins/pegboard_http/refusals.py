@@ -12,18 +12,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import SplitResult
 
-from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
+from pegboard.errors import (
+    ContextOverflowError,
+    ProviderAuthError,
+    ProviderError,
+)
 from pegboard.kit import is_loopback, without_values
+from pegboard_http.askedwait import asked_wait_s
 from pegboard_http.keyadvice import key_advice
 from pegboard_http.wireformat import Endpoint, Meaning
 
 EXCERPT_CHARS = 500
-_RETRYABLE = {408, 409, 425, 429}
 _FIRST_ERROR = 400
 _REFUSED = (401, 403)
+_NOT_FOUND = 404
 _TOO_LARGE = 413
 _TOO_MANY = 429
-_SERVER_ERROR = 500
 MEANINGS: Mapping[Meaning, str] = {
     "no-money": (
         r"insufficient_quota|billing|exceeded your current quota|insufficient (balance|credit)"
@@ -76,11 +80,11 @@ class Refusals:
         message = _message(body) or f"HTTP status {status}"
         names = [name for name in headers if name not in _SECRET_HEADERS]
         shown = {name: self._hidden(headers[name]) for name in names}
-        if wait := re.search(_WAIT, body):
-            shown.setdefault("retry-after", wait[1])
+        said = re.search(_WAIT, body)
         facts: dict[str, Any] = {
             "provider_id": self._id,
             "status": status,
+            "wait_s": asked_wait_s(headers, status) or (float(said[1]) if said else None),
             "headers": shown,
             "body": body,
         }
@@ -164,18 +168,24 @@ class Refusals:
     def _hidden(self, text: str) -> str:
         return without_values(text, self._secrets)
 
-    def _passes(self, status: int, body: str) -> bool:
-        if status == _TOO_MANY:
-            return not self._says(body, "no-money") or re.search(_WAIT, body) is not None
-        if status >= _SERVER_ERROR:
-            return not self._says(body, "policy")
-        return status in _RETRYABLE
+    def _passes(self, status: int, body: str) -> bool | None:
+        """What is known beside the status, None where that alone tells."""
+        if self._says(body, "policy"):
+            return False
+        if self._says(body, "no-money"):
+            return status == _TOO_MANY and re.search(_WAIT, body) is not None
+        # OpenAI answers 404 for models that are only just there (opencode `message-v2.ts`).
+        return True if status == _NOT_FOUND and self._id == "openai" else None
 
     def _says(self, body: str, meaning: Meaning) -> bool:
         own = self._meanings.get(meaning)
-        # Compiled at the first failure (and kept by `re`), not at every start.
-        known = re.search(MEANINGS[meaning], body, re.IGNORECASE)
-        return known is not None or bool(own and re.search(own, body, re.IGNORECASE))
+        return says(body, meaning) or bool(own and re.search(own, body, re.IGNORECASE))
+
+
+def says(text: str, meaning: Meaning) -> bool:
+    """Whether the words of an error have this meaning with any server."""
+    # Compiled at the first failure (and kept by `re`), not at every start.
+    return re.search(MEANINGS[meaning], text, re.IGNORECASE) is not None
 
 
 def _is_refused(error: OSError) -> bool:
@@ -191,10 +201,9 @@ def _message(body: str) -> str:
         title = re.search(_TITLE, body, re.IGNORECASE)
         return f"an HTML page titled {title[1].strip()!r}" if title else "an HTML page"
     try:
-        value = json.loads(body)
-    except ValueError:
+        return _excerpt(_sentence(json.loads(body)))
+    except (ValueError, RecursionError):
         return _excerpt(body)
-    return _excerpt(_sentence(value))
 
 
 def _sentence(value: object) -> str:

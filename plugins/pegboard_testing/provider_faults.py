@@ -128,6 +128,7 @@ def fails(
     retry: bool | None = None,
     kind: type[ProviderError] = ProviderError,
     headers: Sequence[str] = (),
+    wait_s: float | None = None,
     hides: str = "",
 ) -> Check:
     """The request fails with an error of this kind, which says whether to try again."""
@@ -138,8 +139,8 @@ def fails(
         must(isinstance(error, kind), f"{type(error).__name__}, not {kind.__name__}: {error}")
         assert isinstance(error, ProviderError)
         must(retry in (None, error.retryable), f"retryable is {error.retryable}: {error}")
-        missing = [name for name in headers if name not in error.headers]
-        must(not missing, f"the error does not keep the headers {', '.join(missing)}")
+        must(error.headers.keys() >= {*headers}, f"not all of {headers} are in the error's headers")
+        must(wait_s in (None, error.wait_s), f"wait_s is {error.wait_s}, not {wait_s}: {error}")
         must(not hides or hides not in str(error), f"the error shows the raw page: {error}")
         acted = [*outcome.calls, *filter(None, (outcome.finish,))]
         must(not acted, f"before the error came {acted[:1]}")
@@ -181,17 +182,18 @@ def _refusals(wire: ServerFrames) -> Iterator[Fault]:
         return Fault(name=name, play=(head, body), check=check)
 
     again, final = fails(retry=True), fails(retry=False)
-    kept = fails(retry=True, headers=["retry-after", "x-ratelimit-reset-requests"])
+    kept = fails(retry=True, headers=["retry-after", "x-ratelimit-reset-requests"], wait_s=2)
     limits = {"retry_after": "2", "x_ratelimit_reset_requests": "1m30s"}
     yield refused("429 with retry-after", 429, "overloaded", kept, **limits)
-    in_ms = fails(retry=True, headers=["retry-after-ms"])
+    in_ms = fails(retry=True, headers=["retry-after-ms"], wait_s=0.35)
     yield refused("429 with retry-after-ms", 429, "overloaded", in_ms, retry_after_ms="350")
     yield refused("429 for a used up quota", 429, "quota", final)
     for code in (408, 500, 502, 503, 504, 529):
         yield refused(f"{code}", code, "overloaded", again)
     yield refused("500 for its content policy", 500, "policy", final)
-    for code in (400, 404, 422):
+    for code in (400, 422):
         yield refused(f"{code}", code, "invalid", final)
+    yield refused("404", 404, "invalid", fails())  # of some a model may be only just there
     for code in (401, 403):
         yield refused(f"{code}", code, "auth", fails(retry=False, kind=ProviderAuthError))
     too_long = fails(retry=False, kind=ContextOverflowError)

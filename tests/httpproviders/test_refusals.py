@@ -98,7 +98,7 @@ async def test_p4_to_p7_a_rate_limit_keeps_the_headers_for_the_engine() -> None:
 
     error = await _failure(ms.failure(429, "slow down", headers=headers))
 
-    assert (error.status, error.retryable) == (429, True)
+    assert (error.status, error.retryable, error.wait_s) == (429, True, 2)
     assert error.headers["retry-after"] == "2"
     assert error.headers["x-ratelimit-reset-requests"] == "1m30s"
     assert "set-cookie" not in error.headers

@@ -138,7 +138,7 @@ async def test_refusals_are_told_apart_and_tried_once() -> None:
         slow, busy, missing, refused, long = [await _failure(provider) for _ in range(5)]
 
         assert len(server.requests) == 5
-    assert (slow.status, slow.retryable, slow.headers["retry-after"]) == (429, True, "7")
+    assert (slow.status, slow.retryable, slow.wait_s) == (429, True, 7)
     assert (busy.status, busy.retryable) == (503, True)
     assert (missing.status, missing.retryable) == (404, False)
     assert isinstance(refused, ProviderAuthError)

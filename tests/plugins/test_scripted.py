@@ -161,7 +161,7 @@ async def test_a_transcript_that_cannot_be_played_says_why(
 async def test_a_fault_strikes_once_and_a_retry_succeeds(
     tmp_path: Path, status: int, kind: type[ProviderError], retryable: bool
 ) -> None:
-    fault = {"status": status, "headers": {"retry-after": "0"}}
+    fault = {"status": status, "headers": {"retry-after": "0.5"}}
     request = _request(tmp_path, _steps({"text": "fine", "fault": fault}))
     provider = Scripted()
 
@@ -169,7 +169,8 @@ async def test_a_fault_strikes_once_and_a_retry_succeeds(
         await events_of(provider, request)
 
     assert (caught.value.status, caught.value.retryable) == (status, retryable)
-    assert caught.value.headers == {"retry-after": "0"}
+    assert caught.value.headers == {"retry-after": "0.5"}
+    assert caught.value.wait_s == 0.5
     assert text_of(await events_of(provider, request)) == "fine"
 
 

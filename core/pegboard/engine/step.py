@@ -24,7 +24,13 @@ from pegboard.engine.processor import Processor
 from pegboard.engine.run import Run
 from pegboard.engine.stream import run_step, within_bounds
 from pegboard.engine.toolcall import STOPPED, Caller
-from pegboard.errors import BudgetError, PegboardError, ProviderError, RequiredHookError
+from pegboard.errors import (
+    BudgetError,
+    ContextOverflowError,
+    PegboardError,
+    ProviderError,
+    RequiredHookError,
+)
 from pegboard.kit.threads import shielded
 from pegboard.providers import (
     ModelRequest,
@@ -143,7 +149,7 @@ class Step:
         while (error := await self._attempt(request, caller)) is not None:
             attempts = attempts or self._attempts()
             decision = attempts.failed(error)
-            if may_overflow and decision.kind == "overflow" and not caller.started:
+            if may_overflow and isinstance(error, ContextOverflowError) and not caller.started:
                 return self._overflowed()
             hopeless = attempts.is_hopeless(error, decision, after_s=config.fallback_after_s)
             seen = self._shown or caller.started

@@ -30,10 +30,10 @@ HEADER_TIMEOUT_S = 120.0
 RESOLVE_TIMEOUT_S = 60.0
 _SHORTEST_SECRET = 8
 """A shorter key is a word such as `local`, for a server that looks at none."""
-_FINAL = (400, 404, 405, 422)
 _AUTH = (401, 403)
 _NOT_FOUND = 404
-_TOO_LONG = (400, 413)
+_TOO_LARGE = 413
+_TOO_MANY = 429
 _ADDRESSING = frozenset(
     {
         *("api_base", "base_url", "api_key", "custom_llm_provider", "headers", "extra_headers"),
@@ -45,13 +45,6 @@ _ADDRESSING = frozenset(
 
 Only a provider's `baseURL` and `apiKey` do, of which is told where a project has set them.
 """
-_TOO_LONG_WORDS = (
-    "context length",
-    "context window",
-    "context size",
-    "too long",
-    "too many tokens",
-)
 
 
 class LiteLLM:
@@ -194,23 +187,24 @@ class LiteLLM:
     def _failure(self, error: Exception, model_id: str, key: Key | None) -> ProviderError:
         """The error in our words, without the key, which servers repeat."""
         from pegboard.kit import without_values  # where something has failed
-        from pegboard_http import key_advice
+        from pegboard_http import asked_wait_s, key_advice, says
 
         secrets = (key.value,) if key and len(key.value) >= _SHORTEST_SECRET else ()
         status = getattr(error, "status_code", None)
+        headers = _headers(error)
         facts: dict[str, Any] = {
             "provider_id": ID,
             "status": status,
-            "headers": {
-                name: without_values(value, secrets) for name, value in _headers(error).items()
-            },
+            "wait_s": asked_wait_s(headers, status),
+            "headers": {name: without_values(value, secrets) for name, value in headers.items()},
         }
         if isinstance(error, TimeoutError):
             return ProviderError(f"{model_id}: no answer in time", retryable=True, **facts)
         said = without_values(str(error), secrets)
         text = " ".join(said.removeprefix("litellm.").split())
         kind = type(error).__name__
-        if kind == "ContextWindowExceededError" or (status in _TOO_LONG and _is_too_long(text)):
+        too_long = status == _TOO_LARGE or (status != _TOO_MANY and says(text, "overflow"))
+        if kind == "ContextWindowExceededError" or too_long:
             return ContextOverflowError(f"{model_id}: the request is too long: {text}", **facts)
         if status in _AUTH:
             hint = key_advice(self._known().provider_of(model_id))
@@ -218,14 +212,12 @@ class LiteLLM:
         nearest = self._known().nearest(model_id) if status == _NOT_FOUND else []
         if nearest and model_id not in nearest:
             text = f"{text} Did you mean {', '.join(nearest)}?"
-        final = status in _FINAL or kind == "ContentPolicyViolationError" or not status
-        passing = not final or isinstance(error, OSError)
+        passing: bool | None = (
+            True if isinstance(error, OSError) else None
+        )  # None: the status tells
+        if kind == "ContentPolicyViolationError" or says(text, "policy") or says(text, "no-money"):
+            passing = False
         return ProviderError(f"{model_id}: {text}", retryable=passing, **facts)
-
-
-def _is_too_long(text: str) -> bool:
-    """Whether an error that litellm has no class for is about the length of the request."""
-    return any(words in text.lower() for words in _TOO_LONG_WORDS)
 
 
 def _headers(error: Exception) -> dict[str, str]:

@@ -49,8 +49,6 @@ _CONTEXT_TOKENS = 200_000
 _OUTPUT_TOKENS = 32_000
 _AUTH = (401, 403)
 _TOO_LARGE = 413
-_TOO_MANY = 429
-_SERVER_ERROR = 500
 
 
 class Scripted:
@@ -132,13 +130,20 @@ def _step(transcript: "Transcript", turn: "Turn") -> "Step":
 
 
 def _refusal(fault: "Fault", status: int) -> ProviderError:
-    facts: dict[str, Any] = {"provider_id": ID, "status": status, "headers": fault.headers}
+    from pegboard_http import asked_wait_s  # where a script has faults
+
+    facts: dict[str, Any] = {
+        "provider_id": ID,
+        "status": status,
+        "headers": fault.headers,
+        "wait_s": asked_wait_s(fault.headers, status),
+    }
     message = f"{ID}: {fault.message} ({status})"
     if status in _AUTH:
         return ProviderAuthError(message, **facts)
     if status == _TOO_LARGE:
         return ContextOverflowError(message, **facts)
-    return ProviderError(message, retryable=status == _TOO_MANY or status >= _SERVER_ERROR, **facts)
+    return ProviderError(message, **facts)
 
 
 def _model(model_id: str) -> Model:

@@ -9,7 +9,7 @@ import pytest
 
 from pegboard import App, tool
 from pegboard.engine.finish import CUT_OFF, TOO_LONG
-from pegboard.errors import ContextOverflowError, ProviderError
+from pegboard.errors import ContextOverflowError, PluginError, ProviderError
 from pegboard.providers import (
     ModelRequest,
     Result,
@@ -183,7 +183,7 @@ async def test_there_are_as_many_attempts_as_the_configuration_says(tmp_path: Pa
 
 
 async def test_a_provider_that_asks_for_too_long_a_wait_is_not_waited_for(tmp_path: Path) -> None:
-    error = ProviderError("slow down", status=429, headers={"retry-after": "86400"})
+    error = ProviderError("slow down", status=429, wait_s=86_400)
     provider = Played(Fails(error=error))
     async with opened(tmp_path, provider) as app:
         turn, _ = await prompted(app)
@@ -201,6 +201,15 @@ async def test_a_wrong_request_is_made_once(tmp_path: Path) -> None:
 
     assert len(provider.requests) == 1
     assert isinstance(assistant(turn).error, APIFailure)
+
+
+async def test_a_fault_of_the_provider_s_own_code_is_not_tried_again(tmp_path: Path) -> None:
+    provider = Played(Fails(error=KeyError("choices")), text("ok"))
+    async with opened(tmp_path, provider, config=QUICK) as app:
+        with pytest.raises(PluginError, match="the provider played raised KeyError"):
+            await app.prompt((await app.create_session()).id, HI)
+
+    assert len(provider.requests) == 1
 
 
 async def test_a_connection_that_breaks_is_tried_again(tmp_path: Path) -> None:

@@ -51,9 +51,9 @@ def failing(error: ProviderError, *before: StreamEvent) -> object:
     return answer
 
 
-def refused(status: int, words: str = "no", **headers: str) -> ProviderError:
+def refused(status: int, words: str = "no", wait_s: float | None = None) -> ProviderError:
     return ProviderError(
-        words, provider_id="played", status=status, headers=headers, retryable=status >= 429
+        words, provider_id="played", status=status, wait_s=wait_s, retryable=status >= 429
     )
 
 
@@ -72,7 +72,7 @@ def config(*names: str, **more: object) -> dict[str, object]:
         refused(400, "The model `m` has been deprecated"),
         refused(529, "overloaded"),
         refused(503, "unavailable"),
-        refused(429, "slow down", **{"retry-after": "3600"}),
+        refused(429, "slow down", wait_s=3600),
         ProviderError("connection refused", provider_id="played", retryable=True),
     ],
     ids=["key", "gone", "deprecated", "overloaded", "down", "limit", "unreachable"],
@@ -211,7 +211,7 @@ def test_which_model_is_on_this_machine(url: str, cost: ModelCost | None, *, loc
 
 async def test_a_failure_that_passes_in_time_is_waited_for(tmp_path: Path) -> None:
     other = Other("other", text("other"))
-    played = Played(failing(refused(529, **{"retry-after-ms": "1"})), text("mine"))
+    played = Played(failing(refused(529, wait_s=0.001)), text("mine"))
     settings = config("other/m") | {"fallback_after_s": 60}
     async with opened(tmp_path, played, Providers(other), config=settings) as app:
         session = await app.create_session()

@@ -174,7 +174,7 @@ async def test_text_of_an_attempt_that_is_tried_again_is_not_stored(tmp_path: Pa
         attempts += 1
         yield TextDelta("0", f"attempt {attempts}")
         if attempts == 1:
-            raise ProviderError("lost", retryable=True, headers={"retry-after-ms": "10"})
+            raise ProviderError("lost", retryable=True, wait_s=0.01)
         await asyncio.sleep(2 * STORE_S)
         yield TextDelta("0", " went well")
         await asyncio.sleep(2 * STORE_S)
