@@ -19,6 +19,7 @@ from pegboard.schema.event import (
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import Completed, Failed, Part, TextPart, ToolPart
 from pegboard.schema.session import Approval, Idle, PermissionRequest, Session, Todo
+from pegboard_files import LocalLedger
 from pegboard_frontend import approvals_of
 from played import as_told
 from random_model import PRICE, named, said
@@ -148,8 +149,9 @@ def at_rest(world: World, state: State) -> Iterator[str]:
         for failure in app.failures:
             if BUSY not in failure.message:
                 yield f"{failure.plugin} failed: {failure}"
-        if app._engine.files._gates:
-            yield f"files are locked: {app._engine.files._gates}"
+        ledger = app._engine.files
+        if isinstance(ledger, LocalLedger) and ledger._gates:
+            yield f"files are locked: {ledger._gates}"
 
 
 def errors(world: World) -> Iterator[str]:

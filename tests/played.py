@@ -26,7 +26,7 @@ from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.part import Part, StepFinishPart, StepStartPart, TextInput, TextPart, ToolPart
 from pegboard.schema.session import Rule
-from pegboard_plugins import attachments, budget, processes, snapshots, sqlite
+from pegboard_plugins import attachments, budget, files, processes, snapshots, sqlite
 from slow_storage import SlowStoragePlugin, slow_seed, slow_url
 
 Answer = Callable[[ModelRequest], AsyncIterator[StreamEvent]]
@@ -183,7 +183,8 @@ async def opened(
     project.mkdir(exist_ok=True)
     policy = (AllowAll(),) if allow else ()
     variables = dict(env or {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(folder)})
-    kept = () if options.get("builtins") else (attachments, budget, processes, snapshots, sqlite)
+    own = (attachments, budget, files, processes, snapshots, sqlite)
+    kept = () if options.get("builtins") else own
     slow: tuple[object, ...] = ()
     if (seed := slow_seed()) is not None:
         slow = (SlowStoragePlugin(seed),)

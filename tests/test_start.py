@@ -75,8 +75,8 @@ from pegboard.cli.main import main
 main()
 """
 MOST_FILES = {
-    "pegboard": 101,
-    "pegboard_plugins": 82,
+    "pegboard": 99,
+    "pegboard_plugins": 83,
     "pegboard_files": 2,
     "pegboard_frontend": 2,
     "pegboard_http": 3,

@@ -10,10 +10,10 @@ from typing import Any
 
 from pegboard.contract.context import ChildResult, Ruleset
 from pegboard.contract.plugin import Stash
-from pegboard.engine.fileledger import FileLedger
 from pegboard.errors import PermissionDeniedError
 from pegboard.kit.programs import child_env
 from pegboard.schema.config import Config
+from pegboard_files import LocalLedger
 from pegboard_processes import ProgramSearch
 from pegboard_processes.background import ToolProcesses
 from pegboard_processes.process import run_process
@@ -61,7 +61,7 @@ class Context:
             turns=(),
         )
         self.directory = self.worktree = Path(directory).resolve()
-        self.files = (ledger or FileLedger()).view(session_id)
+        self.files = (ledger or LocalLedger()).view(session_id)
         self.denied = set(denied)
         self.asks = []
         self.shown = []

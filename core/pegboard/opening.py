@@ -3,11 +3,11 @@
 import asyncio
 import os
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, get_args
+from typing import TYPE_CHECKING, NoReturn, TypeVar, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -27,9 +27,8 @@ from pegboard.loading.candidates import Sources
 from pegboard.loading.register import Change, Register
 from pegboard.loading.reload import Brought, Reload, open_database
 from pegboard.paths import Places
-from pegboard.processes import OpenProcesses
 from pegboard.providers.spending import Budget, OpenBudget
-from pegboard.schema.config import BudgetConfig, Config, ProcessLimits, SandboxLevel
+from pegboard.schema.config import BudgetConfig, Config, SandboxLevel
 from pegboard.schema.event import Event, PluginFailed
 from pegboard.schema.session import Rule
 from pegboard.storage.protocol import Storage
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
 SWEEP_AFTER_S = 2.0
 """Old outputs are removed once the start of an App, and its first request, are over."""
 _FAILURES_KEPT = 100
+_Opener = TypeVar("_Opener", bound=Callable[..., object])
 _PRIVATE_FILES = ("PEGBOARD_CONFIG", "PEGBOARD_TRUST_LOCK")
 
 
@@ -186,7 +186,8 @@ class _Opening:
             private=private,
             decision=decision,
             stash=Stash(),
-            open_processes=await _processes(register),
+            open_processes=await _opener(register, hookspecs.register_processes, "runs processes"),
+            open_files=await _opener(register, hookspecs.register_files, "knows files"),
             open_budget=await _budget(register, config),
             snapshots=await self._snapshots(hooks, config),
             enclosure=await self._enclosure(hooks, config, private),  # nothing fails after it
@@ -311,14 +312,16 @@ class _Opening:
         )
 
 
-async def _processes(register: Register) -> OpenProcesses:
-    """What a plugin runs processes with, else what says that none does."""
-    found = await register.hooks.first(hookspecs.register_processes)
+async def _opener(
+    register: Register, spec: Callable[[], _Opener | None], does: str
+) -> _Opener | Callable[..., NoReturn]:
+    """What a plugin answers to this hook, else what says that no plugin does it."""
+    found = await register.hooks.first(spec)
     if found is not None:
         return found
-    missing = f"no plugin runs processes{register.absent(hookspecs.register_processes)}"
+    missing = f"no plugin {does}{register.absent(spec)}"
 
-    def refuse(_: ProcessLimits) -> NoReturn:
+    def refuse(*_: object) -> NoReturn:
         raise ToolError(missing)
 
     return refuse

@@ -1,4 +1,4 @@
-"""What tools for files share: walks, patterns, text in its encoding, differences.
+"""What tools for files share: walks, patterns, text in its encoding, differences, safe writing.
 
 And how the states of files are kept step by step, for snapshots of any kind.
 
@@ -22,13 +22,17 @@ if TYPE_CHECKING:
     from pegboard_files.filestates import States as States
     from pegboard_files.globs import glob_expression as glob_expression
     from pegboard_files.ignores import IgnoreRules as IgnoreRules
+    from pegboard_files.ledger import LocalLedger as LocalLedger
     from pegboard_files.mediatypes import DIRECTORY_MIME as DIRECTORY_MIME
     from pegboard_files.mediatypes import TEXT_MIME as TEXT_MIME
     from pegboard_files.mediatypes import is_text as is_text
     from pegboard_files.mediatypes import mime_of as mime_of
+    from pegboard_files.placing import TEMPORARY as TEMPORARY
     from pegboard_files.placing import is_resolved as is_resolved
     from pegboard_files.placing import move_resolved as move_resolved
+    from pegboard_files.placing import open_resolved as open_resolved
     from pegboard_files.placing import remove_resolved as remove_resolved
+    from pegboard_files.placing import temporary_beside as temporary_beside
     from pegboard_files.protection import autorun_files as autorun_files
     from pegboard_files.protection import home_secrets as home_secrets
     from pegboard_files.protection import protected_folder as protected_folder

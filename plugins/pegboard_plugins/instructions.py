@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 import pegboard_files
 from pegboard import PendingCall, SessionView, ToolResult, hookimpl
-from pegboard.kit import open_resolved
 from pegboard.schema.part import Completed, ToolPart
 
 NAMES = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
@@ -191,7 +190,7 @@ def _content(file: Path) -> str:
 @lru_cache(maxsize=256)
 def _text(file: Path, mtime_ns: int, size: int) -> str:  # noqa: ARG001 - the time is the key
     # What has become a link since it was found leads nowhere, and a pipe holds nobody up.
-    with os.fdopen(open_resolved(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as opened:
+    with os.fdopen(pegboard_files.open_resolved(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as opened:
         content = opened.read(LIMIT_BYTES)
     text = content.decode("utf-8", "replace").strip()
     if size > LIMIT_BYTES:

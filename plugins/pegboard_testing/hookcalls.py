@@ -120,6 +120,7 @@ def _without_a_session(
         "register_snapshots": [{**here, "places": places, "env": {}}],
         "register_budget": [{}],
         "register_processes": [{}],
+        "register_files": [{}],
         "register_keystore": [{"env": {}, "places": places, "workspace": here["workspace"]}],
         "register_storage": [{}],
         "register_compactors": [{}],

@@ -31,6 +31,7 @@ FIRED_BY = {
     "register_encloser": _ENCLOSED,
     "register_budget": _RUN,
     "register_processes": _RUN,
+    "register_files": _RUN,
     "register_snapshots": _RUN,
     "register_logins": (
         "tests/docs/test_sign_in.py::test_a_sign_in_opens_its_provider_and_is_renewed"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.engine.fileledger import FileLedger
+from pegboard_files import LocalLedger
 from processes import MARK, alive
 from tool_context import Context
 
@@ -22,7 +22,7 @@ def context(tmp_path: Path) -> Iterator[Context]:
     project = tmp_path / "project"
     project.mkdir()
     (project / "a").write_text("old\nkept\n")
-    ledger = FileLedger()
+    ledger = LocalLedger()
     context = Context(project, ledger=ledger)
     context.files.note_read(project / "a")
     yield context

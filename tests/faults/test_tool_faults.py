@@ -52,7 +52,7 @@ T7   faults/test_file_faults.py
        t7_a_full_disk_leaves_the_file_whole
 T8   faults/test_file_faults.py
        t8_what_the_system_refuses_is_an_error_that_says_so
-T8   core/engine/test_fileledger.py
+T8   files/test_ledger.py
        a_write_protected_file_is_not_replaced
 T9   plugins/test_containment.py
        a_way_out_is_asked_for

@@ -8,6 +8,7 @@ import pytest
 
 from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.schema.part import Completed, Failed, TextInput, ToolPart
+from pegboard_files import LocalLedger
 from pegboard_plugins import apply_patch, edit, read, task
 from played import Played, ToolsPlugin, call, calls, opened, text
 
@@ -65,7 +66,7 @@ async def test_of_subagents_that_change_one_file_none_loses_its_change(tmp_path:
         session = await app.create_session()
         await app.prompt(session.id, HI)
         sessions = await app.sessions(roots=False)
-        locks = app._engine.files._gates
+        ledger = app._engine.files
         states = [
             part.state
             for each in sessions
@@ -75,7 +76,8 @@ async def test_of_subagents_that_change_one_file_none_loses_its_change(tmp_path:
         ]
 
     assert sorted(path.read_text().splitlines()) == [f"changed {n}" for n in range(8)]
-    assert locks == {}
+    assert isinstance(ledger, LocalLedger)
+    assert ledger._gates == {}
     assert path.stat().st_mode & 0o777 == 0o640
     assert [file.name for file in path.parent.iterdir()] == ["f"]
     assert all(isinstance(state, Completed | Failed) for state in states)

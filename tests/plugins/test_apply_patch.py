@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from cases import built, load
-from pegboard.engine.fileledger import FileLedger
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.model import Model, ModelApi
+from pegboard_files import LocalLedger
 from pegboard_plugins.apply_patch import apply_patch, chat_params
 from pegboard_plugins.apply_patch.parser import PatchError
 from tool_context import Context, call
@@ -310,7 +310,7 @@ async def test_a_cancelled_patch_is_applied_whole(tmp_path):
 
 
 async def test_patches_of_the_same_files_in_another_order_do_not_block_each_other(tmp_path):
-    ledger = FileLedger()
+    ledger = LocalLedger()
     first = Context(tmp_path, ledger=ledger, session_id="a")
     second = Context(tmp_path, ledger=ledger, session_id="b")
     for name in "ab":

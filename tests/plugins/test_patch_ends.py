@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pegboard.errors import ToolError
-from pegboard.kit.openat import temporary_beside
 from pegboard.schema.part import Failed, TextInput
+from pegboard_files import temporary_beside
 from pegboard_frontend import reverted
 from pegboard_plugins.apply_patch import apply_patch
 from pegboard_plugins.apply_patch.parser import PatchError
@@ -68,7 +68,7 @@ async def test_what_a_killed_patch_left_goes_with_the_next_one(tmp_path, monkeyp
     (tmp_path / ".mine.pegboard~").write_text("no name of ours")
     await call(apply_patch, context, patchText=THREE)
     young = left.exists()
-    monkeypatch.setattr("pegboard.kit.openat.STALE_S", 0.0)
+    monkeypatch.setattr("pegboard_files.placing.STALE_S", 0.0)
     later = Context(tmp_path)
     later.files.note_read(tmp_path / "a")
 

@@ -3,8 +3,8 @@ import gc
 
 import pytest
 
-from pegboard.engine.fileledger import FileLedger
 from pegboard.errors import PermissionDeniedError, ToolError
+from pegboard_files import LocalLedger
 from pegboard_plugins.write import write
 from tool_context import Context, call
 
@@ -64,7 +64,7 @@ async def test_a_denied_write_writes_nothing(tmp_path):
 
 
 async def test_of_two_sessions_that_make_one_file_the_second_is_told(tmp_path):
-    ledger = FileLedger()
+    ledger = LocalLedger()
     first = Context(tmp_path, ledger=ledger, session_id="a")
     second = Context(tmp_path, ledger=ledger, session_id="b")
 

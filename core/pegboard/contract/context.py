@@ -107,6 +107,29 @@ class FileAccess(Protocol):
         ...
 
 
+class FileLedger(Protocol):
+    """What all sessions of an App have read of files, and who writes them."""
+
+    def view(
+        self,
+        session_id: str,
+        *,
+        turns: Sequence[Turn] = (),
+        announce: Callable[[Path], None] | None = None,
+        kept: dict[str, Any] | None = None,
+    ) -> FileAccess:
+        """The files for the tools of one session.
+
+        What calls of an earlier process have seen is found in `turns`: `kept` takes up what stays
+        with a call, in its metadata. `announce` hears of a write before it, in a thread.
+        """
+        ...
+
+    def forget(self, session_id: str) -> None:
+        """Drop what is known of a session that is deleted."""
+        ...
+
+
 def named_path(context: "ToolContext", text: str) -> Path:
     """The path that a model means: from the home folder behind `~`, else from the directory."""
     home = context.session.home

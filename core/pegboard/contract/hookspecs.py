@@ -26,7 +26,9 @@ from pegboard.contract.modelhooks import model_facts as model_facts  # noqa: PLC
 from pegboard.contract.modelhooks import model_names as model_names  # noqa: PLC0414 - likewise
 from pegboard.contract.modelhooks import model_resolve as model_resolve  # noqa: PLC0414 - likewise
 from pegboard.contract.modelhooks import register_budget as register_budget  # noqa: PLC0414 - a hook too
+from pegboard.contract.modelhooks import register_files as register_files  # noqa: PLC0414 - a hook too
 from pegboard.contract.modelhooks import register_keystore as register_keystore  # noqa: PLC0414 - a hook too
+from pegboard.contract.modelhooks import register_processes as register_processes  # noqa: PLC0414 - a hook too
 from pegboard.contract.modelhooks import register_providers as register_providers  # noqa: PLC0414 - a hook too
 from pegboard.contract.modelhooks import render_tool as render_tool  # noqa: PLC0414 - likewise
 from pegboard.contract.modelhooks import wrap_providers as wrap_providers  # noqa: PLC0414 - a hook too
@@ -36,7 +38,7 @@ from pegboard.contract.results import PendingCall, ToolResult
 from pegboard.contract.tools import Tool
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.paths import Places
-from pegboard.processes import Encloser, OpenProcesses
+from pegboard.processes import Encloser
 from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.event import Event
@@ -146,17 +148,6 @@ def register_encloser(hooks: HookCalls) -> Encloser | None:
 
     Called when an App opens with a `sandbox` in its configuration; without an answer it does not
     open. First: a plugin that raises is reported and the next is asked.
-
-    Since 0.1.
-    """
-
-
-@_hookspec("first")
-def register_processes() -> OpenProcesses | None:
-    """What runs the processes of tools, and bounds and ends them.
-
-    Called once when the App opens. Without an answer a tool that runs a program fails, and says
-    what is missing. First: a plugin that raises is reported and the next is asked.
 
     Since 0.1.
     """

@@ -1,12 +1,16 @@
-"""The hooks for models, providers, keys, budgets, files, drawn calls; `hookspecs` has them too."""
+"""The hooks for models, providers, keys, budgets, processes, files, drawn calls.
 
-from collections.abc import Mapping, Sequence
+`hookspecs` has them, too.
+"""
 
-from pegboard.contract.context import FileAccess, SessionView
+from collections.abc import Callable, Mapping, Sequence
+
+from pegboard.contract.context import FileAccess, FileLedger, SessionView
 from pegboard.contract.plugin import hookspec as _hookspec
 from pegboard.contract.results import Block
 from pegboard.errors import InvalidInputError
 from pegboard.paths import Places
+from pegboard.processes import OpenProcesses
 from pegboard.providers import Keys, KeyStore, Provider
 from pegboard.providers.spending import OpenBudget
 from pegboard.schema.config import Config
@@ -128,6 +132,29 @@ def register_budget() -> OpenBudget | None:
 
     Called once when the App opens. Without an answer nothing is limited, and no App opens for which
     the user has set limits. First: a plugin that raises is reported and the next is asked.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("first")
+def register_processes() -> OpenProcesses | None:
+    """What runs the processes of tools, and bounds and ends them.
+
+    Called once when the App opens. Without an answer a tool that runs a program fails, and says
+    what is missing. First: a plugin that raises is reported and the next is asked.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("first")
+def register_files() -> Callable[[], FileLedger] | None:
+    """What knows the files that sessions have read, and lets one call at a time write a file.
+
+    Called once when the App opens; the answer is called with the first use of `context.files`.
+    Without one a tool that uses them fails, and says what is missing. First: a plugin that raises
+    is reported and the next is asked.
 
     Since 0.1.
     """

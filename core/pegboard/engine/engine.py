@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pegboard.contract import hookspecs
-from pegboard.contract.context import Ruleset, SessionView
+from pegboard.contract.context import FileLedger, Ruleset, SessionView
 from pegboard.contract.plugin import Stash
 from pegboard.contract.tools import Service, Tool, serving
 from pegboard.engine.bus import Bus
@@ -43,7 +43,6 @@ BUDGET_KEY = "pegboard.budget"
 """Where a session has the counts of its budget that its record does not have."""
 
 if TYPE_CHECKING:
-    from pegboard.engine.fileledger import FileLedger
     from pegboard.policy.pending import PendingRequests, Questions
     from pegboard.processes import Enclosure
 
@@ -101,6 +100,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
     sweeping: asyncio.Task[None]
     open_processes: OpenProcesses
     open_budget: OpenBudget
+    open_files: Callable[[], FileLedger]
     snapshots: Snapshots | None = None
     enclosure: "Enclosure | None" = None
     now: Callable[[], int] = lambda: time.time_ns() // 1_000_000
@@ -122,11 +122,13 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
         return Questions(interactive=self.interactive)
 
     @cached_property
-    def files(self) -> "FileLedger":
-        """What the sessions have read of files, and the locks of those that write them."""
-        from pegboard.engine.fileledger import FileLedger
+    def files(self) -> FileLedger:
+        """What the sessions have read of files, and the locks of those that write them.
 
-        return FileLedger()
+        :raises ToolError: when no plugin knows it.
+        """
+        with self.hooks.blaming(self.open_files, "files", passing=(ToolError,)):
+            return self.open_files()
 
     @cached_property
     def processes(self) -> Processes:

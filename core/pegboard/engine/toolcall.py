@@ -234,7 +234,7 @@ class Caller:
 
         outputs = engine.outputs(self._view.id)
         kept = await clean_result(result, output_dir=outputs, hint=self._hint())
-        return replace(kept, metadata={**kept.metadata, **context.seen_files()})
+        return replace(kept, metadata={**kept.metadata, **context.kept})
 
     def _hint(self) -> str:
         tools = self._run.engine.tools.values()

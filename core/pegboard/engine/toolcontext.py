@@ -15,7 +15,6 @@ from pegboard.contract.results import ToolResult
 from pegboard.engine.asking.decision import make_request, settle
 from pegboard.engine.asking.toolquestion import ask_user, asked_path
 from pegboard.engine.engine import ChildRequest
-from pegboard.engine.fileledger import STAMPS
 from pegboard.engine.input.usermessage import Prompt, queue
 from pegboard.engine.processor import Processor
 from pegboard.engine.run import Run
@@ -38,8 +37,8 @@ class CallContext:
     """One call's `ToolContext`; `call_tool` makes calls of its own, None where it may not.
 
     `clock` times the call. It is stopped while any task of the call asks a person. `writing` hears
-    which files it changes, None until it works, and for one that changes none. `cancelled` is
-    for a tool in a thread, which nothing else can stop.
+    which files it changes, None until it works, and for one that changes none. `kept` has
+    metadata that stay with it. `cancelled` is for a tool in a thread, which nothing else can stop.
     """
 
     def __init__(  # noqa: PLR0913 - the facts of a call
@@ -62,7 +61,7 @@ class CallContext:
         self.message_id = message_id
         self._call_tool = call_tool
         self._changed: dict[Path, None] = {}
-        self._noted: set[str] = set()
+        self.kept: dict[str, Any] = {}
         self.clock = Clock()
         self.writing: Writing | None = None
         self.cancelled = False
@@ -104,13 +103,12 @@ class CallContext:
     @property
     def files(self) -> FileAccess:
         """Read stamps and writer locks."""
-        self._engine.files.recall(self.session.id, self._run.history.turns)
-        return self._engine.files.view(self.session.id, announce=self._intend, noted=self._noted)
-
-    def seen_files(self) -> dict[str, dict[str, str]]:
-        """What the call has seen of files, as metadata that are kept with it; {} for nothing."""
-        stamps = self._engine.files.stamps(self.session.id, self._noted) if self._noted else {}
-        return {STAMPS: stamps} if stamps else {}
+        return self._engine.files.view(
+            self.session.id,
+            turns=self._run.history.turns,
+            announce=self._intend,
+            kept=self.kept,
+        )
 
     @property
     def background(self) -> BackgroundAccess:

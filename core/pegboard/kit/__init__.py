@@ -6,6 +6,7 @@ from pegboard import late_names
 
 if TYPE_CHECKING:
     from pegboard.contract.context import FileAccess as FileAccess
+    from pegboard.contract.context import FileLedger as FileLedger
     from pegboard.contract.context import named_path as named_path
     from pegboard.contract.plugin import Secret as Secret
     from pegboard.contract.plugin import Stash as Stash
@@ -22,15 +23,11 @@ if TYPE_CHECKING:
     from pegboard.kit.hosts import is_loopback as is_loopback
     from pegboard.kit.hosts import known_host as known_host
     from pegboard.kit.hosts import split_port as split_port
-    from pegboard.kit.openat import TEMPORARY as TEMPORARY
-    from pegboard.kit.openat import folder_of as folder_of
-    from pegboard.kit.openat import open_resolved as open_resolved
-    from pegboard.kit.openat import resolved_path as resolved_path
-    from pegboard.kit.openat import temporary_beside as temporary_beside
     from pegboard.kit.programs import executables as executables
     from pegboard.kit.programs import find_program as find_program
     from pegboard.kit.programs import lies_in as lies_in
     from pegboard.kit.programs import path_entries as path_entries
+    from pegboard.kit.programs import resolved_path as resolved_path
     from pegboard.kit.programs import search_path as search_path
     from pegboard.kit.programs import worktrees as worktrees
     from pegboard.kit.redact import SHORTEST_VALUE as SHORTEST_VALUE
@@ -42,6 +39,7 @@ if TYPE_CHECKING:
     from pegboard.kit.threads import in_own_thread as in_own_thread
     from pegboard.kit.threads import shielded as shielded
     from pegboard.policy.clock import Clock as Clock
+    from pegboard.policy.clock import Slots as Slots
     from pegboard.policy.clock import current_clock as current_clock
     from pegboard.policy.permissions import UNCLEAR as UNCLEAR
     from pegboard.policy.permissions import deciding as deciding

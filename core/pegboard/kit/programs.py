@@ -8,8 +8,6 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
-from pegboard.kit.openat import resolved_path
-
 _MOST_LINKS = 40
 """As many links in a row as Linux follows."""
 _MOST_WORKTREES = 100
@@ -71,6 +69,20 @@ def _outside(name: str, folders: Sequence[str], roots: Sequence[str]) -> str | N
         if not lies_in(os.path.dirname(path), roots) and not lies_in(path, roots):  # noqa: PTH120 - may be no path
             return path
     return None
+
+
+def resolved_path(path: str | Path) -> str:
+    """The absolute path with links resolved, as far as they can be read; never fails.
+
+    What a link leads to that may not be read, as of another user's process in /proc, is not
+    known: the path ends with that link. A text that is no path is taken as it stands.
+    """
+    try:
+        return os.path.realpath(path)
+    except OSError as error:
+        return str(error.filename or path)
+    except ValueError:  # with a zero byte, or letters that no name of a file has
+        return os.path.abspath(path)  # noqa: PTH100 - it may be no path
 
 
 def lies_in(path: str, roots: Sequence[str]) -> bool:

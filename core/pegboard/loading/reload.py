@@ -32,6 +32,7 @@ _AT_OPENING = frozenset(
         "config_load",
         "register_budget",
         "register_encloser",
+        "register_files",
         "register_processes",
         "register_snapshots",
         "register_keystore",

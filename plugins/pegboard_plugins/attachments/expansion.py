@@ -14,9 +14,16 @@ from urllib.parse import SplitResult, parse_qs, unquote, unquote_to_bytes, urlsp
 
 import msgspec
 
-from pegboard.kit import open_resolved, resolved_path
+from pegboard.kit import resolved_path
 from pegboard.schema.part import FilePart
-from pegboard_files import DIRECTORY_MIME, TEXT_MIME, file_encoding, is_text, secret_path
+from pegboard_files import (
+    DIRECTORY_MIME,
+    TEXT_MIME,
+    file_encoding,
+    is_text,
+    open_resolved,
+    secret_path,
+)
 
 MAX_LINES = 2000
 MAX_BYTES = 51_200

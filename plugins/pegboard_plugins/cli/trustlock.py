@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pegboard.embedding import Decision
 from pegboard.errors import TrustError
-from pegboard.kit import temporary_beside
+from pegboard_files import temporary_beside
 
 
 def write_lock(decision: Decision, path: Path) -> None:

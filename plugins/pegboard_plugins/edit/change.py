@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 
 from pegboard import ToolContext, ToolError, ToolResult
-from pegboard.kit import named_path, open_resolved
-from pegboard_files import Diff, FileText, decode_text, diff_texts, new_text
+from pegboard.kit import named_path
+from pegboard_files import Diff, FileText, decode_text, diff_texts, new_text, open_resolved
 from pegboard_plugins.edit.matching import MatchError, replace
 
 LIMIT_BYTES = 50 << 20

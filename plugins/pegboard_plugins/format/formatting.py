@@ -11,8 +11,8 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard import ToolContext, ToolError, ToolResult
-from pegboard.kit import ProcessResult, StashKey, open_resolved
-from pegboard_files import diff_texts, remove_resolved
+from pegboard.kit import ProcessResult, StashKey
+from pegboard_files import diff_texts, open_resolved, remove_resolved
 from pegboard_plugins.format.known import Formatter, fitting, installed
 from pegboard_processes import ProgramSearch
 

@@ -13,8 +13,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from pegboard.kit import open_resolved
-from pegboard_files import line_text
+from pegboard_files import line_text, open_resolved
 
 LIMIT_LINE = 2000
 """Letters of a line that are shown."""

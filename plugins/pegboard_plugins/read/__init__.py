@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import pegboard_files
 from pegboard import Attachment, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
-from pegboard.kit import named_path, open_resolved
+from pegboard.kit import named_path
 
 if TYPE_CHECKING:
     from pegboard_plugins.read.encodings import Source
@@ -131,7 +131,7 @@ def _opened(path: Path) -> BinaryIO:
     :raises ToolError: when there is none, or anything else, which could block for ever.
     """
     try:
-        number = open_resolved(path, os.O_RDONLY | os.O_NONBLOCK)
+        number = pegboard_files.open_resolved(path, os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError as error:
         near = ", ".join(_near_names(path))
         hint = f". Did you mean {near}?" if near else ""
@@ -163,7 +163,7 @@ def _near_names(path: Path) -> list[str]:
 
 
 def _names(folder: Path) -> list[str]:
-    number = open_resolved(folder, os.O_RDONLY | os.O_DIRECTORY)
+    number = pegboard_files.open_resolved(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with os.scandir(number) as entries:
             seen = islice(entries, SEEN_NAMES)

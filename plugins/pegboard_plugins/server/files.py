@@ -14,8 +14,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from pegboard import App, InvalidInputError, PermissionDeniedError
-from pegboard.kit import open_resolved
-from pegboard_files import walk_files
+from pegboard_files import open_resolved, walk_files
 from pegboard_frontend import FileChange, FileContent, FileNode, Match
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.filesearch import best_names, no_system, search

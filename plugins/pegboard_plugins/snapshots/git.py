@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from pegboard import ToolError, Workspace
-from pegboard.kit import TEMPORARY, read_bounded, search_path
+from pegboard.kit import read_bounded, search_path
+from pegboard_files import TEMPORARY
 from pegboard_plugins.snapshots.objects import Entry
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ from typing import Literal
 
 import msgspec
 
-from pegboard.kit import temporary_beside
 from pegboard.schema.session import FileDiff
-from pegboard_files import diff_texts
+from pegboard_files import diff_texts, temporary_beside
 from pegboard_plugins.snapshots.objects import EXECUTABLE, SYMLINK, Entry
 
 _NEW_FILE = 0o666

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 import pegboard_files
 from pegboard import Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
-from pegboard.kit import named_path, open_resolved
+from pegboard.kit import named_path
 
 COMPARED_BYTES = 5 << 20
 """Above this size the old content is not read for the diff."""
@@ -79,7 +79,7 @@ def _current(context: ToolContext, path: Path) -> "pegboard_files.FileText | Non
     """What stands in the file, or begins a long one; None where there is no file."""
     if not _exists(context, path):
         return None
-    with os.fdopen(open_resolved(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+    with os.fdopen(pegboard_files.open_resolved(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         content = file.read(COMPARED_BYTES)
         whole = not file.read(1)
     return pegboard_files.decode_text(content, name=str(path), whole=whole)

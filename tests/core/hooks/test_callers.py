@@ -52,7 +52,7 @@ def fitting(hook: str, answer: object) -> bool:
     """Whether an odd answer is of the right type all the same."""
     if hook == "register_routes":
         return isinstance(answer, tuple)
-    if hook in ("register_budget", "register_processes"):  # answered with a function
+    if hook in ("register_budget", "register_files", "register_processes"):  # with a function
         return callable(answer)
     return hook in ("text_complete", "session_compacting") and isinstance(answer, str)
 

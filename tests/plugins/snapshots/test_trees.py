@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.kit.openat import temporary_beside
 from pegboard.storage import Left, Way
 from pegboard.workspace import open_workspace
+from pegboard_files import temporary_beside
 from pegboard_plugins.snapshots.objects import Objects
 from pegboard_plugins.snapshots.worktree import GitSnapshots
 from worktrees import counted_git, git, lines, small_repository, taking, tree_by_git, writing

@@ -4,21 +4,20 @@ import asyncio
 import os
 import re
 import stat
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from pegboard.errors import ToolError
-from pegboard.kit.openat import drop_stale, folder_of, resolved_path, temporary_beside
-from pegboard.kit.threads import shielded
-from pegboard.policy.clock import Slots
+from pegboard import ToolError
+from pegboard.kit import Slots, resolved_path, shielded
 from pegboard.schema.message import Turn
 from pegboard.schema.part import Completed, ToolPart
+from pegboard_files.placing import drop_stale, replace_resolved
 
 DIGEST_LIMIT_BYTES = 1 << 20
 """Up to this size a file's content is compared when its times differ, above it is not read."""
@@ -51,8 +50,8 @@ class _Gate:
     users: int = 0
 
 
-class FileLedger:
-    """Read stamps by session, and the write locks that all sessions of an App share."""
+class LocalLedger:
+    """`FileLedger` for the files of this machine."""
 
     def __init__(self) -> None:
         self._stamps: dict[str, dict[str, _Stamp]] = {}
@@ -64,41 +63,19 @@ class FileLedger:
         self,
         session_id: str,
         *,
+        turns: Iterable[Turn] = (),
         announce: Callable[[Path], None] | None = None,
-        noted: set[str] | None = None,
+        kept: dict[str, Any] | None = None,
     ) -> "SessionFiles":
-        """The ledger for the tools of one session.
-
-        `announce` hears of a write before it, in a thread; `noted` takes up the files that are
-        noted as read.
-        """
+        """See `FileLedger.view`."""
         stamps = self._stamps.setdefault(session_id, {})
-        return SessionFiles(self, stamps, announce, noted)
-
-    def stamps(self, session_id: str, noted: Iterable[str]) -> dict[str, str]:
-        """The session's stamps of these files, to be stored with the call, up to a limit."""
-        known = self._stamps.get(session_id, {})
-        return {path: known[path].text() for path in islice(noted, MOST_KEPT) if path in known}
-
-    def recall(self, session_id: str, turns: Iterable[Turn]) -> None:
-        """Restore the stamps that calls of an earlier process have stored, once for a session.
-
-        What this process has seen itself stays.
-        """
-        if session_id in self._recalled:
-            return
-        self._recalled.add(session_id)
-        found: dict[str, _Stamp] = {}
-        for stamps in _kept(turns):
-            for path, text in stamps.items() if isinstance(stamps, dict) else ():
-                stamp = _stamp_of(text)
-                if stamp is not None:
-                    found[path] = stamp
-        known = self._stamps.setdefault(session_id, {})
-        known.update({**found, **known})
+        if turns and session_id not in self._recalled:
+            self._recalled.add(session_id)
+            stamps.update({**_recalled(turns), **stamps})
+        return SessionFiles(self, stamps, announce, {} if kept is None else kept)
 
     def forget(self, session_id: str) -> None:
-        """Drop the stamps of a session that is closed or deleted."""
+        """See `FileLedger.forget`."""
         self._stamps.pop(session_id, None)
         self._recalled.discard(session_id)
 
@@ -132,15 +109,15 @@ class SessionFiles:
 
     def __init__(
         self,
-        ledger: FileLedger,
+        ledger: LocalLedger,
         stamps: dict[str, _Stamp],
-        announce: Callable[[Path], None] | None = None,
-        noted: set[str] | None = None,
+        announce: Callable[[Path], None] | None,
+        kept: dict[str, Any],
     ) -> None:
-        self._noted = noted
         self._ledger = ledger
         self._stamps = stamps
         self._announce = announce
+        self._kept = kept
 
     def note_read(self, path: Path) -> None:
         """Remember that this session has seen the file as it is now.
@@ -149,12 +126,14 @@ class SessionFiles:
         """
         target = resolved_path(path)
         stamp = _stamp(target)
+        kept = self._kept.setdefault(STAMPS, {})
         if stamp is None:
             self._stamps.pop(target, None)
+            kept.pop(target, None)
         else:
             self._stamps[target] = stamp
-            if self._noted is not None:
-                self._noted.add(target)
+            if target in kept or len(kept) < MOST_KEPT:
+                kept[target] = stamp.text()
 
     def check_fresh(self, path: Path) -> None:
         """Check that this session has seen the current state of the file.
@@ -209,13 +188,20 @@ class SessionFiles:
         if self._announce is not None:
             self._announce(path)
         self._ledger.sweep(path.parent)
-        return _replace(path, content)
+        return replace_resolved(path, content)
 
 
-def _kept(turns: Iterable[Turn]) -> Iterator[object]:
+def _recalled(turns: Iterable[Turn]) -> dict[str, _Stamp]:
+    """The stamps that calls of an earlier process have kept."""
+    found: dict[str, _Stamp] = {}
     for part in (part for turn in turns for part in turn.parts):
         if isinstance(part, ToolPart) and isinstance(part.state, Completed):
-            yield part.state.metadata.get(STAMPS)
+            stamps = part.state.metadata.get(STAMPS)
+            for path, text in stamps.items() if isinstance(stamps, dict) else ():
+                stamp = _stamp_of(text)
+                if stamp is not None:
+                    found[path] = stamp
+    return found
 
 
 def _stamp_of(text: object) -> _Stamp | None:
@@ -250,67 +236,3 @@ def _stamp(target: str) -> _Stamp | None:
         short = now.st_size <= DIGEST_LIMIT_BYTES
         digest = blake2b(content.read(), digest_size=16).digest() if short else b""
     return _Stamp(now.st_mtime_ns, now.st_ctime_ns, now.st_size, now.st_ino, digest)
-
-
-def _replace(path: Path, content: bytes) -> int:
-    with folder_of(path, make=True) as folder:
-        links = _links(path, folder)
-        temporary = temporary_beside(path).name
-        try:
-            _write_new(temporary, content, folder=folder, old=path.name if links else None)
-            os.replace(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(temporary, dir_fd=folder)
-            raise
-    return max(links - 1, 0)
-
-
-def _links(path: Path, folder: int) -> int:
-    """How many names the regular file has that we may write; 0 if there is none.
-
-    :raises OSError: for a directory, a link, a device, a pipe, or a file that is write-protected.
-    """
-    try:
-        facts = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return 0
-    if stat.S_ISDIR(facts.st_mode):
-        raise IsADirectoryError(f"{path} is a directory")
-    if not stat.S_ISREG(facts.st_mode):
-        raise OSError(f"{path} is not a regular file")
-    if not os.access(path.name, os.W_OK, dir_fd=folder):
-        raise PermissionError(f"{path} is write-protected")
-    return facts.st_nlink
-
-
-def _write_new(name: str, content: bytes, *, folder: int, old: str | None) -> None:
-    """The content on the disk in a file of its own, with the traits of the old file."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-    with os.fdopen(os.open(name, flags, 0o666, dir_fd=folder), "wb") as file:
-        if old is not None:
-            _copy_traits(old, folder, file.fileno())
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _copy_traits(old: str, folder: int, file: int) -> None:
-    facts = os.stat(old, dir_fd=folder, follow_symlinks=False)
-    if (facts.st_uid, facts.st_gid) != (os.geteuid(), os.getegid()):
-        with suppress(PermissionError):
-            os.fchown(file, facts.st_uid, facts.st_gid)
-    os.fchmod(file, stat.S_IMODE(facts.st_mode))
-    if hasattr(os, "listxattr"):
-        with suppress(OSError):
-            _copy_attributes(old, folder, file)
-
-
-def _copy_attributes(old: str, folder: int, file: int) -> None:
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    source = os.open(old, flags, dir_fd=folder)
-    try:
-        for name in os.listxattr(source):
-            os.setxattr(file, name, os.getxattr(source, name))
-    finally:
-        os.close(source)

@@ -3,13 +3,13 @@ import os
 
 import pytest
 
-from pegboard.engine.fileledger import FileLedger
 from pegboard.errors import ToolError
+from pegboard_files import LocalLedger
 
 
 @pytest.fixture
 def ledger():
-    return FileLedger()
+    return LocalLedger()
 
 
 @pytest.fixture
