@@ -1,11 +1,14 @@
 """Plugins made of single functions, for tests of how they are called."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from pegboard.hooks.dispatch import Dispatch
-from pegboard.hooks.isolation import Implementation
+from pegboard import hookspec
+from pegboard.contract.plugin import Kind
+from pegboard.errors import ToolError
+from pegboard.hooks.callers import Hooks
+from pegboard.hooks.implementation import Implementation
 from pegboard.schema.event import PluginFailed
 from pegboard.schema.session import Action, Verdict
 
@@ -27,20 +30,23 @@ def implementation(plugin: str, function: Callable[..., object], **facts: Any) -
 
 
 class Plugins:
-    """A dispatch over these implementations, with the failures it has reported."""
+    """Hooks over these implementations, with the failures that they have reported."""
 
     def __init__(self, *implementations: Implementation) -> None:
         self.failures: list[PluginFailed] = []
         hooks: dict[str, list[Implementation]] = {}
         for each in implementations:
             hooks.setdefault(each.hook, []).append(each)
-        self.dispatch = Dispatch(hooks, on_failure=self.failures.append)
+        self.hooks = Hooks(hooks, on_failure=self._fail)
 
-    async def __aenter__(self) -> Dispatch:
-        return self.dispatch
+    def _fail(self, failure: PluginFailed) -> None:
+        self.failures.append(failure)
+
+    async def __aenter__(self) -> Hooks:
+        return self.hooks
 
     async def __aexit__(self, *_: object) -> None:
-        await self.dispatch.aclose()
+        await self.hooks.aclose()
 
     @property
     def told(self) -> list[str]:
@@ -53,7 +59,7 @@ def text(answer: object, _before: str = "") -> str:
     return answer
 
 
-def opinion(answer: object) -> Verdict:
+def opinion(answer: object, _before: object = None) -> Verdict:
     if not isinstance(answer, Verdict):
         raise TypeError("no verdict")
     return answer
@@ -79,4 +85,25 @@ def says(action: Action | None) -> Callable[..., object]:
     return lambda value: None if action is None else Verdict(action=action, reason=action)
 
 
-VALUE: Mapping[str, object] = {"value": "-"}
+def spec(
+    kind: Kind, check: Callable[..., object], *, name: str = HOOK, **facts: Any
+) -> Callable[..., Any]:
+    """The specification of a hook whose answers this checks."""
+
+    def specified(value: object) -> None: ...
+
+    specified.__name__ = name
+    return hookspec(kind, check=check, **facts)(specified)
+
+
+def tuple_of(answer: object, _before: object = None) -> tuple[object, ...]:
+    assert isinstance(answer, tuple)
+    return answer
+
+
+COLLECT = spec("collect", tuple_of)
+FOLD = spec("fold", text, subject="value")
+REFUSABLE = spec("fold", text, subject="value", raises=(ToolError,))
+FIRST = spec("first", text)
+JUDGE = spec("strictest", opinion)
+NEWS = spec("notify", lambda answer, _: answer)

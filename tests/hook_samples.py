@@ -126,7 +126,7 @@ class Registered:
 
     async def call(self, hook: str, **changes: object) -> Any:
         """What the caller of a hook gives for its sample."""
-        caller = "tables" if hook == "register_storage" else kind(hook)
+        caller = "answers" if hook == "register_storage" else kind(hook)
         if hook == "shutdown":
             caller = "notify_last"
         answer = getattr(self.hooks, caller)(SPECS[hook], **SAMPLES[hook] | changes)

@@ -16,7 +16,7 @@ TIMED = frozenset(
         "core/engine/test_stalled_turns.py",
         "toolprocesses/test_background.py",
         "files/test_diffs.py",
-        "core/hooks/test_dispatch.py",
+        "core/hooks/test_kinds.py",
         "core/hooks/test_isolation.py",
         "toolprocesses/test_limits.py",
         "core/policy/test_permissions.py",

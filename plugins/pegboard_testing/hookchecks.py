@@ -135,7 +135,7 @@ class _Hook:
         if mark.kind == "notify":
             await self._hooks.notify_last(self._spec, **arguments)
             return None
-        caller = "tables" if self._spec is hookspecs.register_storage else mark.kind
+        caller = "answers" if self._spec is hookspecs.register_storage else mark.kind
         try:
             return await getattr(self._hooks, caller)(self._spec, **arguments)
         except mark.raises as error:

@@ -19,7 +19,7 @@ from docs.pages import EXAMPLES, PAGES, ROOT, Block, blocks, links
 from model_server import ModelServer, by_step, say
 from pegboard import App, AppOptions, Tool
 from pegboard.cli.root import root
-from pegboard.hooks.isolation import CALL
+from pegboard.hooks.implementation import CALL
 from pegboard.loading.registration import PLUGIN
 from pegboard.schema.part import TextInput, TextPart
 from surface import hooks

@@ -8,7 +8,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dispatching import HOOK, VALUE, Plugins, implementation, opinion
+from dispatching import JUDGE, Plugins, implementation
 from pegboard.contract.context import Ruleset
 from pegboard.policy.permissions import (
     UNCLEAR,
@@ -178,8 +178,8 @@ def test_a_plugin_can_only_tighten_and_one_that_fails_denies(
 async def _verdicts(names: list[str]) -> int:
     """The verdict of these plugins, -1 for none."""
     plugins = [implementation(f"p{at}", PLUGINS[name]) for at, name in enumerate(names)]
-    async with Plugins(*plugins) as dispatch:
-        verdict = await dispatch.strictest(HOOK, VALUE, opinion)
+    async with Plugins(*plugins) as hooks:
+        verdict = await hooks.strictest(JUDGE, value="-")
     return -1 if verdict is None else STRICTNESS[verdict.action]
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pegboard.engine.bus import encode_event as encode_event
     from pegboard.engine.input.usermessage import ShellOrder as ShellOrder
     from pegboard.engine.toolresult import remove_old_outputs as remove_old_outputs
-    from pegboard.hooks.dispatch import FoldStep as FoldStep
+    from pegboard.hooks.callers import FoldStep as FoldStep
     from pegboard.ids import IdSource as IdSource
     from pegboard.ids import check_id as check_id
     from pegboard.kit.privatefile import USERS_ALONE as USERS_ALONE

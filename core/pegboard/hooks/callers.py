@@ -1,26 +1,37 @@
 """The callers of hooks, one for each kind: a call is typed by the hook's own specification.
 
 `await hooks.fold(hookspecs.text_complete, session=..., part=..., text=...)` asks every plugin.
+
+pluggy keeps the register but is synchronous, so the callers here walk the implementations and
+await them one at a time. Each call is isolated: it has a time limit, its failure is reported
+with the plugin's name, and what it is handed it cannot change.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import ParamSpec, Protocol, TypeVar
+from copy import copy
+from functools import partial
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+import msgspec
 
 from pegboard.contract import hookspecs
 from pegboard.contract.plugin import Answer, Plugin, mark_of
-from pegboard.errors import PluginError
+from pegboard.errors import PluginError, RequiredHookError
 from pegboard.hooks.checks import check_of
-from pegboard.hooks.dispatch import Dispatch, FoldStep
-from pegboard.hooks.health import Timing, blaming
-from pegboard.hooks.isolation import Implementation
+from pegboard.hooks.health import Listener, Timing, blaming
+from pegboard.hooks.implementation import CALL, Implementation, ordered, with_time
+from pegboard.hooks.isolation import Isolation, Reply
 from pegboard.hooks.stalls import Holder
+from pegboard.policy.permissions import strictest
 from pegboard.schema.event import PluginFailed
 from pegboard.schema.session import Verdict
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+_Spec = Callable[..., object]
+_Arguments = Mapping[str, object]
 
 
 class Closable(Protocol):
@@ -29,6 +40,20 @@ class Closable(Protocol):
     async def aclose(self) -> None:
         """Close it."""
         ...
+
+
+class FoldStep(msgspec.Struct, frozen=True):
+    """What one plugin made of the subject of a fold: the same object where it changed nothing.
+
+    `session_id` is "" for a hook without a session.
+    """
+
+    session_id: str
+    hook: str
+    plugin: str
+    before: object
+    after: object
+    elapsed_ms: float
 
 
 class Hooks:
@@ -44,37 +69,61 @@ class Hooks:
         *,
         on_failure: Callable[[PluginFailed], None],
     ) -> None:
-        self._dispatch = Dispatch(implementations, on_failure=on_failure)
-        self._on_failure = on_failure
+        self.replace(implementations)
+        self._isolation = Isolation(on_failure)
+        self._listeners: dict[str, Listener] = {}
+        self._record: Callable[[FoldStep], None] | None = None
         self._owners: Mapping[str, Plugin] = {}
         self._bringers: dict[int, tuple[object, str]] = {}
 
-    def has(self, spec: Callable[..., object]) -> bool:
+    def replace(self, implementations: Mapping[str, Sequence[Implementation]]) -> None:
+        """Call these from here on; what is under way goes on."""
+        plain = {
+            hook: [each for each in found if not each.wrapper]
+            for hook, found in implementations.items()
+        }
+        self._oldest_first = {hook: ordered(found) for hook, found in plain.items()}
+        self._newest_first = {hook: ordered(found[::-1]) for hook, found in plain.items()}
+        self._wrappers = {
+            hook: with_time(ordered([each for each in found if each.wrapper]), plain[hook])
+            for hook, found in implementations.items()
+        }
+
+    def only(self, keys: Collection[str]) -> "Hooks":
+        """Callers of the plugins with these keys alone, for what others were asked already."""
+        some = copy(self)
+        some.replace(
+            {
+                hook: [each for each in found if each.key in keys]
+                for hook, found in self._oldest_first.items()
+            }
+        )
+        return some
+
+    def has(self, spec: _Spec) -> bool:
         """Whether any plugin implements the hook."""
-        return bool(self._dispatch.implementations(spec.__name__))
+        return bool(self._oldest_first.get(spec.__name__))
+
+    async def answers(
+        self, spec: Callable[_P, _T | None], /, *_: _P.args, **named: _P.kwargs
+    ) -> tuple[Answer[_T], ...]:
+        """The answer of each plugin that gives one, oldest plugin first."""
+        check, found = check_of(spec), []
+        for each in self._oldest_first.get(spec.__name__, ()):
+            reply = await self._isolation.ask(each, named, check)
+            if reply.value is not None:
+                found.append(Answer(each.plugin, each.origin, reply.value, each.key))
+        return tuple(found)
 
     async def collect(
         self, spec: Callable[_P, Sequence[_T] | None], /, *_: _P.args, **named: _P.kwargs
     ) -> tuple[Answer[_T], ...]:
         """The items of all answers in one row, oldest plugin first, each with its plugin."""
-        found = await self._dispatch.collect(spec.__name__, named, _unary(spec))
-        for answer in found:
-            self._bringers.update((id(item), (item, answer.plugin)) for item in answer.value)
         return tuple(
             Answer(answer.plugin, answer.origin, item, answer.key)
-            for answer in found
+            for answer in await self.answers(spec, *_, **named)
             for item in answer.value
         )
-
-    async def tables(
-        self, spec: Callable[_P, Mapping[str, _T] | None], /, *_: _P.args, **named: _P.kwargs
-    ) -> Mapping[str, _T]:
-        """The entries of all answers in one table; the newest plugin's entry counts."""
-        found = await self._dispatch.collect(spec.__name__, named, _unary(spec))
-        for answer in found:
-            entries = answer.value.values()
-            self._bringers.update((id(entry), (entry, answer.plugin)) for entry in entries)
-        return {name: entry for answer in found for name, entry in answer.value.items()}
 
     async def fold(self, spec: Callable[_P, _T | None], /, *_: _P.args, **named: _P.kwargs) -> _T:
         """The subject as the newest plugin left it.
@@ -82,61 +131,159 @@ class Hooks:
         :raises Exception: what the hook's specification says that a plugin may raise.
         :raises RequiredHookError: when an implementation that is required fails.
         """
-        mark = mark_of(spec)
-        check: Callable[[object, _T], _T] = check_of(spec)  # type: ignore[assignment]  # by its annotation
-        return await self._dispatch.fold(
-            spec.__name__, mark.subject, named, check, passing=mark.raises
-        )
+        folded: _T = await self._surrounded(spec, self._folded, named)
+        return folded
+
+    async def _folded(self, spec: _Spec, arguments: _Arguments) -> object:
+        mark, check = mark_of(spec), check_of(spec)
+        value = arguments[mark.subject]
+        for each in self._oldest_first.get(spec.__name__, ()):
+            reply = await self._isolation.ask(
+                each, {**arguments, mark.subject: value}, check, value, passing=mark.raises
+            )
+            _insist(each, reply)
+            after = value if reply.value is None else reply.value
+            if self._record is not None:
+                session = str(getattr(arguments.get("session"), "id", ""))
+                self._record(
+                    FoldStep(session, each.hook, each.plugin, value, after, reply.elapsed_ms)
+                )
+            value = after
+        return value
 
     async def first(
         self, spec: Callable[_P, _T | None], /, *_: _P.args, **named: _P.kwargs
     ) -> _T | None:
         """The answer of the newest plugin that has one."""
-        return await self._dispatch.first(spec.__name__, named, _unary(spec))
+        found: _T | None = await self._surrounded(spec, self._first, named)
+        return found
+
+    async def _first(self, spec: _Spec, arguments: _Arguments) -> object:
+        check = check_of(spec)
+        for each in self._newest_first.get(spec.__name__, ()):
+            reply = await self._isolation.ask(each, arguments, check)
+            if reply.value is not None:
+                return reply.value
+        return None
+
+    async def _surrounded(
+        self,
+        spec: _Spec,
+        call: Callable[[_Spec, _Arguments], Awaitable[object]],
+        arguments: _Arguments,
+    ) -> Any:  # noqa: ANN401 - as typed as the specification
+        """What the wrappers make of the call, the first of them outermost."""
+        inner: Callable[[_Arguments], Awaitable[object]] = partial(call, spec)
+        for each in reversed(self._wrappers.get(spec.__name__, ())):
+            inner = partial(self._around, spec, each, inner)
+        return await inner(arguments)
+
+    async def _around(
+        self,
+        spec: _Spec,
+        each: Implementation,
+        inner: Callable[[_Arguments], Awaitable[object]],
+        arguments: _Arguments,
+    ) -> object:
+        """What one wrapper makes of it; who fails, or has no answer, changes nothing.
+
+        No wrapper can undo that a call was refused.
+        """
+        mark = mark_of(spec)
+        passing: tuple[type[Exception], ...] = (RequiredHookError, *mark.raises)
+        answers: list[object] = []
+        refusals: list[Exception] = []
+
+        async def call(**changes: object) -> object:
+            if strange := changes.keys() - arguments.keys():
+                raise TypeError(f"the hook {each.hook} has no argument {', '.join(strange)}")
+            try:
+                answers.append(await inner({**arguments, **changes}))
+            except passing as error:
+                refusals.append(error)
+                raise
+            return answers[-1]
+
+        given, before = {**arguments, CALL: call}, arguments.get(mark.subject)
+        reply = await self._isolation.ask(each, given, check_of(spec), before, passing=passing)
+        if refusals:
+            raise refusals[0]
+        _insist(each, reply)
+        if reply.value is not None:
+            return reply.value
+        return answers[-1] if answers else await inner(arguments)
+
+    async def opinions(
+        self, spec: Callable[_P, Verdict | None], /, *_: _P.args, **named: _P.kwargs
+    ) -> tuple[Answer[Verdict], ...]:
+        """What each plugin that has an opinion says, oldest first.
+
+        Who fails, or cannot be asked, denies.
+        """
+        check, found = check_of(spec), []
+        for each in self._oldest_first.get(spec.__name__, ()):
+            reply = await self._isolation.ask(each, named, check)
+            verdict = _signed(each, reply.value, named.get("session"))
+            if reply.failure:
+                verdict = _denial(each, reply.failure)
+            if verdict is not None:
+                found.append(Answer(each.plugin, each.origin, verdict, each.key))
+        return tuple(found)
 
     async def strictest(
         self, spec: Callable[_P, Verdict | None], /, *_: _P.args, **named: _P.kwargs
     ) -> Verdict | None:
         """The strictest opinion, None when nobody has one."""
-        return await self._dispatch.strictest(spec.__name__, named, _unary(spec))
-
-    async def opinions(
-        self, spec: Callable[_P, Verdict | None], /, *_: _P.args, **named: _P.kwargs
-    ) -> tuple[Answer[Verdict], ...]:
-        """What each plugin that has an opinion says, oldest plugin first."""
-        return await self._dispatch.opinions(spec.__name__, named, _unary(spec))
+        return strictest(each.value for each in await self.opinions(spec, *_, **named))
 
     def notify(self, spec: Callable[_P, None], /, *_: _P.args, **named: _P.kwargs) -> None:
         """Queue the news for every plugin that listens; it never blocks."""
-        self._dispatch.notify(spec.__name__, named)
+        for each in self._oldest_first.get(spec.__name__, ()):
+            if not self._isolation.absence(each):
+                ask = partial(self._isolation.ask, each, named, check_of(spec))
+                self._listener(each).post(ask)
+
+    def _listener(self, each: Implementation) -> Listener:
+        if (known := self._listeners.get(each.key)) is None:
+            lost = partial(self._isolation.report, each)
+            known = self._listeners[each.key] = Listener(lost, limit_s=each.timeout_s)
+        return known
 
     async def notify_last(
         self, spec: Callable[_P, None], /, *_: _P.args, **named: _P.kwargs
     ) -> None:
         """Let all plugins hear what still waits for them, then this, within their limits."""
-        await self._dispatch.notify_last(spec.__name__, named)
+        async with asyncio.TaskGroup() as group:
+            for listener in self._listeners.values():
+                group.create_task(listener.drain())
+        await self.answers(spec, *_, **named)
 
     def quarantined(self, key: str) -> tuple[str, ...]:
-        """The hooks of the plugin with this key that are no longer called."""
-        return self._dispatch.quarantined(key)
+        """The hooks of the plugin with this key that failed three times in a row."""
+        timings = (each for each in self.timings() if each.plugin == key)
+        return tuple(each.hook for each in timings if each.quarantined)
 
-    def failed(self, spec: Callable[..., object]) -> tuple[str, ...]:
+    def failed(self, spec: _Spec) -> tuple[str, ...]:
         """The keys of the plugins whose implementation has failed, or could not be called."""
-        return self._dispatch.failed(spec.__name__)
+        found = self._oldest_first.get(spec.__name__, ())
+        failed = {(each.plugin, each.hook) for each in self.timings() if each.failures}
+        return tuple(each.key for each in found if each.refusal or (each.key, each.hook) in failed)
 
     def order(self, hook: str) -> tuple[str, ...]:
         """The plugins that have the hook, in the order in which they are asked."""
         spec = getattr(hookspecs, hook, None)
         newest_first = spec is not None and mark_of(spec).kind == "first"
-        return tuple(each.plugin for each in self._dispatch.order(hook, newest_first=newest_first))
+        plain = self._newest_first if newest_first else self._oldest_first
+        found = (*self._wrappers.get(hook, ()), *plain.get(hook, ()))
+        return tuple(each.plugin for each in found)
 
     def timings(self) -> tuple[Timing, ...]:
         """What each implementation has cost until this moment; `plugin` is a plugin's key."""
-        return self._dispatch.timings()
+        return tuple(self._isolation.timings.values())
 
     def record(self, record: Callable[[FoldStep], None]) -> None:
         """Tell what each plugin makes of a fold from here on; `record` must not raise."""
-        self._dispatch.record(record)
+        self._record = record
 
     def set_owners(self, owners: Mapping[str, Plugin]) -> None:
         """Say which plugin each tool is of, by the tool's id."""
@@ -145,6 +292,10 @@ class Hooks:
     def owner(self, tool: str) -> Plugin:
         """The plugin that the tool of this id is of."""
         return self._owners[tool]
+
+    def know(self, answers: Sequence[Answer[_T]]) -> None:
+        """Blame each of these for what it has brought."""
+        self._bringers.update((id(each.value), (each.value, each.plugin)) for each in answers)
 
     def blaming(
         self, brought: object, what: str, *, passing: tuple[type[Exception], ...] = ()
@@ -158,17 +309,7 @@ class Hooks:
 
     def tell(self, plugin: str, hook: str, message: str) -> None:
         """Tell of something about a plugin as of its failures."""
-        self._dispatch.isolation.tell(plugin, hook, message)
-
-    def only(self, keys: Collection[str]) -> "Hooks":
-        """Callers of the plugins with these keys alone, for what others were asked already."""
-        some = Hooks(self._dispatch.of_plugins(keys), on_failure=self._on_failure)
-        some._bringers = self._bringers
-        return some
-
-    def replace(self, implementations: Mapping[str, Sequence[Implementation]]) -> None:
-        """Call these from here on; what is under way goes on."""
-        self._dispatch.replace(implementations)
+        self._isolation.tell(plugin, hook, message)
 
     async def close(self, brought: Closable, what: str) -> None:
         """Close what a plugin has brought; that it fails is told, and keeps nobody from closing."""
@@ -176,24 +317,58 @@ class Hooks:
             with self.blaming(brought, what):
                 await brought.aclose()
         except PluginError as error:
-            self._dispatch.isolation.tell(error.plugin, "aclose", str(error))
+            self.tell(error.plugin, "aclose", str(error))
 
     def calling(self, tool: str) -> AbstractContextManager[None]:
         """While this lasts, what the current task does is done by the tool of this id."""
         name = self._owners[tool].name if tool in self._owners else tool
-        holder = Holder(name, f"tool {tool}")
-        return self._dispatch.isolation.stalls.running(asyncio.current_task(), holder)
+        return self._isolation.stalls.running(Holder(name, f"tool {tool}"))
 
     def loading(self, plugin: str, what: str = "import") -> AbstractContextManager[None]:
         """While this lasts, what the current task does is done by a plugin that is loaded."""
-        return self._dispatch.isolation.loading(Holder(plugin, what))
+        return self._isolation.loading(Holder(plugin, what))
 
     async def aclose(self) -> None:
-        """End what plugins still do; called after `shutdown`."""
-        await self._dispatch.aclose()
+        """End what plugins still do; called after `shutdown`.
+
+        A thread that hangs is left behind, as a daemon.
+        """
+        for listener in self._listeners.values():
+            await listener.aclose()
+        await self._isolation.aclose()
 
 
-def _unary(spec: Callable[..., _T | None]) -> Callable[[object], _T]:
-    """The check of answers that replace nothing."""
-    check = check_of(spec)
-    return lambda answer: check(answer, None)  # type: ignore[return-value]  # by its annotation
+def _insist(each: Implementation, reply: Reply) -> None:
+    if reply.failure and each.required:
+        raise RequiredHookError(each.plugin, f"the required hook {each.hook} {reply.failure}")
+
+
+def _signed(each: Implementation, verdict: Verdict | None, session: object) -> Verdict | None:
+    """The opinion with the plugin's name at it: what the plugin calls itself comes behind.
+
+    One that goes by a rule of the session's has that rule's source. The reason, which the user and
+    the model read, names a plugin that does not come with Pegboard.
+    """
+    if verdict is None or _is_by_rule(verdict, session):
+        return verdict
+    behind = f": {verdict.source}" if verdict.source not in ("", each.plugin) else ""
+    named = f"plugin {each.plugin}"
+    reason = verdict.reason
+    if reason and each.origin != "builtin" and named not in reason:
+        reason = f"{named}: {reason}"
+    return msgspec.structs.replace(verdict, source=f"{each.plugin}{behind}", reason=reason)
+
+
+def _is_by_rule(verdict: Verdict, session: object) -> bool:
+    named = verdict.rule
+    return named is not None and any(
+        (rule.permission, rule.pattern) == (named.permission, named.pattern)
+        for ruleset in getattr(session, "rulesets", ())
+        if ruleset.source == verdict.source
+        for rule in ruleset.rules
+    )
+
+
+def _denial(each: Implementation, text: str) -> Verdict:
+    reason = f"plugin {each.plugin}, which has to agree, {text}"
+    return Verdict(action="deny", reason=reason, source=each.plugin)

@@ -7,11 +7,9 @@ One plugin's queue of things to hear, so that a slow plugin delays nobody else.
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-
-import msgspec
 
 from pegboard.errors import PegboardError, PluginError
 
@@ -19,70 +17,36 @@ FAILURES = 3
 """Failures in a row after which a hook of a plugin is not called until the App is opened again."""
 
 
-class Timing(msgspec.Struct, frozen=True, kw_only=True):
-    """What one plugin's implementation of one hook has cost."""
+@dataclass(slots=True)
+class Timing:
+    """What one plugin's implementation of one hook has cost; `plugin` is the plugin's key.
+
+    A `row` of failures is counted for each hook of a plugin: one that fails costs no other.
+    """
 
     plugin: str
     hook: str
-    calls: int
-    failures: int
-    total_ms: float
-    max_ms: float
-
-
-@dataclass(slots=True)
-class _Count:
     calls: int = 0
     failures: int = 0
     row: int = 0
     total_ms: float = 0.0
     max_ms: float = 0.0
 
-
-class PluginHealth:
-    """The counts of all plugins of an App, each told apart by its key.
-
-    A row of failures is counted for each hook of a plugin: one that fails costs no other.
-    """
-
-    def __init__(self) -> None:
-        self._counts: dict[tuple[str, str], _Count] = {}
-
-    def note(self, key: str, hook: str, *, elapsed_ms: float, failed: bool) -> bool:
-        """Count a call; whether the hook of this plugin is quarantined because of it."""
-        count = self._counts.setdefault((key, hook), _Count())
-        count.calls += 1
-        count.failures += failed
-        count.total_ms += elapsed_ms
-        count.max_ms = max(count.max_ms, elapsed_ms)
-        if count.row >= FAILURES:
-            return False
-        count.row = count.row + 1 if failed else 0
-        return count.row == FAILURES
-
-    def is_quarantined(self, key: str, hook: str) -> bool:
+    @property
+    def quarantined(self) -> bool:
         """Whether this hook of the plugin is no longer called."""
-        count = self._counts.get((key, hook))
-        return count is not None and count.row >= FAILURES
+        return self.row >= FAILURES
 
-    def quarantined(self, key: str) -> tuple[str, ...]:
-        """The hooks of the plugin that are no longer called."""
-        hooks = (hook for plugin, hook in self._counts if plugin == key)
-        return tuple(hook for hook in hooks if self.is_quarantined(key, hook))
-
-    def timings(self) -> tuple[Timing, ...]:
-        """The counts, in the order of the first calls; `plugin` is the key."""
-        return tuple(
-            Timing(
-                plugin=key,
-                hook=hook,
-                calls=count.calls,
-                failures=count.failures,
-                total_ms=count.total_ms,
-                max_ms=count.max_ms,
-            )
-            for (key, hook), count in self._counts.items()
-        )
+    def note(self, elapsed_ms: float, *, failed: bool) -> bool:
+        """Count a call; whether the hook of this plugin is quarantined because of it."""
+        self.calls += 1
+        self.failures += failed
+        self.total_ms += elapsed_ms
+        self.max_ms = max(self.max_ms, elapsed_ms)
+        if self.row >= FAILURES:
+            return False
+        self.row = self.row + 1 if failed else 0
+        return self.row == FAILURES
 
 
 @contextmanager
@@ -117,7 +81,7 @@ LIMIT = 1000
 MARGIN_S = 0.25
 """So much later than a call's own limit the end gives up: the call is told of first."""
 
-Deliver = Callable[[str, Mapping[str, object]], Awaitable[None]]
+Job = Callable[[], Awaitable[object]]
 
 
 class Listener:
@@ -127,33 +91,28 @@ class Listener:
     which may be heard as an event, and so come back here.
     """
 
-    def __init__(self, deliver: Deliver, on_loss: Callable[[str], None], *, limit_s: float) -> None:
+    def __init__(self, on_loss: Callable[[str], None], *, limit_s: float) -> None:
         self._limit_s = limit_s
-        self._deliver = deliver
         self._on_loss = on_loss
-        self._waiting: deque[tuple[str, Mapping[str, object]]] = deque()
+        self._waiting: deque[Job] = deque()
         self._task: asyncio.Task[None] | None = None
         self._behind = False
 
-    def post(self, hook: str, arguments: Mapping[str, object]) -> None:
+    def post(self, call: Job) -> None:
         """Queue a call; it never blocks. The first loss of a burst is reported."""
-        self._waiting.append((hook, arguments))
+        self._waiting.append(call)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
         if len(self._waiting) > LIMIT:
             self._waiting.popleft()
-            self._fall_behind()
-
-    def _fall_behind(self) -> None:
-        if self._behind:
-            return
-        self._behind = True  # set first: the report is an event too, and comes back here
-        self._on_loss(f"is more than {LIMIT:,} events behind, so the oldest are lost")
+            if not self._behind:
+                self._behind = True  # set first: the report is an event too, and comes back here
+                self._on_loss(f"is more than {LIMIT:,} events behind, so the oldest are lost")
 
     async def _run(self) -> None:
         while self._waiting:
-            hook, arguments = self._waiting.popleft()
-            await self._deliver(hook, arguments)
+            call = self._waiting.popleft()
+            await call()
         self._behind = False
         self._task = None
 

@@ -1,33 +1,24 @@
 """One call of a plugin's function: within its limit, on values that it cannot change, watched.
 
 A call that fails is reported with the plugin's name; after three in a row the hook is left alone.
-
-The order in which the implementations of a hook are asked.
 """
 
 import asyncio
 import inspect
-from collections.abc import (
-    Callable,
-    Collection,
-    Coroutine,
-    Generator,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Collection, Coroutine, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import Context
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import msgspec
 
-from pegboard.contract.plugin import Origin
+from pegboard.contract.plugin import Check
 from pegboard.errors import PluginError
-from pegboard.hooks.health import FAILURES, PluginHealth, line_of
+from pegboard.hooks.health import FAILURES, Timing, line_of
+from pegboard.hooks.implementation import Implementation
 from pegboard.hooks.readonly import ReadOnlyViews
 from pegboard.hooks.stalls import PRINTING, Holder, Stalls
 from pegboard.kit.threads import Threads
@@ -39,49 +30,9 @@ MOST_NAMED = 3
 GRACE_S = 1.0
 """How long a call that is given up may take to end when the App closes."""
 
-CALL = "call"
-"""The argument of a wrapper with which it asks the others."""
-_T = TypeVar("_T")
-Check = Callable[[object], _T]
+QUARANTINED = "is quarantined after failures in a row"
 Work = Coroutine[Any, Any, Any] | Generator[Any, None, Any]
-Begin = Callable[[Work, Context | None], asyncio.Task[Any]]
-
-
-class Implementation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """One plugin's function for one hook.
-
-    `key` tells plugins of one name apart. `arguments` are the names it wants; `position` is -1
-    for one that wants to be asked first, 1 for last, else 0. What is `required` is never skipped.
-    `before` and `after` name plugins that are asked later, or earlier; a `wrapper` is around all
-    the others. `given` are values that it gets in each call as they are. `refusal` says why the
-    function cannot be called at all, "" if it can: what needs its consent is refused.
-    """
-
-    key: str
-    plugin: str
-    origin: Origin
-    hook: str
-    function: Callable[..., object]
-    arguments: tuple[str, ...]
-    timeout_s: float
-    position: int = 0
-    required: bool = False
-    wrapper: bool = False
-    before: tuple[str, ...] = ()
-    after: tuple[str, ...] = ()
-    given: Mapping[str, object] = {}
-    guards: bool = False
-    refusal: str = ""
-
-    @cached_property
-    def awaits(self) -> bool:
-        """Whether the function is a coroutine's; others run in a thread."""
-        return inspect.iscoroutinefunction(inspect.unwrap(self.function))
-
-    @cached_property
-    def holder(self) -> Holder:
-        """Who is named when a call holds up the event loop."""
-        return Holder(self.plugin, f"hook {self.hook}")
+TaskFactory = Callable[[asyncio.AbstractEventLoop, Work], asyncio.Task[Any]]
 
 
 class _Outcome(msgspec.Struct, frozen=True):
@@ -96,10 +47,10 @@ class _Outcome(msgspec.Struct, frozen=True):
     held_s: float = 0.0
 
 
-class Reply(msgspec.Struct, Generic[_T], frozen=True):
+class Reply(msgspec.Struct, frozen=True):
     """A checked answer (None is no answer), or the text of a failure."""
 
-    value: _T | None = None
+    value: Any = None
     failure: str = ""
     elapsed_ms: float = 0.0
 
@@ -112,7 +63,7 @@ class Isolation:
 
     def __init__(self, on_failure: Callable[[PluginFailed], None]) -> None:
         self._on_failure = on_failure
-        self.health = PluginHealth()
+        self.timings: dict[tuple[str, str], Timing] = {}
         self.stalls = Stalls(self._held)
         self._views = ReadOnlyViews()
         self._threads = Threads()
@@ -120,51 +71,63 @@ class Isolation:
         self._stalled: dict[Holder, str] = {}
         self._begun: dict[Holder, set[asyncio.Task[Any]]] = {}
 
+    def absence(self, each: Implementation) -> str:
+        """Why the implementation is not called, "" if it is."""
+        timing = self.timings.get((each.key, each.hook))
+        return each.refusal or (QUARANTINED if timing is not None and timing.quarantined else "")
+
     async def ask(
         self,
         each: Implementation,
         arguments: Mapping[str, object],
-        check: Check[_T],
+        check: Check,
+        before: object = None,
         *,
         passing: tuple[type[Exception], ...] = (),
-    ) -> Reply[_T]:
-        """The checked answer, or why there is none.
+    ) -> Reply:
+        """The checked answer, which would replace `before`, or why there is none.
 
         Errors of the types `passing` are an answer too, and are raised here.
         """
+        if absence := self.absence(each):
+            return Reply(failure=absence)
         started = perf_counter()
         self._stalled[each.holder] = ""
         outcome = await self._limited(each, arguments)
         stalled = self._stalled.pop(each.holder, "")
-        reply: Reply[_T] = Reply()
+        value, failure = None, ""
         if outcome.late:
-            reply = Reply(failure=f"took longer than {each.timeout_s:g} s")
+            failure = f"took longer than {each.timeout_s:g} s"
         elif outcome.held_s > each.timeout_s:
-            reply = Reply(failure=_held_too_long(each, outcome.held_s, stalled))
+            failure = _held_too_long(each, outcome.held_s, stalled)
         elif outcome.error is not None and not isinstance(outcome.error, passing):
-            reply = Reply(failure=_told(outcome.error, each.function))
+            failure = _told(outcome.error, each.function)
         elif outcome.value is not None:
-            reply = self._checked(outcome.value, check)
+            value, failure = self._checked(outcome.value, check, before)
         elapsed_ms = (perf_counter() - started) * 1000
-        quarantine = self.health.note(
-            each.key, each.hook, elapsed_ms=elapsed_ms, failed=bool(reply.failure)
-        )
-        if reply.failure:
-            self.report(each, reply.failure, quarantined=quarantine)
+        quarantine = self._timing(each).note(elapsed_ms, failed=bool(failure))
+        if failure:
+            self.report(each, failure, quarantined=quarantine)
         elif stalled:
             self._tell(each.holder, stalled)
         if isinstance(outcome.error, passing):
             raise outcome.error
-        return Reply(reply.value, reply.failure, elapsed_ms)
+        return Reply(value, failure, elapsed_ms)
 
-    def _checked(self, answer: object, check: Check[_T]) -> Reply[_T]:
+    def _timing(self, each: Implementation) -> Timing:
+        if (known := self.timings.get((each.key, each.hook))) is None:
+            known = self.timings[each.key, each.hook] = Timing(each.key, each.hook)
+        return known
+
+    def _checked(self, answer: object, check: Check, before: object) -> tuple[object, str]:
+        """The answer, or why it cannot be used."""
         if inspect.iscoroutine(answer):
             answer.close()
-            return Reply(failure="answered with a coroutine that it did not await")
+            return None, "answered with a coroutine that it did not await"
         try:
-            return Reply(check(self._views.plain(answer)))
+            return check(self._views.plain(answer), before), ""
         except Exception as error:  # noqa: BLE001 - an answer may be any object, with any trap in it
-            return Reply(failure=f"answered with what cannot be used: {line_of(error)}")
+            return None, f"answered with what cannot be used: {line_of(error)}"
 
     async def _limited(self, each: Implementation, arguments: Mapping[str, object]) -> _Outcome:
         """The outcome within the time limit; a call that is late is cancelled, not waited for."""
@@ -196,16 +159,22 @@ class Isolation:
         """A block in which code of a plugin runs on the loop at once: what it does is its own."""
         loop = asyncio.get_running_loop()
         factory = loop.get_task_factory()
-        loop.set_task_factory(lambda _, work, context=None: self._begin(holder, work, context))
+        loop.set_task_factory(partial(self._begin, holder))
         try:
-            with self.stalls.running(asyncio.current_task(), holder):
+            with self.stalls.running(holder):
                 yield
         finally:
             loop.set_task_factory(factory)
 
-    def _begin(self, holder: Holder, coroutine: Work, context: Context | None) -> asyncio.Task[Any]:
+    def _begin(
+        self,
+        holder: Holder,
+        loop: asyncio.AbstractEventLoop,
+        work: Work,
+        context: Context | None = None,
+    ) -> asyncio.Task[Any]:
         """A task that a plugin begins: it has to have ended when the App closes."""
-        task = asyncio.Task(coroutine, context=context)
+        task = asyncio.Task(work, loop=loop, context=context)
         begun = self._begun.setdefault(holder, set())
         begun.add(task)
         task.add_done_callback(begun.discard)
@@ -266,7 +235,7 @@ class _Steps:
 
     __slots__ = ("_begin", "_coroutine", "held_s")
 
-    def __init__(self, coroutine: Coroutine[object, object, object], begin: Begin) -> None:
+    def __init__(self, coroutine: Coroutine[object, object, object], begin: TaskFactory) -> None:
         self._coroutine = coroutine
         self._begin = begin
         self.held_s = 0.0
@@ -278,7 +247,7 @@ class _Steps:
         factory = loop.get_task_factory()
         while True:
             started = perf_counter()
-            loop.set_task_factory(self._task)
+            loop.set_task_factory(self._begin)
             try:
                 awaited = step(given)
             except StopIteration as end:
@@ -291,17 +260,9 @@ class _Steps:
             except BaseException as error:  # noqa: BLE001 - it is the coroutine's to see
                 step, given = self._coroutine.throw, error
 
-    def _task(
-        self,
-        _: asyncio.AbstractEventLoop,
-        coroutine: Work,
-        context: Context | None = None,
-    ) -> asyncio.Task[Any]:
-        return self._begin(coroutine, context)
-
 
 async def _attempt_async(
-    function: Callable[..., object], named: Mapping[str, object], begin: Begin
+    function: Callable[..., object], named: Mapping[str, object], begin: TaskFactory
 ) -> _Outcome:
     steps = _Steps(_called(function, named), begin)
     try:
@@ -343,38 +304,3 @@ def _told(error: BaseException, function: Callable[..., object]) -> str:
         step = step.tb_next
     place = f" ({Path(own).name}:{line})" if line else ""
     return f"raised {line_of(error)}{place}"
-
-
-def ordered(found: Sequence[Implementation]) -> tuple[Implementation, ...]:
-    """The implementations by what they say of their place, else as they are given."""
-    return _resolved(found)[0]
-
-
-def circle(found: Sequence[Implementation]) -> tuple[str, ...]:
-    """The plugins that each want to be before one another; none where the order can be kept."""
-    return _resolved(found)[1]
-
-
-def _resolved(
-    found: Sequence[Implementation],
-) -> tuple[tuple[Implementation, ...], tuple[str, ...]]:
-    left = sorted(found, key=lambda each: each.position)
-    if not any(each.before or each.after for each in left):
-        return tuple(left), ()
-    done: list[Implementation] = []
-    stuck: tuple[str, ...] = ()
-    while left:
-        free = next((each for each in left if not any(_precedes(one, each) for one in left)), None)
-        if free is None:
-            stuck = stuck or tuple(each.plugin for each in left if _is_bound(each, left))
-        left.remove(free := free or left[0])
-        done.append(free)
-    return tuple(done), stuck
-
-
-def _precedes(one: Implementation, other: Implementation) -> bool:
-    return one is not other and (other.plugin in one.before or one.plugin in other.after)
-
-
-def _is_bound(each: Implementation, left: Sequence[Implementation]) -> bool:
-    return any(_precedes(each, one) for one in left) and any(_precedes(one, each) for one in left)

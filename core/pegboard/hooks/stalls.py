@@ -9,8 +9,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from types import FrameType
@@ -56,12 +56,18 @@ class Stalls:
         self._awake = threading.Event()
         self._closed = threading.Event()
 
-    def running(
-        self, task: asyncio.Task[object] | None, holder: Holder
-    ) -> AbstractContextManager[None]:
-        """While this lasts, what the task does is the holder's."""
+    @contextmanager
+    def running(self, holder: Holder) -> Iterator[None]:
+        """While this lasts, what the current task does is the holder's."""
+        task = asyncio.current_task()
         assert task is not None
-        return _Running(self, task, holder)
+        before = self.begin(task, holder)
+        printing = PRINTING.set(holder.plugin)
+        try:
+            yield
+        finally:
+            PRINTING.reset(printing)
+            self.end(task, before)
 
     def begin(self, task: asyncio.Task[object], holder: Holder) -> Holder | None:
         """From here on what the task does is the holder's; whose it was, None if nobody's."""
@@ -157,26 +163,6 @@ class Stalls:
             text,
             held_s,
         )
-
-
-class _Running:
-    """A block in which what a task does is a holder's."""
-
-    __slots__ = ("_before", "_holder", "_printing", "_stalls", "_task")
-
-    def __init__(self, stalls: Stalls, task: asyncio.Task[object], holder: Holder) -> None:
-        self._stalls = stalls
-        self._task = task
-        self._holder = holder
-        self._before: Holder | None = None
-
-    def __enter__(self) -> None:
-        self._before = self._stalls.begin(self._task, self._holder)
-        self._printing = PRINTING.set(self._holder.plugin)
-
-    def __exit__(self, *_: object) -> None:
-        PRINTING.reset(self._printing)
-        self._stalls.end(self._task, self._before)
 
 
 def starved(thread_id: int) -> float:

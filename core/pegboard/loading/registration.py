@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from pegboard.contract import hookspecs
 from pegboard.contract.plugin import PROJECT, Kind, mark_of, said_by
 from pegboard.errors import RequiredHookError
-from pegboard.hooks.isolation import CALL, Implementation, circle
+from pegboard.hooks.implementation import CALL, Implementation, circle
 from pegboard.kit.suggestions import nearest_names
 from pegboard.loading.broughthooks import BRINGING, arguments_of, brought_hooks, specs_of
 from pegboard.loading.discovery import MARK, Problem, attempt, is_marked, marked

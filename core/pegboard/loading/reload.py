@@ -16,6 +16,7 @@ from pathlib import Path
 from pegboard.contract import hookspecs
 from pegboard.contract.plugin import Answer
 from pegboard.errors import ConfigError, PegboardError, RequiredHookError, StorageError, TrustError
+from pegboard.hooks.health import blaming
 from pegboard.ids import IdSource
 from pegboard.loading.register import Change, Register
 from pegboard.loading.toolset import Live
@@ -121,8 +122,9 @@ class Brought:
         self.agents.take(agents_from(self.config, registered, self.register.tools.values()))
         self.commands.take(_by_name([answer.value for answer in commands], self.config))
 
-    async def _wrapped(self, answers: Iterable[Answer[Provider]]) -> dict[str, Provider]:
+    async def _wrapped(self, answers: Sequence[Answer[Provider]]) -> dict[str, Provider]:
         """The providers by id, without those that the user has switched off."""
+        self.register.hooks.know(answers)
         found = {answer.value.id: answer.value for answer in answers}
         self.on_named(name for provider in found.values() for name in provider.env)
         wanted, off = self.config.enabled_providers, self.config.disabled_providers
@@ -282,13 +284,14 @@ async def open_database(
     :raises PluginError: when the plugin fails otherwise.
     """
     scheme = _scheme(url)
-    kinds = await register.hooks.tables(hookspecs.register_storage)
+    answers = await register.hooks.answers(hookspecs.register_storage)
+    kinds = {kind: (opens, each.plugin) for each in answers for kind, opens in each.value.items()}
     if scheme not in kinds:
         raise ConfigError(_missing(url, kinds, register), key=_VARIABLE)
     what = f"the storage {scheme}://" if scheme else "the storage"
-    with register.hooks.blaming(kinds[scheme], what, passing=(StorageError,)):
-        place = url if scheme else Path(url)
-        return await kinds[scheme](place, ids=ids, on_commit=on_commit)
+    opens, plugin = kinds[scheme]
+    with blaming(plugin, what, passing=(StorageError,)):
+        return await opens(url if scheme else Path(url), ids=ids, on_commit=on_commit)
 
 
 def _scheme(url: str | Path) -> str:

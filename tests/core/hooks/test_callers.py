@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import threading
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -195,3 +196,29 @@ async def test_a_denial_beats_what_all_others_allow() -> None:
 
     assert (verdict.action, verdict.reason) == ("deny", f"plugin {verdict.source}: never")
     assert verdict.source  # the plugin's name, which it cannot leave out
+
+
+async def test_what_plugins_answer_again_and_again_is_not_kept() -> None:
+    class Shortens:
+        name = "shortens"
+
+        async def compact(self, request: object) -> None: ...
+
+    async with Registered(Functions(register_compactors=lambda: (Shortens(),))) as registered:
+        [answer] = await registered.call("register_compactors")
+        left = weakref.ref(answer.value)
+        del answer
+
+        assert left() is None
+
+
+async def test_callers_of_some_plugins_leave_no_thread_behind() -> None:
+    plugins = (Functions(register_tools=lambda: ()), Functions(register_tools=lambda: ()))
+    async with Registered(*plugins) as registered:
+        await registered.call("register_tools")
+        before = set(threading.enumerate())
+        for _ in range(3):
+            some = registered.hooks.only({"p1"})
+            await some.collect(SPECS["register_tools"], **SAMPLES["register_tools"])
+
+        assert set(threading.enumerate()) == before

@@ -8,14 +8,16 @@ from typing import Any
 import pytest
 
 from dispatching import (
+    FOLD,
     HOOK,
-    VALUE,
+    JUDGE,
+    REFUSABLE,
     Plugins,
     adds,
     fails,
     hangs,
     implementation,
-    opinion,
+    spec,
     text,
 )
 from pegboard.errors import ToolError
@@ -32,8 +34,8 @@ async def test_a_plugin_cannot_end_the_process(error: BaseException) -> None:
 
     plugins = Plugins(implementation("sync", sync), implementation("async", on_loop))
 
-    async with plugins as dispatch:
-        assert await dispatch.fold(HOOK, "value", VALUE, text) == "-"
+    async with plugins as hooks:
+        assert await hooks.fold(FOLD, value="-") == "-"
 
     assert len(plugins.failures) == 2
 
@@ -44,8 +46,8 @@ async def test_a_plugin_that_cancels_itself_has_failed() -> None:
 
     plugins = Plugins(implementation("odd", cancelled))
 
-    async with plugins as dispatch:
-        assert await dispatch.fold(HOOK, "value", VALUE, text) == "-"
+    async with plugins as hooks:
+        assert await hooks.fold(FOLD, value="-") == "-"
 
     assert "cancelled itself" in plugins.told[0]
 
@@ -62,8 +64,8 @@ async def test_a_coroutine_for_an_answer_is_a_failure() -> None:
 
     plugins = Plugins(implementation("forgets", forgets), implementation("plain", plain))
 
-    async with plugins as dispatch:
-        assert await dispatch.fold(HOOK, "value", VALUE, text) == "-"
+    async with plugins as hooks:
+        assert await hooks.fold(FOLD, value="-") == "-"
 
     assert [told.endswith("that it did not await") for told in plugins.told] == [True, True]
 
@@ -71,8 +73,8 @@ async def test_a_coroutine_for_an_answer_is_a_failure() -> None:
 async def test_a_wrong_answer_is_named_with_its_type() -> None:
     plugins = Plugins(implementation("odd", lambda value: 3))
 
-    async with plugins as dispatch:
-        assert await dispatch.fold(HOOK, "value", VALUE, text) == "-"
+    async with plugins as hooks:
+        assert await hooks.fold(FOLD, value="-") == "-"
 
     assert "TypeError: int where str is expected" in plugins.told[0]
 
@@ -84,9 +86,9 @@ async def test_a_plugin_that_hangs_costs_its_time_limit_and_no_more() -> None:
         implementation("good", adds("g")),
     )
 
-    async with plugins as dispatch:
+    async with plugins as hooks:
         started = time.perf_counter()
-        assert await dispatch.fold(HOOK, "value", VALUE, text) == "-g"
+        assert await hooks.fold(FOLD, value="-") == "-g"
         assert time.perf_counter() - started < 0.4
 
     late = [told for told in plugins.told if "took longer than 0.05 s" in told]
@@ -109,11 +111,11 @@ async def test_what_holds_the_loop_beyond_its_limit_has_failed_whatever_it_answe
     functions = (blocks, blocks_later, fails_late)
     plugins = Plugins(*(implementation(f.__name__, f, timeout_s=0.05) for f in functions))
 
-    async with plugins as dispatch:
+    async with plugins as hooks:
         for _ in range(4):
-            assert await dispatch.fold(HOOK, "value", VALUE, text) == "-"
+            assert await hooks.fold(FOLD, value="-") == "-"
         for function in functions:
-            assert dispatch.quarantined(function.__name__) == (HOOK,)
+            assert hooks.quarantined(function.__name__) == (HOOK,)
 
     assert len(plugins.told) == 9, "one line for each time, and three times"
     assert all("s in all; its limit is 0.05 s" in told for told in plugins.told)
@@ -126,8 +128,8 @@ async def test_a_policy_that_holds_the_loop_beyond_its_limit_denies() -> None:
 
     plugins = Plugins(implementation("slow", blocks, timeout_s=0.05))
 
-    async with plugins as dispatch:
-        verdict = await dispatch.strictest(HOOK, VALUE, opinion)
+    async with plugins as hooks:
+        verdict = await hooks.strictest(JUDGE, value="-")
 
     assert verdict is not None
     assert verdict.action == "deny"
@@ -140,9 +142,9 @@ async def test_a_refusal_counts_however_late_it_comes() -> None:
 
     plugins = Plugins(implementation("slow", refuses, timeout_s=0.05))
 
-    async with plugins as dispatch:
+    async with plugins as hooks:
         with pytest.raises(ToolError, match="no"):
-            await dispatch.fold(HOOK, "value", VALUE, text, passing=(ToolError,))
+            await hooks.fold(REFUSABLE, value="-")
 
     assert len(plugins.told) == 1
 
@@ -158,8 +160,8 @@ async def test_who_waits_while_another_holds_the_loop_has_not_failed() -> None:
 
     plugins = Plugins(implementation("innocent", waits, timeout_s=0.1))
 
-    async with plugins as dispatch:
-        folding = asyncio.ensure_future(dispatch.fold(HOOK, "value", VALUE, text))
+    async with plugins as hooks:
+        folding = asyncio.ensure_future(hooks.fold(FOLD, value="-"))
         await begun.wait()
         time.sleep(0.3)  # noqa: ASYNC251 - another one's fault
         assert await folding == "done"
@@ -177,9 +179,9 @@ async def test_one_that_swallows_its_cancellation_is_not_waited_for() -> None:
 
     plugins = Plugins(implementation("stubborn", stubborn, timeout_s=0.05))
 
-    async with plugins as dispatch:
+    async with plugins as hooks:
         started = time.perf_counter()
-        assert await dispatch.fold(HOOK, "value", VALUE, text) == "-"
+        assert await hooks.fold(FOLD, value="-") == "-"
         assert time.perf_counter() - started < 0.9
 
 
@@ -187,8 +189,8 @@ async def test_blocking_code_leaves_the_loop_free() -> None:
     release = threading.Event()
     plugins = Plugins(implementation("slow", lambda value: release.wait(5) and "done"))
 
-    async with plugins as dispatch:
-        folding = asyncio.ensure_future(dispatch.fold(HOOK, "value", VALUE, text))
+    async with plugins as hooks:
+        folding = asyncio.ensure_future(hooks.fold(FOLD, value="-"))
         await asyncio.sleep(0.02)
         release.set()
         assert await folding == "done"
@@ -206,8 +208,8 @@ async def test_the_caller_s_cancellation_reaches_the_plugin_and_is_no_failure() 
 
     plugins = Plugins(implementation("slow", waits))
 
-    async with plugins as dispatch:
-        folding = asyncio.ensure_future(dispatch.fold(HOOK, "value", VALUE, text))
+    async with plugins as hooks:
+        folding = asyncio.ensure_future(hooks.fold(FOLD, value="-"))
         await asyncio.sleep(0.01)
         folding.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -226,11 +228,11 @@ async def test_three_failures_in_a_row_are_the_last() -> None:
 
     plugins = Plugins(implementation("bad", fail), implementation("good", adds("g")))
 
-    async with plugins as dispatch:
+    async with plugins as hooks:
         for _ in range(5):
-            assert await dispatch.fold(HOOK, "value", VALUE, text) == "-g"
-        assert dispatch.quarantined("bad")
-        assert not dispatch.quarantined("good")
+            assert await hooks.fold(FOLD, value="-") == "-g"
+        assert hooks.quarantined("bad")
+        assert not hooks.quarantined("good")
 
     assert len(calls) == 3
     assert [failure.quarantined for failure in plugins.failures] == [False, False, True]
@@ -244,21 +246,24 @@ async def test_a_success_ends_the_row_and_quarantine_is_of_one_hook() -> None:
             raise ValueError("sometimes")
         return None
 
+    broken, working = (
+        spec("fold", text, subject="value", name=name) for name in ("broken", "working")
+    )
     plugins = Plugins(
         implementation("shaky", sometimes),
         implementation("half", fails, hook="broken"),
         implementation("half", adds("h"), hook="working"),
     )
 
-    async with plugins as dispatch:
+    async with plugins as hooks:
         for _ in range(6):
-            await dispatch.fold(HOOK, "value", VALUE, text)
+            await hooks.fold(FOLD, value="-")
         for _ in range(3):
-            await dispatch.fold("broken", "value", VALUE, text)
-            await dispatch.fold("working", "value", VALUE, text)
-        assert not dispatch.quarantined("shaky")
-        assert dispatch.quarantined("half") == ("broken",)
-        assert await dispatch.fold("working", "value", VALUE, text) == "-h"
+            await hooks.fold(broken, value="-")
+            await hooks.fold(working, value="-")
+        assert not hooks.quarantined("shaky")
+        assert hooks.quarantined("half") == ("broken",)
+        assert await hooks.fold(working, value="-") == "-h"
 
 
 @pytest.mark.parametrize("origin", ["builtin", "installed"])
@@ -269,13 +274,14 @@ async def test_no_plugin_can_change_what_another_sees(origin: str) -> None:
         value["deep"]["list"].append(2)
 
     kept = {"mine": [1]}
+    anything = spec("fold", lambda answer, _: answer, subject="value")
     plugins = Plugins(
         implementation("bad", tampers, origin=origin),
         implementation("keeper", lambda value: kept, origin=origin),
     )
 
-    async with plugins as dispatch:
-        folded = await dispatch.fold(HOOK, "value", {"value": value}, lambda answer, _: answer)
+    async with plugins as hooks:
+        folded = await hooks.fold(anything, value=value)
 
     kept["mine"].append(2)
     assert value == {"deep": {"list": [1]}}

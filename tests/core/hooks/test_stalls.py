@@ -96,7 +96,7 @@ async def test_what_never_lets_go_is_logged_at_once(
     watch = Stalls(lambda holder, text: None)
     caplog.set_level(logging.WARNING, "pegboard.plugins")
 
-    with watch.running(asyncio.current_task(), Holder("mine", "tool stuck")):
+    with watch.running(Holder("mine", "tool stuck")):
         limit = time.monotonic() + LIMIT_S
         while not caplog.records and time.monotonic() < limit:
             time.sleep(0.05)  # noqa: ASYNC251 - the fault
@@ -115,7 +115,7 @@ async def test_a_task_that_a_tool_has_started_is_told_with_all_that_run() -> Non
     async def inner() -> None:
         time.sleep(2)  # noqa: ASYNC251 - the fault
 
-    with watch.running(asyncio.current_task(), Holder("mine", "tool outer")):
+    with watch.running(Holder("mine", "tool outer")):
         await asyncio.create_task(inner())
         await asyncio.sleep(0)
     watch.close()
@@ -128,7 +128,7 @@ async def test_a_task_that_a_tool_has_started_is_told_with_all_that_run() -> Non
 
 async def test_when_nothing_runs_nothing_is_awake() -> None:
     watch = Stalls(lambda holder, text: None)
-    with watch.running(asyncio.current_task(), Holder("mine", "hook event")):
+    with watch.running(Holder("mine", "hook event")):
         pass
 
     async with asyncio.timeout(LIMIT_S):
@@ -151,7 +151,7 @@ async def test_a_loop_that_waits_for_a_processor_is_nobodys_fault(
     told: list[tuple[Holder, str]] = []
     watch = Stalls(lambda *found: told.append(found))
 
-    with watch.running(asyncio.current_task(), Holder("mine", "tool busy")):
+    with watch.running(Holder("mine", "tool busy")):
         time.sleep(1)  # noqa: ASYNC251 - as if all processors were taken
     await asyncio.sleep(0)
     watch.close()

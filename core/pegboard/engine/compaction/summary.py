@@ -21,6 +21,7 @@ from pegboard.engine.run import Run
 from pegboard.engine.sidecall import plain_request, question_of
 from pegboard.engine.step import Step
 from pegboard.errors import ContextOverflowError, PegboardError, ProviderError
+from pegboard.hooks.health import blaming
 from pegboard.providers.spending import fixed_tokens, message_tokens
 from pegboard.schema.config import Agent
 from pegboard.schema.event import SessionCompacted, SessionFailed
@@ -190,8 +191,8 @@ class Compacting:
             auto=self.auto,
             ask=self._ask,
         )
-        with engine.hooks.blaming(compactor := answers[-1].value, "the compactor"):
-            return await compactor.compact(request)
+        with blaming(answers[-1].plugin, "the compactor"):
+            return await answers[-1].value.compact(request)
 
     def _room(self) -> int:
         """The room for a text; for an unknown window that overflowed, half of the estimate."""

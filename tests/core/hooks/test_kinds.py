@@ -11,24 +11,29 @@ import msgspec
 import pytest
 
 from dispatching import (
+    COLLECT,
+    FIRST,
+    FOLD,
     HOOK,
-    VALUE,
+    JUDGE,
+    NEWS,
+    REFUSABLE,
     Plugins,
     adds,
     fails,
     hangs,
     implementation,
-    opinion,
     says,
-    text,
+    spec,
+    tuple_of,
 )
 from hook_samples import VIEW
 from pegboard.contract.context import Ruleset
 from pegboard.contract.plugin import Answer
 from pegboard.errors import RequiredHookError, ToolError
-from pegboard.hooks.dispatch import Dispatch, FoldStep
+from pegboard.hooks.callers import FoldStep, Hooks
 from pegboard.hooks.health import LIMIT
-from pegboard.hooks.isolation import Implementation
+from pegboard.hooks.implementation import Implementation
 from pegboard.policy.clock import Clock
 from pegboard.schema.event import PluginFailed
 from pegboard.schema.session import Rule, Verdict
@@ -38,12 +43,18 @@ MOST_CALLS_OF_A_HOOK = 80
 
 
 async def test_collect_gives_the_answers_oldest_first() -> None:
-    plugins = Plugins(implementation("a", adds("a")), implementation("b", adds("b")))
+    plugins = Plugins(
+        implementation("a", lambda value: (value, "a")), implementation("b", lambda value: ("b",))
+    )
 
-    async with plugins as dispatch:
-        found = await dispatch.collect(HOOK, VALUE, text)
+    async with plugins as hooks:
+        answers = await hooks.answers(COLLECT, value="-")
+        items = await hooks.collect(COLLECT, value="-")
 
-    assert found == (Answer("a", "installed", "-a", "a"), Answer("b", "installed", "-b", "b"))
+    a, first, second = (Answer("a", "installed", each, "a") for each in (("-", "a"), "-", "a"))
+    b, third = (Answer("b", "installed", each, "b") for each in (("b",), "b"))
+    assert answers == (a, b)
+    assert items == (first, second, third)
 
 
 async def test_a_required_fold_that_fails_ends_what_it_was_asked_about() -> None:
@@ -51,12 +62,12 @@ async def test_a_required_fold_that_fails_ends_what_it_was_asked_about() -> None
         implementation("guarding", fails, required=True), implementation("never", adds("n"))
     )
 
-    async with plugins as dispatch:
+    async with plugins as hooks:
         for _ in range(3):
             with pytest.raises(RequiredHookError, match="plugin guarding: the required hook"):
-                await dispatch.fold(HOOK, "value", VALUE, text)
+                await hooks.fold(FOLD, value="-")
         with pytest.raises(RequiredHookError, match="is quarantined"):
-            await dispatch.fold(HOOK, "value", VALUE, text)
+            await hooks.fold(FOLD, value="-")
 
     assert len(plugins.told) == 3
 
@@ -65,11 +76,11 @@ async def test_collect_leaves_out_who_fails_and_who_has_nothing() -> None:
     plugins = Plugins(
         implementation("bad", fails),
         implementation("none", lambda value: None),
-        implementation("good", adds("g")),
+        implementation("good", lambda value: ("g",)),
     )
 
-    async with plugins as dispatch:
-        found = await dispatch.collect(HOOK, VALUE, text)
+    async with plugins as hooks:
+        found = await hooks.collect(COLLECT, value="-")
 
     assert [answer.plugin for answer in found] == ["good"]
     assert len(plugins.told) == 1
@@ -82,8 +93,8 @@ async def test_fold_hands_each_plugin_what_the_one_before_left() -> None:
         implementation("b", adds("b")),
     )
 
-    async with plugins as dispatch:
-        assert await dispatch.fold(HOOK, "value", VALUE, text) == "-ab"
+    async with plugins as hooks:
+        assert await hooks.fold(FOLD, value="-") == "-ab"
 
 
 async def test_fold_keeps_the_value_of_a_plugin_that_fails() -> None:
@@ -91,8 +102,8 @@ async def test_fold_keeps_the_value_of_a_plugin_that_fails() -> None:
         implementation("a", adds("a")), implementation("bad", fails), implementation("b", adds("b"))
     )
 
-    async with plugins as dispatch:
-        assert await dispatch.fold(HOOK, "value", VALUE, text) == "-ab"
+    async with plugins as hooks:
+        assert await hooks.fold(FOLD, value="-") == "-ab"
 
     assert plugins.told[0].startswith("plugin bad: hook hook raised ValueError: no luck")
     assert "dispatching.py:" in plugins.told[0]
@@ -104,10 +115,10 @@ async def test_fold_raises_the_errors_that_are_answers() -> None:
 
     plugins = Plugins(implementation("guard", refuse), implementation("b", adds("b")))
 
-    async with plugins as dispatch:
+    async with plugins as hooks:
         for _ in range(5):
             with pytest.raises(ToolError, match="not today"):
-                await dispatch.fold(HOOK, "value", VALUE, text, passing=(ToolError,))
+                await hooks.fold(REFUSABLE, value="-")
 
     assert plugins.failures == []
 
@@ -124,8 +135,8 @@ async def test_first_asks_the_newest_and_stops_at_an_answer() -> None:
 
     plugins = Plugins(answers("old", "old"), answers("middle", "middle"), answers("new", None))
 
-    async with plugins as dispatch:
-        assert await dispatch.first(HOOK, VALUE, text) == "middle"
+    async with plugins as hooks:
+        assert await hooks.first(FIRST, value="-") == "middle"
 
     assert asked == ["new", "middle"]
 
@@ -133,8 +144,8 @@ async def test_first_asks_the_newest_and_stops_at_an_answer() -> None:
 async def test_first_asks_the_next_when_one_fails() -> None:
     plugins = Plugins(implementation("old", adds("o")), implementation("bad", fails))
 
-    async with plugins as dispatch:
-        assert await dispatch.first(HOOK, VALUE, text) == "-o"
+    async with plugins as hooks:
+        assert await hooks.first(FIRST, value="-") == "-o"
 
 
 @pytest.mark.parametrize(
@@ -153,8 +164,8 @@ async def test_strictest_is_deny_then_ask_then_allow(actions, expected) -> None:
         *(implementation(str(number), says(action)) for number, action in enumerate(actions))
     )
 
-    async with plugins as dispatch:
-        verdict = await dispatch.strictest(HOOK, VALUE, opinion)
+    async with plugins as hooks:
+        verdict = await hooks.strictest(JUDGE, value="-")
 
     assert (verdict.action if verdict else None) == expected
 
@@ -165,8 +176,8 @@ async def test_strictest_takes_a_failure_for_deny(function) -> None:
         implementation("bad", function, timeout_s=0.05), implementation("kind", says("allow"))
     )
 
-    async with plugins as dispatch:
-        verdicts = [await dispatch.strictest(HOOK, VALUE, opinion) for _ in range(5)]
+    async with plugins as hooks:
+        verdicts = [await hooks.strictest(JUDGE, value="-") for _ in range(5)]
 
     assert {verdict.action for verdict in verdicts if verdict} == {"deny"}
     assert all("plugin bad" in verdict.reason for verdict in verdicts if verdict)
@@ -181,9 +192,9 @@ async def test_try_first_and_last_move_within_the_order_of_the_kind() -> None:
         implementation("b", adds("b")),
     )
 
-    async with plugins as dispatch:
-        assert await dispatch.fold(HOOK, "value", VALUE, text) == "-fabl"
-        assert await dispatch.first(HOOK, VALUE, text) == "-f"
+    async with plugins as hooks:
+        assert await hooks.fold(FOLD, value="-") == "-fabl"
+        assert await hooks.first(FIRST, value="-") == "-f"
 
 
 @pytest.mark.parametrize("origin", ["builtin", "installed"])
@@ -200,8 +211,8 @@ async def test_an_opinion_has_the_source_of_the_session_s_rule_or_the_plugin_s_n
     plugins = Plugins(
         *(implementation("it", each, origin=origin, arguments=(), key=str(each)) for each in said)
     )
-    async with plugins as dispatch:
-        found = await dispatch.opinions(HOOK, {"session": session}, opinion)
+    async with plugins as hooks:
+        found = await hooks.opinions(JUDGE, session=session)
 
     assert [each.value.source for each in found] == ["config", "it: config", "it: config", "it"]
 
@@ -209,10 +220,10 @@ async def test_an_opinion_has_the_source_of_the_session_s_rule_or_the_plugin_s_n
 async def test_each_implementation_is_timed() -> None:
     plugins = Plugins(implementation("a", adds("a")), implementation("bad", fails))
 
-    async with plugins as dispatch:
+    async with plugins as hooks:
         for _ in range(2):
-            await dispatch.fold(HOOK, "value", VALUE, text)
-        good, bad = dispatch.timings()
+            await hooks.fold(FOLD, value="-")
+        good, bad = hooks.timings()
 
     assert (good.plugin, good.hook, good.calls, good.failures) == ("a", HOOK, 2, 0)
     assert 0 < good.max_ms <= good.total_ms
@@ -227,12 +238,12 @@ async def test_a_call_that_ends_at_once_sets_no_timer_and_few_functions_are_call
         if event == "call":
             called[frame.f_code.co_name] += 1
 
-    async with plugins as dispatch:
+    async with plugins as hooks:
         with Clock().timing():
-            await dispatch.fold(HOOK, "value", VALUE, text)  # what is found out once is known
+            await hooks.fold(FOLD, value="-")  # what is found out once is known
             sys.setprofile(note)
             try:
-                assert await dispatch.fold(HOOK, "value", VALUE, text) == "-abcdefgh"
+                assert await hooks.fold(FOLD, value="-") == "-abcdefgh"
             finally:
                 sys.setprofile(None)
 
@@ -253,8 +264,8 @@ async def test_a_call_that_goes_on_is_in_a_task_of_its_own_and_within_its_limit(
     plugins = Plugins(
         implementation("looks", looks), implementation("hangs", hangs, timeout_s=0.05)
     )
-    async with plugins as dispatch:
-        assert await dispatch.fold(HOOK, "value", VALUE, text) == "seen"
+    async with plugins as hooks:
+        assert await hooks.fold(FOLD, value="-") == "seen"
 
     assert tasks[0] is not tasks[1] is tasks[2]
     assert plugins.told == ["plugin hangs: hook hook took longer than 0.05 s"]
@@ -268,11 +279,9 @@ async def test_who_records_the_folds_is_told_what_each_plugin_made_of_the_value(
     )
     steps: list[FoldStep] = []
 
-    async with plugins as dispatch:
-        dispatch.record(steps.append)
-        await dispatch.fold(
-            HOOK, "value", {"value": brief, "session": VIEW}, lambda answer, _: tuple(answer)
-        )
+    async with plugins as hooks:
+        hooks.record(steps.append)
+        await hooks.fold(spec("fold", tuple_of, subject="value"), value=brief, session=VIEW)
 
     changed, left = steps
     assert (changed.session_id, changed.hook, changed.plugin) == (VIEW.id, HOOK, "a")
@@ -294,13 +303,13 @@ async def test_listeners_hear_everything_in_order_at_their_own_pace() -> None:
 
     plugins = Plugins(implementation("slow", hears_slowly), implementation("quick", hears))
 
-    async with plugins as dispatch:
+    async with plugins as hooks:
         for number in range(5):
-            dispatch.notify(HOOK, {"value": number})
+            hooks.notify(NEWS, value=number)
         await asyncio.sleep(0.05)
         assert (slow, quick) == ([], [0, 1, 2, 3, 4])
         release.set()
-        await dispatch.notify_last(HOOK, {"value": 5})
+        await hooks.notify_last(NEWS, value=5)
 
     assert slow == quick == [0, 1, 2, 3, 4, 5]
 
@@ -315,11 +324,11 @@ async def test_a_listener_that_falls_behind_loses_the_oldest_and_is_reported_onc
 
     plugins = Plugins(implementation("slow", hears))
 
-    async with plugins as dispatch:
+    async with plugins as hooks:
         for number in range(LIMIT + 50):
-            dispatch.notify(HOOK, {"value": number})
+            hooks.notify(NEWS, value=number)
         release.set()
-        await dispatch.notify_last(HOOK, {"value": "end"})
+        await hooks.notify_last(NEWS, value="end")
 
     assert heard == [*range(50, LIMIT + 50), "end"]
     assert [told for told in plugins.told if "1,000 events behind" in told] == plugins.told
@@ -332,12 +341,11 @@ async def test_a_report_that_is_an_event_itself_ends() -> None:
 
     plugins = Plugins(implementation("bad", fail))
 
-    async with plugins as dispatch:
-        plugins.failures = Echo(dispatch)
-        dispatch.isolation._on_failure = plugins.failures.append
-        dispatch.notify(HOOK, VALUE)
+    async with plugins as hooks:
+        plugins.failures = Echo(hooks)
+        hooks.notify(NEWS, value="-")
         await asyncio.sleep(0.1)
-        assert dispatch.quarantined("bad")
+        assert hooks.quarantined("bad")
 
     assert len(plugins.failures) == 3
 
@@ -345,20 +353,20 @@ async def test_a_report_that_is_an_event_itself_ends() -> None:
 class Echo(list[PluginFailed]):
     """Failures that come back as events, as the App does it."""
 
-    def __init__(self, dispatch: Dispatch) -> None:
-        self._dispatch = dispatch
+    def __init__(self, hooks: Hooks) -> None:
+        self._hooks = hooks
 
     def append(self, failure: PluginFailed) -> None:
         super().append(failure)
-        self._dispatch.notify(HOOK, {"value": failure})
+        self._hooks.notify(NEWS, value=failure)
 
 
 async def test_the_end_waits_for_a_listener_no_longer_than_its_limit() -> None:
     plugins = Plugins(implementation("slow", hangs, timeout_s=0.05))
 
-    async with plugins as dispatch:
+    async with plugins as hooks:
         for _ in range(100):
-            dispatch.notify(HOOK, VALUE)
+            hooks.notify(NEWS, value="-")
         started = time.perf_counter()
-        await dispatch.notify_last(HOOK, VALUE)
+        await hooks.notify_last(NEWS, value="-")
         assert time.perf_counter() - started < 0.5
