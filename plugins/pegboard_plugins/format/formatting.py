@@ -10,11 +10,11 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+import pegboard_processes
 from pegboard import ToolContext, ToolError, ToolResult
 from pegboard.kit import ProcessResult, StashKey
 from pegboard_files import diff_texts, open_resolved, remove_resolved
 from pegboard_plugins.format.known import Formatter, fitting, installed
-from pegboard_processes import ProgramSearch
 
 FILE_S = 10.0
 """How long one formatter may take for one file."""
@@ -113,7 +113,7 @@ async def _formatted(context: ToolContext, path: Path) -> list[str]:
     wanted = await asyncio.to_thread(fitting, path, session.worktree, session.config.formatter)
     if not wanted:  # the environment of programs costs one
         return []
-    search = ProgramSearch.of(session, await context.env())
+    search = pegboard_processes.ProgramSearch.of(session, await context.env())
     chosen = await asyncio.to_thread(installed, wanted, path, search)
     notes: list[str] = []
     told = context.stash.setdefault(_TOLD, set)
