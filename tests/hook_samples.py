@@ -13,6 +13,7 @@ from pegboard import hookimpl
 from pegboard.contract import hookspecs
 from pegboard.contract.plugin import HookMark, Origin, mark_of
 from pegboard.hooks.callers import Hooks
+from pegboard.loading.broughthooks import specs_of
 from pegboard.loading.registrant import Registrant
 from pegboard.loading.registration import Registry
 from pegboard.paths import Places
@@ -23,11 +24,11 @@ from pegboard_testing import hookcalls
 
 BRINGING = (auth, chat, sandbox, server, websearch)
 """The built-in plugins that bring hooks."""
-_BROUGHT = [module for plugin in BRINGING for module in plugin.register_hooks()]
+_BROUGHT = [hook for plugin in BRINGING for hook in plugin.register_hooks()]
 SPECS: dict[str, Callable[..., Any]] = {
     name: each
-    for module in (hookspecs, *_BROUGHT)
-    for name, each in vars(module).items()
+    for source in (hookspecs, *_BROUGHT)
+    for name, each in specs_of(source).items()
     if isinstance(getattr(each, "pegboard_hook", None), HookMark) and name != "register_hooks"
 }
 """Every hook but the one that is called before the others are known."""

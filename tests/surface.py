@@ -90,7 +90,7 @@ def hooks() -> Iterator[tuple[ast.FunctionDef, ast.Call]]:
     for module in (
         tree("pegboard.contract.hookspecs"),
         tree("pegboard.contract.modelhooks"),
-        *map(_parsed, sorted(PLUGINS.glob("*/hookspecs.py"))),
+        *map(_parsed, sorted([*PLUGINS.glob("*/__init__.py"), *PLUGINS.glob("*/hookspecs.py")])),
     ):
         for node in module.body:
             match node:

@@ -11,7 +11,7 @@ import pytest
 from docs.pages import EXAMPLES
 from pegboard import App, AppOptions
 from pegboard.errors import ProviderAuthError
-from pegboard_plugins.auth import hookspecs
+from pegboard_plugins.auth import register_logins
 from web_server import Reply, page, serving
 
 
@@ -50,7 +50,7 @@ async def test_a_sign_in_opens_its_provider_and_is_renewed(place: Path) -> None:
 
     replies: dict[str, Reply] = {"/code": code, "/token": token}
     async with serving(replies) as web, await opened(place, web.url("")) as app:
-        [answer] = await app.hooks.collect(hookspecs.register_logins, config=app.config)
+        [answer] = await app.hooks.collect(register_logins, config=app.config)
         credential = await answer.value.sign_in(lines.append)
         file.parent.mkdir(exist_ok=True)
         file.write_text(json.dumps({"lines": credential}))

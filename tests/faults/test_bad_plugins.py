@@ -13,7 +13,7 @@ from pegboard.contract import hookspecs
 from pegboard.schema.part import Failed, TextInput, ToolPart
 from pegboard_plugins import sandbox, server
 from pegboard_plugins.sandbox import SandboxPolicy
-from pegboard_plugins.server.hookspecs import services
+from pegboard_plugins.server import services
 from played import Played, ToolsPlugin, call, calls, opened, text
 
 

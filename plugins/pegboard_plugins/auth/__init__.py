@@ -1,23 +1,76 @@
 """The keys that are kept, and sign-ins of plugins: `pegboard auth login PROVIDER --with NAME`.
 
-A sign-in that has ended is renewed by its plugin when the provider is asked next.
+Keys are those of a user's command, of the system's keyring, and of a file. A file has a sign-in
+too, which its plugin renews when it has ended and the provider is asked next.
 """
 
-from collections.abc import Mapping, Sequence
-from types import ModuleType
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
 
-from pegboard import Host, Workspace, hookimpl
+from pegboard import Host, Workspace, hookimpl, hookspec
 from pegboard.embedding import Places
-from pegboard.providers import KeyStore
-from pegboard_plugins.auth import hookspecs
-from pegboard_plugins.auth.hookspecs import Login as Login
-from pegboard_plugins.auth.keystore import KeptKeyStore
+from pegboard.errors import ConfigError, ProviderAuthError
+from pegboard.providers import Key, KeyStore
+from pegboard.schema.config import Config, ProviderConfig
+
+RENEW_TIMEOUT_S = 30.0
+"""A plugin asks its provider for another token; a request waits for it."""
+_RING = "the keyring"
+_log = logging.getLogger("pegboard.credentials")
+Renew = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any] | None]]
+
+
+class Login(Protocol):
+    """A way to sign in with a provider, such as a code that is typed on its site.
+
+    What opens the provider is a credential: `{"type": "api", "key": ...}`, or
+    `{"type": "oauth", "access": ..., "refresh": ..., "expires": ...}`, which ends at an instant in
+    milliseconds since 1970, 0 for never. It is kept in the user's file of keys.
+    """
+
+    @property
+    def provider_id(self) -> str:
+        """The provider that it opens."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """What `--with` calls it."""
+        ...
+
+    async def sign_in(self, tell: Callable[[str], None]) -> Mapping[str, Any]:
+        """The credential, once the user has signed in; `tell` shows them a line.
+
+        :raises ProviderError: when they cannot, or have not in time.
+        """
+        ...
+
+    async def renew(self, credential: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """The credential for one that has ended, None when the user must sign in again."""
+        ...
+
+
+@hookspec("collect")
+def register_logins(config: Config) -> Sequence[Login] | None:
+    """Ways to sign in with providers that take more than a key.
+
+    Called when the App opens, and for `pegboard auth login`. Collect: a plugin that raises is
+    reported and left out.
+
+    - config: the merged configuration; the plugin's own is under `config.plugins[name]`.
+
+    Since 0.1.
+    """
 
 
 @hookimpl
-def register_hooks() -> Sequence[ModuleType]:
+def register_hooks() -> tuple[Callable[..., object], ...]:
     """The hook by which other plugins bring sign-ins."""
-    return (hookspecs,)
+    return (register_logins,)
 
 
 @hookimpl
@@ -31,6 +84,189 @@ async def register_keystore(
 @hookimpl
 async def startup(app: Host) -> None:
     """Have the plugins renew what they have signed in with."""
-    if app.hooks.has(hookspecs.register_logins):
-        for answer in await app.hooks.collect(hookspecs.register_logins, config=app.config):
+    if app.hooks.has(register_logins):
+        for answer in await app.hooks.collect(register_logins, config=app.config):
             app.keys.renew_with(answer.value.provider_id, answer.value.renew)
+
+
+class KeptKeyStore:
+    """The store of a project below `root`, as `KeyStore` says.
+
+    What a key command prints and what the keyring has is asked for once.
+    """
+
+    def __init__(self, places: Places, env: Mapping[str, str], *, root: Path) -> None:
+        self._places = places
+        self._file = places.keys
+        self._env = env
+        self._root = root
+        self._given: dict[str, Key] = {}
+        self._renewers: dict[str, Renew] = {}
+        self._asking = asyncio.Lock()
+
+    def renew_with(self, provider_id: str, renew: Renew) -> None:
+        """Renew with it from here on."""
+        self._renewers[provider_id] = renew
+
+    async def find(self, provider_id: str, config: Config) -> Key | None:
+        """Of the user's command, else what is kept under the provider's name, or its label."""
+        said = _said(provider_id, config)
+        if _has_command(said):
+            ask = partial(self._printed, provider_id, said)
+            return await self._once(f"{provider_id} command", ask)
+        credential = await asyncio.to_thread(self._kept, provider_id, said)
+        if _is_in_ring(credential):
+            ask = partial(self._ringed, provider_id, config)
+            return await self._once(_entry(provider_id, said), ask)
+        if _has_ended(credential):
+            credential = await self._renewed(provider_id, said)
+        key = self._of_file(credential)
+        if key is None and said.key is not None:
+            text = (
+                f"no key of {provider_id} is kept as {said.key}, which `provider.{provider_id}.key`"
+                f" names; `pegboard auth login {provider_id} --as {said.key}` keeps one"
+            )
+            raise ProviderAuthError(text, provider_id=provider_id)
+        return key
+
+    def source(self, provider_id: str, config: Config) -> str | None:
+        """The command, the keyring or the file."""
+        said = _said(provider_id, config)
+        if _has_command(said):
+            return _command(said)
+        credential = self._kept(provider_id, said)
+        if _is_in_ring(credential):
+            return _RING if self._ring_allowed(config) else None
+        if _has_ended(credential) and provider_id in self._renewers:
+            return str(self._file)
+        key = self._of_file(credential)
+        return key.source if key else None
+
+    def secret(self, plugin: str, name: str) -> str | None:
+        """What `pegboard plugins secret set` has kept."""
+        kept = self._secrets().get(plugin, {}).get(name)
+        return kept if isinstance(kept, str) else None
+
+    def values(self) -> Iterator[str]:
+        """Keys that were asked for, all that the file has, and the secrets of plugins."""
+        yield from (key.value for key in self._given.values())
+        for credential in self._all_kept().values():
+            key = self._of_file(credential)
+            found = (key and key.value, credential.get("access"), credential.get("refresh"))
+            yield from (each for each in found if isinstance(each, str))
+        for table in self._secrets().values():
+            yield from (each for each in table.values() if isinstance(each, str))
+
+    async def _once(self, name: str, ask: Callable[[], Awaitable[Key]]) -> Key:
+        """What is asked for takes time and may need a person: nobody asks for it twice."""
+        async with self._asking:
+            if name not in self._given:
+                self._given[name] = await ask()
+            return self._given[name]
+
+    async def _renewed(self, provider_id: str, said: ProviderConfig) -> Mapping[str, Any]:
+        """The sign-in as the plugin renews it, kept for all processes.
+
+        :raises ProviderAuthError: when it does not.
+        """
+        from pegboard_frontend import KeyFile
+
+        async with self._asking:  # who waited here finds it renewed
+            credential = await asyncio.to_thread(self._kept, provider_id, said)
+            renew = self._renewers.get(provider_id)
+            if not _has_ended(credential):
+                return credential
+            async with asyncio.timeout(RENEW_TIMEOUT_S):
+                renewed = await renew(credential) if renew else None
+            if renewed is None:
+                again = f"`pegboard auth login {provider_id}` begins another"
+                text = f"the sign-in with {provider_id} has ended; {again}"
+                raise ProviderAuthError(text, provider_id=provider_id)
+            entry = _entry(provider_id, said)
+            await asyncio.to_thread(KeyFile(self._file).put, entry, renewed)
+            return renewed
+
+    async def _printed(self, provider_id: str, said: ProviderConfig) -> Key:
+        from pegboard_plugins.auth.keycommand import printed_key
+
+        home = Path(self._env.get("HOME") or Path.home())
+        argv = said.key_command
+        value = await printed_key(provider_id, argv, self._env, home=home, root=self._root)
+        return Key(value, _command(said))
+
+    async def _ringed(self, provider_id: str, config: Config) -> Key:
+        from pegboard_plugins.auth.systemkeyring import ring_key
+
+        why = "it is switched off"
+        try:
+            if self._ring_allowed(config):
+                value = await ring_key(_entry(provider_id, _said(provider_id, config)))
+                if value:
+                    return Key(value, _RING)
+                why = "it has none"
+        except ConfigError as error:
+            why = str(error)
+        text = f"the key of {provider_id} is kept in the keyring, which does not give it: {why}"
+        raise ProviderAuthError(text, provider_id=provider_id)
+
+    def _ring_allowed(self, config: Config) -> bool:
+        from pegboard_plugins.auth.systemkeyring import ring_allowed
+
+        return ring_allowed(config, self._env)
+
+    def _kept(self, provider_id: str, said: ProviderConfig) -> Mapping[str, Any]:
+        """What the file has of the provider; nothing where it cannot be used."""
+        return self._all_kept().get(_entry(provider_id, said), {})
+
+    def _all_kept(self) -> Mapping[str, Mapping[str, Any]]:
+        if not self._file.exists():
+            return {}
+        from pegboard_frontend import KeyFile  # not where none is kept
+
+        known, damage = KeyFile(self._file).read()
+        if damage:
+            _log.error("%s cannot be used, and the keys in it do not count: %s", self._file, damage)
+        return known
+
+    def _secrets(self) -> Mapping[str, Mapping[str, Any]]:
+        if not self._places.secrets.exists():
+            return {}
+        from pegboard_frontend import kept_secrets
+
+        return kept_secrets(self._places)
+
+    def _of_file(self, credential: Mapping[str, Any]) -> Key | None:
+        if not credential:
+            return None
+        from pegboard_frontend import key_of
+
+        value = key_of(credential)
+        return Key(value, str(self._file)) if value else None
+
+
+def _said(provider_id: str, config: Config) -> ProviderConfig:
+    return config.provider.get(provider_id, ProviderConfig())
+
+
+def _has_command(said: ProviderConfig) -> bool:
+    return bool(said.key_command) and said.key is None
+
+
+def _command(said: ProviderConfig) -> str:
+    return f"the command {said.key_command[0]}"
+
+
+def _entry(provider_id: str, said: ProviderConfig) -> str:
+    return f"{provider_id}/{said.key}" if said.key else provider_id
+
+
+def _has_ended(credential: Mapping[str, Any]) -> bool:
+    if credential.get("type") != "oauth":
+        return False
+    from pegboard_frontend import key_of
+
+    return key_of(credential) is None
+
+
+def _is_in_ring(credential: Mapping[str, Any]) -> bool:
+    return credential.get("type") == "keyring"

@@ -196,7 +196,7 @@ async def _tried(app: "App", provider_id: str, key: str) -> str:
 
 async def _signed_in(app: "App", provider_id: str, way: str) -> Any:  # noqa: ANN401 - JSON of the plugin's
     from pegboard.errors import NotFoundError
-    from pegboard_plugins.auth.hookspecs import register_logins
+    from pegboard_plugins.auth import register_logins
 
     found = [each.value for each in await app.hooks.collect(register_logins, config=app.config)]
     ways = {each.name: each for each in found if each.provider_id == provider_id}

@@ -1,22 +1,98 @@
 """The walls around the processes of tools: how far they may reach, and who holds them to it."""
 
-from collections.abc import Sequence
-from types import ModuleType
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
-from pegboard import HookCalls, hookimpl
-from pegboard_plugins.sandbox import hookspecs
-from pegboard_plugins.sandbox.hookspecs import Sandbox as Sandbox
-from pegboard_plugins.sandbox.hookspecs import SandboxPolicy as SandboxPolicy
+import msgspec
+
+from pegboard import HookCalls, hookimpl, hookspec
+from pegboard.kit import Enclosing
 
 if TYPE_CHECKING:
     from pegboard_plugins.sandbox.enclosure import Builder
 
 
+class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """What a process of a tool may reach; all paths are absolute, with links resolved.
+
+    It may write below `worktree`, but for `protected`, and below `temp`, which is its folder for
+    temporary files. A `protected` path may be missing, and must not come to be. It may read
+    everything but `hidden`; `visible` may be read though it lies in something hidden. It reaches
+    no socket that has a path, no other process and, without `network`, no network; the abstract
+    sockets of the machine count as network.
+
+    `hosts` is a list of hosts that it reaches without `network`, and no others: `proxy` is the
+    socket at which a proxy for HTTP and tunnels holds it to them. What the process is started
+    with says where that is, in the variables that programs know: HTTPS_PROXY and the like.
+
+    `strict` is more: the folders of users (`home`, `/home`, `/root`) are empty but for what is
+    named above, and process, IPC and network namespaces are its own.
+
+    `keep` is a folder for what the sandbox itself has to remember; it is hidden.
+    """
+
+    level: Enclosing
+    worktree: Path
+    protected: tuple[Path, ...]
+    hidden: tuple[Path, ...]
+    visible: tuple[Path, ...]
+    home: Path
+    temp: Path
+    keep: Path
+    network: bool = False
+    hosts: tuple[str, ...] = ()
+    proxy: Path | None = None
+
+
+class Sandbox(Protocol):
+    """A way to enclose processes; the first one that can enforce the policy is used."""
+
+    name: str
+    """What users know it as."""
+
+    caveat: str
+    """What it leaves open that is no part of the policy, to be shown with the level; or empty."""
+
+    def why_not(self, policy: SandboxPolicy) -> str | None:
+        """Why it cannot enforce all of the policy on this machine, None if it can.
+
+        Called in a worker thread when the App opens; it may try it out with a process.
+        """
+        ...
+
+    def enclose(
+        self, argv: Sequence[str], cwd: Path, policy: SandboxPolicy
+    ) -> AbstractContextManager[Sequence[str]]:
+        """The command line that runs `argv` in `cwd` within the policy, and no further.
+
+        The first of `argv` is an absolute path. The context lasts as long as the process; it is
+        entered in a worker thread, and left by the event loop's, quickly. The process is started
+        by the thread of the event loop, with input, output and process group as the caller wants
+        them; when it ends, or is killed, all that it has started ends too as far as the machine
+        allows that.
+
+        :raises ToolError: when the policy cannot be held for this command; it is not run.
+        """
+        ...
+
+
+@hookspec("collect")
+def register_sandboxes() -> Sequence[Sandbox] | None:
+    """Ways to enclose the processes that tools start.
+
+    Called when an App opens with a `sandbox` in its configuration. The first that can hold it
+    acts; without one the App does not open. Collect: a plugin that raises is left out.
+
+    Since 0.1.
+    """
+
+
 @hookimpl
-def register_hooks() -> Sequence[ModuleType]:
-    """`register_sandboxes`, for the ways to hold processes."""
-    return (hookspecs,)
+def register_hooks() -> tuple[Callable[..., object], ...]:
+    """The ways to hold processes."""
+    return (register_sandboxes,)
 
 
 @hookimpl
@@ -25,3 +101,19 @@ async def register_encloser(hooks: HookCalls) -> "Builder":
     from pegboard_plugins.sandbox.enclosure import Builder  # only who asks for it pays for it
 
     return Builder(hooks)
+
+
+class BuiltinSandboxes:
+    """The plugin `sandboxes`: bubblewrap where it is installed, else what Landlock can hold."""
+
+    @hookimpl(optionalhook=True)
+    async def register_sandboxes(self) -> list[Sandbox]:
+        """Bubblewrap, which can hold everything, before Landlock."""
+        # Only who asks for a sandbox pays for these.
+        from pegboard_plugins.sandbox.bubblewrap import Bubblewrap
+        from pegboard_plugins.sandbox.landlock import Landlock
+
+        return [Bubblewrap(), Landlock()]
+
+
+sandboxes = BuiltinSandboxes()

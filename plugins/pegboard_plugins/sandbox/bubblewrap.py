@@ -9,8 +9,7 @@ from pathlib import Path
 
 from pegboard import ToolError
 from pegboard.kit import find_program
-from pegboard_plugins.sandbox import confine, devices, relay
-from pegboard_plugins.sandbox.hookspecs import SandboxPolicy
+from pegboard_plugins.sandbox import SandboxPolicy, confine, devices, relay
 from pegboard_plugins.sandbox.placeholders import placeholders
 from pegboard_plugins.sandbox.sockets import path_sockets
 

@@ -22,7 +22,7 @@ from pegboard.kit import (
     way_down,
 )
 from pegboard_files import autorun_files, home_secrets
-from pegboard_plugins.sandbox.hookspecs import Sandbox, SandboxPolicy, register_sandboxes
+from pegboard_plugins.sandbox import Sandbox, SandboxPolicy, register_sandboxes
 from pegboard_plugins.sandbox.proxy import Proxy
 
 WAY_OUT = '`apt-get install bubblewrap` lets it be, sandbox = "off" does without'

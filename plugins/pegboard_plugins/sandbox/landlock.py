@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from pegboard_plugins.sandbox import confine
-from pegboard_plugins.sandbox.hookspecs import SandboxPolicy
+from pegboard_plugins.sandbox import SandboxPolicy, confine
 
 TRIAL_S = 10.0
 

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from pegboard import App
 from pegboard.schema.config import Agent, Command, Service
 from pegboard.schema.wire import Rest
-from pegboard_plugins.server import hookspecs
+from pegboard_plugins.server import services
 from pegboard_plugins.server.configuration import masked
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.keymask import without_keys
@@ -154,7 +154,7 @@ async def formatters(app: Here) -> Response:
 
 
 async def _services(app: App, kind: str) -> list[Service]:
-    found = await app.hooks.collect(hookspecs.services, app=app)
+    found = await app.hooks.collect(services, app=app)
     return [each.value for each in found if each.value.kind == kind]
 
 

@@ -12,12 +12,12 @@ from pegboard_plugins.server import (
     catalogue,
     configuration,
     files,
-    hookspecs,
     insight,
     messages,
     projects,
     providers,
     pty,
+    register_routes,
     remote,
     requests,
     sessions,
@@ -49,7 +49,7 @@ _log = logging.getLogger("pegboard.server")
 async def add_plugin_routes(app: FastAPI, state: ServerState) -> None:
     """Add the routers of the plugins of the server's own directory, under the plugins' names."""
     opened = await state.pool.app(state.directory)
-    for found in await opened.hooks.collect(hookspecs.register_routes):
+    for found in await opened.hooks.collect(register_routes):
         if not isinstance(found.value, APIRouter):
             _log.warning("plugin %s: a router is a fastapi.APIRouter", found.plugin)
             continue

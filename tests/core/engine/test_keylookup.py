@@ -12,7 +12,7 @@ from pegboard.providers import Key
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard_frontend import KeyFile
 from pegboard_http import required_key
-from pegboard_plugins.auth.keystore import KeptKeyStore
+from pegboard_plugins.auth import KeptKeyStore
 
 VARIABLE = "ACME_KEY"
 

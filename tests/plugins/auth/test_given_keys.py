@@ -11,9 +11,8 @@ from pegboard.engine.keylookup import KeyLookup
 from pegboard.errors import ProviderAuthError
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard_frontend import KEYRING, KeyFile
-from pegboard_plugins.auth import keycommand, systemkeyring
+from pegboard_plugins.auth import KeptKeyStore, keycommand, systemkeyring
 from pegboard_plugins.auth.keptkeys import drop_from_ring, put_in_ring
-from pegboard_plugins.auth.keystore import KeptKeyStore
 from processes import MARK, alive
 
 RING = """

@@ -34,11 +34,7 @@ from pegboard_plugins.sandbox.enclosure import policy_of
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 
 LANGUAGE_SERVER = Path(__file__).parents[2] / "language_server.py"
-SMALL = (
-    "pegboard_plugins.sandbox",
-    "pegboard_plugins.sandbox.boxes",
-    "pegboard_plugins.sandbox.hookspecs",
-)
+SMALL = ("pegboard_plugins.sandbox",)
 """What is loaded where nothing is to be enclosed."""
 SANDBOXED: Mapping[str, object] = {"model": "played/m", "sandbox": "workspace"}
 
