@@ -16,8 +16,7 @@ from pegboard.providers import (
 )
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import Model
-from pegboard_http.httpprovider import HttpProvider
-from pegboard_http.wireformat import Endpoint
+from pegboard_http.httpprovider import Endpoint, HttpProvider
 from pegboard_plugins.openai_compatible import Quirks
 from pegboard_plugins.openai_compatible import provider as chat_provider
 

@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from pegboard_http.encoding import note_instead as note_instead
     from pegboard_http.encoding import snake_case as snake_case
     from pegboard_http.encoding import valid_id as valid_id
+    from pegboard_http.httpprovider import AnswerReader as AnswerReader
+    from pegboard_http.httpprovider import Endpoint as Endpoint
+    from pegboard_http.httpprovider import ErrorFrameError as ErrorFrameError
+    from pegboard_http.httpprovider import Fetch as Fetch
+    from pegboard_http.httpprovider import Framing as Framing
     from pegboard_http.httpprovider import HttpProvider as HttpProvider
+    from pegboard_http.httpprovider import Post as Post
+    from pegboard_http.httpprovider import WireFormat as WireFormat
     from pegboard_http.httpprovider import endpoints as endpoints
     from pegboard_http.keyadvice import key_advice as key_advice
     from pegboard_http.keyadvice import required_key as required_key
     from pegboard_http.publicaddress import is_public_address as is_public_address
     from pegboard_http.refusals import says as says
-    from pegboard_http.wireformat import AnswerReader as AnswerReader
-    from pegboard_http.wireformat import Endpoint as Endpoint
-    from pegboard_http.wireformat import ErrorFrameError as ErrorFrameError
-    from pegboard_http.wireformat import Fetch as Fetch
-    from pegboard_http.wireformat import Framing as Framing
-    from pegboard_http.wireformat import Post as Post
-    from pegboard_http.wireformat import WireFormat as WireFormat
 else:
     __getattr__, __dir__ = late_names(__name__, __file__)

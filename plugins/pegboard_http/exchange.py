@@ -10,9 +10,7 @@ from pegboard.providers import Keys, ModelRequest, StreamEvent
 from pegboard_http.client import Client
 from pegboard_http.connection import Connection
 from pegboard_http.eventstream import EventStream, Shape
-from pegboard_http.keyadvice import required_key
-from pegboard_http.refusals import Refusals
-from pegboard_http.wireformat import (
+from pegboard_http.httpprovider import (
     AnswerReader,
     Endpoint,
     ErrorFrameError,
@@ -20,6 +18,8 @@ from pegboard_http.wireformat import (
     Post,
     WireFormat,
 )
+from pegboard_http.keyadvice import required_key
+from pegboard_http.refusals import Refusals
 
 TAIL_S = 5.0
 """How long the usage may take to come once the model has said that it has ended."""

@@ -1,22 +1,138 @@
 """A provider behind HTTP: the server that answers, and the wire format that it is spoken to in.
 
-A plugin writes the wire format: a request as bytes, and the frames of an answer as events. The
-rest is here and in `exchange`: key, options, time limits, proxies, certificates, sockets that are
-used again, and errors. Nothing of HTTP is loaded before the first request.
+A plugin writes the wire format, which is how a kind of server is asked and how its answers are
+read: a request as bytes, and the frames of an answer as events. The rest is here and in `exchange`:
+key, options, time limits, proxies, certificates, sockets that are used again, and errors. Nothing
+of HTTP is loaded before the first request.
 """
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+import msgspec
 from msgspec.structs import replace
 
 from pegboard.providers import Keys, ModelRequest, StreamEvent
 from pegboard.schema.config import Config, ProviderConfig
-from pegboard.schema.model import Model, ModelApi, with_facts
-from pegboard_http.wireformat import Endpoint, WireFormat
+from pegboard.schema.model import Model, ModelApi, ModelFacts, with_facts
 
 if TYPE_CHECKING:
     from pegboard_http.exchange import Exchange
+
+Meaning = Literal["no-money", "policy", "overflow", "refused-key", "passing", "final"]
+"""What the words of an error say: that a limit of money, a filter or the window stopped it, that
+the key is wrong, that it passes, or that it will not."""
+
+Framing = Literal["events", "lines"]
+"""How the frames of an answer are parted: as server-sent events, or as lines of JSON."""
+
+
+def _nothing(model_id: str) -> ModelFacts:  # noqa: ARG001 - in the place of one that looks
+    return ModelFacts()
+
+
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """A server; a struct, as it stands on the start path.
+
+    `env` are the variables that may hold the key; without them none is needed. `url_env` may hold
+    another address. `strict` is whether `models` are all that it serves, `assumed` what
+    the wire format knows of a model by its name. `timeout_s` is how long it may take to begin an
+    answer, `start` the command that starts it on this machine. `options` go into every request,
+    `npm` is the client that OpenCode has for it.
+    """
+
+    id: str
+    name: str
+    url: str
+    env: tuple[str, ...] = ()
+    url_env: str = ""
+    headers: Mapping[str, str] = {}
+    options: Mapping[str, Any] = {}
+    models: tuple[str, ...] = ()
+    strict: bool = False
+    assumed: Callable[[str], ModelFacts] = _nothing
+    timeout_s: float = 60.0
+    start: str = ""
+    npm: str = ""
+
+    def at(self, path: str) -> str:
+        """The URL of a path below the server's, whose query stays at the end, as Azure has one."""
+        base, question, query = self.url.partition("?")
+        return f"{base.rstrip('/')}/{path}{question}{query}"
+
+
+class Post(msgspec.Struct, frozen=True):
+    """A request as a wire format has it; headers that every request has are not among these."""
+
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class ErrorFrameError(Exception):
+    """A frame says that the answer has failed; `error` is what it says, whatever its shape."""
+
+    def __init__(self, error: object) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class AnswerReader(Protocol):
+    """Reads the frames of one answer: the data of events, lines, or one whole JSON body."""
+
+    @property
+    def finished(self) -> bool:
+        """The model has said that it is at its end; what fails from there on is no failure.
+
+        An answer in frames that ends before is one. A whole JSON body cannot be cut: of it nobody
+        asks this.
+        """
+        ...
+
+    def read(self, frame: bytes) -> Iterable[StreamEvent]:
+        """The events of the next frame.
+
+        :raises ValueError: when it cannot be read.
+        :raises ErrorFrameError: when it says that the answer has failed.
+        """
+        ...
+
+    def end(self) -> Iterable[StreamEvent]:
+        """The last events, with the `StreamFinish`, once no frame will follow."""
+        ...
+
+
+Fetch = Callable[[str], Awaitable[bytes]]
+"""The body at a URL of the endpoint, asked for by GET without a key; b"" where there is none."""
+
+
+async def _nothing_before(request: ModelRequest, post: Post, fetch: Fetch) -> None:
+    """Look at nothing."""
+
+
+def _never(request: ModelRequest, reader: AnswerReader) -> ModelRequest | None:  # noqa: ARG001
+    return None
+
+
+class WireFormat(msgspec.Struct, frozen=True, kw_only=True):
+    """How a kind of server is spoken to.
+
+    `encode` gives the request, with the key where it belongs; `reader` makes what reads its
+    answer. `before` looks at a request that is ready, and may ask the server something by GET;
+    what it raises is the request's end. `go_on` is asked at an answer's end for a further request,
+    whose answer the same reader reads. `meanings` are expressions for the words of its errors,
+    beside those that are known. `framing` is how it parts the frames, where the type of content
+    does not say: `text/event-stream` are events, `application/x-ndjson` and `application/jsonl`
+    lines, and `application/json` is one whole body unless `framing` says lines.
+    """
+
+    encode: Callable[[ModelRequest, Endpoint, str], Post]
+    reader: Callable[[ModelRequest], AnswerReader]
+    before: Callable[[ModelRequest, Post, Fetch], Awaitable[None]] = _nothing_before
+    go_on: Callable[[ModelRequest, AnswerReader], ModelRequest | None] = _never
+    meanings: Mapping[Meaning, str] = {}
+    framing: Framing = "events"
+
 
 OWN_OPTIONS = ("baseURL", "apiKey", "headers", "timeout_s", "timeout")
 """Options of a provider that say how it is reached, and go into no request."""

@@ -19,8 +19,8 @@ from pegboard.errors import (
 )
 from pegboard.kit import is_loopback, without_values
 from pegboard_http.askedwait import asked_wait_s
+from pegboard_http.httpprovider import Endpoint, Meaning
 from pegboard_http.keyadvice import key_advice
-from pegboard_http.wireformat import Endpoint, Meaning
 
 EXCERPT_CHARS = 500
 _FIRST_ERROR = 400

@@ -43,7 +43,7 @@ HANDED = {
     "Effect": "pegboard.contract.tools",
     "FileAccess": "pegboard.contract.context",
     "ImplFacts": "pegboard.contract.plugin",
-    "Meaning": "pegboard_http.wireformat",
+    "Meaning": "pegboard_http.httpprovider",
     "Service": "pegboard.contract.tools",
     "ToolFacts": "pegboard.contract.tools",
 }

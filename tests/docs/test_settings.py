@@ -29,7 +29,7 @@ from pegboard_plugins import (
     websearch,
     write,
 )
-from pegboard_plugins.edit import multiedit
+from pegboard_plugins.edit import multiedit_plugin
 from pegboard_testing import tools_of
 
 VARIABLE = re.compile(r"\bPEGBOARD_[A-Z_]*[A-Z]\b")
@@ -83,7 +83,7 @@ async def tools() -> dict[str, Tool]:
         }
     )
     found = [tool for module in PLAIN for tool in await module.register_tools()]
-    for module in (batch, list, multiedit, plan):
+    for module in (batch, list, multiedit_plugin, plan):
         found += await module.register_tools(on)
     for module in (webfetch, websearch):
         found += await tools_of(module, config=on)

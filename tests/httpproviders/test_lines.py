@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pegboard.errors import ProviderError
 from pegboard.providers import ModelMessage, ModelRequest, StreamEvent, StreamFinish, Text
 from pegboard_http import Endpoint, HttpProvider, Post, WireFormat, decode_json, eventstream
-from pegboard_http.wireformat import Framing
+from pegboard_http.httpprovider import Framing
 from pegboard_testing import ScriptedServer
 
 

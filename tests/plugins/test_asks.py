@@ -1,7 +1,7 @@
 """What a built-in tool says beforehand that it will ask is what its call then asks."""
 
 from contextlib import suppress
-from importlib import import_module
+from pkgutil import resolve_name
 
 import pytest
 
@@ -9,7 +9,7 @@ from pegboard.errors import PegboardError
 from pegboard.schema.config import Config, PluginConfig
 from pegboard_plugins.lsp import lsp
 from pegboard_testing import tools_of
-from plugins.test_conformance import MODULES
+from plugins.test_conformance import PLUGINS
 from tool_context import Context
 
 SAYS_NOTHING = {"batch", "invalid", "plan_enter", "plan_exit", "question"}
@@ -55,7 +55,7 @@ CALLS = [
 
 @pytest.fixture
 async def tools():
-    modules = [import_module(name) for name in MODULES]
+    modules = [resolve_name(name) for name in PLUGINS]
     found = [tool for each in modules for tool in await tools_of(each, config=CONFIG)]
     return {tool.id: tool for tool in [lsp, *found]}  # lsp depends on what is installed here
 

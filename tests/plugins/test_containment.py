@@ -18,8 +18,7 @@ from pegboard.errors import PegboardError
 from pegboard_files import is_resolved, move_resolved, open_resolved, remove_resolved
 from pegboard_plugins.apply_patch import apply_patch
 from pegboard_plugins.bash import bash
-from pegboard_plugins.edit import edit
-from pegboard_plugins.edit.multiedit import multiedit
+from pegboard_plugins.edit import edit, multiedit
 from pegboard_plugins.glob import glob
 from pegboard_plugins.grep import grep
 from pegboard_plugins.list import list_files

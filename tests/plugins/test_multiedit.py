@@ -4,7 +4,7 @@ import pytest
 
 from pegboard.errors import ToolError
 from pegboard.schema.config import Config, PluginConfig
-from pegboard_plugins.edit.multiedit import multiedit, register_tools
+from pegboard_plugins.edit import multiedit, multiedit_plugin
 from tool_context import Context, call
 
 
@@ -80,8 +80,10 @@ async def test_the_first_edit_may_make_the_file(tmp_path):
 
 
 async def test_the_tool_is_offered_where_the_configuration_names_it():
-    assert await register_tools(Config()) == []
-    assert await register_tools(Config(plugins={"multiedit": PluginConfig()})) == [multiedit]
+    assert await multiedit_plugin.register_tools(Config()) == []
+    assert await multiedit_plugin.register_tools(Config(plugins={"multiedit": PluginConfig()})) == [
+        multiedit
+    ]
 
 
 async def test_edits_that_would_grow_the_file_without_end_are_refused_before_it_is_made(tmp_path):

@@ -10,7 +10,7 @@ from pegboard.schema.part import TextInput
 from pegboard_plugins import bash, edit, glob, grep, invalid, read, task, todo, write
 from pegboard_plugins.apply_patch import apply_patch
 from pegboard_plugins.batch import batch
-from pegboard_plugins.edit.multiedit import multiedit
+from pegboard_plugins.edit import multiedit
 from pegboard_plugins.list import list_files
 from pegboard_plugins.plan import plan_enter, plan_exit
 from pegboard_plugins.question import question

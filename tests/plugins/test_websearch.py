@@ -13,7 +13,6 @@ from pegboard.schema.part import TextInput
 from pegboard_plugins import websearch
 from pegboard_plugins.websearch import (
     SearchHit,
-    register_search_backends,
     register_tools,
     searxng,
 )
@@ -38,8 +37,7 @@ def configured(**options):
 
 
 async def tools(web, **options):
-    config = configured(url=web.url(""), **options)
-    return await tools_over(config, *await register_search_backends(handle(websearch, config)))
+    return await tools_over(configured(url=web.url(""), **options))
 
 
 async def tools_over(config, *backends):
@@ -93,7 +91,6 @@ class Replies(dict[str, Any]):
 
 
 async def test_without_a_backend_there_are_no_tools():
-    assert await register_search_backends(handle(websearch)) == []
     assert await tools_over(Config()) == {}
 
 
@@ -103,7 +100,7 @@ async def test_who_wants_tools_without_a_backend_is_told_what_is_missing():
     with pytest.raises(InvalidInputError, match=r"no search backend 'other'.*registered: known"):
         await tools_over(configured(backend="other"), Known())
     with pytest.raises(InvalidInputError, match="not the http"):
-        await register_search_backends(handle(websearch, configured(url="searx")))
+        await tools_over(configured(url="searx"))
 
 
 async def test_the_newest_backend_acts_unless_another_is_named(tmp_path):

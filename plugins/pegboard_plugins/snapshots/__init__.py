@@ -1,15 +1,22 @@
-"""Snapshots of the project's files, so that what a session did can be undone."""
+"""Snapshots of the project's files, so that what a session did can be undone.
 
-from collections.abc import Mapping
+They are made when the first is needed: while the model thinks, not at the start.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pegboard import hookimpl
+from pegboard import Workspace, hookimpl
 from pegboard.schema.config import Config
+from pegboard.schema.part import Staged, Unkept
+from pegboard.schema.session import FileDiff
 
 if TYPE_CHECKING:
-    from pegboard import Workspace
     from pegboard.embedding import Places
-    from pegboard.storage import Snapshots
+    from pegboard.storage import Followed, Left, Restored, Snapshots, StagedWay, Trail, Way, Writing
+    from pegboard_plugins.snapshots.worktree import GitSnapshots
 
 
 @hookimpl
@@ -19,6 +26,112 @@ async def register_snapshots(
     """Trees of a shadow repository of git, unless the user wants none."""
     if not config.snapshot:
         return None
-    from pegboard_plugins.snapshots.late import LateSnapshots
-
     return LateSnapshots(workspace, folder=places.snapshots, env=env)
+
+
+def refusal(worktree: Path, env: Mapping[str, str]) -> str:
+    """Why no snapshots are taken of a worktree, "" where they are."""
+    home = Path(env.get("HOME") or "/")
+    if home.is_relative_to(worktree):
+        return f"{worktree} is a home folder or above one, of which no snapshots are taken"
+    return ""
+
+
+class LateSnapshots:
+    """The `GitSnapshots` of a worktree, of which a plain answer needs none."""
+
+    def __init__(self, workspace: Workspace, *, folder: Path, env: Mapping[str, str]) -> None:
+        self._workspace = workspace
+        self._folder = folder
+        self._env = env
+        self._lineages: dict[str, tuple[str, ...]] = {}
+        self._made: GitSnapshots | None = None
+
+    def _git(self) -> "GitSnapshots":
+        if self._made is None:
+            from pegboard_plugins.snapshots.worktree import GitSnapshots
+
+            self._made = GitSnapshots(self._workspace, folder=self._folder, env=self._env)
+        return self._made
+
+    @property
+    def refused(self) -> str:
+        """Why there are none."""
+        return self._made.refused if self._made else refusal(self._workspace.worktree, self._env)
+
+    def follow(self, run: "Followed") -> "Trail":
+        """What follows the steps of a run."""
+        from pegboard_files import StepSnapshots
+
+        return StepSnapshots(self, run)
+
+    @property
+    def current(self) -> str | None:
+        """The newest tree; None before the first."""
+        return self._made.current if self._made else None
+
+    def lineage(self, session_id: str, parent_id: str | None) -> tuple[str, ...]:
+        """The session and those above it."""
+        above = () if parent_id is None else self._lineages.get(parent_id, (parent_id,))
+        return self._lineages.setdefault(session_id, (session_id, *above))
+
+    def writing(self, owners: tuple[str, ...], *, tells: bool) -> "AbstractContextManager[Writing]":
+        """A call that may write files."""
+        return self._git().writing(owners, tells=tells)
+
+    async def track(self, *, fresh: bool = False) -> str | None:
+        """The tree of the files as they are."""
+        return await self._git().track(fresh=fresh)
+
+    def claimed(self, session_id: str) -> bool:
+        """Whether there is something to take."""
+        return self._made is not None and self._made.claimed(session_id)
+
+    def take_staged(self, session_id: str) -> tuple[Staged, ...]:
+        """What the session has done to git's index."""
+        return self._git().take_staged(session_id)
+
+    def take(self, session_id: str) -> tuple[Path, ...]:
+        """The files that the session has changed."""
+        return self._git().take(session_id)
+
+    async def copied(self, session_id: str) -> "Mapping[Path, Way]":
+        """The ways of files that no tree has."""
+        return await self._git().copied(session_id)
+
+    def unkept(self, files: Iterable[Path]) -> dict[Path, Unkept]:
+        """Those of the files of which no states are kept."""
+        return self._git().unkept(files)
+
+    async def keep(self, session_id: str, step: str, way: "Way") -> None:
+        """Keep both trees of a step."""
+        await self._git().keep(session_id, step, way)
+
+    async def keep_copies(self, session_id: str, ways: "Mapping[str, Way]") -> None:
+        """Keep what the steps of a copied session refer to."""
+        await self._git().keep_copies(session_id, ways)
+
+    async def forget(self, session_id: str) -> None:
+        """Let go what a session could have reverted."""
+        await self._git().forget(session_id)
+
+    async def diff(self, ways: "Mapping[Path, Way]") -> tuple[FileDiff, ...]:
+        """What became of files."""
+        return await self._git().diff(ways)
+
+    async def restore(self, ways: "Mapping[Path, Way]") -> "Restored":
+        """Put files back."""
+        return await self._git().restore(ways)
+
+    async def restage(self, ways: "Mapping[str, StagedWay]") -> "tuple[Left, ...]":
+        """Put paths of git's index back."""
+        return await self._git().restage(ways)
+
+    async def collect(self, directories: Collection[Path]) -> int:
+        """Drop what is too old."""
+        return await self._git().collect(directories)
+
+    async def aclose(self) -> None:
+        """Stop what runs, if anything was begun."""
+        if self._made is not None:
+            await self._made.aclose()

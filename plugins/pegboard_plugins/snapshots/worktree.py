@@ -20,9 +20,9 @@ from pegboard.schema.part import Staged, Unkept
 from pegboard.schema.session import FileDiff
 from pegboard.storage import Followed, Left, Restored, StagedWay, Trail, Way
 from pegboard_files import StepSnapshots, secret_path
+from pegboard_plugins.snapshots import refusal
 from pegboard_plugins.snapshots.claims import Claims, Copies, Writing
 from pegboard_plugins.snapshots.git import GitUnusableError, ShadowGit
-from pegboard_plugins.snapshots.late import refusal
 from pegboard_plugins.snapshots.objects import SUBMODULE, MissingObjectError, Objects, look_up
 from pegboard_plugins.snapshots.restore import Move, file_diff, put_back
 from pegboard_plugins.snapshots.staging import restage

@@ -8,8 +8,8 @@ key = "{env:SEARX_KEY}"
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from types import ModuleType
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -22,13 +22,10 @@ from pegboard import (
     ToolError,
     ToolResult,
     hookimpl,
+    hookspec,
     tool,
 )
 from pegboard.schema.config import Config
-from pegboard_plugins.websearch import hookspecs
-from pegboard_plugins.websearch.hookspecs import SearchBackend as SearchBackend
-from pegboard_plugins.websearch.hookspecs import SearchHit as SearchHit
-from pegboard_plugins.websearch.hookspecs import SearchKind as SearchKind
 
 DEFAULT_RESULTS = 8
 MOST_RESULTS = 30
@@ -40,6 +37,47 @@ TIME_LIMIT_S = 30.0
 ASKED_WITHIN_S = 60.0
 """Each plugin with backends has its own limit; all of them have this one."""
 BETWEEN = "\n\n"
+
+
+SearchKind = Literal["web", "code"]
+"""What is wanted: pages of any kind, or code and documentation for programmers."""
+
+
+class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
+    """A page that was found; `text` is what it says around the words of the query."""
+
+    url: str
+    title: str = ""
+    text: str = ""
+
+
+class SearchBackend(Protocol):
+    """A way to search the web; the newest that plugins register acts, unless the user names one."""
+
+    name: str
+    """What the user's configuration and errors call it."""
+
+    async def search(self, query: str, *, kind: SearchKind, limit: int) -> Sequence[SearchHit]:
+        """The pages, best first; more than `limit` are not looked at.
+
+        The tool waits 30 seconds at most. A `ToolError` tells the model what is wrong, any other
+        error counts as a failure of the tool.
+        """
+        ...
+
+
+@hookspec("collect")
+def register_search_backends(config: Config) -> Sequence[SearchBackend] | None:
+    """Ways to search the web, for the tools `websearch` and `codesearch`.
+
+    Called once when the App opens, before `register_tools`; without any answer the tools are
+    not offered. The newest backend acts, unless `plugins.websearch.options.backend` names
+    another. Collect: a plugin that raises is reported and left out.
+
+    - config: the merged configuration; the plugin's own is under `config.plugins[name]`.
+
+    Since 0.1.
+    """
 
 
 async def _may_search(context: ToolContext, query: str) -> None:
@@ -133,27 +171,9 @@ options = Options
 
 
 @hookimpl
-def register_hooks() -> tuple[ModuleType, ...]:
+def register_hooks() -> tuple[Callable[..., object], ...]:
     """Backends of other plugins."""
-    return (hookspecs,)
-
-
-@hookimpl
-async def register_search_backends(plugin: Plugin) -> list[SearchBackend]:
-    """The server, if `plugins.websearch.options.url` names one.
-
-    :raises InvalidInputError: when it is no address.
-    """
-    url = plugin.options.url
-    if not url:
-        return []
-    if not url.startswith(("http://", "https://")):
-        raise InvalidInputError(
-            f"plugins.websearch.options.url is {url!r}, not the http(s) address of a SearXNG server"
-        )
-    from pegboard_plugins.websearch.searxng import SearXNG  # only who has a server needs it
-
-    return [SearXNG(url, key=plugin.options.key)]
+    return (register_search_backends,)
 
 
 @hookimpl(timeout_s=ASKED_WITHIN_S)
@@ -163,8 +183,8 @@ async def register_tools(config: Config, hooks: HookCalls, plugin: Plugin) -> li
     :raises InvalidInputError: when the configuration wants them and nothing searches, or when
         there is no backend of that name.
     """
-    found = await hooks.collect(hookspecs.register_search_backends, config=config)
-    search_backends = [answer.value for answer in found]
+    found = await hooks.collect(register_search_backends, config=config)
+    search_backends = [*_own_server(plugin.options), *(answer.value for answer in found)]
     name = plugin.options.backend
     fitting = [each for each in search_backends if name in (None, each.name)]
     if fitting:
@@ -177,3 +197,20 @@ async def register_tools(config: Config, hooks: HookCalls, plugin: Plugin) -> li
         f"websearch and codesearch are off: {missing} (registered: {known}). Set"
         " plugins.websearch.options.url to a SearXNG server, or install a plugin with a backend"
     )
+
+
+def _own_server(options: Options) -> list[SearchBackend]:
+    """The SearXNG server that the user names; the backends of plugins are newer.
+
+    :raises InvalidInputError: when it is no address.
+    """
+    if not options.url:
+        return []
+    if not options.url.startswith(("http://", "https://")):
+        raise InvalidInputError(
+            f"plugins.websearch.options.url is {options.url!r}, not the http(s) address of a"
+            " SearXNG server"
+        )
+    from pegboard_plugins.websearch.searxng import SearXNG  # only who has a server needs it
+
+    return [SearXNG(options.url, key=options.key)]

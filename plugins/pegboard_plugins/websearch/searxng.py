@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pegboard import ToolError
-from pegboard_plugins.websearch.hookspecs import SearchHit, SearchKind
+from pegboard_plugins.websearch import SearchHit, SearchKind
 
 if TYPE_CHECKING:
     import httpx

@@ -18,8 +18,7 @@ from pegboard.schema.model import (
     ModelCost,
     ModelLimit,
 )
-from pegboard_http.httpprovider import HttpProvider, endpoints
-from pegboard_http.wireformat import Endpoint
+from pegboard_http.httpprovider import Endpoint, HttpProvider, endpoints
 from pegboard_plugins.openai_compatible import register_providers
 
 LOCAL = {"baseURL": "http://127.0.0.1:9/v1/"}
