@@ -23,7 +23,7 @@ from typing import NoReturn
 import pytest
 
 from pegboard.kit import Site
-from pegboard.kit.programs import child_env
+from pegboard.kit.redact import child_env
 from pegboard.paths import Places
 from pegboard.schema.config import Config, SandboxLevel
 from pegboard.workspace import open_workspace

@@ -80,7 +80,7 @@ MOST_FILES = {
     "pegboard_files": 2,
     "pegboard_frontend": 2,
     "pegboard_http": 2,
-    "pegboard_processes": 1,
+    "pegboard_processes": 2,
     "pegboard_terminal": 6,
 }
 """What a run with a plain answer may load of the core, of the plugins, and of what they share."""

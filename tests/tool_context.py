@@ -11,7 +11,7 @@ from typing import Any
 from pegboard.contract.context import ChildResult, Ruleset
 from pegboard.contract.plugin import Stash
 from pegboard.errors import PermissionDeniedError
-from pegboard.kit.programs import child_env
+from pegboard.kit.redact import child_env
 from pegboard.schema.config import Config
 from pegboard_files import LocalLedger
 from pegboard_processes import ProgramSearch

@@ -1,5 +1,6 @@
-"""The user's folders: configuration, data, state and cache."""
+"""The user's folders: configuration, data, state and cache; and paths without links."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
@@ -81,3 +82,17 @@ def _platform(name: str) -> Path:
     import platformdirs  # 3 ms, which tests and containers that name their folders do not pay
 
     return Path(getattr(platformdirs, f"user_{name}_path")("pegboard"))
+
+
+def resolved_path(path: str | Path) -> str:
+    """The absolute path with links resolved, as far as they can be read; never fails.
+
+    What a link leads to that may not be read, as of another user's process in /proc, is not
+    known: the path ends with that link. A text that is no path is taken as it stands.
+    """
+    try:
+        return os.path.realpath(path)
+    except OSError as error:
+        return str(error.filename or path)
+    except ValueError:  # with a zero byte, or letters that no name of a file has
+        return os.path.abspath(path)  # noqa: PTH100 - it may be no path

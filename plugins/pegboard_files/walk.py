@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from pegboard.kit import find_program
 from pegboard_files.ignores import IgnoreRules
+from pegboard_processes import find_program
 
 _FILES = (".rgignore", ".ignore", ".gitignore")
 _EXCLUDE = ".git/info/exclude"

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from pegboard_processes.background import ToolProcesses as ToolProcesses
     from pegboard_processes.family import MARK as MARK
     from pegboard_processes.family import Family as Family
+    from pegboard_processes.hostprograms import find_program as find_program
+    from pegboard_processes.hostprograms import search_path as search_path
     from pegboard_processes.process import ProgramResult as ProgramResult
     from pegboard_processes.process import run_program as run_program
     from pegboard_processes.programsearch import FoundProgram as FoundProgram

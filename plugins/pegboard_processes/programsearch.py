@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from pegboard import SessionView
-from pegboard.kit import executables, lies_in, path_entries, worktrees
+from pegboard_processes.hostprograms import executables, lies_in, path_entries, worktrees
 
 _OWN_PROGRAMS = ("node_modules/.bin", ".venv/bin")
 """Where a project installs programs for itself."""

@@ -19,9 +19,6 @@ ALL_ON = {
     },
 }
 HOMONYMS = {
-    "bash": {
-        "engine/input/usercall.py": "the program, looked for on the PATH",
-    },
     "compaction": {
         "config/keys.py": "a table of the configuration",
         "schema/part.py": "the kind of a part, in the protocol",

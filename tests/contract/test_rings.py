@@ -109,7 +109,7 @@ def test_no_name_of_a_ring_is_hidden_by_a_module_beside_it(ring: str) -> None:
     ("statement", "absent"),
     [
         ("from pegboard import hookimpl", "pegboard.app"),
-        ("from pegboard.kit import may_run", "pegboard.kit.programs"),
+        ("from pegboard.kit import nearest_names", "pegboard.kit.hosts"),
         ("from pegboard_files import diff_texts", "pegboard_files.walk"),
         ("from pegboard.embedding import Places", "pegboard.engine"),
         ("from pegboard.cli import Exit", "pegboard.schema"),

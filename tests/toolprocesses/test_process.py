@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pegboard.errors import ToolError
-from pegboard.kit.programs import child_env
+from pegboard.kit.redact import child_env
 from pegboard_processes.family import MARK
 from pegboard_processes.process import run_process
 from processes import MARK as NAP

@@ -20,7 +20,7 @@ from pegboard.engine.models import Models
 from pegboard.errors import PegboardError, PermissionDeniedError, ToolError
 from pegboard.hooks.callers import Hooks
 from pegboard.ids import IdSource
-from pegboard.kit.programs import child_env, without_secrets
+from pegboard.kit.redact import child_env, without_secrets
 from pegboard.paths import Places
 from pegboard.processes import BackgroundAccess, BackgroundProcess, OpenProcesses, Processes
 from pegboard.providers import Keys, Provider

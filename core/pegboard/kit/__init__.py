@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from pegboard.kit.hosts import is_loopback as is_loopback
     from pegboard.kit.hosts import known_host as known_host
     from pegboard.kit.hosts import split_port as split_port
-    from pegboard.kit.programs import executables as executables
-    from pegboard.kit.programs import find_program as find_program
-    from pegboard.kit.programs import lies_in as lies_in
-    from pegboard.kit.programs import path_entries as path_entries
-    from pegboard.kit.programs import resolved_path as resolved_path
-    from pegboard.kit.programs import search_path as search_path
-    from pegboard.kit.programs import worktrees as worktrees
     from pegboard.kit.redact import SHORTEST_VALUE as SHORTEST_VALUE
     from pegboard.kit.redact import redacted as redacted
     from pegboard.kit.redact import without_values as without_values
@@ -38,6 +31,7 @@ if TYPE_CHECKING:
     from pegboard.kit.threads import closing as closing
     from pegboard.kit.threads import in_own_thread as in_own_thread
     from pegboard.kit.threads import shielded as shielded
+    from pegboard.paths import resolved_path as resolved_path
     from pegboard.policy.clock import Clock as Clock
     from pegboard.policy.clock import Slots as Slots
     from pegboard.policy.clock import current_clock as current_clock

@@ -1,7 +1,8 @@
-"""Keys, tokens and passwords in a text that is kept: how they look, and what stands instead."""
+"""Keys, tokens and passwords: hidden in texts that are kept, and from processes of tools."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
 from functools import cache, lru_cache
 
 HIDDEN = "[secret]"
@@ -38,6 +39,19 @@ _SHAPES = (
         rf"\1{HIDDEN}",
     ),
 )
+_SECRET_NAMES = (
+    *("*_API_KEY", "*_APIKEY", "*_ACCESS_KEY", "*_ACCESS_KEY_ID", "*_PRIVATE_KEY", "*_TOKEN"),
+    *("*TOKEN_*", "*SECRET*", "*PASSWORD*", "*_CREDENTIALS", "PEGBOARD_*", "OPENCODE_*"),
+)
+_QUIET = {
+    "AGENT": "pegboard",
+    "GIT_EDITOR": "true",
+    "GIT_PAGER": "cat",
+    "GIT_TERMINAL_PROMPT": "0",
+    "PAGER": "cat",
+    "SSH_ASKPASS_REQUIRE": "never",
+    "TERM": "dumb",
+}
 
 
 def secret_values(env: Mapping[str, str], names: Iterable[str] = ()) -> tuple[str, ...]:
@@ -109,3 +123,29 @@ def _coded(value: str) -> Iterator[str]:
 def _shapes() -> tuple[tuple[re.Pattern[str], str], ...]:
     """The shapes as expressions, compiled when there is the first text."""
     return tuple((re.compile(shape), kept) for shape, kept in _SHAPES)
+
+
+def child_env(env: Mapping[str, str], *, secrets: Iterable[str] = ()) -> dict[str, str]:
+    """`env` for a process of a tool: without keys, and so that no program waits for a person.
+
+    Left out are the names in `secrets` (the variables that hold providers' keys), every name
+    that looks like a credential (`*_API_KEY`, `*_TOKEN`, `*SECRET*`, `*PASSWORD*`, ...) and our
+    own settings (`PEGBOARD_*`). Set are `AGENT=pegboard`, `TERM=dumb`, pagers to `cat`, git's
+    editor to `true`, and no prompts of git and ssh.
+    """
+    return without_secrets(env, secrets) | _QUIET
+
+
+def without_secrets(env: Mapping[str, str], secrets: Iterable[str] = ()) -> dict[str, str]:
+    """`env` without the variables that `child_env` leaves out, for a program of a person."""
+    hidden = {name.upper() for name in secrets}
+    return {
+        name: value
+        for name, value in env.items()
+        if name.upper() not in hidden and not _looks_secret(name.upper())
+    }
+
+
+@lru_cache(maxsize=1024)
+def _looks_secret(name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in _SECRET_NAMES)

@@ -6,7 +6,7 @@ import subprocess
 from functools import lru_cache
 from pathlib import Path
 
-from pegboard.kit import find_program
+from pegboard_processes import find_program
 
 _FIRST = 5
 """Older ones, such as that of macOS, read some of the grammar otherwise."""

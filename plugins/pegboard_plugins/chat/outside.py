@@ -12,9 +12,10 @@ from pathlib import Path
 
 from prompt_toolkit.application import in_terminal
 
-from pegboard.kit import find_program, open_workspace
+from pegboard.kit import open_workspace
 from pegboard_plugins.chat.notices import Notices
 from pegboard_plugins.chat.surface import Frames, Screen
+from pegboard_processes import find_program
 
 CLIPBOARD_S = 2.0
 _PEGBOARD = "from pegboard.cli.main import main; main()"

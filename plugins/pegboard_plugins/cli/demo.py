@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from pegboard.kit import open_workspace, search_path
+from pegboard.kit import open_workspace
+from pegboard_processes import search_path
 
 if TYPE_CHECKING:
     from pegboard import AppOptions

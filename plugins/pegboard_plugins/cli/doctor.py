@@ -97,7 +97,7 @@ def _install(app: "App") -> Iterator[Finding]:
     import os
 
     from pegboard import __version__
-    from pegboard.kit import find_program
+    from pegboard_processes import find_program
 
     version = ".".join(map(str, sys.version_info[:3]))
     text = f"Pegboard {__version__}, Python {version}, {sys.prefix}"

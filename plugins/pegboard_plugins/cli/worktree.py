@@ -9,9 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from pegboard import InvalidInputError
-from pegboard.kit import find_program, open_workspace
+from pegboard.kit import open_workspace
 from pegboard_frontend import running_settings
 from pegboard_plugins.cli.render import Line
+from pegboard_processes import find_program
 
 LIMIT_S = 120.0
 """How long git may take to check the files out."""

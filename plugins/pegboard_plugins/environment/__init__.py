@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 import pegboard_frontend
 from pegboard import SessionView, ToolError, hookimpl
-from pegboard.kit import branch, find_program, open_workspace
+from pegboard.kit import branch, open_workspace
 from pegboard.schema.message import Turn
 from pegboard.schema.part import TextPart
+from pegboard_processes import find_program
 
 TIME_LIMIT_S = 1.0
 """A tree that takes longer to look through is not told about: the prompt waits for this."""

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pegboard import App, ToolError
-from pegboard.kit import branch, find_program
+from pegboard.kit import branch
 from pegboard_frontend import FileChange
-from pegboard_processes import run_program
+from pegboard_processes import find_program, run_program
 
 TIME_LIMIT_S = 20.0
 LONGEST_BYTES = 1 << 20

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from pegboard import ToolError, Workspace
-from pegboard.kit import read_bounded, search_path
+from pegboard.kit import read_bounded
 from pegboard_files import TEMPORARY
 from pegboard_plugins.snapshots.objects import Entry
+from pegboard_processes import search_path
 
 if TYPE_CHECKING:
     from pegboard_processes import ProgramResult

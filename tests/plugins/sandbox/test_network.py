@@ -19,7 +19,7 @@ import pytest
 from enclosed import KINDS, LIMIT_S, SECRET, USERS, Surroundings, Told, as_user, site
 from pegboard import ToolContext, hookimpl, tool
 from pegboard.errors import ConfigError
-from pegboard.kit.programs import child_env
+from pegboard.kit.redact import child_env
 from pegboard.schema.config import Config, SandboxLevel
 from pegboard.schema.part import Completed
 from pegboard_plugins import sandbox

@@ -10,7 +10,7 @@ import pytest
 
 from enclosed import BOXES, KINDS, LIMIT_S, SECRET, USERS, Surroundings, attempt, site
 from pegboard import ToolError
-from pegboard.kit.programs import child_env
+from pegboard.kit.redact import child_env
 from pegboard.schema.config import Config
 from pegboard_plugins.sandbox.enclosure import Walls
 from pegboard_processes.process import run_process

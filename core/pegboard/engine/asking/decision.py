@@ -21,7 +21,7 @@ from pegboard.engine.engine import Engine
 from pegboard.engine.writer import Writer
 from pegboard.errors import PermissionCorrectedError, PermissionDeniedError, PermissionRejectedError
 from pegboard.ids import IdSource
-from pegboard.kit.programs import resolved_path
+from pegboard.paths import resolved_path
 from pegboard.policy.pending import PermissionAnswer, advice, advised_rules, no_rule, nobody
 from pegboard.policy.permissions import deciding, of_one_text
 from pegboard.schema.event import PermissionAsked, PermissionReplied

@@ -11,8 +11,7 @@ from pegboard.engine.run import Run
 from pegboard.engine.sessions import Preparations
 from pegboard.engine.toolresult import is_output
 from pegboard.errors import AbortedError, InvalidInputError, QuestionRejectedError, ToolError
-from pegboard.kit.programs import resolved_path
-from pegboard.paths import Places
+from pegboard.paths import Places, resolved_path
 from pegboard.policy.pending import Questions
 from pegboard.schema.event import (
     Event,

@@ -5,8 +5,7 @@ neither the model nor that tool's permission is asked; the session's rules still
 """
 
 import asyncio
-import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -31,7 +30,6 @@ from pegboard.errors import (
     RequiredHookError,
     ToolError,
 )
-from pegboard.kit.programs import find_program
 from pegboard.policy.agents import default_agent, find_agent
 from pegboard.processes import ProcessResult
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
@@ -149,7 +147,8 @@ async def run_shell(run: Run, order: ShellOrder) -> Turn:
     assert isinstance(turn.info, UserMessage)
 
     async def work(context: CallContext) -> ToolResult:
-        return await _run(context, order.command)
+        shell = await asyncio.to_thread(engine.processes.shell, context.worktree)
+        return await _run(context, (shell, "-c", order.command))
 
     call = UserCall(
         call_id=engine.ids.new("tool"),
@@ -161,7 +160,7 @@ async def run_shell(run: Run, order: ShellOrder) -> Turn:
     return await user_call(run, run.view(agent, model), turn.info, call, agent=name)
 
 
-async def _run(context: CallContext, command: str) -> ToolResult:
+async def _run(context: CallContext, argv: Sequence[str]) -> ToolResult:
     heard = ""
 
     def hear(text: str) -> None:
@@ -169,16 +168,11 @@ async def _run(context: CallContext, command: str) -> ToolResult:
         heard = (heard + text)[-SHOWN_LETTERS:]
         context.progress(metadata={"output": heard})
 
-    bash = await asyncio.to_thread(find_program, "bash", os.environ, root=context.worktree)
-    result = await context.run(
-        [bash or "/bin/sh", "-c", command],
-        timeout_s=TIME_LIMIT_S,
-        on_output=hear,
-    )
+    result = await context.run(argv, timeout_s=TIME_LIMIT_S, on_output=hear)
     return ToolResult(
         output="\n".join(filter(None, (result.output.rstrip("\n"), _note(result))))
         or "(no output)",
-        title=command,
+        title=argv[-1],
         metadata=_facts(result),
     )
 

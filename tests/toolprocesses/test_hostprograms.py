@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from looks import counted_looks
-from pegboard.kit.programs import find_program, search_path
 from pegboard.workspace import open_workspace
 from pegboard_files.walk import ripgrep
 from pegboard_plugins.snapshots.git import ShadowGit
+from pegboard_processes import find_program, search_path
 
 
 def program(path: Path, content: str = "#!/bin/sh\n") -> Path:

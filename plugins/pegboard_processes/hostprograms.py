@@ -1,30 +1,17 @@
-"""Programs that we run: found where no project can stand in for them, and started without keys."""
+"""Programs of the machine: found where no project can stand in for them."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from fnmatch import fnmatchcase
-from functools import lru_cache
 from itertools import islice
 from pathlib import Path
+
+from pegboard.kit import resolved_path
 
 _MOST_LINKS = 40
 """As many links in a row as Linux follows."""
 _MOST_WORKTREES = 100
 _LONGEST_PATH_BYTES = 4096
-_SECRET_NAMES = (
-    *("*_API_KEY", "*_APIKEY", "*_ACCESS_KEY", "*_ACCESS_KEY_ID", "*_PRIVATE_KEY", "*_TOKEN"),
-    *("*TOKEN_*", "*SECRET*", "*PASSWORD*", "*_CREDENTIALS", "PEGBOARD_*", "OPENCODE_*"),
-)
-_QUIET = {
-    "AGENT": "pegboard",
-    "GIT_EDITOR": "true",
-    "GIT_PAGER": "cat",
-    "GIT_TERMINAL_PROMPT": "0",
-    "PAGER": "cat",
-    "SSH_ASKPASS_REQUIRE": "never",
-    "TERM": "dumb",
-}
 
 
 def search_path(env: Mapping[str, str], *, root: Path) -> str:
@@ -69,20 +56,6 @@ def _outside(name: str, folders: Sequence[str], roots: Sequence[str]) -> str | N
         if not lies_in(os.path.dirname(path), roots) and not lies_in(path, roots):  # noqa: PTH120 - may be no path
             return path
     return None
-
-
-def resolved_path(path: str | Path) -> str:
-    """The absolute path with links resolved, as far as they can be read; never fails.
-
-    What a link leads to that may not be read, as of another user's process in /proc, is not
-    known: the path ends with that link. A text that is no path is taken as it stands.
-    """
-    try:
-        return os.path.realpath(path)
-    except OSError as error:
-        return str(error.filename or path)
-    except ValueError:  # with a zero byte, or letters that no name of a file has
-        return os.path.abspath(path)  # noqa: PTH100 - it may be no path
 
 
 def lies_in(path: str, roots: Sequence[str]) -> bool:
@@ -139,29 +112,3 @@ def _pointed_to(file: str, mark: str = "") -> str:
 def _is_below(path: str, root: str) -> bool:
     """As `Path.is_relative_to`, which takes twenty times as long."""
     return f"{path}/".startswith(f"{root}/")
-
-
-def child_env(env: Mapping[str, str], *, secrets: Iterable[str] = ()) -> dict[str, str]:
-    """`env` for a process of a tool: without keys, and so that no program waits for a person.
-
-    Left out are the names in `secrets` (the variables that hold providers' keys), every name
-    that looks like a credential (`*_API_KEY`, `*_TOKEN`, `*SECRET*`, `*PASSWORD*`, ...) and our
-    own settings (`PEGBOARD_*`). Set are `AGENT=pegboard`, `TERM=dumb`, pagers to `cat`, git's
-    editor to `true`, and no prompts of git and ssh.
-    """
-    return without_secrets(env, secrets) | _QUIET
-
-
-def without_secrets(env: Mapping[str, str], secrets: Iterable[str] = ()) -> dict[str, str]:
-    """`env` without the variables that `child_env` leaves out, for a program of a person."""
-    hidden = {name.upper() for name in secrets}
-    return {
-        name: value
-        for name, value in env.items()
-        if name.upper() not in hidden and not _looks_secret(name.upper())
-    }
-
-
-@lru_cache(maxsize=1024)
-def _looks_secret(name: str) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in _SECRET_NAMES)
