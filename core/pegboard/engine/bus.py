@@ -1,29 +1,15 @@
 """Events on their way to whoever listens: published at once, queued for each listener."""
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Self
 
 from pegboard.contract import hookspecs
 from pegboard.hooks.callers import Hooks
 from pegboard.schema.event import Event
-from pegboard.schema.wire import encode
 
 _QUEUE_LIMIT = 1000
-# Listeners of one event ask for its JSON soon after one another.
-_ENCODED_LIMIT = 256
-
-
-def encode_event(event: Event) -> bytes:
-    """The protocol's JSON of an event; a stored one has an `id` made from its number."""
-    body = {"type": event.type, "properties": event.payload()}
-    return encode({"id": event_id(event.seq), **body} if event.seq else body)
-
-
-def event_id(seq: int) -> str:
-    """The protocol's id of the stored event with this number."""
-    return f"evt_{seq:026d}"
 
 
 def telling(hooks: Hooks) -> Callable[[Sequence[Event]], None]:
@@ -100,7 +86,6 @@ class Bus:
     def __init__(self) -> None:
         self._attached: list[Callable[[Sequence[Event]], None]] = []
         self._subscriptions: dict[Subscription, None] = {}
-        self._encoded: OrderedDict[int, tuple[Event, bytes]] = OrderedDict()
 
     def attach(self, heard: Callable[[Sequence[Event]], None]) -> None:
         """Calls `heard` with all events from here on, before they are queued; it must not wait."""
@@ -127,16 +112,6 @@ class Bus:
     def forget(self, subscription: Subscription) -> None:
         """Stops delivering to a subscription."""
         self._subscriptions.pop(subscription, None)
-
-    def encoded(self, event: Event) -> bytes:
-        """What `encode_event` gives, made once for all listeners of this very event."""
-        key = id(event)
-        if key not in self._encoded:
-            # The event is kept with its JSON, so that nothing else can get its identity.
-            self._encoded[key] = (event, encode_event(event))
-            if len(self._encoded) > _ENCODED_LIMIT:
-                self._encoded.popitem(last=False)
-        return self._encoded[key][1]
 
     def close(self) -> None:
         """Ends all subscriptions."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from pegboard import App, AppOptions, PegboardError
-from pegboard.embedding import Decision, encode_event
+from pegboard.embedding import Decision
 from pegboard.schema.event import Event, SessionStatusChanged
 from pegboard.schema.session import Idle, SessionStatus
 from pegboard_frontend import settings_warnings
@@ -19,7 +19,7 @@ from pegboard_plugins.server.deltas import JoinedDeltas
 from pegboard_plugins.server.feed import Feed
 from pegboard_plugins.server.filesearch import no_system
 from pegboard_plugins.server.repeats import Repeats
-from pegboard_plugins.server.wireviews import wire_event
+from pegboard_plugins.server.wireviews import encode_event, wire_event
 
 IDLE_S = 900.0
 """An App that nobody uses for this long is closed; the next request opens it again."""

@@ -10,6 +10,7 @@ from msgspec.structs import asdict, replace
 from pegboard.schema.event import Event, MessageUpdated, PartUpdated
 from pegboard.schema.message import AssistantMessage, Message, Turn
 from pegboard.schema.part import Part, StepFinishPart
+from pegboard.schema.wire import encode
 from pegboard_frontend import UNKNOWN
 
 _OWN_FACTS = ("reasoningStyle", "effortNames", "cacheStyle", "wire", "smallModel")
@@ -89,3 +90,9 @@ def wire_event(event: Event) -> Event:
         case PartUpdated(part=StepFinishPart(cost=None) as part) as told:
             return replace(event, properties=replace(told, part=wire_part(part)))
     return event
+
+
+def encode_event(event: Event) -> bytes:
+    """The protocol's JSON of an event; a stored one has an `id` made from its number."""
+    body = {"type": event.type, "properties": event.payload()}
+    return encode({"id": f"evt_{event.seq:026d}", **body} if event.seq else body)

@@ -1,9 +1,7 @@
 import asyncio
-import json
 
-from pegboard.engine.bus import Bus, encode_event
-from pegboard.schema.event import Custom, Event, PermissionAsked, SessionIdle
-from pegboard.schema.session import PermissionRequest
+from pegboard.engine.bus import Bus
+from pegboard.schema.event import Event, SessionIdle
 
 
 def idle(number: int) -> Event:
@@ -73,42 +71,3 @@ async def test_an_event_without_listeners_is_nobody_s() -> None:
         bus.publish(idle(2))
 
         assert await late.batch() == (idle(2),)
-
-
-def test_an_event_has_the_protocol_s_json() -> None:
-    request = PermissionRequest(
-        id="per_1", session_id="ses_1", permission="bash", patterns=("ls",), metadata={}, always=()
-    )
-
-    assert json.loads(encode_event(Event(properties=PermissionAsked(request=request)))) == {
-        "type": "permission.asked",
-        "properties": {
-            "id": "per_1",
-            "sessionID": "ses_1",
-            "permission": "bash",
-            "patterns": ["ls"],
-            "metadata": {},
-            "always": [],
-        },
-    }
-    assert json.loads(encode_event(Event(properties=Custom(name="x.y", data={"a": 1}), seq=7))) == {
-        "id": "evt_00000000000000000000000007",
-        "type": "x.y",
-        "properties": {"a": 1},
-    }
-
-
-def test_the_json_of_an_event_is_made_once() -> None:
-    bus = Bus()
-    event = idle(1)
-
-    first = bus.encoded(event)
-
-    assert first == encode_event(event)
-    assert bus.encoded(event) is first
-
-
-def test_the_json_of_different_events_is_never_mixed_up() -> None:
-    bus = Bus()
-
-    assert all(bus.encoded(idle(number)) == encode_event(idle(number)) for number in range(2000))

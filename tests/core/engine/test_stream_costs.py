@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from pegboard import App, ToolContext, tool
-from pegboard.embedding import encode_event
 from pegboard.providers import (
     ModelRequest,
     ReasoningDelta,
@@ -23,6 +22,7 @@ from pegboard.providers import (
 )
 from pegboard.schema.event import Event, PartDelta, PartUpdated
 from pegboard.schema.part import ReasoningPart, TextPart, ToolPart
+from pegboard_plugins.server.wireviews import encode_event
 from pegboard_plugins.sqlite.storage import SqliteStorage
 from played import HI, USAGE, Played, ToolsPlugin, heard, opened
 
