@@ -10,13 +10,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pegboard.contract.results import Attachment
-from pegboard.engine.stream import ToolDone, ToolFailed, ToolProgress, ToolRunning
-from pegboard.engine.writer import Sink
+from pegboard.contract.results import Attachment, ToolResult
+from pegboard.engine.writer import Writer
 from pegboard.providers import (
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,
+    StreamEvent,
     TextDelta,
     TextStart,
     ToolInputStart,
@@ -50,9 +50,18 @@ class _Block:
     part: TextPart | ReasoningPart
     pieces: list[str] = field(default_factory=list)
 
+    @property
+    def text(self) -> str:
+        """The text so far, as it would be stored."""
+        return "".join(self.pieces).rstrip()
+
     def whole(self, text: str, *, end: int | None = None) -> TextPart | ReasoningPart:
+        """The part with its text."""
         time = TimeSpan(start=self.part.time.start if self.part.time else 0, end=end)
         return replace(self.part, text=text, time=time)
+
+
+_Kind = type[TextPart | ReasoningPart]
 
 
 @dataclass(slots=True)
@@ -80,7 +89,7 @@ class Processor:
         self,
         message: AssistantMessage,
         *,
-        sink: Sink,
+        sink: Writer,
         new_id: Callable[[], str],
         now: Callable[[], int],
     ) -> None:
@@ -89,7 +98,7 @@ class Processor:
         self._sink = sink
         self._new_id = new_id
         self._now = now
-        self._blocks: dict[tuple[str, str], _Block] = {}
+        self._blocks: dict[tuple[_Kind, str], _Block] = {}
         self._tools: dict[str, ToolPart] = {}
         self._progress: dict[str, _Progress] = {}
 
@@ -111,65 +120,70 @@ class Processor:
 
     # text and reasoning
 
-    def text_start(self, event: TextStart) -> None:
-        """A block of text begins."""
-        self._begin(TextPart, ("text", event.id), event.metadata)
-
-    def text_delta(self, event: TextDelta) -> None:
-        """Text is added to a block."""
-        self._go_on(TextPart, ("text", event.id), event.text)
+    def take(self, event: StreamEvent) -> None:
+        """Take an event of the model's answer; a block of text ends by `text_end`."""
+        match event:
+            case TextDelta() | ReasoningDelta():
+                kind: _Kind = TextPart if isinstance(event, TextDelta) else ReasoningPart
+                block = self._blocks.get((kind, event.id)) or self._begin(kind, event.id)
+                block.pieces.append(event.text)
+                self._sink.delta(block.part, event.text)
+            case TextStart():
+                self._begin(TextPart, event.id, event.metadata)
+            case ReasoningStart():
+                self._begin(ReasoningPart, event.id, event.metadata)
+            case ReasoningEnd():
+                self._close((ReasoningPart, event.id), event.metadata)
+            case ToolInputStart():
+                self.call(event.id, event.name)
+            case _:
+                pass  # arguments in pieces are not needed: the call repeats them as a whole
 
     def text(self, block_id: str) -> TextPart | None:
         """A block of text as it would be stored, None if none of this id is open."""
-        block = self._blocks.get(("text", block_id))
+        block = self._blocks.get((TextPart, block_id))
         if block is None:
             return None
-        part = block.whole("".join(block.pieces).rstrip())
+        part = block.whole(block.text)
         assert isinstance(part, TextPart)
         return part
 
     def open_texts(self) -> tuple[str, ...]:
         """The ids of the blocks of text that have no end yet."""
-        return tuple(block_id for kind, block_id in self._blocks if kind == "text")
+        return tuple(block_id for kind, block_id in self._blocks if kind is TextPart)
 
     def text_end(self, block_id: str, text: str, metadata: dict[str, Any] | None = None) -> None:
         """A block of text is complete, and reads `text`."""
-        self._close(("text", block_id), text, metadata)
-
-    def reasoning_start(self, event: ReasoningStart) -> None:
-        """A block of reasoning begins."""
-        self._begin(ReasoningPart, ("reasoning", event.id), event.metadata)
-
-    def reasoning_delta(self, event: ReasoningDelta) -> None:
-        """Text is added to a block of reasoning."""
-        self._go_on(ReasoningPart, ("reasoning", event.id), event.text)
-
-    def reasoning_end(self, event: ReasoningEnd) -> None:
-        """A block of reasoning is complete."""
-        block = self._blocks.get(("reasoning", event.id))
-        if block is not None:
-            self._close(("reasoning", event.id), "".join(block.pieces).rstrip(), event.metadata)
+        self._close((TextPart, block_id), metadata, text=text)
 
     # tools
 
-    def tool_input_start(self, event: ToolInputStart) -> None:
-        """The model begins to write a call."""
-        part = ToolPart(
-            id=self._new_id(),
-            session_id=self._message.session_id,
-            message_id=self._message.id,
-            call_id=event.id,
-            tool=event.name,
-            state=Pending(input={}, raw=""),
-        )
-        self._put_tool(part)
+    def call(self, call_id: str, name: str) -> ToolPart:
+        """The call, which begins here if it has not."""
+        if call_id not in self._tools:
+            part = ToolPart(
+                id=self._new_id(),
+                session_id=self._message.session_id,
+                message_id=self._message.id,
+                call_id=call_id,
+                tool=name,
+                state=Pending(input={}, raw=""),
+            )
+            self._put_tool(part)
+        return self._tools[call_id]
 
-    def tool_running(self, event: ToolRunning) -> ToolPart:
-        """The call runs; the part as it is now."""
-        part = self._tool(event.id, event.name)
+    def tool_running(
+        self,
+        call_id: str,
+        name: str,
+        args: Mapping[str, Any],
+        metadata: dict[str, Any] | None = None,
+    ) -> ToolPart:
+        """The call runs, with its repaired name and arguments; the part as it is now."""
+        part = self.call(call_id, name)
         if isinstance(part.state, Pending):
-            state = Running(input=dict(event.input), time=TimeSpan(start=self._now()))
-            part = replace(part, tool=event.name, state=state, metadata=event.metadata)
+            state = Running(input=dict(args), time=TimeSpan(start=self._now()))
+            part = replace(part, tool=name, state=state, metadata=metadata)
             self._put_tool(part)
         return part
 
@@ -177,20 +191,20 @@ class Processor:
         """The state of the call."""
         return self._tools[call_id].state
 
-    def tool_progress(self, event: ToolProgress) -> None:
+    def tool_progress(
+        self, call_id: str, title: str | None, metadata: Mapping[str, Any] | None
+    ) -> None:
         """Take progress of a tool: stored at once the first time, later with the next storing."""
-        part = self._tools.get(event.id)
+        part = self._tools.get(call_id)
         if part is None or not isinstance(part.state, Running):
             return
         first = part.state.title is None and part.state.metadata is None
-        state = Running(
-            input=part.state.input,
-            time=part.state.time,
-            title=event.title or part.state.title,
-            metadata=_merged(part.state.metadata, event.metadata),
+        state = replace(
+            part.state,
+            title=title or part.state.title,
+            metadata=_merged(part.state.metadata, metadata),
         )
-        part = replace(part, state=state)
-        self._tools[event.id] = part
+        part = self._tools[call_id] = replace(part, state=state)
         self.parts[part.id] = part
         if first:
             self._note_stored(part)
@@ -200,12 +214,11 @@ class Processor:
             progress.part, progress.waits = part, True
             self._sink.touch()
 
-    def tool_done(self, event: ToolDone) -> None:
+    def tool_done(self, call_id: str, result: ToolResult) -> None:
         """The tool answered."""
-        part = self._tools.get(event.id)
+        part = self._tools.get(call_id)
         if part is None or not isinstance(part.state, Running):
             return
-        result = event.result
         state = Completed(
             input=part.state.input,
             output=result.output,
@@ -216,18 +229,19 @@ class Processor:
         )
         self._put_tool(replace(part, state=state))
 
-    def tool_failed(self, event: ToolFailed) -> None:
-        """The tool failed, was denied or was stopped."""
-        part = self._tools.get(event.id)
+    def tool_failed(
+        self, call_id: str, error: str, metadata: Mapping[str, Any] | None = None
+    ) -> None:
+        """The tool failed, was denied or was stopped; `error` is for the model."""
+        part = self._tools.get(call_id)
         if part is None or isinstance(part.state, Completed | Failed):
             return
-        start = part.state.time.start if isinstance(part.state, Running) else self._now()
-        before = part.state.metadata if isinstance(part.state, Running) else None
+        ran = part.state if isinstance(part.state, Running) else None
         state = Failed(
-            input=dict(event.input) if event.input is not None else part.state.input,
-            error=event.error,
-            time=TimeSpan(start=start, end=self._now()),
-            metadata=_merged(before, event.metadata),
+            input=part.state.input,
+            error=error,
+            time=TimeSpan(start=ran.time.start if ran else self._now(), end=self._now()),
+            metadata=_merged(ran.metadata if ran else None, metadata),
         )
         self._put_tool(replace(part, state=state))
 
@@ -236,10 +250,10 @@ class Processor:
     def close(self, reason: str) -> None:
         """End all open blocks and calls: partial text is kept, unfinished calls fail."""
         for key in list(self._blocks):
-            self._close(key, "".join(self._blocks[key].pieces).rstrip(), None)
+            self._close(key)
         for call_id, part in list(self._tools.items()):
             if isinstance(part.state, Pending | Running):
-                self.tool_failed(ToolFailed(id=call_id, error=reason))
+                self.tool_failed(call_id, reason)
 
     def drop(self) -> tuple[str, ...]:
         """Drop the parts that the model has streamed; their ids."""
@@ -259,12 +273,7 @@ class Processor:
         """The calls of the message, in the order of their start."""
         return tuple(self._tools.values())
 
-    def _begin(
-        self,
-        kind: type[TextPart | ReasoningPart],
-        key: tuple[str, str],
-        metadata: dict[str, Any] | None,
-    ) -> _Block:
+    def _begin(self, kind: _Kind, block_id: str, metadata: dict[str, Any] | None = None) -> _Block:
         part = kind(
             id=self._new_id(),
             session_id=self._message.session_id,
@@ -273,21 +282,21 @@ class Processor:
             time=TimeSpan(start=self._now()),
             metadata=metadata,
         )
-        block = self._blocks[key] = _Block(part)
+        block = self._blocks[kind, block_id] = _Block(part)
         self.put(part)
         return block
 
-    def _go_on(self, kind: type[TextPart | ReasoningPart], key: tuple[str, str], text: str) -> None:
-        """Add text to a block, which begins here if the provider has not begun it."""
-        block = self._blocks.get(key) or self._begin(kind, key, None)
-        block.pieces.append(text)
-        self._sink.delta(block.part, text)
-
-    def _close(self, key: tuple[str, str], text: str, metadata: dict[str, Any] | None) -> None:
+    def _close(
+        self,
+        key: tuple[_Kind, str],
+        metadata: dict[str, Any] | None = None,
+        *,
+        text: str | None = None,
+    ) -> None:
         block = self._blocks.pop(key, None)
         if block is None:
             return
-        part = block.whole(text, end=self._now())
+        part = block.whole(block.text if text is None else text, end=self._now())
         if metadata:
             part = replace(part, metadata=_merged(part.metadata, metadata))
         self.put(part)
@@ -296,11 +305,6 @@ class Processor:
         """Record that progress is stored now; the next pause grows with its size."""
         pause = len(encode_checked(part)) * _MS_PER_S // PROGRESS_BYTES_S
         self._progress[part.id] = _Progress(part, put_at=self._now(), pause=pause)
-
-    def _tool(self, call_id: str, name: str) -> ToolPart:
-        if call_id not in self._tools:
-            self.tool_input_start(ToolInputStart(call_id, name))
-        return self._tools[call_id]
 
     def _put_tool(self, part: ToolPart) -> None:
         self._tools[part.call_id] = part

@@ -4,11 +4,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec.structs import replace
+
 from pegboard.contract import hookspecs
 from pegboard.contract.context import ChildResult, Ruleset, SessionView
 from pegboard.engine.engine import ChildRequest, Engine
 from pegboard.engine.finish import Progress, Repeats
 from pegboard.engine.history import History
+from pegboard.engine.processor import Processor
 from pegboard.engine.sessions import MAX_DEPTH, SessionIds, make_view
 from pegboard.engine.writer import Writer
 from pegboard.errors import ToolError
@@ -20,7 +23,7 @@ from pegboard.schema.message import AssistantMessage, MessagePath, MessageTime, 
 from pegboard.schema.model import Model
 from pegboard.schema.part import ModelChoice
 from pegboard.schema.session import Busy, Session, SessionModel, SessionStatus, Tokens, added
-from pegboard.storage.changes import ChangeSession
+from pegboard.storage.changes import ChangeSession, PutMessage
 from pegboard.storage.snapshots import Followed, Trail, Untracked
 
 MAX_WIDTH = 8
@@ -124,6 +127,23 @@ class Run:
             tokens=Tokens(),
             **rest,
         )
+
+    def begin(self, message: AssistantMessage) -> Processor:
+        """What makes the parts of an answer, which is stored and published empty."""
+        processor = Processor(message, sink=self.writer, new_id=self.ids.part, now=self.engine.now)
+        self.writer.change(PutMessage(message))
+        self.writer.dirty = processor.dirty
+        self.put(Turn(info=message, parts=()))  # its place among prompts that come meanwhile
+        return processor
+
+    def end(self, message: AssistantMessage, processor: Processor) -> Turn:
+        """The turn of an answer that is complete, which is stored."""
+        time = replace(message.time, completed=self.engine.now())
+        turn = Turn(info=replace(message, time=time), parts=tuple(processor.parts.values()))
+        self.writer.change(PutMessage(turn.info))
+        self.writer.dirty = tuple
+        self.put(turn)
+        return turn
 
     def put(self, turn: Turn) -> None:
         """Add a turn to the history, from which the next request is made, or replace it there."""

@@ -20,7 +20,6 @@ from pegboard.engine.finish import (
     ending,
     failure_of,
 )
-from pegboard.engine.processor import Processor
 from pegboard.engine.run import Run
 from pegboard.engine.stream import run_step, within_bounds
 from pegboard.engine.toolcall import STOPPED, Caller
@@ -35,13 +34,10 @@ from pegboard.kit.threads import shielded
 from pegboard.providers import (
     ModelRequest,
     ReasoningDelta,
-    ReasoningEnd,
-    ReasoningStart,
     StreamEvent,
     StreamFinish,
     TextDelta,
     TextEnd,
-    TextStart,
     ToolInputStart,
 )
 from pegboard.providers.spending import cost_of, tokens_of
@@ -50,7 +46,6 @@ from pegboard.schema.message import (
     APIFailure,
     AssistantMessage,
     Failure,
-    Turn,
     UserMessage,
 )
 from pegboard.schema.part import Instant, RetryPart, StepFinishPart, StepStartPart
@@ -75,7 +70,6 @@ class Step:
     def __init__(
         self, run: Run, view: SessionView, user: UserMessage, *, summary: bool = False
     ) -> None:
-        engine = run.engine
         self._run = run
         self._view = view
         self._said = False
@@ -85,12 +79,7 @@ class Step:
         self.message = run.new_answer(
             user.id, view.agent.name, view.model, variant=user.variant, summary=summary
         )
-        self._processor = Processor(
-            self.message, sink=run.writer, new_id=run.ids.part, now=engine.now
-        )
-        run.writer.change(PutMessage(self.message))
-        run.writer.dirty = self._processor.dirty
-        run.put(Turn(info=self.message, parts=()))  # its place among prompts that come meanwhile
+        self._processor = run.begin(self.message)
         self._processor.put(
             StepStartPart(
                 id=run.ids.part(),
@@ -264,28 +253,14 @@ class Step:
         return "overflow"
 
     def _take(self, event: StreamEvent) -> Awaitable[None] | None:
-        processor = self._processor
+        if isinstance(event, TextEnd):
+            return self._text_end(event)
         self._shown = self._shown or isinstance(event, TextDelta | ReasoningDelta | ToolInputStart)
-        match event:
-            case TextDelta():
-                self._said = self._said or not event.text.isspace()
-                processor.text_delta(event)
-            case ReasoningDelta():
-                processor.reasoning_delta(event)
-            case TextStart():
-                processor.text_start(event)
-            case TextEnd():
-                return self._text_end(event)
-            case ReasoningStart():
-                processor.reasoning_start(event)
-            case ReasoningEnd():
-                processor.reasoning_end(event)
-            case ToolInputStart():
-                processor.tool_input_start(event)
-            case StreamFinish():
-                self._heard = event
-            case _:
-                pass  # arguments in pieces are not needed: the call repeats them as a whole
+        if isinstance(event, TextDelta):
+            self._said = self._said or not event.text.isspace()
+        elif isinstance(event, StreamFinish):
+            self._heard = event
+        self._processor.take(event)
         return None
 
     async def _text_end(self, event: TextEnd) -> None:
@@ -365,13 +340,9 @@ class Step:
 
     async def _store(self, message: AssistantMessage) -> None:
         run = self._run
-        time = replace(message.time, completed=run.engine.now())
-        message = replace(message, time=time)
-        run.writer.change(PutMessage(message))
+        run.end(message, self._processor)
         if counts := run.budget.counts():
             run.writer.change(PutState(run.session.id, BUDGET_KEY, counts))
-        run.writer.dirty = tuple
-        run.put(Turn(info=message, parts=tuple(self._processor.parts.values())))
         if message.summary:
             run.settle()  # the agent and the model of a summary are not the session's
         else:

@@ -1,19 +1,15 @@
-"""The events of one step, from the provider and from tools, in the order of time.
+"""The events of one step, in the order of time, and the tools that run beside them.
 
-Events of text, reasoning and tool input come from the provider unchanged; this module adds those
-of tools. A tool starts as soon as its call is complete, while the
-model still writes; the step ends when the answer and every tool have ended.
+A tool starts as soon as its call is complete, while the model still writes; the step ends when the
+answer and every tool have ended.
 """
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Any
 
-import msgspec
-
-from pegboard.contract.results import ToolResult
 from pegboard.errors import ProviderError
 from pegboard.kit.threads import closing
 from pegboard.providers import (
@@ -37,39 +33,6 @@ TOO_MANY_CALLS = (
 )
 _WATCH_STEP_S = 1.0
 """The limit on silence is this coarse, so that a delta does not move a timer."""
-
-
-class ToolRunning(msgspec.Struct, frozen=True, kw_only=True):
-    """A call has begun to run, with its repaired name and arguments."""
-
-    id: str
-    name: str
-    input: Mapping[str, Any]
-    metadata: dict[str, Any] | None = None
-
-
-class ToolProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """Progress of a running tool."""
-
-    id: str
-    title: str | None
-    metadata: Mapping[str, Any] | None
-
-
-class ToolDone(msgspec.Struct, frozen=True, kw_only=True):
-    """The tool answered."""
-
-    id: str
-    result: ToolResult
-
-
-class ToolFailed(msgspec.Struct, frozen=True, kw_only=True):
-    """The tool failed, was denied or was stopped; `error` is for the model."""
-
-    id: str
-    error: str
-    input: Mapping[str, Any] | None = None
-    metadata: Mapping[str, Any] | None = None
 
 
 async def run_step(
@@ -116,7 +79,7 @@ async def run_step(
 async def within_bounds(
     answer: AsyncIterator[StreamEvent],
     refuse: Callable[[ToolInputStart, str], None],
-    blaming: AbstractContextManager[None] | None = None,
+    blaming: AbstractContextManager[None],
 ) -> AsyncGenerator[StreamEvent, None]:
     """The answer up to the first call that is too long, or one too many.
 
@@ -124,7 +87,7 @@ async def within_bounds(
     reason. `blaming` is around the provider's code alone.
     """
     calls = _Calls()
-    with blaming or nullcontext():
+    with blaming:
         async with closing(answer):
             async for event in answer:
                 if reason := calls.excess(event):
@@ -145,32 +108,22 @@ class _Calls:
 
     def excess(self, event: StreamEvent) -> str:
         """Why the answer ends at this event, empty as long as it goes on."""
-        match event:
-            case ToolInputStart():
-                return self._begin(event)
-            case ToolInputDelta():
-                size = self._sizes.get(event.id, 0) + _bytes_of(event.text)
-                self._sizes[event.id] = size
-                return TOO_LONG_INPUT if size > LONGEST_INPUT_BYTES else ""
-            case ToolCall():
-                reason = self._begin(ToolInputStart(event.id, event.name))
-                if not reason and _bytes_of(event.input) > LONGEST_INPUT_BYTES:
-                    reason = TOO_LONG_INPUT
-                if not reason:
+        size = 0
+        if isinstance(event, ToolInputDelta):
+            size = self._sizes[event.id] = self._sizes.get(event.id, 0) + _bytes_of(event.text)
+        elif isinstance(event, ToolInputStart | ToolCall):
+            if event.id not in self._begun and len(self._begun) >= MOST_CALLS:
+                return TOO_MANY_CALLS
+            self._begun.setdefault(event.id, ToolInputStart(event.id, event.name))
+            if isinstance(event, ToolCall):
+                size = _bytes_of(event.input)
+                if size <= LONGEST_INPUT_BYTES:
                     self._complete.add(event.id)
-                return reason
-            case _:
-                return ""
+        return TOO_LONG_INPUT if size > LONGEST_INPUT_BYTES else ""
 
     def incomplete(self) -> tuple[ToolInputStart, ...]:
         """The calls that have begun and are not complete."""
         return tuple(call for name, call in self._begun.items() if name not in self._complete)
-
-    def _begin(self, call: ToolInputStart) -> str:
-        if call.id not in self._begun and len(self._begun) >= MOST_CALLS:
-            return TOO_MANY_CALLS
-        self._begun.setdefault(call.id, call)
-        return ""
 
 
 def _bytes_of(text: str) -> int:

@@ -16,7 +16,6 @@ from pegboard.contract.tools import Tool, serving
 from pegboard.engine.finish import denial, digest, digest_of_call, digest_of_result
 from pegboard.engine.processor import Processor
 from pegboard.engine.run import Run
-from pegboard.engine.stream import ToolDone, ToolFailed, ToolRunning
 from pegboard.errors import (
     BudgetError,
     PermissionCorrectedError,
@@ -77,9 +76,8 @@ class Caller:
 
     def refuse(self, call: ToolInputStart, reason: str) -> None:
         """Fail a call that the model has begun, with the reason."""
-        if all(part.call_id != call.id for part in self._processor.calls()):
-            self._processor.tool_input_start(call)
-        self._processor.tool_failed(ToolFailed(id=call.id, error=reason))
+        self._processor.call(call.id, call.name)
+        self._processor.tool_failed(call.id, reason)
 
     async def _nested_call(self, by: str, name: str, args: Mapping[str, Any]) -> ToolResult:
         """The result of a call that the call `by` makes; it cannot make further ones."""
@@ -98,16 +96,12 @@ class Caller:
     async def _answer(self, call: ToolCall, *, call_tool: "CallTool | None") -> ToolState:
         self.started += 1
         plan = self._repaired(call)
-        part = self._processor.tool_running(
-            ToolRunning(id=call.id, name=plan.tool.id, input=plan.input, metadata=call.metadata)
-        )
+        part = self._processor.tool_running(call.id, plan.tool.id, plan.input, call.metadata)
         try:
             result = await self._ran(call, plan, part.message_id, call_tool)
-            self._processor.tool_done(ToolDone(id=call.id, result=result))
+            self._processor.tool_done(call.id, result)
         except asyncio.CancelledError as error:
-            self._processor.tool_failed(
-                ToolFailed(id=call.id, error=" ".join((STOPPED, *_reported_state(error))))
-            )
+            self._processor.tool_failed(call.id, " ".join((STOPPED, *_reported_state(error))))
             raise
         except (PermissionDeniedError, QuestionRejectedError) as error:
             if isinstance(error, PermissionRejectedError | QuestionRejectedError):
@@ -136,7 +130,7 @@ class Caller:
 
         outputs = self._run.engine.outputs(self._view.id)
         cut = await clean_error(text, output_dir=outputs, hint=self._hint())
-        self._processor.tool_failed(ToolFailed(id=call.id, error=cut, metadata=metadata))
+        self._processor.tool_failed(call.id, cut, metadata)
 
     def _repaired(self, call: ToolCall) -> _Plan:
         """The call with its name in the right case, or a refused call for what is beyond repair."""

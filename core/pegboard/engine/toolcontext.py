@@ -18,7 +18,6 @@ from pegboard.engine.engine import ChildRequest
 from pegboard.engine.input.usermessage import Prompt, queue
 from pegboard.engine.processor import Processor
 from pegboard.engine.run import Run
-from pegboard.engine.stream import ToolProgress
 from pegboard.engine.toolresult import clean_facts, clean_text, clean_title
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.policy.clock import Clock
@@ -197,11 +196,9 @@ class CallContext:
     ) -> None:
         """Show how far the tool is."""
         self._processor.tool_progress(
-            ToolProgress(
-                id=self.call_id,
-                title=None if title is None else clean_title(title),
-                metadata=None if metadata is None else clean_facts(metadata),
-            )
+            self.call_id,
+            None if title is None else clean_title(title),
+            None if metadata is None else clean_facts(metadata),
         )
 
     async def env(self) -> Mapping[str, str]:

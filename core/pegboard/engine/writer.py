@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, Self
+from typing import Self
 
 from pegboard.kit.threads import shielded
 from pegboard.schema.event import Event, PartDelta, Properties
@@ -20,11 +20,18 @@ STORE_SHARE = 0.1
 
 
 @dataclass(slots=True)
-class _Added:
-    """The text of a part since its last published delta."""
+class _AddedText:
+    """Text that was added to a part, and the length of what is stored; in characters."""
 
     part: Part
     pieces: list[str] = field(default_factory=list)
+    letters: int = 0
+    stored: int = 0
+
+    def add(self, text: str) -> None:
+        """Add a piece."""
+        self.pieces.append(text)
+        self.letters += len(text)
 
     def event(self) -> PartDelta:
         """The delta event."""
@@ -36,17 +43,7 @@ class _Added:
             delta="".join(self.pieces),
         )
 
-
-@dataclass(slots=True)
-class _Growing:
-    """The text of a part that is not stored yet, and the stored length; in characters."""
-
-    part: Part
-    pieces: list[str] = field(default_factory=list)
-    letters: int = 0
-    stored: int = 0
-
-    def change_of_text(self) -> AddText:
+    def change(self) -> AddText:
         """The change that stores the text."""
         text = "".join(self.pieces)
         self.pieces.clear()
@@ -55,23 +52,7 @@ class _Growing:
         return AddText(self.part.session_id, self.part.id, text)
 
 
-_Item = Change | Properties | _Added | asyncio.Future[None]
-
-
-class Sink(Protocol):
-    """Where the processor puts new and changed parts."""
-
-    def put(self, part: Part) -> None:
-        """Store and publish a part that is new or different."""
-        ...
-
-    def delta(self, part: Part, text: str) -> None:
-        """Publish text that was added to a stored part, and store it soon."""
-        ...
-
-    def touch(self) -> None:
-        """Note a change that may wait until parts are stored next."""
-        ...
+_Item = Change | Properties | _AddedText | asyncio.Future[None]
 
 
 class Writer:
@@ -97,8 +78,8 @@ class Writer:
         self._fence = fence
         self.dirty = dirty
         self._items: list[_Item] = []
-        self._deltas: dict[str, _Added] = {}
-        self._growing: dict[str, _Growing] = {}
+        self._deltas: dict[str, _AddedText] = {}
+        self._growing: dict[str, _AddedText] = {}
         self._wake = asyncio.Event()
         self._urgent = asyncio.Event()
         self._touched = False
@@ -145,14 +126,12 @@ class Writer:
         """Publish added text in the next frame."""
         added = self._deltas.get(part.id)
         if added is None:
-            added = self._deltas[part.id] = _Added(part)
+            added = self._deltas[part.id] = _AddedText(part)
             self._items.append(added)
             self._touched = True
             self._wake.set()
-        added.pieces.append(text)
-        growing = self._growing.setdefault(part.id, _Growing(part))
-        growing.pieces.append(text)
-        growing.letters += len(text)
+        added.add(text)
+        self._growing.setdefault(part.id, _AddedText(part)).add(text)
 
     def touch(self) -> None:
         """Have `dirty` called when parts are stored next."""
@@ -222,7 +201,7 @@ class Writer:
     def _store_text(self, *, share: float) -> None:
         for growing in self._growing.values():
             if growing.letters and growing.letters >= share * growing.stored:
-                self._items.append(growing.change_of_text())
+                self._items.append(growing.change())
 
     async def _frame_end(self, delay_s: float) -> None:
         if delay_s <= 0:
@@ -256,7 +235,7 @@ class Writer:
 
 def _events_of(items: Sequence[_Item]) -> Iterable[Properties]:
     for item in items:
-        if isinstance(item, _Added):
+        if isinstance(item, _AddedText):
             yield item.event()
         elif not isinstance(item, asyncio.Future | Change):
             yield item

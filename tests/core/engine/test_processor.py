@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from pegboard.contract.results import ToolResult
 from pegboard.engine.processor import PROGRESS_BYTES_S, Processor
-from pegboard.engine.stream import ToolDone, ToolFailed, ToolProgress, ToolRunning
 from pegboard.providers import (
     ReasoningDelta,
     ReasoningEnd,
@@ -74,9 +73,9 @@ def test_any_split_of_a_text_gives_the_same_part(said: str, data: st.DataObject)
     pieces = [said[a:b] for a, b in zip([0, *cuts], [*cuts, len(said)], strict=True)]
     made, record = processor()
 
-    made.text_start(TextStart("a"))
+    made.take(TextStart("a"))
     for piece in pieces:
-        made.text_delta(TextDelta("a", piece))
+        made.take(TextDelta("a", piece))
     whole = made.text("a")
     assert whole is not None
     made.text_end("a", whole.text)
@@ -92,9 +91,9 @@ def test_any_split_of_a_text_gives_the_same_part(said: str, data: st.DataObject)
 def test_blocks_that_interleave_stay_apart() -> None:
     made, _ = processor()
     for event in (TextDelta("a", "one "), TextDelta("b", "uno "), TextDelta("a", "two")):
-        made.text_delta(event)
-    made.reasoning_delta(ReasoningDelta("a", "hm"))
-    made.reasoning_end(ReasoningEnd("a", {"signature": "s"}))
+        made.take(event)
+    made.take(ReasoningDelta("a", "hm"))
+    made.take(ReasoningEnd("a", {"signature": "s"}))
     made.close("end")
 
     assert [part.text for part in made.parts.values()] == ["one two", "uno", "hm"]
@@ -103,12 +102,10 @@ def test_blocks_that_interleave_stay_apart() -> None:
 
 def test_a_call_goes_from_pending_to_completed() -> None:
     made, record = processor()
-    made.tool_input_start(ToolInputStart("c", "Bash"))
-    made.tool_running(ToolRunning(id="c", name="bash", input={"command": "ls"}))
-    made.tool_progress(ToolProgress(id="c", title="listing", metadata={"output": "a"}))
-    made.tool_done(
-        ToolDone(id="c", result=ToolResult(output="a\n", title="ls", metadata={"exit": 0}))
-    )
+    made.take(ToolInputStart("c", "Bash"))
+    made.tool_running("c", "bash", {"command": "ls"})
+    made.tool_progress("c", "listing", {"output": "a"})
+    made.tool_done("c", ToolResult(output="a\n", title="ls", metadata={"exit": 0}))
 
     states = [part.state for part in record.parts if isinstance(part, ToolPart)]
     assert [type(state) for state in states] == [Pending, Running, Running, Completed]
@@ -121,9 +118,9 @@ def test_a_call_goes_from_pending_to_completed() -> None:
 
 def test_progress_after_the_first_waits_for_the_next_storing() -> None:
     made, record = processor(count(1000, 250))
-    made.tool_running(ToolRunning(id="c", name="bash", input={}))
+    made.tool_running("c", "bash", {})
     for number in range(100):
-        made.tool_progress(ToolProgress(id="c", title=None, metadata={"output": str(number)}))
+        made.tool_progress("c", None, {"output": str(number)})
 
     assert len(record.parts) == 3  # pending, running, the first progress
     [waiting] = made.dirty()
@@ -136,13 +133,13 @@ def test_progress_after_the_first_waits_for_the_next_storing() -> None:
 @pytest.mark.parametrize("size", [400, 4_000, 40_000])
 def test_progress_waits_the_longer_the_more_there_is_of_it(size: int) -> None:
     made, record = processor(count(0, 250))
-    made.tool_running(ToolRunning(id="c", name="bash", input={}))
-    made.tool_progress(ToolProgress(id="c", title="begins", metadata=None))
+    made.tool_running("c", "bash", {})
+    made.tool_progress("c", "begins", None)
     put = 0
     rounds = 400
     for number in range(rounds):
         output = f"{number:06}" + "x" * size
-        made.tool_progress(ToolProgress(id="c", title=None, metadata={"output": output}))
+        made.tool_progress("c", None, {"output": output})
         touches = record.touches
         due = made.dirty()
         put += sum(len(encode_checked(part)) for part in due)
@@ -154,19 +151,19 @@ def test_progress_waits_the_longer_the_more_there_is_of_it(size: int) -> None:
 
 def test_a_clock_that_is_set_back_delays_no_progress() -> None:
     made, _ = processor(chain([1_000_000] * 5, count(5)))
-    made.tool_running(ToolRunning(id="c", name="bash", input={}))
+    made.tool_running("c", "bash", {})
     for number in range(2):
         output = f"{number}" + "x" * 100_000
-        made.tool_progress(ToolProgress(id="c", title=None, metadata={"output": output}))
+        made.tool_progress("c", None, {"output": output})
 
     assert [made.dirty() == () for _ in range(5)].count(False) == 1
 
 
 def test_closing_leaves_nothing_pending_or_running_and_keeps_text() -> None:
     made, _ = processor()
-    made.text_delta(TextDelta("a", "half a sen"))
-    made.tool_input_start(ToolInputStart("c", "bash"))
-    made.tool_running(ToolRunning(id="d", name="read", input={"filePath": "x"}))
+    made.take(TextDelta("a", "half a sen"))
+    made.take(ToolInputStart("c", "bash"))
+    made.tool_running("d", "read", {"filePath": "x"})
 
     made.close("stopped")
 
@@ -193,14 +190,14 @@ def test_states_never_go_backwards(events: list[tuple[str, str]]) -> None:
     made, record = processor()
     acts = {
         "start": lambda c: (
-            made.tool_input_start(ToolInputStart(c, "t"))
+            made.take(ToolInputStart(c, "t"))
             if c not in {part.call_id for part in made.calls()}
             else None
         ),
-        "running": lambda c: made.tool_running(ToolRunning(id=c, name="t", input={})),
-        "progress": lambda c: made.tool_progress(ToolProgress(id=c, title="x", metadata=None)),
-        "done": lambda c: made.tool_done(ToolDone(id=c, result=ToolResult(output=""))),
-        "failed": lambda c: made.tool_failed(ToolFailed(id=c, error="no")),
+        "running": lambda c: made.tool_running(c, "t", {}),
+        "progress": lambda c: made.tool_progress(c, "x", None),
+        "done": lambda c: made.tool_done(c, ToolResult(output="")),
+        "failed": lambda c: made.tool_failed(c, "no"),
         "close": lambda _: made.close("end"),
     }
     for name, call_id in events:

@@ -16,7 +16,7 @@ from pegboard.engine.writer import Writer
 from pegboard.errors import PermissionDeniedError, PermissionRejectedError, ToolError
 from pegboard.policy.agents import default_agent, find_agent
 from pegboard.providers import ToolCall
-from pegboard.schema.part import Completed, Failed, Part
+from pegboard.schema.part import Completed, Failed
 from pegboard.schema.session import Session
 
 
@@ -48,7 +48,8 @@ async def call_tool(  # noqa: PLR0913 - the facts of a call
             run_child=_no_subagents,
         )
         message = run.new_answer(ids.message(), name, chosen)
-        processor = Processor(message, sink=_Unstored(), new_id=ids.part, now=engine.now)
+        unstored = Writer(engine.storage, engine.bus.publish_all, fence=None)  # it never runs
+        processor = Processor(message, sink=unstored, new_id=ids.part, now=engine.now)
         caller = Caller(run, run.view(speaker, chosen), processor, offered=frozenset({tool}))
         try:
             await caller(ToolCall(engine.ids.new("tool"), tool, json.dumps(dict(args))))
@@ -70,16 +71,3 @@ async def _no_subagents(request: ChildRequest) -> ChildResult:
     raise ToolError(
         f"{request.agent.name} cannot work here: a subagent needs an answer to work for"
     )
-
-
-class _Unstored:
-    """A sink that drops the parts of a call outside of an answer."""
-
-    def put(self, part: Part) -> None:
-        pass
-
-    def delta(self, part: Part, text: str) -> None:
-        pass
-
-    def touch(self) -> None:
-        pass

@@ -19,7 +19,6 @@ from pegboard.engine.finish import denial, failure_of
 from pegboard.engine.input.usermessage import Prompt, ShellOrder, model_for, queue
 from pegboard.engine.processor import Processor
 from pegboard.engine.run import Run
-from pegboard.engine.stream import ToolDone, ToolFailed, ToolRunning
 from pegboard.engine.toolcall import STOPPED, cut_hint
 from pegboard.engine.toolcontext import CallContext
 from pegboard.engine.toolresult import clean_error, clean_result
@@ -32,9 +31,8 @@ from pegboard.errors import (
 )
 from pegboard.policy.agents import default_agent, find_agent
 from pegboard.processes import ProcessResult
-from pegboard.schema.message import AssistantMessage, Turn, UserMessage
+from pegboard.schema.message import Turn, UserMessage
 from pegboard.schema.part import SubtaskPart, TextInput
-from pegboard.storage.changes import PutMessage
 
 
 class UserCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,11 +53,8 @@ async def user_call(
 ) -> Turn:
     """The stored answer with the result of the call; a failure is the call's error."""
     message = run.new_answer(user.id, agent, view.model)
-    processor = Processor(message, sink=run.writer, new_id=run.ids.part, now=run.engine.now)
-    run.writer.change(PutMessage(message))
-    run.writer.dirty = processor.dirty
-    run.put(Turn(info=message, parts=()))
-    processor.tool_running(ToolRunning(id=call.call_id, name=call.tool, input=call.input))
+    processor = run.begin(message)
+    processor.tool_running(call.call_id, call.tool, call.input)
     context = CallContext(run, view, processor, call.call_id, message.id, tool=call.tool)
     try:
         await _call(run, call, context, processor, agent=agent)
@@ -68,7 +63,10 @@ async def user_call(
         message = replace(message, error=failure_of(error))
         raise
     finally:
-        turn = await _store(run, view, message, processor)
+        processor.close(STOPPED)
+        turn = run.end(message, processor)
+        run.touch(view.agent, view.model)
+        await run.writer.barrier()
     return turn
 
 
@@ -83,13 +81,13 @@ async def _call(
         await _record(run, call, agent=agent)
         result = await call.work(context)
         result = await clean_result(result, output_dir=output_dir, hint=hint)
-        processor.tool_done(ToolDone(id=call.call_id, result=result))
+        processor.tool_done(call.call_id, result)
     except RequiredHookError:
         raise
     except PegboardError as error:
         denied = denial(error) if isinstance(error, PermissionDeniedError) else None
         text = await clean_error(str(error), output_dir=output_dir, hint=hint)
-        processor.tool_failed(ToolFailed(id=call.call_id, error=text, metadata=denied))
+        processor.tool_failed(call.call_id, text, denied)
 
 
 async def _record(run: Run, call: UserCall, *, agent: str) -> None:
@@ -102,20 +100,6 @@ async def _record(run: Run, call: UserCall, *, agent: str) -> None:
         "patterns": [text for text in call.input.values() if isinstance(text, str) and text],
     }
     await run.engine.decided("call", facts)
-
-
-async def _store(
-    run: Run, view: SessionView, message: AssistantMessage, processor: Processor
-) -> Turn:
-    processor.close(STOPPED)
-    time = replace(message.time, completed=run.engine.now())
-    turn = Turn(info=replace(message, time=time), parts=tuple(processor.parts.values()))
-    run.writer.change(PutMessage(turn.info))
-    run.writer.dirty = tuple
-    run.put(turn)
-    run.touch(view.agent, view.model)
-    await run.writer.barrier()
-    return turn
 
 
 TIME_LIMIT_S = 3600.0
