@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 from docs.command_pages import commands_page
 from surface import CORE, RINGS, definitions, hooks, marks, signature, tree
@@ -48,6 +49,8 @@ HANDED = {
     "ToolFacts": "pegboard.contract.tools",
 }
 """Types of fields and arguments that nobody has to import, with the modules that define them."""
+ROOTS = {"Wire", "Rest", "Table", "msgspec.Struct"}
+"""Classes of the schema without fields, which say how values are written."""
 HANDED_DOC = "Types of what stands above; nobody has to import them."
 RING = """## {ring}
 
@@ -123,7 +126,7 @@ def _defined(node: ast.stmt) -> Iterator[str]:
 def _entry(name: str, module: str) -> str:
     match definitions(name, module)[-1]:
         case ast.ClassDef() as node:
-            members = "\n".join(_members(node))
+            members = "\n".join(_all_members(node, module))
             made = f"```python\n{_made(node)}\n```\n\n" if _made(node) else ""
             how = "\nMade by keyword.\n" if _is_made_by_keyword(node) else ""
             listed = f"\n{members}\n" if members else ""
@@ -156,6 +159,14 @@ def _names(node: ast.ClassDef) -> list[str]:
     return [
         each.name for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
+
+
+def _all_members(node: ast.ClassDef, module: str) -> Iterator[str]:
+    """The members, those that the class has from another one of the schema before its own."""
+    for base in map(ast.unparse, node.bases):
+        if module.startswith("pegboard.schema.") and base not in ROOTS:
+            yield from _all_members(cast("ast.ClassDef", definitions(base, module)[-1]), module)
+    yield from _members(node)
 
 
 def _members(node: ast.ClassDef) -> Iterator[str]:

@@ -16,6 +16,7 @@ from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
 from pegboard.schema.part import PartInput
 from pegboard.schema.session import Rule, Session
+from pegboard.trust.decisions import Decision
 from pegboard.workspace import Workspace
 
 _P = ParamSpec("_P")
@@ -53,29 +54,6 @@ class HookCalls(Protocol):
         ...
 
 
-class TrustFacts(Protocol):
-    """What the user has said of the project's own code and programs.
-
-    `trusted`: its code may run. `trusted_by_user`: somebody has said yes; a project without code is
-    trusted without that. `allowed` maps the names that the user trusts to their digests.
-    """
-
-    @property
-    def trusted(self) -> bool:
-        """Whether the project's own code may run."""
-        ...
-
-    @property
-    def trusted_by_user(self) -> bool:
-        """Whether somebody has said so."""
-        ...
-
-    @property
-    def allowed(self) -> Mapping[str, str]:
-        """The digests that the user trusts, by name."""
-        ...
-
-
 class SideQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """A text for a model, which answers it by the agent's prompt and without tools.
 
@@ -102,7 +80,7 @@ class Host(Protocol):
         ...
 
     @property
-    def decision(self) -> TrustFacts:
+    def decision(self) -> Decision:
         """Whether the project's own code may run."""
         ...
 

@@ -21,38 +21,38 @@ from pegboard.schema.session import (
 from pegboard.schema.wire import Wire
 
 
-class SessionCreated(Wire, frozen=True):
+class SessionEvent(Wire, frozen=True):
+    """What every event about one session has."""
+
+    session_id: str
+
+
+class SessionCreated(SessionEvent, frozen=True):
     """A session was made."""
 
-    session_id: str
     info: Session
 
 
-class SessionUpdated(Wire, frozen=True):
+class SessionUpdated(SessionEvent, frozen=True):
     """Something about a session is different."""
 
-    session_id: str
     info: Session
 
 
-class SessionDeleted(Wire, frozen=True):
+class SessionDeleted(SessionEvent, frozen=True):
     """A session and all that belongs to it is gone."""
 
-    session_id: str
     info: Session
 
 
-class SessionStatusChanged(Wire, frozen=True):
+class SessionStatusChanged(SessionEvent, frozen=True):
     """A session runs, waits for a retry, or rests."""
 
-    session_id: str
     status: SessionStatus
 
 
-class SessionIdle(Wire, frozen=True):
+class SessionIdle(SessionEvent, frozen=True):
     """A session rests."""
-
-    session_id: str
 
 
 class SessionFailed(Wire, frozen=True):
@@ -62,65 +62,56 @@ class SessionFailed(Wire, frozen=True):
     error: Failure | None = None
 
 
-class SessionWarned(Wire, frozen=True):
+class SessionWarned(SessionEvent, frozen=True):
     """Something about a turn that people should know, and that ends nothing."""
 
-    session_id: str
     message: str
 
 
-class SessionDiffed(Wire, frozen=True):
+class SessionDiffed(SessionEvent, frozen=True):
     """What a session changed in files."""
 
-    session_id: str
     diff: tuple[FileDiff, ...]
 
 
-class SessionCompacted(Wire, frozen=True):
+class SessionCompacted(SessionEvent, frozen=True):
     """A session's history was summarised."""
 
-    session_id: str
 
-
-class MessageUpdated(Wire, frozen=True):
+class MessageUpdated(SessionEvent, frozen=True):
     """A message is new or different."""
 
-    session_id: str
     info: Message
 
 
-class MessageRemoved(Wire, frozen=True):
+class MessageRemoved(SessionEvent, frozen=True):
     """A message is gone."""
 
-    session_id: str
     message_id: str
 
 
-class PartUpdated(Wire, frozen=True):
+class PartUpdated(SessionEvent, frozen=True):
     """A part is new or different; it is always whole. `time` is in milliseconds.
 
     Text that is added to it while the model writes comes as `PartDelta`, and the whole at its end.
     """
 
-    session_id: str
     part: Part
     time: int
 
 
-class PartDelta(Wire, frozen=True):
+class PartDelta(SessionEvent, frozen=True):
     """Text was added at the end of a part's `field`."""
 
-    session_id: str
     message_id: str
     part_id: str
     field: str
     delta: str
 
 
-class PartRemoved(Wire, frozen=True):
+class PartRemoved(SessionEvent, frozen=True):
     """A part is gone."""
 
-    session_id: str
     message_id: str
     part_id: str
 
@@ -131,10 +122,9 @@ class PermissionAsked(Wire, frozen=True):
     request: PermissionRequest
 
 
-class PermissionReplied(Wire, frozen=True):
+class PermissionReplied(SessionEvent, frozen=True):
     """A permission request is answered."""
 
-    session_id: str
     request_id: str
     reply: Reply
 
@@ -145,33 +135,29 @@ class QuestionAsked(Wire, frozen=True):
     request: QuestionRequest
 
 
-class QuestionReplied(Wire, frozen=True):
+class QuestionReplied(SessionEvent, frozen=True):
     """Questions are answered: for each of them the labels, or what the user wrote."""
 
-    session_id: str
     request_id: str
     answers: Answers
 
 
-class QuestionRejected(Wire, frozen=True):
+class QuestionRejected(SessionEvent, frozen=True):
     """Questions will not be answered."""
 
-    session_id: str
     request_id: str
 
 
-class TodoUpdated(Wire, frozen=True):
+class TodoUpdated(SessionEvent, frozen=True):
     """A session's list is different."""
 
-    session_id: str
     todos: tuple[Todo, ...]
 
 
-class CommandExecuted(Wire, frozen=True):
+class CommandExecuted(SessionEvent, frozen=True):
     """A slash command's turn ended."""
 
     name: str
-    session_id: str
     arguments: str
     message_id: str
 
@@ -232,27 +218,10 @@ TYPES: dict[type, str] = {
 }
 
 Properties = (
-    SessionCreated
-    | SessionUpdated
-    | SessionDeleted
-    | SessionStatusChanged
-    | SessionIdle
+    SessionEvent
     | SessionFailed
-    | SessionWarned
-    | SessionDiffed
-    | SessionCompacted
-    | MessageUpdated
-    | MessageRemoved
-    | PartUpdated
-    | PartDelta
-    | PartRemoved
     | PermissionAsked
-    | PermissionReplied
     | QuestionAsked
-    | QuestionReplied
-    | QuestionRejected
-    | TodoUpdated
-    | CommandExecuted
     | FileEdited
     | ProjectUpdated
     | PluginFailed
@@ -280,25 +249,20 @@ class Event(Wire, frozen=True):
     def session_id(self) -> str | None:
         """The session that the event is about, None for the project's own."""
         match self.properties:
-            case PermissionAsked(request=asked):
+            case PermissionAsked(request=asked) | QuestionAsked(request=asked):
                 return asked.session_id
-            case QuestionAsked(request=question):
-                return question.session_id
-            case FileEdited() | ProjectUpdated() | PluginFailed() | Custom():
+            case SessionEvent(session_id=about) | SessionFailed(session_id=about):
+                return about
+            case _:
                 return None
-            case properties:
-                return properties.session_id
 
     def payload(self) -> object:
         """The `properties` as the protocol has them."""
+        inner: object
         match self.properties:
-            case PermissionAsked(request=asked):
-                return asked
-            case QuestionAsked(request=question):
-                return question
-            case ProjectUpdated(info=info):
-                return info
-            case Custom(data=data):
-                return data
+            case PermissionAsked(request=inner) | QuestionAsked(request=inner):
+                return inner
+            case ProjectUpdated(info=inner) | Custom(data=inner):
+                return inner
             case properties:
                 return properties

@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 from pegboard.schema.part import ModelChoice, Part
-from pegboard.schema.session import FileDiff, Tokens
+from pegboard.schema.session import Tokens
 from pegboard.schema.wire import Rest, Wire
 
 
@@ -14,14 +14,6 @@ class MessageTime(Wire, frozen=True):
     completed: int | None = None
 
 
-class UserSummary(Wire, frozen=True):
-    """What a turn came to."""
-
-    diffs: tuple[FileDiff, ...]
-    title: str | None = None
-    body: str | None = None
-
-
 class UserMessage(Wire, frozen=True, tag_field="role", tag="user"):
     """What the user sent, with the agent and the model that are to answer."""
 
@@ -30,7 +22,6 @@ class UserMessage(Wire, frozen=True, tag_field="role", tag="user"):
     time: MessageTime
     agent: str
     model: ModelChoice
-    summary: UserSummary | None = None
     system: str | None = None
     tools: dict[str, bool] | None = None
     variant: str | None = None

@@ -3,6 +3,7 @@
 A model becomes whole by what its provider says, and what is known beside that.
 """
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
@@ -134,13 +135,17 @@ class ModelFacts(Wire, frozen=True):
 
 def merged(facts: ModelFacts, over: ModelFacts) -> ModelFacts:
     """All that is known, fact by fact: what `over` says counts before what `facts` say."""
-    known = {name: getattr(over, name) for name in ModelFacts.__struct_fields__}
-    limit = {name: getattr(over.limit, name) for name in ModelLimit.__struct_fields__}
-    return replace(facts, **_known(known) | {"limit": replace(facts.limit, **_known(limit))})
+    known = _known(over, ModelFacts.__struct_fields__)
+    return replace(facts, **known | {"limit": _limit(facts.limit, over.limit)})
 
 
-def _known(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
+def _limit(below: ModelLimit, over: ModelLimit) -> ModelLimit:
+    return replace(below, **_known(over, ModelLimit.__struct_fields__))
+
+
+def _known(value: object, names: Iterable[str]) -> dict[str, Any]:
+    """The fields of these names that are known."""
+    return {name: known for name in names if (known := getattr(value, name)) is not None}
 
 
 class Model(Rest, frozen=True, weakref=True):
@@ -178,6 +183,8 @@ _PLAIN = (
     *("effort_names", "cache_style", "wire", "small_model"),
 )
 """The facts that a model has under the same name."""
+_ABLE = ("temperature", "toolcall", "reasoning")
+"""The facts that a model's capabilities have under the same name."""
 _EFFORT = "reasoningEffort"
 """The option by which every provider is told how hard to think."""
 
@@ -189,48 +196,33 @@ def filled(model: Model, facts: ModelFacts) -> Model:
 
 def _facts_of(model: Model) -> ModelFacts:
     """What the model says of itself; a value that is the default says nothing."""
-    told, silent = model.capabilities, Capabilities()
-    spoken = told != silent
-    field = told.interleaved.get("field") if isinstance(told.interleaved, dict) else None
-    return ModelFacts(
-        name=model.name if model.name != model.id else None,
-        family=model.family or None,
-        release_date=model.release_date or None,
-        status=model.status if model.status != "active" else None,
-        limit=model.limit,
-        cost=model.cost,
-        reads=told.input if spoken else None,
-        writes=told.output if spoken else None,
-        temperature=told.temperature if spoken else None,
-        toolcall=told.toolcall if spoken else None,
-        reasoning=told.reasoning if spoken else None,
-        reasoning_style=model.reasoning_style,
-        effort_names=model.effort_names or None,
-        reasoning_field=field,
-        cache_style=model.cache_style,
-        wire=model.wire,
-        small_model=model.small_model,
-    )
+    silent = Model(id=model.id, provider_id=model.provider_id, name=model.id, api=model.api)
+    able = model.capabilities
+    told = {
+        name: each for name in _PLAIN if (each := getattr(model, name)) != getattr(silent, name)
+    }
+    if able != silent.capabilities:
+        told |= {"reads": able.input, "writes": able.output, **_known(able, _ABLE)}
+    if isinstance(able.interleaved, dict):
+        told["reasoning_field"] = able.interleaved.get("field")
+    return ModelFacts(limit=model.limit, **told)
 
 
 def with_facts(model: Model, facts: ModelFacts) -> Model:
     """The model, each fact that is known in its place."""
-    known = {name: value for name in _PLAIN if (value := getattr(facts, name)) is not None}
-    own = {name: getattr(facts.limit, name) for name in ModelLimit.__struct_fields__}
-    limit = replace(model.limit, **{name: n for name, n in own.items() if n is not None})
+    known = _known(facts, _PLAIN)
     efforts = known.get("effort_names", model.effort_names)
     return replace(
         model,
         capabilities=_able(model.capabilities, facts),
-        limit=limit,
+        limit=_limit(model.limit, facts.limit),
         variants={**{name: {_EFFORT: name} for name in efforts}, **model.variants},
         **known,
     )
 
 
 def _able(own: Capabilities, facts: ModelFacts) -> Capabilities:
-    names = ("temperature", "toolcall", "reasoning")
-    known = {name: value for name in names if (value := getattr(facts, name)) is not None}
+    known = _known(facts, _ABLE)
     if facts.reasoning_field:
         known["interleaved"] = {"field": facts.reasoning_field}
     reads = facts.reads or own.input

@@ -68,12 +68,17 @@ class SourceText(Rest, frozen=True):
     end: int
 
 
-class TextPart(Wire, frozen=True, tag_field="type", tag="text"):
-    """Text of the user or the model; `synthetic` text is the program's own."""
+class StoredPart(Wire, frozen=True):
+    """What every part of a message has: its id, and those of its session and its message."""
 
     id: str
     session_id: str
     message_id: str
+
+
+class TextPart(StoredPart, frozen=True, tag_field="type", tag="text"):
+    """Text of the user or the model; `synthetic` text is the program's own."""
+
     text: str
     synthetic: bool = False
     ignored: bool = False
@@ -81,56 +86,41 @@ class TextPart(Wire, frozen=True, tag_field="type", tag="text"):
     metadata: dict[str, Any] | None = None
 
 
-class ReasoningPart(Wire, frozen=True, tag_field="type", tag="reasoning"):
+class ReasoningPart(StoredPart, frozen=True, tag_field="type", tag="reasoning"):
     """What the model thought; `metadata` is the provider's, such as a signature."""
 
-    id: str
-    session_id: str
-    message_id: str
     text: str
     time: TimeSpan
     metadata: dict[str, Any] | None = None
 
 
-class FilePart(Wire, frozen=True, tag_field="type", tag="file"):
+class FilePart(StoredPart, frozen=True, tag_field="type", tag="file"):
     """A file by `data:` or `file:` URL."""
 
-    id: str
-    session_id: str
-    message_id: str
     mime: str
     url: str
     filename: str | None = None
     source: dict[str, Any] | None = None
 
 
-class ToolPart(Wire, frozen=True, tag_field="type", tag="tool"):
+class ToolPart(StoredPart, frozen=True, tag_field="type", tag="tool"):
     """One tool call; `metadata` is the provider's own about the call."""
 
-    id: str
-    session_id: str
-    message_id: str
     call_id: str
     tool: str
     state: ToolState
     metadata: dict[str, Any] | None = None
 
 
-class StepStartPart(Wire, frozen=True, tag_field="type", tag="step-start"):
+class StepStartPart(StoredPart, frozen=True, tag_field="type", tag="step-start"):
     """A request to the model begins; `snapshot` is the tree before it."""
 
-    id: str
-    session_id: str
-    message_id: str
     snapshot: str | None = None
 
 
-class StepFinishPart(Wire, frozen=True, tag_field="type", tag="step-finish"):
+class StepFinishPart(StoredPart, frozen=True, tag_field="type", tag="step-finish"):
     """A request to the model ended: why, and what it cost in US dollars, if that is known."""
 
-    id: str
-    session_id: str
-    message_id: str
     reason: str
     cost: float | None
     tokens: Tokens
@@ -154,16 +144,13 @@ class Staged(Wire, frozen=True):
     head: str = ""
 
 
-class PatchPart(Wire, frozen=True, tag_field="type", tag="patch"):
+class PatchPart(StoredPart, frozen=True, tag_field="type", tag="patch"):
     """The files that a step changed since the tree `hash`; `after` is the tree that it left.
 
     `left` are those that no revert can put back, with the reason. `staged` is what became of
     git's index meanwhile.
     """
 
-    id: str
-    session_id: str
-    message_id: str
     hash: str
     files: tuple[str, ...]
     after: str | None = None
@@ -171,12 +158,9 @@ class PatchPart(Wire, frozen=True, tag_field="type", tag="patch"):
     staged: tuple[Staged, ...] = ()
 
 
-class AgentPart(Wire, frozen=True, tag_field="type", tag="agent"):
+class AgentPart(StoredPart, frozen=True, tag_field="type", tag="agent"):
     """An `@agent` mention of the user."""
 
-    id: str
-    session_id: str
-    message_id: str
     name: str
     source: SourceText | None = None
 
@@ -188,12 +172,9 @@ class ModelChoice(Rest, frozen=True):
     model_id: str
 
 
-class SubtaskPart(Wire, frozen=True, tag_field="type", tag="subtask"):
+class SubtaskPart(StoredPart, frozen=True, tag_field="type", tag="subtask"):
     """Work that the user hands to a subagent directly."""
 
-    id: str
-    session_id: str
-    message_id: str
     prompt: str
     description: str
     agent: str
@@ -201,12 +182,9 @@ class SubtaskPart(Wire, frozen=True, tag_field="type", tag="subtask"):
     command: str | None = None
 
 
-class CompactionPart(Wire, frozen=True, tag_field="type", tag="compaction"):
+class CompactionPart(StoredPart, frozen=True, tag_field="type", tag="compaction"):
     """A request to summarise what came before."""
 
-    id: str
-    session_id: str
-    message_id: str
     auto: bool
 
 
@@ -216,12 +194,9 @@ class Instant(Wire, frozen=True):
     created: int
 
 
-class RetryPart(Wire, frozen=True, tag_field="type", tag="retry"):
+class RetryPart(StoredPart, frozen=True, tag_field="type", tag="retry"):
     """An attempt that failed and was dropped; `error` is an `APIFailure` as on the wire."""
 
-    id: str
-    session_id: str
-    message_id: str
     attempt: int
     error: dict[str, Any]
     time: Instant

@@ -194,19 +194,6 @@ def added(first: Tokens | None, second: Tokens) -> Tokens:
     )
 
 
-def subtracted(first: Tokens, second: Tokens) -> Tokens:
-    """What `first` counts beyond `second`."""
-    return Tokens(
-        input=first.input - second.input,
-        output=first.output - second.output,
-        reasoning=first.reasoning - second.reasoning,
-        cache=CacheTokens(
-            read=first.cache.read - second.cache.read,
-            write=first.cache.write - second.cache.write,
-        ),
-    )
-
-
 class SessionModel(Wire, frozen=True):
     """The model that a session used last."""
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from pegboard.schema.message import AssistantMessage
-from pegboard.schema.session import Session, Tokens, added, subtracted
+from pegboard.schema.session import CacheTokens, Session, Tokens, added
 from pegboard_terminal import sum_costs
 
 OTHER = "(other)"
@@ -57,8 +57,21 @@ def costs_of(answers: Iterable[AssistantMessage]) -> tuple[AgentCost, ...]:
 def _rest(session: Session, known: Sequence[AgentCost]) -> tuple[AgentCost, ...]:
     tokens = session.tokens or Tokens()
     for each in known:
-        tokens = subtracted(tokens, each.tokens)
+        tokens = _subtracted(tokens, each.tokens)
     cost = (session.cost or 0.0) - sum(each.cost or 0.0 for each in known)
     if cost < _NOTHING_USD and tokens == Tokens():
         return ()
     return (AgentCost(agent=OTHER, cost=max(cost, 0.0), tokens=tokens),)
+
+
+def _subtracted(first: Tokens, second: Tokens) -> Tokens:
+    """What `first` counts beyond `second`."""
+    return Tokens(
+        input=first.input - second.input,
+        output=first.output - second.output,
+        reasoning=first.reasoning - second.reasoning,
+        cache=CacheTokens(
+            read=first.cache.read - second.cache.read,
+            write=first.cache.write - second.cache.write,
+        ),
+    )
