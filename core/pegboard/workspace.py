@@ -13,10 +13,6 @@ import msgspec
 from pegboard.errors import InvalidInputError
 from pegboard.trust.projectcode import read_bounded
 
-_BRANCH = "ref: refs/heads/"
-# What a repository whose references are in a reftable has in HEAD.
-_REFTABLE_BRANCH = ".invalid"
-
 
 class Workspace(msgspec.Struct, frozen=True, kw_only=True):
     """A directory and the repository that it belongs to; all paths are resolved.
@@ -66,17 +62,6 @@ def open_workspace(directory: Path) -> Workspace:
     return Workspace(
         directory=resolved, worktree=resolved, project_id=_project_id(resolved), git_dir=None
     )
-
-
-def branch(workspace: Workspace) -> str | None:
-    """The branch that is checked out; None without git, and for a detached HEAD."""
-    if workspace.git_dir is None:
-        return None
-    head = _text(workspace.git_dir / "HEAD")
-    if not head.startswith(_BRANCH):
-        return None
-    name = head.removeprefix(_BRANCH)
-    return None if name == _REFTABLE_BRANCH else name
 
 
 def _is_ours(folder: Path, directory: Path) -> bool:

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from pegboard_frontend.explanation import explain as explain
     from pegboard_frontend.foldtrace import begin_trace as begin_trace
     from pegboard_frontend.foldtrace import trace_steps as trace_steps
+    from pegboard_frontend.gitsettings import branch as branch
     from pegboard_frontend.gitsettings import running_settings as running_settings
     from pegboard_frontend.gitsettings import settings_warnings as settings_warnings
     from pegboard_frontend.insight import plugin_entries as plugin_entries

@@ -1,4 +1,4 @@
-"""What git would run by itself in a repository, as its own configuration says.
+"""What git's own files say of a repository: what git would run by itself, and the branch.
 
 Pegboard's own calls of git do not look at a repository's configuration; a `git status` in a shell
 does.
@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from pegboard import App
+from pegboard import App, Workspace
 from pegboard.kit import read_bounded
 
 
@@ -18,6 +18,22 @@ def settings_warnings(app: App) -> tuple[str, ...]:
     if app.decision.trusted or not (runs := running_settings(app.workspace.git_dirs)):
         return found
     return (*found, f"git runs programs of this repository, in a shell too: {', '.join(runs)}")
+
+
+_BRANCH = "ref: refs/heads/"
+# What a repository whose references are in a reftable has in HEAD.
+_REFTABLE_BRANCH = ".invalid"
+
+
+def branch(workspace: Workspace) -> str | None:
+    """The branch that is checked out; None without git, and for a detached HEAD."""
+    if workspace.git_dir is None:
+        return None
+    head = _text(workspace.git_dir / "HEAD").strip()
+    if not head.startswith(_BRANCH):
+        return None
+    name = head.removeprefix(_BRANCH)
+    return None if name == _REFTABLE_BRANCH else name
 
 
 _LIMIT_BYTES = 1 << 20

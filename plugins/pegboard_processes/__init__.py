@@ -9,6 +9,7 @@ from pegboard import late_names
 
 if TYPE_CHECKING:
     from pegboard_processes.background import ToolProcesses as ToolProcesses
+    from pegboard_processes.commandwords import may_run as may_run
     from pegboard_processes.family import MARK as MARK
     from pegboard_processes.family import Family as Family
     from pegboard_processes.hostprograms import find_program as find_program

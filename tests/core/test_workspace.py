@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from pegboard.errors import InvalidInputError
-from pegboard.workspace import Workspace, branch, open_workspace
+from pegboard.workspace import Workspace, open_workspace
+from pegboard_frontend import branch
 
 
 def git(folder: Path, *arguments: str) -> None:

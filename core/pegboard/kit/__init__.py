@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from pegboard.contract.results import Span as Span
     from pegboard.contract.results import SpanLine as SpanLine
     from pegboard.contract.results import SpanStyle as SpanStyle
-    from pegboard.kit.commandwords import may_run as may_run
     from pegboard.kit.hosts import host_pattern as host_pattern
     from pegboard.kit.hosts import ip_address_of as ip_address_of
     from pegboard.kit.hosts import is_literal as is_literal
@@ -58,7 +57,6 @@ if TYPE_CHECKING:
     from pegboard.providers.spending import total_tokens as total_tokens
     from pegboard.trust.projectcode import read_bounded as read_bounded
     from pegboard.trust.projectcode import way_down as way_down
-    from pegboard.workspace import branch as branch
     from pegboard.workspace import open_workspace as open_workspace
 else:
     __getattr__, __dir__ = late_names(__name__, __file__)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pegboard import HookCalls
 from pegboard.embedding import Subscription
 from pegboard.errors import ModelNotFoundError
-from pegboard.kit import Block, branch
+from pegboard.kit import Block
 from pegboard.schema.config import Agent, Command
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
@@ -34,6 +34,7 @@ from pegboard_frontend import (
     PluginEntry,
     TraceEntry,
     begin_trace,
+    branch,
     forked,
     mentioned,
     plugin_entries,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pegboard_frontend
 from pegboard import SessionView, ToolError, hookimpl
-from pegboard.kit import branch, open_workspace
+from pegboard.kit import open_workspace
 from pegboard.schema.message import Turn
 from pegboard.schema.part import TextPart
 from pegboard_processes import find_program
@@ -139,7 +139,7 @@ def _checkout(directory: Path) -> _Checkout | None:
     root, git = workspace.worktree, None
     if not pegboard_frontend.running_settings(workspace.git_dirs):
         git = find_program("git", os.environ, root=root)
-    return _Checkout(root, branch(workspace), git)
+    return _Checkout(root, pegboard_frontend.branch(workspace), git)
 
 
 async def _changes(program: str, root: Path) -> list[str]:

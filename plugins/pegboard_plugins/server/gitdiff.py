@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pegboard import App, ToolError
-from pegboard.kit import branch
-from pegboard_frontend import FileChange
+from pegboard_frontend import FileChange, branch
 from pegboard_processes import find_program, run_program
 
 TIME_LIMIT_S = 20.0

@@ -10,10 +10,9 @@ from starlette.responses import Response
 from pegboard import App, InvalidInputError
 from pegboard.embedding import Places
 from pegboard.errors import NotFoundError
-from pegboard.kit import branch
 from pegboard.schema.session import Project, ProjectTime
 from pegboard.schema.wire import Rest
-from pegboard_frontend import Branch, FileChange
+from pegboard_frontend import Branch, FileChange, branch
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.gitdiff import branched_at, changes, default_branch, differences
 from pegboard_plugins.server.responses import UnsupportedError, answer
