@@ -5,6 +5,7 @@ A call that fails is reported with the plugin's name; after three in a row the h
 
 import asyncio
 import inspect
+import types
 from collections.abc import Callable, Collection, Coroutine, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import Context
@@ -180,12 +181,11 @@ class Isolation:
         task.add_done_callback(begun.discard)
         return task
 
-    def _attempt(
-        self, each: Implementation, named: Mapping[str, object]
-    ) -> Coroutine[object, object, _Outcome]:
+    async def _attempt(self, each: Implementation, named: Mapping[str, object]) -> _Outcome:
         if each.awaits:
-            return _attempt_async(each.function, named, partial(self._begin, each.holder))
-        return self._threads.run(lambda: _attempt_sync(each.function, named))
+            work = _called(each.function, named)
+            return await _in_steps(work, partial(self._begin, each.holder))
+        return await self._threads.run(lambda: _attempt_sync(each.function, named))
 
     async def aclose(self) -> None:
         """End what still runs; a thread that hangs is left behind, as a daemon."""
@@ -230,45 +230,35 @@ class Isolation:
         self._on_failure(PluginFailed(plugin=plugin, hook=hook, message=message))
 
 
-class _Steps:
-    """Awaits what an async function does, and counts for how long its steps hold the loop."""
-
-    __slots__ = ("_begin", "_coroutine", "held_s")
-
-    def __init__(self, coroutine: Coroutine[object, object, object], begin: TaskFactory) -> None:
-        self._coroutine = coroutine
-        self._begin = begin
-        self.held_s = 0.0
-
-    def __await__(self) -> Generator[object, object, object]:
-        step: Callable[[Any], object] = self._coroutine.send
-        given: object = None
-        loop = asyncio.get_running_loop()
-        factory = loop.get_task_factory()
-        while True:
-            started = perf_counter()
-            loop.set_task_factory(self._begin)
-            try:
-                awaited = step(given)
-            except StopIteration as end:
-                return end.value
-            finally:
-                loop.set_task_factory(factory)
-                self.held_s += perf_counter() - started
-            try:
-                step, given = self._coroutine.send, (yield awaited)
-            except BaseException as error:  # noqa: BLE001 - it is the coroutine's to see
-                step, given = self._coroutine.throw, error
-
-
-async def _attempt_async(
-    function: Callable[..., object], named: Mapping[str, object], begin: TaskFactory
-) -> _Outcome:
-    steps = _Steps(_called(function, named), begin)
-    try:
-        return _Outcome(await steps, held_s=steps.held_s)
-    except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - foreign code
-        return _Outcome(error=error, held_s=steps.held_s)
+@types.coroutine
+def _in_steps(
+    work: Coroutine[object, object, object], begin: TaskFactory
+) -> Generator[object, object, _Outcome]:
+    """What an async function comes to, and for how long its steps hold the loop."""
+    step: Callable[[Any], object] = work.send
+    given = awaited = None
+    held_s = 0.0
+    outcome: _Outcome | None = None
+    loop = asyncio.get_running_loop()
+    factory = loop.get_task_factory()
+    while True:
+        started = perf_counter()
+        loop.set_task_factory(begin)
+        try:
+            awaited = step(given)
+        except StopIteration as end:
+            outcome = _Outcome(end.value)
+        except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - foreign code
+            outcome = _Outcome(error=error)
+        finally:
+            loop.set_task_factory(factory)
+            held_s += perf_counter() - started
+        if outcome is not None:
+            return msgspec.structs.replace(outcome, held_s=held_s)
+        try:
+            step, given = work.send, (yield awaited)
+        except BaseException as error:  # noqa: BLE001 - it is the coroutine's to see
+            step, given = work.throw, error
 
 
 async def _called(function: Callable[..., object], named: Mapping[str, object]) -> object:

@@ -48,7 +48,6 @@ class Stalls:
     def __init__(self, report: Callable[[Holder, str], None]) -> None:
         self._report = report
         self._running: dict[asyncio.Task[object], Holder] = {}
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._loop_thread = self._loop_id = 0
         self._turned_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -92,25 +91,25 @@ class Stalls:
             self._timer.cancel()
 
     def _wake(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
         self._loop_thread, self._loop_id = threading.get_ident(), threading.get_native_id()
-        self._turn()
+        self._turn(loop)
         self._awake.set()
         if self._thread is None:
-            self._thread = threading.Thread(target=self._watch, name="pegboard-stalls", daemon=True)
+            self._thread = threading.Thread(
+                target=self._watch, args=(loop,), name="pegboard-stalls", daemon=True
+            )
             with suppress(RuntimeError):  # there is no thread to be had: nobody watches
                 self._thread.start()
 
-    def _turn(self) -> None:
-        assert self._loop is not None
+    def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
         self._turned_at = time.monotonic()
         if self._running:
-            self._timer = self._loop.call_later(BEAT_S, self._turn)
+            self._timer = loop.call_later(BEAT_S, self._turn, loop)
         else:
             self._timer = None
             self._awake.clear()
 
-    def _watch(self) -> None:
+    def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
         seen_at = told_at = hung_at = starved_s = 0.0
         while self._awake.wait():  # without a limit: nothing runs until then
             if self._closed.wait(BEAT_S):
@@ -120,23 +119,24 @@ class Stalls:
                 seen_at, starved_s = turned_at, starved(loop_thread)
             # On a machine with too much to do it is nobody's fault that the loop has to wait.
             held_s = time.monotonic() - turned_at - (starved(loop_thread) - starved_s)
-            if not self._awake.is_set() or held_s < STALL_S:
+            if not self._awake.is_set() or held_s < STALL_S or not (found := self._look(loop)):
                 continue
-            if turned_at != told_at and (found := self._look()):
+            if turned_at != told_at:
                 told_at = turned_at
-                self._tell(*found)
-            if turned_at not in (0.0, hung_at) and turned_at == told_at and held_s >= HANG_S:
+                with suppress(RuntimeError):  # the loop was closed meanwhile
+                    loop.call_soon_threadsafe(self._report, *found)
+            if turned_at != hung_at and held_s >= HANG_S:
                 hung_at = turned_at
-                self._warn(held_s)
+                _warn(*found, held_s)
 
-    def _look(self) -> tuple[Holder, str] | None:
+    def _look(self, loop: asyncio.AbstractEventLoop) -> tuple[Holder, str] | None:
         """Who holds the loop and where, None if it only waits for its turn of the processor."""
         frames = _innermost(sys._current_frames().get(self._loop_thread))  # noqa: SLF001 - the documented way
         running = dict(self._running)
         if not frames or not running:
             return None
         place = ", called from ".join(frames)
-        task = asyncio.current_task(self._loop)
+        task = asyncio.current_task(loop)
         if task is not None and task in running:
             return running[task], f"held up everything for more than {STALL_S:g} s at {place}"
         names = ", ".join(
@@ -145,24 +145,17 @@ class Stalls:
         text = f"was running when something held up everything for more than {STALL_S:g} s"
         return next(iter(running.values())), f"{text} ({names}) at {place}"
 
-    def _tell(self, holder: Holder, text: str) -> None:
-        assert self._loop is not None
-        with suppress(RuntimeError):  # the loop was closed meanwhile
-            self._loop.call_soon_threadsafe(self._report, holder, text)
 
-    def _warn(self, held_s: float) -> None:
-        if (found := self._look()) is None:
-            return
-        import logging  # 2 ms that only a program in trouble pays
+def _warn(holder: Holder, text: str, held_s: float) -> None:
+    import logging  # 2 ms that only a program in trouble pays
 
-        holder, text = found
-        logging.getLogger("pegboard.plugins").warning(
-            "%s of plugin %s %s, and has not let go for %.0f s",
-            holder.what,
-            holder.plugin,
-            text,
-            held_s,
-        )
+    logging.getLogger("pegboard.plugins").warning(
+        "%s of plugin %s %s, and has not let go for %.0f s",
+        holder.what,
+        holder.plugin,
+        text,
+        held_s,
+    )
 
 
 def starved(thread_id: int) -> float:
