@@ -38,7 +38,7 @@ _STEPS = StashKey[deque[TraceStep]]()
 def begin_trace(app: App) -> None:
     """Keep from here on what each plugin of the App changes."""
     steps = app.stash.setdefault(_STEPS, lambda: deque(maxlen=KEPT))
-    app.hooks.record(lambda step: steps.append(_traced(step)))
+    app.hooks.on_fold = lambda step: steps.append(_traced(step))
 
 
 def trace_steps(app: App, session_id: str | None = None) -> tuple[TraceStep, ...]:

@@ -118,7 +118,7 @@ class CallContext:
     @property
     def plugin(self) -> Plugin:
         """The plugin that the tool is of."""
-        return self._engine.hooks.owner(self._tool)
+        return self._engine.hooks.owners[self._tool]
 
     @property
     def trusted(self) -> bool:

@@ -20,9 +20,15 @@ from pegboard.contract import hookspecs
 from pegboard.contract.plugin import Answer, Plugin, mark_of
 from pegboard.errors import PluginError, RequiredHookError
 from pegboard.hooks.checks import check_of
-from pegboard.hooks.health import Listener, Timing, blaming
-from pegboard.hooks.implementation import CALL, Implementation, ordered, with_time
-from pegboard.hooks.isolation import Isolation, Reply
+from pegboard.hooks.implementation import (
+    CALL,
+    Implementation,
+    Listener,
+    Timing,
+    ordered,
+    with_time,
+)
+from pegboard.hooks.isolation import Isolation, Reply, blaming
 from pegboard.hooks.stalls import Holder
 from pegboard.policy.permissions import strictest
 from pegboard.schema.event import PluginFailed
@@ -60,7 +66,9 @@ class Hooks:
     """The hooks of one App.
 
     `implementations` are given oldest plugin first. `on_failure` hears of every plugin that
-    raises, hangs or answers with the wrong type; it must not raise.
+    raises, hangs or answers with the wrong type; it must not raise. Nor must `on_fold`, which who
+    wants to know sets: it hears what each plugin makes of a fold. `owners` are the plugins that
+    tools are of, by the tools' ids.
     """
 
     def __init__(
@@ -72,8 +80,8 @@ class Hooks:
         self.replace(implementations)
         self._isolation = Isolation(on_failure)
         self._listeners: dict[str, Listener] = {}
-        self._record: Callable[[FoldStep], None] | None = None
-        self._owners: Mapping[str, Plugin] = {}
+        self.on_fold: Callable[[FoldStep], None] | None = None
+        self.owners: Mapping[str, Plugin] = {}
         self._bringers: dict[int, tuple[object, str]] = {}
 
     def replace(self, implementations: Mapping[str, Sequence[Implementation]]) -> None:
@@ -143,9 +151,9 @@ class Hooks:
             )
             _insist(each, reply)
             after = value if reply.value is None else reply.value
-            if self._record is not None:
+            if self.on_fold is not None:
                 session = str(getattr(arguments.get("session"), "id", ""))
-                self._record(
+                self.on_fold(
                     FoldStep(session, each.hook, each.plugin, value, after, reply.elapsed_ms)
                 )
             value = after
@@ -281,18 +289,6 @@ class Hooks:
         """What each implementation has cost until this moment; `plugin` is a plugin's key."""
         return tuple(self._isolation.timings.values())
 
-    def record(self, record: Callable[[FoldStep], None]) -> None:
-        """Tell what each plugin makes of a fold from here on; `record` must not raise."""
-        self._record = record
-
-    def set_owners(self, owners: Mapping[str, Plugin]) -> None:
-        """Say which plugin each tool is of, by the tool's id."""
-        self._owners = owners
-
-    def owner(self, tool: str) -> Plugin:
-        """The plugin that the tool of this id is of."""
-        return self._owners[tool]
-
     def know(self, answers: Sequence[Answer[_T]]) -> None:
         """Blame each of these for what it has brought."""
         self._bringers.update((id(each.value), (each.value, each.plugin)) for each in answers)
@@ -321,7 +317,7 @@ class Hooks:
 
     def calling(self, tool: str) -> AbstractContextManager[None]:
         """While this lasts, what the current task does is done by the tool of this id."""
-        name = self._owners[tool].name if tool in self._owners else tool
+        name = self.owners[tool].name if tool in self.owners else tool
         return self._isolation.stalls.running(Holder(name, f"tool {tool}"))
 
     def loading(self, plugin: str, what: str = "import") -> AbstractContextManager[None]:

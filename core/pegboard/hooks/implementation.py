@@ -1,7 +1,13 @@
-"""One plugin's function for one hook, and the order in which those of a hook are asked."""
+"""One plugin's function for one hook: its place in the order, and what its calls have cost.
 
+One plugin's queue of things to hear, so that a slow plugin delays nobody else.
+"""
+
+import asyncio
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import msgspec
@@ -11,6 +17,15 @@ from pegboard.hooks.stalls import Holder
 
 CALL = "call"
 """The argument of a wrapper with which it asks the others."""
+FAILURES = 3
+"""Failures in a row after which a hook of a plugin is not called until the App is opened again."""
+LIMIT = 1000
+"""Things that may wait for one plugin; the oldest are lost beyond it."""
+
+MARGIN_S = 0.25
+"""So much later than a call's own limit the end gives up: the call is told of first."""
+
+Job = Callable[[], Awaitable[object]]
 
 
 class Implementation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -95,3 +110,86 @@ def with_time(
         inside_s += each.timeout_s
         found.append(msgspec.structs.replace(each, timeout_s=inside_s))
     return tuple(reversed(found))
+
+
+@dataclass(slots=True)
+class Timing:
+    """What one plugin's implementation of one hook has cost; `plugin` is the plugin's key.
+
+    A `row` of failures is counted for each hook of a plugin: one that fails costs no other.
+    """
+
+    plugin: str
+    hook: str
+    calls: int = 0
+    failures: int = 0
+    row: int = 0
+    total_ms: float = 0.0
+    max_ms: float = 0.0
+
+    @property
+    def quarantined(self) -> bool:
+        """Whether this hook of the plugin is no longer called."""
+        return self.row >= FAILURES
+
+    def note(self, elapsed_ms: float, *, failed: bool) -> bool:
+        """Count a call; whether the hook of this plugin is quarantined because of it."""
+        self.calls += 1
+        self.failures += failed
+        self.total_ms += elapsed_ms
+        self.max_ms = max(self.max_ms, elapsed_ms)
+        if self.row >= FAILURES:
+            return False
+        self.row = self.row + 1 if failed else 0
+        return self.row == FAILURES
+
+
+class Listener:
+    """The bounded queue of one plugin, and the task that empties it while there is something.
+
+    `limit_s` is how long the end waits for what is still queued. What is lost is told to `on_loss`,
+    which may be heard as an event, and so come back here.
+    """
+
+    def __init__(self, on_loss: Callable[[str], None], *, limit_s: float) -> None:
+        self._limit_s = limit_s
+        self._on_loss = on_loss
+        self._waiting: deque[Job] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._behind = False
+
+    def post(self, call: Job) -> None:
+        """Queue a call; it never blocks. The first loss of a burst is reported."""
+        self._waiting.append(call)
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+        if len(self._waiting) > LIMIT:
+            self._waiting.popleft()
+            if not self._behind:
+                self._behind = True  # set first: the report is an event too, and comes back here
+                self._on_loss(f"is more than {LIMIT:,} events behind, so the oldest are lost")
+
+    async def _run(self) -> None:
+        while self._waiting:
+            call = self._waiting.popleft()
+            await call()
+        self._behind = False
+        self._task = None
+
+    async def drain(self) -> None:
+        """Wait until the queue is empty, within the limit; what is left is lost."""
+        if self._task is not None:
+            await asyncio.wait({self._task}, timeout=self._limit_s + MARGIN_S)
+        if self._task is not None:
+            lost = len(self._waiting)
+            text = f"was not ready {self._limit_s:g} s after the end"
+            self._on_loss(f"{text}, so {lost:,} more events are lost" if lost else text)
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End the task; what waits is lost."""
+        self._waiting.clear()
+        if (task := self._task) is not None:
+            self._task = None
+            task.cancel()
+            await asyncio.wait({task})  # it ends at once: each call gives up when cancelled

@@ -1,6 +1,7 @@
 """One call of a plugin's function: within its limit, on values that it cannot change, watched.
 
 A call that fails is reported with the plugin's name; after three in a row the hook is left alone.
+What other code of a plugin raises is told with its name, too.
 """
 
 import asyncio
@@ -17,9 +18,8 @@ from typing import Any
 import msgspec
 
 from pegboard.contract.plugin import Check
-from pegboard.errors import PluginError
-from pegboard.hooks.health import FAILURES, Timing, line_of
-from pegboard.hooks.implementation import Implementation
+from pegboard.errors import PegboardError, PluginError
+from pegboard.hooks.implementation import FAILURES, Implementation, Timing
 from pegboard.hooks.readonly import ReadOnlyViews
 from pegboard.hooks.stalls import PRINTING, Holder, Stalls
 from pegboard.kit.threads import Threads
@@ -294,3 +294,29 @@ def _told(error: BaseException, function: Callable[..., object]) -> str:
         step = step.tb_next
     place = f" ({Path(own).name}:{line})" if line else ""
     return f"raised {line_of(error)}{place}"
+
+
+@contextmanager
+def blaming(plugin: str, what: str, *, passing: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+    """A block of the plugin's code; `what` of it is named, as "the provider house".
+
+    Errors of Pegboard's own, and those of the types `passing`, are the code's answer.
+
+    :raises PluginError: for all else that the block raises.
+    """
+    try:
+        yield
+    except Exception as error:  # it is foreign code
+        if isinstance(error, (PegboardError, *passing)):
+            raise
+        raise PluginError(plugin, f"{what} raised {line_of(error)}") from error
+
+
+def line_of(error: BaseException) -> str:
+    """The error's type and the first line of its text, which may fail to be made."""
+    try:
+        text = str(error).strip()
+    except Exception:  # noqa: BLE001 - an error of a plugin may fail to say what it is
+        text = ""
+    first = text.splitlines()[0] if text else ""
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__

@@ -222,7 +222,7 @@ class Register:
         for name, offer in chosen.offers.items():
             offer.by.tools += (name,)
         owners = {name: offer.by.handle for name, offer in chosen.offers.items()}
-        self.hooks.set_owners({name: each for name, each in owners.items() if each is not None})
+        self.hooks.owners = {name: each for name, each in owners.items() if each is not None}
         self.tools.take({name: offer.tool for name, offer in chosen.offers.items()})
 
     async def with_permissions(self, config: Config, written: Sequence[Rule]) -> Config:
@@ -233,7 +233,7 @@ class Register:
             return config
         from pegboard.loading.defaults import with_defaults  # few plugins have rules of their own
 
-        names = {tool.permission: self.hooks.owner(name).name for name, tool in self.tools.items()}
+        names = {tool.permission: self.hooks.owners[name].name for name, tool in self.tools.items()}
         config, problems = with_defaults(config, written, answers, names)
         self._problems.extend(each for each in problems if each not in self._problems)
         return config

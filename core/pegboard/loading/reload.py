@@ -16,7 +16,7 @@ from pathlib import Path
 from pegboard.contract import hookspecs
 from pegboard.contract.plugin import Answer
 from pegboard.errors import ConfigError, PegboardError, RequiredHookError, StorageError, TrustError
-from pegboard.hooks.health import blaming
+from pegboard.hooks.isolation import blaming
 from pegboard.ids import IdSource
 from pegboard.loading.register import Change, Register
 from pegboard.loading.toolset import Live

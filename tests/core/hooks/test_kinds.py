@@ -32,8 +32,7 @@ from pegboard.contract.context import Ruleset
 from pegboard.contract.plugin import Answer
 from pegboard.errors import RequiredHookError, ToolError
 from pegboard.hooks.callers import FoldStep, Hooks
-from pegboard.hooks.health import LIMIT
-from pegboard.hooks.implementation import Implementation
+from pegboard.hooks.implementation import LIMIT, Implementation
 from pegboard.policy.clock import Clock
 from pegboard.schema.event import PluginFailed
 from pegboard.schema.session import Rule, Verdict
@@ -280,7 +279,7 @@ async def test_who_records_the_folds_is_told_what_each_plugin_made_of_the_value(
     steps: list[FoldStep] = []
 
     async with plugins as hooks:
-        hooks.record(steps.append)
+        hooks.on_fold = steps.append
         await hooks.fold(spec("fold", tuple_of, subject="value"), value=brief, session=VIEW)
 
     changed, left = steps

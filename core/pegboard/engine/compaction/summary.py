@@ -21,7 +21,7 @@ from pegboard.engine.run import Run
 from pegboard.engine.sidecall import plain_request, question_of
 from pegboard.engine.step import Step
 from pegboard.errors import ContextOverflowError, PegboardError, ProviderError
-from pegboard.hooks.health import blaming
+from pegboard.hooks.isolation import blaming
 from pegboard.providers.spending import fixed_tokens, message_tokens
 from pegboard.schema.config import Agent
 from pegboard.schema.event import SessionCompacted, SessionFailed
