@@ -8,7 +8,6 @@ import io
 import sys
 import time
 from collections.abc import Callable
-from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -242,7 +241,7 @@ def test_the_table_has_every_hook_of_the_contract() -> None:
 
 def test_the_table_has_the_hooks_of_every_built_in_plugin_that_brings_some() -> None:
     built_in = (
-        import_module(point.value)
+        point.load()
         for point in entry_points(group="pegboard")
         if point.value.startswith("pegboard_plugins.")
     )
