@@ -25,42 +25,39 @@ _LONG_TOKENS = 200_000
 """What `context_over_200k` is about."""
 
 
+_FACTS = (
+    *("name", "family", "release_date", "status", "limit", "temperature", "reasoning"),
+    *("reasoning_style", "effort_names", "cache_style", "wire"),
+)
+"""The facts that have the same name there."""
+
+
 class _Price(msgspec.Struct, frozen=True, kw_only=True):
     input: float
     output: float
     cache_read: float | None = None
     cache_write: float | None = None
-
-    @property
-    def cache(self) -> CacheCost:
-        return CacheCost(read=self.cache_read, write=self.cache_write)
-
-
-class _Tier(_Price, frozen=True, kw_only=True):
     over_tokens: int = _LONG_TOKENS
 
     @property
-    def cost(self) -> CostTier:
+    def tier(self) -> CostTier:
+        """The price of a longer request."""
+        cache = CacheCost(read=self.cache_read, write=self.cache_write)
         return CostTier(
-            over_tokens=self.over_tokens, input=self.input, output=self.output, cache=self.cache
+            over_tokens=self.over_tokens, input=self.input, output=self.output, cache=cache
         )
 
 
 class _Cost(_Price, frozen=True, kw_only=True):
-    context_over_200k: _Tier | None = None
-    tiers: tuple[_Tier, ...] = ()
+    context_over_200k: _Price | None = None
+    tiers: tuple[_Price, ...] = ()
 
     @property
     def cost(self) -> ModelCost:
+        """The price, with those of longer requests."""
         long = (self.context_over_200k,) if self.context_over_200k else ()
-        tiers = tuple(tier.cost for tier in (*long, *self.tiers))
-        return ModelCost(input=self.input, output=self.output, cache=self.cache, tiers=tiers)
-
-
-class _Limit(msgspec.Struct, frozen=True):
-    context: int | None = None
-    output: int | None = None
-    input: int | None = None
+        tiers = tuple(each.tier for each in (*long, *self.tiers))
+        return ModelCost(input=self.input, output=self.output, cache=self.tier.cache, tiers=tiers)
 
 
 class _Modalities(msgspec.Struct, frozen=True):
@@ -81,7 +78,7 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True):
     temperature: bool | None = None
     tool_call: bool | None = None
     interleaved: bool | dict[str, str] | None = None
-    limit: _Limit = _Limit()
+    limit: ModelLimit = ModelLimit()
     cost: _Cost | None = None
     modalities: _Modalities | None = None
     reasoning_style: ReasoningStyle | None = None
@@ -94,25 +91,15 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def facts(self) -> ModelFacts:
-        limit = self.limit
+        """What is said, as facts."""
         named = self.interleaved.get("field") if isinstance(self.interleaved, dict) else None
         return ModelFacts(
-            name=self.name,
-            family=self.family,
-            release_date=self.release_date,
-            status=self.status,
-            limit=ModelLimit(context=limit.context, output=limit.output, input=limit.input),
+            **{name: getattr(self, name) for name in _FACTS},
             cost=self.cost.cost if self.cost else None,
             reads=self._reads(),
             writes=_modalities(self.modalities.output) if self.modalities else None,
-            temperature=self.temperature,
             toolcall=self.tool_call,
-            reasoning=self.reasoning,
-            reasoning_style=self.reasoning_style,
-            effort_names=self.effort_names,
             reasoning_field=named,
-            cache_style=self.cache_style,
-            wire=self.wire,
         )
 
     def _reads(self) -> Modalities | None:
