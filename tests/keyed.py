@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from pegboard.engine.keylookup import KeyLookup
+from pegboard.providers import Keys
 from pegboard.schema.config import Config, ProviderConfig
 
 
 def keys_of(
     settings: Mapping[str, ProviderConfig] | None = None, env: Mapping[str, str] | None = None
-) -> KeyLookup:
+) -> Keys:
     """The look-up over the user's `provider` table and these variables."""
     config = Config(provider=dict(settings or {}))
-    return KeyLookup(config, env or {})
+    return Keys(config, env or {})

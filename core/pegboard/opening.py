@@ -17,7 +17,6 @@ from pegboard.contract import hookspecs
 from pegboard.contract.plugin import Stash
 from pegboard.engine.bus import Bus, telling
 from pegboard.engine.engine import Engine
-from pegboard.engine.keylookup import KeyLookup
 from pegboard.engine.models import Models
 from pegboard.errors import ConfigError, PegboardError, ToolError
 from pegboard.hooks.callers import Hooks
@@ -27,6 +26,7 @@ from pegboard.loading.candidates import Sources
 from pegboard.loading.register import Change, Register
 from pegboard.loading.reload import Brought, Reload, open_database
 from pegboard.paths import Places
+from pegboard.providers import Keys
 from pegboard.providers.spending import Budget, OpenBudget
 from pegboard.schema.config import BudgetConfig, Config, SandboxLevel
 from pegboard.schema.event import Event, PluginFailed
@@ -159,7 +159,7 @@ class _Opening:
         register.use(store)
         config = await _as_plugins_say(hooks, loaded.config)
         tools = await register.collect_tools(config)
-        keys = KeyLookup(config, self.env, store, hidden=register.secrets)
+        keys = Keys(config, self.env, store, hidden=register.secrets)
         brought = await self._brought(register, config, loaded.config.permission, keys)
         config = brought.config
         storage = await opening
@@ -197,7 +197,7 @@ class _Opening:
         return engine, loaded, self._reload(engine, brought, decision)
 
     async def _brought(
-        self, register: Register, config: Config, written: Sequence[Rule], keys: KeyLookup
+        self, register: Register, config: Config, written: Sequence[Rule], keys: Keys
     ) -> Brought:
         brought = Brought(
             register=register,
@@ -206,7 +206,6 @@ class _Opening:
             workspace=self.workspace,
             env=self.env,
             keys=keys,
-            on_named=keys.note,
             home=self.home,
             config_dir=self.places.config,
         )

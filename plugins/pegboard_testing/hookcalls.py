@@ -9,7 +9,7 @@ from pegboard import HookCalls, PendingCall, SessionView, ToolResult, Workspace
 from pegboard.contract import hookspecs
 from pegboard.embedding import Places
 from pegboard.kit import Stash
-from pegboard.providers import ModelMessage, ModelRequest, Text, ToolDefinition
+from pegboard.providers import Keys, ModelMessage, ModelRequest, Text, ToolDefinition
 from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.event import TYPES, Custom, Event
 from pegboard.schema.message import MessageTime, Turn, UserMessage
@@ -43,27 +43,6 @@ _DONE = ToolPart(
         time=CompletedSpan(start=_CREATED_MS, end=_CREATED_MS),
     ),
 )
-
-
-class _NoKeys:
-    """A user without any key."""
-
-    async def find(self, provider_id: str, env: Sequence[str] = ()) -> None:
-        """None."""
-
-    def source(self, provider_id: str, env: Sequence[str] = ()) -> None:
-        """None."""
-
-    def variables(self) -> tuple[str, ...]:
-        """None of them."""
-        return ()
-
-    def values(self) -> tuple[str, ...]:
-        """None of them."""
-        return ()
-
-    def renew_with(self, provider_id: str, renew: object) -> None:
-        """Nothing is there to be renewed."""
 
 
 def session_view(config: Config, project: Path) -> SessionView:
@@ -112,8 +91,8 @@ def _without_a_session(
     here = {"config": config, "workspace": workspace}
     return {
         "register_tools": [{"config": config, "hooks": hooks}],
-        "register_providers": [{"config": config, "env": {}, "keys": _NoKeys()}],
-        "wrap_providers": [{"providers": {}, "keys": _NoKeys(), **here}],
+        "register_providers": [{"config": config, "env": {}, "keys": Keys(config, {})}],
+        "wrap_providers": [{"providers": {}, "keys": Keys(config, {}), **here}],
         "register_permissions": [{}],
         "register_agents": [{"config": config}],
         "register_commands": [{**here, "home": project.parent, "config_dir": places.config}],

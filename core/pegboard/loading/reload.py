@@ -59,7 +59,6 @@ class Brought:
     workspace: Workspace
     env: Mapping[str, str]
     keys: Keys
-    on_named: Callable[[Iterable[str]], None]
     home: Path
     config_dir: Path
     config: Config = field(init=False)
@@ -126,7 +125,7 @@ class Brought:
         """The providers by id, without those that the user has switched off."""
         self.register.hooks.know(answers)
         found = {answer.value.id: answer.value for answer in answers}
-        self.on_named(name for provider in found.values() for name in provider.env)
+        self.keys.note(name for provider in found.values() for name in provider.env)
         wanted, off = self.config.enabled_providers, self.config.disabled_providers
         left = {
             name: provider

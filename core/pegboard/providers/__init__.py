@@ -4,14 +4,17 @@ A provider yields the events of this module in the order of the model's answer. 
 adds the results of tools and the step's frame; no provider sees the session.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import msgspec
 from msgspec.structs import force_setattr, replace
 
-from pegboard.schema.config import Config
+from pegboard.providers.keylookup import Key as Key
+from pegboard.providers.keylookup import Keys as Keys
+from pegboard.providers.keylookup import KeyStore as KeyStore
+from pegboard.providers.keylookup import Renew as Renew
 from pegboard.schema.model import Model
 
 FinishReason = Literal[
@@ -273,83 +276,4 @@ class Provider(Protocol):
 
     async def aclose(self) -> None:
         """Close what is open; called once, when the App ends."""
-        ...
-
-
-class Key:
-    """What opens a provider; neither its `repr` nor JSON can show the `value`.
-
-    `source` says for people where it is from: `the variable OPENAI_API_KEY`.
-    """
-
-    __slots__ = ("source", "value")
-
-    def __init__(self, value: str, source: str) -> None:
-        self.value = value
-        self.source = source
-
-    def __repr__(self) -> str:
-        return f"Key(source={self.source!r})"
-
-
-Renew = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any] | None]]
-"""The credential that stands for one that has ended; None when nobody can renew it."""
-
-
-class Keys(Protocol):
-    """Where providers get their keys: the user's settings decide, a provider only asks.
-
-    It is asked for the table `provider.ID` of the configuration, then for the variables `env`,
-    of which the first that is set counts; the user's own list of them stands for `env`. Then come
-    the user's key command, the keyring, and the file that `pegboard auth login` writes.
-    """
-
-    async def find(self, provider_id: str, env: Sequence[str] = ()) -> Key | None:
-        """The key, None if there is none; asked for each request, it costs most of them nothing.
-
-        :raises ProviderAuthError: when the place that the user has named for it fails.
-        """
-        ...
-
-    def source(self, provider_id: str, env: Sequence[str] = ()) -> str | None:
-        """Where a key would come from, for lists; None if nowhere. Nothing is run or asked."""
-        ...
-
-    def renew_with(self, provider_id: str, renew: Renew) -> None:
-        """Have the kept sign-in of a provider renewed so, when it has ended."""
-        ...
-
-    def variables(self) -> tuple[str, ...]:
-        """The variables of the environment that hold keys, whatever they are called."""
-        ...
-
-    def values(self) -> tuple[str, ...]:
-        """Every key that is known, longest first, for what leaves them out of what it stores."""
-        ...
-
-
-class KeyStore(Protocol):
-    """Where keys are kept, beside the user's settings and the environment; and plugins' secrets.
-
-    `config` is that of the open project. It is asked for a key only where neither has one.
-    """
-
-    async def find(self, provider_id: str, config: Config) -> Key | None:
-        """As `Keys.find`, also for a key that the settings name by its label or a command."""
-        ...
-
-    def source(self, provider_id: str, config: Config) -> str | None:
-        """As `Keys.source`."""
-        ...
-
-    def renew_with(self, provider_id: str, renew: Renew) -> None:
-        """As `Keys.renew_with`."""
-        ...
-
-    def secret(self, plugin: str, name: str) -> str | None:
-        """The kept secret of a plugin, None if there is none."""
-        ...
-
-    def values(self) -> Iterable[str]:
-        """All that must not be shown: keys, tokens and the secrets of plugins."""
         ...

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from pegboard.embedding import Places
-from pegboard.engine.keylookup import KeyLookup
 from pegboard.errors import ProviderAuthError
+from pegboard.providers import Keys
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard_frontend import KEYRING, KeyFile
 from pegboard_plugins.auth import KeptKeyStore, keycommand, systemkeyring
@@ -62,7 +62,7 @@ def lookup(root, env=None, *, keyring=True, **said):
     environ = {"HOME": str(root.parent), "PATH": os.environ["PATH"], **(env or {})}
     here = root.parent
     places = Places(config=here, data=here, state=here, cache=here)
-    return KeyLookup(config, environ, KeptKeyStore(places, environ, root=root))
+    return Keys(config, environ, KeptKeyStore(places, environ, root=root))
 
 
 def shell(script):

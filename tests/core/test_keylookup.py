@@ -5,10 +5,9 @@ import json
 import msgspec
 import pytest
 
-from pegboard.engine.keylookup import KeyLookup
 from pegboard.errors import ProviderAuthError
 from pegboard.paths import Places
-from pegboard.providers import Key
+from pegboard.providers import Key, Keys
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard_frontend import KeyFile
 from pegboard_http import required_key
@@ -29,7 +28,7 @@ def lookup(places):
     def made(environ=None, **said):
         config = Config(provider={"acme": ProviderConfig(**said)})
         store = KeptKeyStore(places, environ or {}, root=places.cache / "project")
-        return KeyLookup(config, environ or {}, store)
+        return Keys(config, environ or {}, store)
 
     return made
 
@@ -134,7 +133,7 @@ async def test_a_missing_key_is_told_with_the_ways_to_give_one(lookup):
 
 async def test_without_a_store_the_settings_and_the_environment_have_all_keys():
     config = Config(provider={"acme": ProviderConfig(), "other": ProviderConfig(key="work")})
-    keys = KeyLookup(config, {VARIABLE: "from-env", "OTHER_KEY": "elsewhere"})
+    keys = Keys(config, {VARIABLE: "from-env", "OTHER_KEY": "elsewhere"})
 
     assert await found(keys) == ("from-env", f"the variable {VARIABLE}")
     assert await keys.find("other", ("OTHER_KEY",)) is None

@@ -1,16 +1,66 @@
 """The order in which keys are looked for: the user's word, the environment, what is kept."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 from pegboard.kit.redact import secret_values
-from pegboard.providers import Key, KeyStore, Renew
 from pegboard.schema.config import Config, ProviderConfig
 
 
-class KeyLookup:
-    """The keys of an open project: of its configuration and environment, then a plugin's `store`.
+class Key:
+    """What opens a provider; neither its `repr` nor JSON can show the `value`.
 
-    `hidden` are secrets that are no keys of providers: `values` has them too.
+    `source` says for people where it is from: `the variable OPENAI_API_KEY`.
+    """
+
+    __slots__ = ("source", "value")
+
+    def __init__(self, value: str, source: str) -> None:
+        self.value = value
+        self.source = source
+
+    def __repr__(self) -> str:
+        return f"Key(source={self.source!r})"
+
+
+Renew = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any] | None]]
+"""The credential that stands for one that has ended; None when nobody can renew it."""
+
+
+class KeyStore(Protocol):
+    """Where keys are kept, beside the user's settings and the environment; and plugins' secrets.
+
+    `config` is that of the open project. It is asked for a key only where neither has one.
+    """
+
+    async def find(self, provider_id: str, config: Config) -> Key | None:
+        """As `Keys.find`, also for a key that the settings name by its label or a command."""
+        ...
+
+    def source(self, provider_id: str, config: Config) -> str | None:
+        """As `Keys.source`."""
+        ...
+
+    def renew_with(self, provider_id: str, renew: Renew) -> None:
+        """As `Keys.renew_with`."""
+        ...
+
+    def secret(self, plugin: str, name: str) -> str | None:
+        """The kept secret of a plugin, None if there is none."""
+        ...
+
+    def values(self) -> Iterable[str]:
+        """All that must not be shown: keys, tokens and the secrets of plugins."""
+        ...
+
+
+class Keys:
+    """Where providers get their keys: the user's settings decide, a provider only asks.
+
+    It is asked for the table `provider.ID` of the configuration, then for the variables `env`,
+    of which the first that is set counts; the user's own list of them stands for `env`. Then comes
+    a plugin's `store`: the user's key command, the keyring, and the file that
+    `pegboard auth login` writes. `hidden` are secrets that are no keys: `values` has them too.
     """
 
     def __init__(
@@ -32,29 +82,34 @@ class KeyLookup:
         self._variables.update(variables)
 
     def renew_with(self, provider_id: str, renew: Renew) -> None:
-        """As `Keys.renew_with`."""
+        """Have the kept sign-in of a provider renewed so, when it has ended."""
         if self._store is not None:
             self._store.renew_with(provider_id, renew)
 
     async def find(self, provider_id: str, env: Sequence[str] = ()) -> Key | None:
-        """As `Keys.find`; a key that the user names by its label comes before the environment."""
+        """The key, None if there is none; asked for each request, it costs most of them nothing.
+
+        One that the user names by its label comes before the environment.
+
+        :raises ProviderAuthError: when the place that the user has named for it fails.
+        """
         if (key := self._given(provider_id, env)) or self._store is None:
             return key
         return await self._store.find(provider_id, self._config)
 
     def source(self, provider_id: str, env: Sequence[str] = ()) -> str | None:
-        """As `Keys.source`."""
+        """Where a key would come from, for lists; None if nowhere. Nothing is run or asked."""
         if key := self._given(provider_id, env):
             return key.source
         return self._store.source(provider_id, self._config) if self._store else None
 
     def variables(self) -> tuple[str, ...]:
-        """As `Keys.variables`: the providers' own, and those from which settings take a key."""
+        """The variables that hold keys: providers' own, and those from which settings take one."""
         known = {*self._known()}
         return tuple({*self._variables, *(n for n, value in self._env.items() if value in known)})
 
     def values(self) -> tuple[str, ...]:
-        """As `Keys.values`."""
+        """Every key that is known, longest first, for what leaves them out of what it stores."""
         found = {f"known {at}": each for at, each in enumerate((*self._known(), *self._hidden()))}
         return secret_values({**self._env, **found}, [*self._variables, *found])
 
