@@ -14,12 +14,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pegboard import App
-from pegboard.embedding import ShellOrder
 from pegboard.errors import NotFoundError, PegboardError, StorageError
 from pegboard.schema.message import Turn, UserMessage
 from pegboard.schema.part import TextInput
 from pegboard.schema.session import Scope, Session
-from pegboard_frontend import forked, reverted, unreverted
+from pegboard_frontend import ShellOrder, forked, reverted, run_shell, unreverted
 from random_model import ENDS, TOOLS, Payment, Plan
 
 Kind = Literal[
@@ -301,7 +300,7 @@ class Actor:
         return await self._app.update_session(session_id, archived=False)
 
     async def _shell(self, operation: Operation, session_id: str) -> Turn:
-        return await self._app.shell(session_id, ShellOrder(command=operation.words))
+        return await run_shell(self._app, session_id, ShellOrder(command=operation.words))
 
     async def _summarize(self, _: Operation, session_id: str) -> Turn:
         return await self._app.summarize(session_id)

@@ -12,7 +12,7 @@ from pegboard.contract.plugin import Stash
 from pegboard.contract.tools import Tool
 from pegboard.engine.bus import Subscription
 from pegboard.engine.engine import Engine
-from pegboard.engine.input.usermessage import Prompt, ShellOrder
+from pegboard.engine.input.usermessage import CallOrder, Prompt
 from pegboard.engine.runs import Runs
 from pegboard.engine.sessions import change_session, edit, new_session, revision, unstored_view
 from pegboard.hooks.callers import Hooks
@@ -277,9 +277,14 @@ class App:
         """
         return await self._runs.call_tool(session_id, tool, args, agent=agent, model=model)
 
-    async def shell(self, session_id: str, order: ShellOrder) -> Turn:
-        """The message with the output of a command that the user runs, while the session rests."""
-        return await self._runs.shell(session_id, order)
+    async def carry_out(self, session_id: str, order: CallOrder) -> Turn:
+        """The answer with a call that a person makes, and is not asked about; the session rests.
+
+        :raises NotFoundError: for an unknown session or agent; then nothing is stored.
+        :raises ModelNotFoundError: when no provider serves the model.
+        :raises SessionBusyError: while the session runs.
+        """
+        return await self._runs.carry_out(session_id, order)
 
     async def user_env(self) -> Mapping[str, str]:
         """The environment of a program that the user works with: plugins' say, and no keys."""

@@ -157,13 +157,6 @@ class Processes(Protocol):
         """Variables for a process, with which it ends when this program is killed."""
         ...
 
-    def shell(self, root: Path) -> str:
-        """The program for a line of the user's shell, none that lies in the project at `root`.
-
-        It is asked in a thread.
-        """
-        ...
-
     async def run(  # noqa: PLR0913 - the facts of a process, all keyword-only
         self,
         argv: Sequence[str],

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from pegboard.errors import ToolError
 from pegboard.kit import BackgroundProcess, Enclosure, ProcessResult
 from pegboard.schema.config import ProcessLimits
-from pegboard_processes.hostprograms import find_program
 from pegboard_processes.lifeline import Lifeline
 from pegboard_processes.limits import Bounds
 from pegboard_processes.process import run_process, service_process
@@ -48,10 +47,6 @@ class ToolProcesses:
     def variables(self) -> Mapping[str, str]:
         """The variable that makes a process end with this program."""
         return self._lifeline.hold()
-
-    def shell(self, root: Path) -> str:
-        """The bash of the machine, where it has one."""
-        return find_program("bash", os.environ, root=root) or "/bin/sh"
 
     async def run(  # noqa: PLR0913 - the facts of a process, all keyword-only
         self,

@@ -12,6 +12,7 @@ from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.part import Failed, ToolPart
 from pegboard_frontend import forked
 from pegboard_frontend.copies import fork_title
+from pegboard_plugins import task
 from played import Played, ToolsPlugin, call, calls, opened
 
 LIMIT_S = 5
@@ -23,7 +24,7 @@ def ids_of(turns: tuple[Turn, ...]) -> set[str]:
 
 
 async def test_a_fork_is_the_same_conversation_with_ids_of_its_own(tmp_path: Path) -> None:
-    async with opened(tmp_path, provider()) as app:
+    async with opened(tmp_path, provider(), task) as app:
         session = await converse(app)
         fork = await forked(app, session.id)
         before, after = await app.turns(session.id), await app.turns(fork.id)
@@ -41,7 +42,7 @@ async def test_a_fork_is_the_same_conversation_with_ids_of_its_own(tmp_path: Pat
 
 
 async def test_a_fork_can_end_before_a_message_and_goes_its_own_way(tmp_path: Path) -> None:
-    async with opened(tmp_path, provider()) as app:
+    async with opened(tmp_path, provider(), task) as app:
         session = await converse(app)
         turns = await app.turns(session.id)
         fork = await forked(app, session.id, turns[2].info.id)

@@ -31,6 +31,7 @@ from pegboard.schema.session import PermissionRequest, Rule, Verdict
 from pegboard_frontend import CommandOrder, run_command
 from pegboard_frontend.slashcommand import fill, snippets, tokens
 from pegboard_plugins import bash as bash_plugin
+from pegboard_plugins import task
 from played import Played, PlayedPlugin, heard, opened, text
 
 
@@ -311,7 +312,7 @@ async def test_a_command_for_a_subagent_is_a_task_and_the_main_agent_goes_on(
 ) -> None:
     provider = Played(text("found it"), text("It was found."))
     review = command("Look for $1", agent="helper", description="look")
-    async with opened(tmp_path, provider, Commands(review)) as app:
+    async with opened(tmp_path, provider, Commands(review), task) as app:
         session = await app.create_session()
         answer = await run_command(app, session.id, CommandOrder(name="do", arguments="bugs"))
         turns = await app.turns(session.id)
@@ -319,12 +320,12 @@ async def test_a_command_for_a_subagent_is_a_task_and_the_main_agent_goes_on(
         inner = await app.turns(child.id)
 
     assert said(answer) == ["It was found."]
-    [task] = turns[0].parts
-    assert isinstance(task, SubtaskPart)
-    assert (task.prompt, task.agent, task.command) == ("Look for bugs", "helper", "do")
-    assert task.model == ModelChoice(provider_id="played", model_id="m")
+    [part] = turns[0].parts
+    assert isinstance(part, SubtaskPart)
+    assert (part.prompt, part.agent, part.command) == ("Look for bugs", "helper", "do")
+    assert part.model == ModelChoice(provider_id="played", model_id="m")
     [called] = [part for part in turns[1].parts if isinstance(part, ToolPart)]
-    assert (called.tool, called.call_id) == ("subagents", task.id)
+    assert (called.tool, called.call_id) == ("task", part.id)
     assert called.state.output.startswith("found it")
     assert turns[1].info.finish == "tool-calls"
     assert said(inner[0]) == ["Look for bugs"]
@@ -334,7 +335,7 @@ async def test_a_command_for_a_subagent_is_a_task_and_the_main_agent_goes_on(
 
 async def test_a_command_can_be_a_task_of_a_primary_agent(tmp_path: Path) -> None:
     provider = Played(text("reviewed"), text("ok"))
-    async with opened(tmp_path, provider, Commands(command("Review", subtask=True))) as app:
+    async with opened(tmp_path, provider, Commands(command("Review", subtask=True)), task) as app:
         session = await app.create_session()
         await run_command(app, session.id, CommandOrder(name="do"))
         [child] = await app.children(session.id)

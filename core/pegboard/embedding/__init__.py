@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pegboard.engine.asking.judgement import Judgement as Judgement
     from pegboard.engine.bus import Bus as Bus
     from pegboard.engine.bus import Subscription as Subscription
-    from pegboard.engine.input.usermessage import ShellOrder as ShellOrder
+    from pegboard.engine.input.usermessage import CallOrder as CallOrder
     from pegboard.engine.toolresult import remove_old_outputs as remove_old_outputs
     from pegboard.hooks.callers import FoldStep as FoldStep
     from pegboard.ids import IdSource as IdSource

@@ -12,8 +12,8 @@ from pegboard.engine.engine import ChildRequest, Engine
 from pegboard.engine.finish import ABORTED
 from pegboard.engine.history import History
 from pegboard.engine.input.usermessage import (
+    CallOrder,
     Prompt,
-    ShellOrder,
     expanded,
     refuse_known,
     stored,
@@ -134,27 +134,29 @@ class Runs:
         model: str | None,
     ) -> Completed:
         """How a call ends that no answer makes."""
-        from pegboard.engine.input.lonecall import call_tool
+        from pegboard.engine.input.usercall import call_tool, view_for
 
-        ids, session = await self._session_ids(session_id), await self._storage.session(session_id)
-        calling = call_tool(self._engine, session, ids, tool, args, agent=agent, model=model)
-        return await self.beside.run(session_id, calling)
+        async def calling() -> Completed:
+            async with self._opened(session_id, fence=None) as run:
+                return await call_tool(run, await view_for(run, agent, model), tool, args)
 
-    async def shell(self, session_id: str, order: ShellOrder) -> Turn:
-        """The output of a command of the user's; prompts that come meanwhile wait for its end.
+        return await self.beside.run(session_id, calling())
+
+    async def carry_out(self, session_id: str, order: CallOrder) -> Turn:
+        """The answer with a person's call; prompts that come meanwhile wait for its end.
 
         :raises SessionBusyError: while the session runs.
         """
-        from pegboard.engine.input.usercall import run_shell
+        from pegboard.engine.input.usercall import carry_out
 
         ended: asyncio.Future[Turn | None] = asyncio.get_running_loop().create_future()
 
         async def first(run: Run) -> None:
-            ended.set_result(await run_shell(run, order))
+            ended.set_result(await carry_out(run, order))
 
         async with self.at_rest(session_id):
             task = self._task(await settled(self._storage, session_id), first)
-        # Without a time limit of its own: the command has one, and an abort ends it.
+        # Without a time limit of its own: the call has one, and an abort ends it.
         either: set[asyncio.Future[Turn | None]] = {task, ended}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         return await self._outcome(ended if ended.done() else task, session_id)
@@ -317,7 +319,12 @@ class Runs:
         try:
             while run is None or unanswered(run) is not None:
                 self._early.setdefault(session_id, Early())
-                async with self._opened(session_id) as run:
+                async with (
+                    held(self._storage, session_id) as fence,
+                    self._opened(session_id, fence=fence) as run,
+                ):
+                    self._early.pop(session_id).tell(run)
+                    self._runs[session_id] = run
                     run.say(Busy())
                     if first is not None:
                         await first(run)
@@ -338,34 +345,32 @@ class Runs:
             self._engine.say_status(session_id, Idle())
 
     @asynccontextmanager
-    async def _opened(self, session_id: str) -> AsyncIterator[Run]:
-        async with held(self._storage, session_id) as fence:
-            ids = await self._session_ids(session_id)
-            session = await self._storage.session(session_id)
-            ancestors = await ancestors_of(self._storage, session)
-            parents = imposed_rulesets(self._engine, ancestors)
-            parents += self.callers.get(session_id, ())
-            caller = self.budget(session.parent_id or "")
-            async with Writer(self._storage, self._engine.bus.publish_all, fence=fence) as writer:
-                turns = await self._storage.turns(session_id)
-                run = Run(
-                    engine=self._engine,
-                    run_child=self.run_child,
-                    session=session,
-                    history=History(turns, subagents=self._engine.called("subagents")),
-                    ids=ids,
-                    writer=writer,
-                    ancestors=tuple(each.id for each in ancestors),
-                    parent_rulesets=tuple({each.rules: each for each in parents}.values()),
-                    budget=await self._engine.budget(session, caller),
-                )
-                self._early.pop(session_id).tell(run)
-                self._runs[session_id] = run
-                try:
-                    yield run
-                finally:
-                    run.settle()
-                    await run.trail.close()
+    async def _opened(self, session_id: str, *, fence: Fence | None) -> AsyncIterator[Run]:
+        """A run of the session as it is stored; without a fence it is one beside its own."""
+        ids = await self._session_ids(session_id)
+        session = await self._storage.session(session_id)
+        ancestors = await ancestors_of(self._storage, session)
+        parents = imposed_rulesets(self._engine, ancestors)
+        parents += self.callers.get(session_id, ())
+        caller = self.budget(session.parent_id or "")
+        async with Writer(self._storage, self._engine.bus.publish_all, fence=fence) as writer:
+            turns = await self._storage.turns(session_id)
+            run = Run(
+                engine=self._engine,
+                run_child=self.run_child,
+                session=session,
+                history=History(turns, subagents=self._engine.called("subagents")),
+                ids=ids,
+                writer=writer,
+                ancestors=tuple(each.id for each in ancestors),
+                parent_rulesets=tuple({each.rules: each for each in parents}.values()),
+                budget=await self._engine.budget(session, caller),
+            )
+            try:
+                yield run
+            finally:
+                run.settle()
+                await run.trail.close()
 
 
 async def _stop(*tasks: asyncio.Task[Any]) -> bool:

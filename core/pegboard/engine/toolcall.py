@@ -26,7 +26,7 @@ from pegboard.errors import (
     ToolError,
 )
 from pegboard.providers import ToolCall, ToolInputStart
-from pegboard.schema.part import Completed, Failed, ToolState
+from pegboard.schema.part import Completed, Failed, ModelChoice, ToolState
 
 if TYPE_CHECKING:
     from pegboard.engine.toolcontext import CallContext, CallTool
@@ -45,11 +45,17 @@ _REFUSED: Final = "refused_calls"
 STOPPED = "The call was stopped before it ended."
 
 
-class _Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """A repaired call: the tool and its arguments."""
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """A call to be made: the tool and its arguments.
+
+    One that is `ordered` is a person's: the tool's own permission is not asked, and the call may
+    repeat itself. `model` is the one that its subagents have in place of their own.
+    """
 
     tool: Tool
     input: Mapping[str, Any]
+    ordered: bool = False
+    model: ModelChoice | None = None
 
 
 class Caller:
@@ -72,7 +78,13 @@ class Caller:
 
     async def __call__(self, call: ToolCall) -> None:
         """Run a call; its outcome goes to the processor."""
-        await self._answer(call, call_tool=partial(self._nested_call, call.id))
+        nested = partial(self._nested_call, call.id)
+        await self._answer(call, self._repaired(call), call_tool=nested)
+
+    async def carry_out(self, call_id: str, plan: Plan) -> None:
+        """Run a call that no model has written; its outcome goes to the processor."""
+        nested = partial(self._nested_call, call_id)
+        await self._answer(ToolCall(call_id, plan.tool.id, ""), plan, call_tool=nested)
 
     def refuse(self, call: ToolInputStart, reason: str) -> None:
         """Fail a call that the model has begun, with the reason."""
@@ -85,17 +97,19 @@ class Caller:
         call_id = self._run.engine.ids.new("tool")
         arguments = json.dumps(dict(args), ensure_ascii=False)
         call = ToolCall(call_id, name, arguments)
-        state = await self._answer(call, call_tool=None)
+        plan = self._repaired(call)
+        state = await self._answer(call, plan, call_tool=None)
         if isinstance(state, Failed):
             raise ToolError(state.error)
         assert isinstance(state, Completed)
-        if self._repaired(call).tool.serves == _REFUSED:
+        if plan.tool.serves == _REFUSED:
             raise ToolError(state.output)
         return ToolResult(output=state.output, title=state.title, metadata=state.metadata)
 
-    async def _answer(self, call: ToolCall, *, call_tool: "CallTool | None") -> ToolState:
+    async def _answer(
+        self, call: ToolCall, plan: Plan, *, call_tool: "CallTool | None"
+    ) -> ToolState:
         self.started += 1
-        plan = self._repaired(call)
         part = self._processor.tool_running(call.id, plan.tool.id, plan.input, call.metadata)
         try:
             result = await self._ran(call, plan, part.message_id, call_tool)
@@ -132,7 +146,7 @@ class Caller:
         cut = await clean_error(text, output_dir=outputs, hint=self._hint())
         self._processor.tool_failed(call.id, cut, metadata)
 
-    def _repaired(self, call: ToolCall) -> _Plan:
+    def _repaired(self, call: ToolCall) -> Plan:
         """The call with its name in the right case, or a refused call for what is beyond repair."""
         tools = self._run.engine.tools
         tool = tools.get(call.name) or tools.get(call.name.lower())
@@ -148,16 +162,16 @@ class Caller:
         brackets = call.input.count("{") + call.input.count("[")
         if brackets > MOST_NESTED and _nesting(value) > MOST_NESTED:
             return self._invalid(call, f"the arguments are nested more than {MOST_NESTED} deep")
-        return _Plan(tool=tool, input=dict(tool.own_names(value)))
+        return Plan(tool=tool, input=dict(tool.own_names(value)))
 
-    def _invalid(self, call: ToolCall, reason: str) -> _Plan:
+    def _invalid(self, call: ToolCall, reason: str) -> Plan:
         tool = serving(self._run.engine.tools.values(), _REFUSED) or Tool.raw(
             _REFUSED, "", {"type": "object"}, _refuse, serves=_REFUSED
         )
-        return _Plan(tool=tool, input={"tool": call.name, "error": reason})
+        return Plan(tool=tool, input={"tool": call.name, "error": reason})
 
     async def _ran(
-        self, call: ToolCall, plan: _Plan, message_id: str, call_tool: "CallTool | None"
+        self, call: ToolCall, plan: Plan, message_id: str, call_tool: "CallTool | None"
     ) -> ToolResult:
         from pegboard.engine.toolcontext import CallContext  # loaded while the model thinks
 
@@ -171,6 +185,8 @@ class Caller:
             message_id,
             tool=tool.id,
             call_tool=call_tool,
+            granted=tool.permission if plan.ordered else None,
+            model=plan.model,
         )
         run.trail.expect(tool.effect)
         await run.writer.barrier()  # the call is stored before it can have an effect
@@ -180,7 +196,8 @@ class Caller:
         key = digest_of_call(tool.id, plan.input)
         if run.calls.times(key) + 1 >= DOOM_LOOP_CALLS:
             await run.trail.finish()  # changed files count as news
-        if (times := run.calls.times(key)) + 1 >= DOOM_LOOP_CALLS:
+        times = 0 if plan.ordered else run.calls.times(key)
+        if times + 1 >= DOOM_LOOP_CALLS:
             await context.ask_again(plan.input, times)
         try:
             result = await self._done(call, plan, context, values)
@@ -191,7 +208,7 @@ class Caller:
         return result
 
     async def _done(
-        self, call: ToolCall, plan: _Plan, context: "CallContext", values: Mapping[str, Any]
+        self, call: ToolCall, plan: Plan, context: "CallContext", values: Mapping[str, Any]
     ) -> ToolResult:
         run, engine, tool = self._run, self._run.engine, plan.tool
         before = PendingCall(
@@ -209,7 +226,7 @@ class Caller:
                 "agent": self._view.agent.name,
                 "tool": tool.id,
                 "id": call.id,
-                "by": "model",
+                **_by(plan),
             },
         )
         if tool.serves != _REFUSED:
@@ -248,6 +265,12 @@ class Caller:
                 raise
             text = f"{tool.id} did not end within {limit_s:g} s."
             raise ToolError(" ".join((text, *_reported_state(error.__cause__)))) from error
+
+
+def _by(plan: Plan) -> dict[str, Any]:
+    """Who makes a call; of a person's, which nobody is asked about, also the words of it."""
+    words = [text for text in plan.input.values() if isinstance(text, str) and text]
+    return {"by": "user", "patterns": words} if plan.ordered else {"by": "model"}
 
 
 async def _values(tool: Tool, args: Mapping[str, Any]) -> Mapping[str, object]:

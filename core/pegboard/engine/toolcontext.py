@@ -23,7 +23,7 @@ from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.policy.clock import Clock
 from pegboard.processes import BackgroundAccess, ProcessResult
 from pegboard.schema.event import FileEdited
-from pegboard.schema.part import TextInput
+from pegboard.schema.part import ModelChoice, TextInput
 from pegboard.schema.session import Answers, Question, Todo, ToolReference
 from pegboard.schema.wire import encode_checked
 from pegboard.storage.changes import Emit, PutState, PutTodos
@@ -35,9 +35,11 @@ CallTool = Callable[[str, Mapping[str, Any]], Awaitable[ToolResult]]
 class CallContext:
     """One call's `ToolContext`; `call_tool` makes calls of its own, None where it may not.
 
-    `clock` times the call. It is stopped while any task of the call asks a person. `writing` hears
-    which files it changes, None until it works, and for one that changes none. `kept` has
-    metadata that stay with it. `cancelled` is for a tool in a thread, which nothing else can stop.
+    `granted` is the permission of a tool that a person has called, None for a call of a model's;
+    `model` is that of its subagents, None for their own. `clock` times the call. It is stopped
+    while any task of the call asks a person. `writing` hears which files the call changes, None
+    until it works, and for one that changes none. `kept` has metadata that stay with it.
+    `cancelled` is for a tool in a thread, which nothing else can stop.
     """
 
     def __init__(  # noqa: PLR0913 - the facts of a call
@@ -50,6 +52,8 @@ class CallContext:
         *,
         tool: str,
         call_tool: CallTool | None = None,
+        granted: str | None = None,
+        model: ModelChoice | None = None,
     ) -> None:
         self._tool = tool
         self._run = run
@@ -59,6 +63,8 @@ class CallContext:
         self.call_id = call_id
         self.message_id = message_id
         self._call_tool = call_tool
+        self._granted = granted
+        self._model = model
         self._changed: dict[Path, None] = {}
         self.kept: dict[str, Any] = {}
         self.clock = Clock()
@@ -155,6 +161,8 @@ class CallContext:
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
         """Nothing, once all patterns are allowed by rule, plugin or user."""
+        if permission == self._granted:
+            return
         request = make_request(
             self._engine.ids,
             session_id=self.session.id,
@@ -309,11 +317,11 @@ class CallContext:
     ) -> ChildResult:
         """How a subagent answered in a session of its own, or in the one named."""
         found = self._engine.agents.get(agent)
-        if found is None or found.mode == "primary":
+        if found is None or (found.mode == "primary" and self._granted is None):
             names = ", ".join(a.name for a in self.session.agents if a.mode != "primary")
             raise ToolError(f"there is no subagent {agent!r}; there are: {names}")
         self._run.take_subagent(resumed=session_id is not None)
-        own, ours = found.model, self.session.model
+        own, ours = self._model or found.model, self.session.model
         chosen = f"{own.provider_id}/{own.model_id}" if own else f"{ours.provider_id}/{ours.id}"
         request = ChildRequest(
             parent=self.session.info,

@@ -219,10 +219,10 @@ class LocalFeed:
 
     async def shell(self, session_id: str, command: str, order: Order) -> None:
         """Run the command."""
-        from pegboard.embedding import ShellOrder
+        from pegboard_frontend import ShellOrder, run_shell
 
         said = ShellOrder(command=command, agent=order.agent, model=order.model)
-        await self._app.shell(session_id, said)
+        await run_shell(self._app, session_id, said)
 
     async def abort(self, session_id: str) -> None:
         """Stop it."""

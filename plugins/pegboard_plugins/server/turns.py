@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from pegboard import PegboardError
-from pegboard.embedding import ShellOrder, check_id
+from pegboard.embedding import check_id
 from pegboard.errors import AbortedError
 from pegboard.schema.event import MessageUpdated
 from pegboard.schema.message import Turn, UserMessage
@@ -19,9 +19,11 @@ from pegboard_frontend import (
     InitBody,
     PromptBody,
     ShellBody,
+    ShellOrder,
     SummarizeBody,
     mentioned,
     run_command,
+    run_shell,
 )
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.keymask import masked_text
@@ -126,7 +128,7 @@ async def shell(request: Request, opened: AtSession, state: Served) -> Response:
     body = await body_of(request, ShellBody)
     model = f"{body.model.provider_id}/{body.model.model_id}" if body.model else None
     order = ShellOrder(command=body.command, agent=body.agent, model=model)
-    return await _outcome(state, opened, opened.app.shell(opened.session.id, order))
+    return await _outcome(state, opened, run_shell(opened.app, opened.session.id, order))
 
 
 @routes.post(

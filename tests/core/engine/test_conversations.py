@@ -12,6 +12,7 @@ from pegboard.ids import IdSource
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta
 from pegboard.schema.event import SessionDeleted
 from pegboard.schema.part import Failed, SubtaskInput, SubtaskPart, ToolPart
+from pegboard_plugins import task
 from pegboard_plugins.sqlite import open_sqlite
 from played import Played, heard, opened, text
 
@@ -19,7 +20,7 @@ LIMIT_S = 5
 
 
 async def test_a_new_title_and_the_archive_do_not_count_as_use(tmp_path: Path) -> None:
-    async with opened(tmp_path, provider()) as app:
+    async with opened(tmp_path, provider(), task) as app:
         session = await converse(app)
         renamed = await app.update_session(session.id, title="Comets")
         archived = await app.update_session(session.id, archived=True)
@@ -58,10 +59,10 @@ async def test_a_deleted_session_is_stopped_and_gone_with_its_children(tmp_path:
         await asyncio.sleep(60)
         yield TextDelta("t", "x")
 
-    async with opened(tmp_path, Played(slow)) as app:
+    async with opened(tmp_path, Played(slow), task) as app:
         session = await app.create_session()
-        task = SubtaskInput(prompt="p", description="d", agent="helper")
-        running = asyncio.create_task(app.prompt(session.id, [task]))
+        work = SubtaskInput(prompt="p", description="d", agent="helper")
+        running = asyncio.create_task(app.prompt(session.id, [work]))
         await asyncio.wait_for(started.wait(), LIMIT_S)
         [child] = await app.children(session.id)
         gone: set[str | None] = set()
@@ -85,7 +86,7 @@ async def test_a_deleted_session_is_stopped_and_gone_with_its_children(tmp_path:
 
 
 async def test_a_session_that_another_process_runs_is_not_deleted(tmp_path: Path) -> None:
-    async with opened(tmp_path, provider()) as app:
+    async with opened(tmp_path, provider(), task) as app:
         session = await app.create_session()
         other = await open_sqlite(tmp_path / "data" / "pegboard.db", ids=IdSource())
         try:
@@ -98,7 +99,7 @@ async def test_a_session_that_another_process_runs_is_not_deleted(tmp_path: Path
 
 
 async def test_search_finds_titles_and_what_was_said(tmp_path: Path) -> None:
-    async with opened(tmp_path, provider()) as app:
+    async with opened(tmp_path, provider(), task) as app:
         session = await converse(app)
         titled = await app.create_session(title="Ice and 100% snow_men")
         found = await app.search("ICE")
@@ -116,7 +117,7 @@ async def test_search_finds_titles_and_what_was_said(tmp_path: Path) -> None:
 
 async def test_a_subtask_part_is_done_once_and_its_result_is_seen(tmp_path: Path) -> None:
     played = provider()
-    async with opened(tmp_path, played) as app:
+    async with opened(tmp_path, played, task) as app:
         session = await converse(app)
         turns = await app.turns(session.id)
         again = await app.prompt(session.id, prompt("thanks"))
@@ -131,13 +132,26 @@ async def test_a_subtask_part_is_done_once_and_its_result_is_seen(tmp_path: Path
 
 
 async def test_a_subtask_for_nobody_is_told_to_the_model(tmp_path: Path) -> None:
-    async with opened(tmp_path, Played(text("I cannot"))) as app:
+    async with opened(tmp_path, Played(text("I cannot")), task) as app:
         session = await app.create_session()
-        task = SubtaskInput(prompt="p", description="d", agent="nobody")
-        answer = await app.prompt(session.id, [task])
+        work = SubtaskInput(prompt="p", description="d", agent="nobody")
+        answer = await app.prompt(session.id, [work])
         turns = await app.turns(session.id)
 
     [part] = [part for part in turns[1].parts if isinstance(part, ToolPart)]
     assert isinstance(part.state, Failed)
     assert "nobody" in part.state.error
+    assert said((answer,)) == ["I cannot"]
+
+
+async def test_where_no_tool_gives_work_to_subagents_the_model_is_told_so(tmp_path: Path) -> None:
+    async with opened(tmp_path, Played(text("I cannot"))) as app:
+        session = await app.create_session()
+        work = SubtaskInput(prompt="p", description="d", agent="helper")
+        answer = await app.prompt(session.id, [work])
+        turns = await app.turns(session.id)
+
+    [part] = [part for part in turns[1].parts if isinstance(part, ToolPart)]
+    assert isinstance(part.state, Failed)
+    assert part.state.error == "no tool here gives work to subagents"
     assert said((answer,)) == ["I cannot"]

@@ -12,13 +12,20 @@ from msgspec.structs import replace
 from compacting import Shortens
 from pegboard import App, hookimpl, tool
 from pegboard.contract.results import PendingCall
-from pegboard.engine.input.usermessage import ShellOrder
-from pegboard.errors import AbortedError, ModelNotFoundError, PluginError, ProviderError
+from pegboard.errors import (
+    AbortedError,
+    ModelNotFoundError,
+    PluginError,
+    ProviderError,
+    RequiredHookError,
+)
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta
 from pegboard.schema.event import SessionFailed, SessionIdle
 from pegboard.schema.message import AssistantMessage, PluginFailure, Turn, UnknownFailure
 from pegboard.schema.part import Completed, Failed, SubtaskInput, TextPart, ToolPart
 from pegboard.schema.session import Idle
+from pegboard_frontend import ShellOrder, run_shell
+from pegboard_plugins import task
 from played import HI, Played, ToolsPlugin, assistant, call, heard, opened, text, texts
 
 LIMIT_S = 60
@@ -170,7 +177,7 @@ async def summarises(app: App, session_id: str) -> None:
 
 
 async def runs_a_command(app: App, session_id: str) -> None:
-    await app.shell(session_id, ShellOrder(command="echo hi"))
+    await run_shell(app, session_id, ShellOrder(command="echo hi"))
 
 
 def unfinished(turns: tuple[Turn, ...]) -> list[object]:
@@ -194,7 +201,7 @@ async def test_no_message_is_unfinished_wherever_the_run_is_aborted(
     tmp_path: Path, act: Act
 ) -> None:
     model = Model()
-    plugins = (ToolsPlugin(look), Looks(), Shortens())
+    plugins = (ToolsPlugin(look), Looks(), Shortens(), task)
     config = {"model": "played/m", "retry": {"cap_s": 0.001}}
     async with opened(tmp_path, model, *plugins, config=config) as app:
         at, ended = 0, False
@@ -266,22 +273,42 @@ async def test_a_provider_that_refuses_before_the_stream_is_asked_again(tmp_path
     assert texts(answered) == ["fine"]
 
 
-async def test_work_of_the_users_that_fails_in_an_unknown_way_ends_its_message(
+async def test_work_of_the_users_that_a_required_hook_stops_ends_its_message(
     tmp_path: Path,
 ) -> None:
     class Breaks:
-        @hookimpl
+        @hookimpl(required=True)
         async def tool_execute_before(self, call: PendingCall) -> PendingCall:
-            return replace(call, input={})
+            raise ValueError(call.id)
 
-    async with opened(tmp_path, Played(text("fine")), Breaks()) as app:
+    async with opened(tmp_path, Played(text("fine")), task, Breaks()) as app:
         session = await app.create_session()
-        with pytest.raises(KeyError):
+        with pytest.raises(RequiredHookError):
             await hands_over(app, session.id)
         turns = await app.turns(session.id)
 
     assert unfinished(turns) == []
-    assert isinstance(assistant(turns[-1]).error, UnknownFailure)
+    assert isinstance(assistant(turns[-1]).error, PluginFailure)
+
+
+async def test_work_of_the_users_whose_call_a_plugin_spoils_is_told_to_the_model(
+    tmp_path: Path,
+) -> None:
+    class Spoils:
+        @hookimpl
+        async def tool_execute_before(self, call: PendingCall) -> PendingCall:
+            return replace(call, input={})
+
+    async with opened(tmp_path, Played(text("fine")), task, Spoils()) as app:
+        session = await app.create_session()
+        await hands_over(app, session.id)
+        turns = await app.turns(session.id)
+
+    assert unfinished(turns) == []
+    [part] = [part for part in turns[1].parts if isinstance(part, ToolPart)]
+    assert isinstance(part.state, Failed)
+    assert "subagent_type" in part.state.error
+    assert texts(turns[-1]) == ["fine"]
 
 
 async def test_a_summary_that_no_model_can_write_does_not_stop_the_session(tmp_path: Path) -> None:

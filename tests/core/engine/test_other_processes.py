@@ -8,10 +8,10 @@ import pytest
 
 from compacting import Shortens
 from pegboard import App, hookimpl
-from pegboard.engine.input.usermessage import ShellOrder
 from pegboard.errors import SessionBusyError
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta
 from pegboard.schema.part import TextInput
+from pegboard_frontend import ShellOrder, run_shell
 from played import HI, Played, opened, text, texts
 
 LIMIT_S = 30
@@ -41,7 +41,7 @@ async def summarises(app: App, session_id: str) -> None:
 
 
 async def runs_a_command(app: App, session_id: str) -> None:
-    await app.shell(session_id, ShellOrder(command="echo refused"))
+    await run_shell(app, session_id, ShellOrder(command="echo refused"))
 
 
 @pytest.mark.parametrize("act", [prompts, summarises, runs_a_command])

@@ -7,11 +7,10 @@ import pytest
 
 from pegboard import InvalidInputError, Tool, hookimpl, tool
 from pegboard.contract.tools import serving
-from pegboard.embedding import ShellOrder
 from pegboard.providers import ModelRequest, Text
 from pegboard.schema.config import Command
 from pegboard.schema.part import AgentInput, Completed, Failed, TextInput
-from pegboard_frontend import CommandOrder, run_command
+from pegboard_frontend import CommandOrder, ShellOrder, run_command, run_shell
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 
 
@@ -54,7 +53,7 @@ async def test_the_user_s_shell_lines_are_calls_of_the_tool_that_serves_the_shel
     async with opened(tmp_path, provider, ToolsPlugin(line), Commands()) as app:
         session = await app.create_session()
         await run_command(app, session.id, CommandOrder(name="do"))
-        turn = await app.shell(session.id, ShellOrder(command="echo hi"))
+        turn = await run_shell(app, session.id, ShellOrder(command="echo hi"))
 
     assert said(provider.requests[0]) == ["It says ran pwd."]
     assert [part.tool for part in tools_of((turn,))] == ["line"]

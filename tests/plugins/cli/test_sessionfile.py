@@ -11,6 +11,7 @@ from pegboard import App, InvalidInputError
 from pegboard.schema.part import Failed, Running, TimeSpan, ToolPart
 from pegboard.schema.wire import encode
 from pegboard.storage.changes import PutPart
+from pegboard_plugins import task
 from pegboard_plugins.cli.sessionfile import exported, imported
 from played import Played, opened, text
 
@@ -25,7 +26,7 @@ async def test_an_export_comes_back_as_the_same_conversation_of_this_project(
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
     there.mkdir()
-    async with opened(here, provider()) as app:
+    async with opened(here, provider(), task) as app:
         session = await converse(app)
         lines = await written(app, session.id)
         before = await app.turns(session.id)
@@ -55,7 +56,7 @@ async def test_an_export_comes_back_as_the_same_conversation_of_this_project(
 
 
 async def test_an_export_is_stable_lines_of_json(tmp_path: Path) -> None:
-    async with opened(tmp_path, provider()) as app:
+    async with opened(tmp_path, provider(), task) as app:
         session = await converse(app)
         lines = await written(app, session.id)
         assert lines == await written(app, session.id)
@@ -99,7 +100,7 @@ SPOILED: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]] = {
 async def test_a_bad_file_is_refused_whole_with_the_line(
     tmp_path: Path, spoil: Callable[[list[bytes]], list[bytes]], where: str
 ) -> None:
-    async with opened(tmp_path, provider()) as app:
+    async with opened(tmp_path, provider(), task) as app:
         session = await converse(app)
         lines = await written(app, session.id)
         with pytest.raises(InvalidInputError, match=where):
@@ -109,7 +110,7 @@ async def test_a_bad_file_is_refused_whole_with_the_line(
 
 
 async def test_what_ran_at_the_export_is_interrupted_in_the_import(tmp_path: Path) -> None:
-    async with opened(tmp_path, provider()) as app:
+    async with opened(tmp_path, provider(), task) as app:
         session = await converse(app)
         [_, answer, *_] = await app.turns(session.id)
         running = ToolPart(

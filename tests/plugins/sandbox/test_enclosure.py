@@ -15,14 +15,13 @@ import pytest
 from config_place import Place
 from pegboard import ToolContext, ToolError, hookimpl, tool
 from pegboard.contract.tools import Tool
-from pegboard.embedding import ShellOrder
 from pegboard.errors import ConfigError
 from pegboard.kit import Site
 from pegboard.paths import Places
 from pegboard.schema.config import Command, Config
 from pegboard.schema.part import Completed
 from pegboard.workspace import open_workspace
-from pegboard_frontend import CommandOrder, run_command
+from pegboard_frontend import CommandOrder, ShellOrder, run_command, run_shell
 from pegboard_plugins import bash as bash_plugin
 from pegboard_plugins import format as format_plugin
 from pegboard_plugins import lsp as lsp_plugin
@@ -145,7 +144,7 @@ async def test_every_kind_of_process_runs_inside(tmp_path: Path) -> None:
     async with opened(tmp_path, provider, sandbox, *plugins, config=config) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        shell = await app.shell(session.id, ShellOrder(command="echo c $WALLS"))
+        shell = await run_shell(app, session.id, ShellOrder(command="echo c $WALLS"))
         await run_command(app, session.id, CommandOrder(name="snippet"))
         turns = await app.turns(session.id)
         states = [part.state for part in tools_of(turns)]

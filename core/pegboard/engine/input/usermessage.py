@@ -7,11 +7,13 @@ prompt cache still fits.
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 import msgspec
 
 from pegboard.contract import hookspecs
 from pegboard.contract.context import SessionView
+from pegboard.contract.tools import Tool
 from pegboard.engine.engine import Engine
 from pegboard.engine.finish import goes_on
 from pegboard.engine.history import is_compaction
@@ -48,10 +50,15 @@ _PARTS: Mapping[type[PartInput], type[TextPart | FilePart | AgentPart | SubtaskP
 }
 
 
-class ShellOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """The command line, and the agent and model that the session then goes on with."""
+class CallOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that a person makes: its tool, which need not be one of the App's, and arguments.
 
-    command: str
+    `said` tells the model whose call it is. The session goes on with this agent and model.
+    """
+
+    tool: Tool
+    input: Mapping[str, Any]
+    said: str
     agent: str | None = None
     model: str | None = None
 

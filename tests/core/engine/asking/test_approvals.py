@@ -11,7 +11,6 @@ import pytest
 
 from asked import asked, outcomes
 from pegboard import ToolContext, hookimpl, tool
-from pegboard.embedding import ShellOrder
 from pegboard.policy.permissions import UNCLEAR, unapproved
 from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.schema.config import Agent
@@ -19,7 +18,7 @@ from pegboard.schema.event import PermissionReplied
 from pegboard.schema.part import TextInput
 from pegboard.schema.session import PermissionRequest, Rule, Scope, Verdict
 from pegboard.storage.changes import PutApproval
-from pegboard_frontend import approvals_of, mentioned, revoke
+from pegboard_frontend import ShellOrder, approvals_of, mentioned, revoke, run_shell
 from pegboard_plugins import audit
 from played import Played, PlayedPlugin, ToolsPlugin, call, calls, heard, opened, text, texts
 from slow_storage import VARIABLE
@@ -355,7 +354,7 @@ async def test_what_the_user_runs_and_attaches_is_recorded_too(tmp_path: Path) -
     async with app_with(tmp_path, Asks(), "{}") as app:
         (app.workspace.directory / "notes.txt").write_text("x")
         session = await app.create_session()
-        await app.shell(session.id, ShellOrder(command="echo out"))
+        await run_shell(app, session.id, ShellOrder(command="echo out"))
         await mentioned(app, session.id, "see @notes.txt")
 
     ran, attached = audited(tmp_path)

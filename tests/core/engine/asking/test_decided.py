@@ -6,9 +6,9 @@ import pytest
 
 from asked import outcomes
 from pegboard import ToolContext, hookimpl, tool
-from pegboard.embedding import ShellOrder
 from pegboard.schema.part import TextInput
 from pegboard.schema.session import Decided, Verdict
+from pegboard_frontend import ShellOrder, run_shell
 from played import Played, ToolsPlugin, call, calls, opened, text
 
 HI = (TextInput(text="hi"),)
@@ -70,7 +70,7 @@ async def test_a_line_of_the_user_s_own_is_told_too(tmp_path: Path) -> None:
     made = tmp_path / "made"
     async with opened(tmp_path, Played(), plugin, builtins=True) as app:
         session = await app.create_session()
-        await app.shell(session.id, ShellOrder(command=f"touch {made}", agent="build"))
+        await run_shell(app, session.id, ShellOrder(command=f"touch {made}", agent="build"))
         [said] = await outcomes(app, session.id)
 
     assert "not noted" in said

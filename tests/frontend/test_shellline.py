@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.embedding import ShellOrder
 from pegboard.errors import InvalidInputError, ModelNotFoundError, NotFoundError, SessionBusyError
 from pegboard.providers import Result
 from pegboard.schema.message import AbortedFailure, AssistantMessage, UserMessage
 from pegboard.schema.part import Completed, Failed, TextInput, TextPart, ToolPart
 from pegboard.schema.session import Busy, Idle
+from pegboard_frontend import ShellOrder, run_shell
 from played import Played, opened, text
 
 
@@ -18,7 +18,9 @@ async def test_a_command_of_the_users_is_recorded_and_seen_by_the_model(tmp_path
     provider = Played(text("I see"))
     async with opened(tmp_path, provider, allow=False) as app:
         session = await app.create_session()
-        turn = await app.shell(session.id, ShellOrder(command="echo out; echo err >&2; exit 3"))
+        turn = await run_shell(
+            app, session.id, ShellOrder(command="echo out; echo err >&2; exit 3")
+        )
         turns = await app.turns(session.id)
         assert provider.requests == []
         await app.prompt(session.id, [TextInput(text="what was that")])
@@ -49,13 +51,13 @@ async def test_a_busy_session_runs_no_command_and_an_abort_ends_one(tmp_path: Pa
     async with opened(tmp_path, Played(text("after"))) as app:
         session = await app.create_session()
         order = ShellOrder(command="touch on; sleep 60")
-        running = asyncio.create_task(app.shell(session.id, order))
+        running = asyncio.create_task(run_shell(app, session.id, order))
         async with asyncio.timeout(10):
             while not (app.workspace.directory / "on").exists():  # noqa: ASYNC110 - a file
                 await asyncio.sleep(0.01)
         assert app.status(session.id) == Busy()
         with pytest.raises(SessionBusyError):
-            await app.shell(session.id, order)
+            await run_shell(app, session.id, order)
         assert await app.abort(session.id)
         turn = await running
         assert app.status(session.id) == Idle()
@@ -71,7 +73,7 @@ async def test_a_prompt_that_comes_meanwhile_is_answered(tmp_path: Path) -> None
     async with opened(tmp_path, Played(text("answered"))) as app:
         session = await app.create_session()
         order = ShellOrder(command="touch on; while [ ! -e off ]; do sleep 0.01; done; echo ran")
-        running = asyncio.create_task(app.shell(session.id, order))
+        running = asyncio.create_task(run_shell(app, session.id, order))
         async with asyncio.timeout(10):
             while not (app.workspace.directory / "on").exists():  # noqa: ASYNC110 - a file
                 await asyncio.sleep(0.01)
@@ -100,14 +102,14 @@ async def test_what_cannot_be_run_is_not_recorded(
     async with opened(tmp_path, Played(text("x"))) as app:
         session = await app.create_session()
         with pytest.raises(error):
-            await app.shell(session.id, order)
+            await run_shell(app, session.id, order)
         assert await app.turns(session.id) == ()
 
 
 async def test_a_long_output_is_cut(tmp_path: Path) -> None:
     async with opened(tmp_path, Played(text("x"))) as app:
         session = await app.create_session()
-        turn = await app.shell(session.id, ShellOrder(command="seq 1 100000"))
+        turn = await run_shell(app, session.id, ShellOrder(command="seq 1 100000"))
 
     state = turn.parts[0].state
     assert isinstance(state, Completed)
