@@ -143,7 +143,7 @@ def at_rest(world: World, state: State) -> Iterator[str]:
         for session_id in state.sessions:
             if not isinstance(app.status(session_id), Idle):
                 yield f"{session_id} is {app.status(session_id)}"
-        kept = (runs._tasks, runs._runs, runs._early, runs._stopping, runs.callers)
+        kept = (runs._tasks, runs._runs, runs._heard, runs._stopping, runs.callers)
         yield from (f"the App keeps {each}" for each in kept if each)
         yield from (f"{request.id} waits" for request in app.permissions.pending())
         for failure in app.failures:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -275,7 +276,10 @@ class App:
         :raises ToolError: when it fails.
         :raises AbortedError: when the session is aborted meanwhile.
         """
-        return await self._runs.call_tool(session_id, tool, args, agent=agent, model=model)
+        from pegboard.engine.input.usercall import call_tool  # only who calls needs it
+
+        calling = partial(call_tool, tool=tool, args=args, agent=agent, model=model)
+        return await self._runs.alone(session_id, calling)
 
     async def carry_out(self, session_id: str, order: CallOrder) -> Turn:
         """The answer with a call that a person makes, and is not asked about; the session rests.

@@ -196,21 +196,3 @@ class Run:
             *(ChangeSession(session_id=each, cost=cost, tokens=tokens) for each in payers),
         )
         self.owed_usd, self.owed_tokens = 0.0, Tokens()
-
-
-@dataclass(slots=True)
-class Early:
-    """What was stored while a run was being opened, and the run may not have read."""
-
-    session: Session | None = None
-    turns: list[Turn] = field(default_factory=list)
-
-    def put(self, turn: Turn) -> None:
-        """Keep a turn for the run."""
-        self.turns.append(turn)
-
-    def tell(self, run: Run) -> None:
-        """Hand these changes to the run."""
-        run.session = self.session or run.session
-        for turn in self.turns:
-            run.put(turn)

@@ -1,10 +1,10 @@
 """Runs: one task at a time runs a session, and no prompt is left unanswered."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from pegboard.contract.context import ChildResult, Ruleset
@@ -19,7 +19,7 @@ from pegboard.engine.input.usermessage import (
     stored,
 )
 from pegboard.engine.loop import answer, unanswered
-from pegboard.engine.run import Early, Run
+from pegboard.engine.run import Run
 from pegboard.engine.sessions import (
     Preparations,
     SessionIds,
@@ -37,7 +37,6 @@ from pegboard.policy.clock import Clock
 from pegboard.providers.spending import Budget
 from pegboard.schema.event import Event, SessionUpdated
 from pegboard.schema.message import Turn
-from pegboard.schema.part import Completed
 from pegboard.schema.session import Busy, Idle, Session, SessionStatus
 from pegboard.storage.changes import DropSession, PutMessage, PutPart
 from pegboard.storage.protocol import Fence
@@ -47,6 +46,7 @@ ABORT_LIMIT_S = 10.0
 SEIZE_TRIES = 10
 """A session that is deleted is taken from so many runs, one after the other, at the most."""
 
+_Value = TypeVar("_Value")
 First = Callable[[Run], Awaitable[None]]
 """What a run does before it looks for prompts."""
 
@@ -58,12 +58,12 @@ class Runs:
         self._engine = engine
         self._storage = engine.storage
         self._runs: dict[str, Run] = {}
-        self._early: dict[str, Early] = {}
         self._tasks: dict[str, asyncio.Task[Turn | None]] = {}
         self._clocks = WeakValueDictionary[str, Clock]()  # each lives as long as its run
         self._stopping: set[str] = set()
         self._closed = False
         self._ids: dict[str, SessionIds] = {}
+        self._heard: dict[str, Session] = {}  # as they were stored since their runs began
         self.callers: dict[str, tuple[Ruleset, ...]] = {}
         self.beside = Preparations()
         engine.bus.attach(self.note)
@@ -94,15 +94,20 @@ class Runs:
                 await refuse_claimed(self._storage, session_id)
             await settled(self._storage, session_id)
             session = await self._in_order(session_id)
-            turn, change = stored(self._engine, session, prompt, ids)
-            puts = (PutPart(part) for part in turn.parts)
-            session = await change_session(self._storage, PutMessage(turn.info), *puts, change)
-        expanding = expanded(self._engine, session, turn, ids, command=prompt.command)
-        turn = await self.beside.run(session_id, expanding)
+            typed, change = stored(self._engine, session, prompt, ids)
+            puts = (PutPart(part) for part in typed.parts)
+            session = await change_session(self._storage, PutMessage(typed.info), *puts, change)
+
+        async def preparing() -> Turn:
+            turn = await expanded(self._engine, session, typed, ids, command=prompt.command)
+            async with ids.changing:  # a run that is being opened may have read it as typed
+                if (run := self._runs.get(session_id)) is not None:
+                    run.put(turn)
+            return turn
+
+        turn = await self.beside.run(session_id, preparing())
         if session.id in self._stopping:  # a run that was aborted takes no new prompts
             await asyncio.wait((self._tasks[session.id],))  # without a limit: it has its own
-        if (copy := self._copy(session.id)) is not None:
-            copy.put(turn)
         if prompt.no_reply:
             return turn
         with saying_that_it_is_kept():
@@ -124,23 +129,14 @@ class Runs:
         with saying_that_it_is_kept():
             return await self._outcome(task, session_id)
 
-    async def call_tool(
-        self,
-        session_id: str,
-        tool: str,
-        args: Mapping[str, Any],
-        *,
-        agent: str | None,
-        model: str | None,
-    ) -> Completed:
-        """How a call ends that no answer makes."""
-        from pegboard.engine.input.usercall import call_tool, view_for
+    async def alone(self, session_id: str, work: Callable[[Run], Awaitable[_Value]]) -> _Value:
+        """What work comes to with a run beside the session's own, which an abort ends as well."""
 
-        async def calling() -> Completed:
+        async def working() -> _Value:
             async with self._opened(session_id, fence=None) as run:
-                return await call_tool(run, await view_for(run, agent, model), tool, args)
+                return await work(run)
 
-        return await self.beside.run(session_id, calling())
+        return await self.beside.run(session_id, working())
 
     async def carry_out(self, session_id: str, order: CallOrder) -> Turn:
         """The answer with a person's call; prompts that come meanwhile wait for its end.
@@ -165,8 +161,8 @@ class Runs:
         """Whether a prompt is gone for good, because no model has read it."""
         from pegboard.engine.input.withdrawal import Withdrawal
 
-        ids, copy = await self._session_ids(session_id), partial(self._copy, session_id)
-        prompts = Withdrawal(self._storage, ids, copy, lambda: session_id in self.beside)
+        ids, run = await self._session_ids(session_id), partial(self._runs.get, session_id)
+        prompts = Withdrawal(self._storage, ids, run, lambda: session_id in self.beside)
         return await prompts.of(session_id, message_id)
 
     @asynccontextmanager
@@ -185,10 +181,12 @@ class Runs:
 
     def note(self, events: Sequence[Event]) -> None:
         """Hand each run its session as it is stored now, after a change from outside."""
-        for event in events:
-            copy = self._copy(event.session_id or "")
-            if copy is not None and isinstance(event.properties, SessionUpdated):
-                copy.session = event.properties.info
+        updates = (each.properties for each in events)
+        for session in (each.info for each in updates if isinstance(each, SessionUpdated)):
+            if session.id in self._tasks:
+                self._heard[session.id] = session
+            if (run := self._runs.get(session.id)) is not None:
+                run.session = session
 
     async def delete(self, session_id: str) -> None:
         """Stop and delete the session, its subagents' sessions and all that belongs to them.
@@ -226,10 +224,6 @@ class Runs:
                 break
         raise SessionBusyError(session_id)
 
-    def _copy(self, session_id: str) -> Run | Early | None:
-        """The run, or the opening run, that has a copy of the session in memory."""
-        return self._early.get(session_id) or self._runs.get(session_id)
-
     def budget(self, session_id: str) -> Budget | None:
         """What the session's run may spend, None while it rests."""
         run = self._runs.get(session_id)
@@ -264,7 +258,6 @@ class Runs:
                 task = asyncio.create_task(running, name=f"run {session.id}")
             task.add_done_callback(partial(self._on_end, session.id))
             self._tasks[session.id] = task
-            self._early[session.id] = Early()
         return task
 
     def _on_end(self, session_id: str, task: "asyncio.Task[Turn | None]") -> None:
@@ -273,7 +266,6 @@ class Runs:
             task.exception()
         elif self._tasks.get(session_id) is task:
             del self._tasks[session_id]
-            self._early.pop(session_id, None)
             self._stopping.discard(session_id)
 
     async def _outcome(self, task: "asyncio.Future[Turn | None]", session_id: str) -> Turn:
@@ -318,13 +310,8 @@ class Runs:
         run: Run | None = None
         try:
             while run is None or unanswered(run) is not None:
-                self._early.setdefault(session_id, Early())
-                async with (
-                    held(self._storage, session_id) as fence,
-                    self._opened(session_id, fence=fence) as run,
-                ):
-                    self._early.pop(session_id).tell(run)
-                    self._runs[session_id] = run
+                async with AsyncExitStack() as stack:
+                    run = await self._begun(session_id, stack)
                     run.say(Busy())
                     if first is not None:
                         await first(run)
@@ -339,10 +326,21 @@ class Runs:
             raise
         finally:  # no await from here on: a prompt finds either this run, or none
             self._runs.pop(session_id, None)
-            self._early.pop(session_id, None)
+            self._heard.pop(session_id, None)
             self._tasks.pop(session_id, None)
             self._stopping.discard(session_id)
             self._engine.say_status(session_id, Idle())
+
+    async def _begun(self, session_id: str, stack: AsyncExitStack) -> Run:
+        """The session's own run, which ends with the stack; nobody stores a prompt meanwhile."""
+        ids = await self._session_ids(session_id)
+        async with ids.changing:
+            fence = await stack.enter_async_context(held(self._storage, session_id))
+            self._heard.pop(session_id, None)
+            run = await stack.enter_async_context(self._opened(session_id, fence=fence))
+            run.session = self._heard.get(session_id, run.session)
+            self._runs[session_id] = run
+            return run
 
     @asynccontextmanager
     async def _opened(self, session_id: str, *, fence: Fence | None) -> AsyncIterator[Run]:

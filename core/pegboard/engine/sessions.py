@@ -38,8 +38,8 @@ _VERSION = "0.1.0"
 class SessionIds:
     """Ids of one session: each is greater than every id in it, also than those of clients.
 
-    `changing` is the lock of whoever reads the session, changes it and stores it. `withdrawn` are
-    messages that no run may take up any more.
+    `changing` is the lock of whoever reads the session, changes it and stores it, and of a run that
+    is being opened. `withdrawn` are messages that no run may take up any more.
     """
 
     source: IdSource

@@ -76,15 +76,10 @@ class Caller:
         self.made: set[str] = set()
         self.denied = False
 
-    async def __call__(self, call: ToolCall) -> None:
-        """Run a call; its outcome goes to the processor."""
+    async def __call__(self, call: ToolCall, plan: Plan | None = None) -> None:
+        """Run a call, by a plan if no model has written it; its outcome goes to the processor."""
         nested = partial(self._nested_call, call.id)
-        await self._answer(call, self._repaired(call), call_tool=nested)
-
-    async def carry_out(self, call_id: str, plan: Plan) -> None:
-        """Run a call that no model has written; its outcome goes to the processor."""
-        nested = partial(self._nested_call, call_id)
-        await self._answer(ToolCall(call_id, plan.tool.id, ""), plan, call_tool=nested)
+        await self._answer(call, plan or self._repaired(call), call_tool=nested)
 
     def refuse(self, call: ToolInputStart, reason: str) -> None:
         """Fail a call that the model has begun, with the reason."""

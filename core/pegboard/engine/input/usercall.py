@@ -29,12 +29,15 @@ from pegboard.schema.part import Completed, Failed, SubtaskPart, TextInput
 SUM_UP = "Sum up for the user what the task above came to, and go on with what is left to do."
 
 
-async def call_tool(run: Run, view: SessionView, tool: str, args: Mapping[str, Any]) -> Completed:
-    """How a program's call ends, beside the session's own run.
+async def call_tool(
+    run: Run, *, tool: str, args: Mapping[str, Any], agent: str | None, model: str | None
+) -> Completed:
+    """How a program's call ends, which is made beside the session's own run.
 
     :raises PermissionDeniedError: when it may not run.
     :raises ToolError: when it fails.
     """
+    view = await view_for(run, agent, model)
     engine, message = run.engine, run.new_answer(run.ids.message(), view.agent.name, view.model)
     unstored = Writer(engine.storage, engine.bus.publish_all, fence=None)  # it never runs
     processor = Processor(message, sink=unstored, new_id=run.ids.part, now=engine.now)
@@ -109,7 +112,7 @@ async def _stored(  # noqa: PLR0913 - the facts of a call
     processor = run.begin(message)
     try:
         caller = Caller(run, view, processor, offered=frozenset(run.engine.tools))
-        await caller.carry_out(call_id, plan)
+        await caller(ToolCall(call_id, plan.tool.id, ""), plan)
         message = replace(message, finish=finish)
     except BaseException as error:  # whatever the work raised, the message ends
         message = replace(message, error=failure_of(error))

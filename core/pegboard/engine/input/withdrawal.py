@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pegboard.engine.history import as_seen, is_compaction
-from pegboard.engine.run import Early, Run
+from pegboard.engine.run import Run
 from pegboard.engine.sessions import SessionIds, edit, refuse_claimed
 from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
@@ -13,20 +13,19 @@ from pegboard.storage.changes import DropMessage
 from pegboard.storage.protocol import Storage
 
 LOOK_EVERY_S, LOOKS = 0.02, 500
-"""While a run is opened, or the files of a prompt are read: ten seconds at the most."""
+"""While the files of a prompt are read: ten seconds at the most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
     """A session whose prompts can be withdrawn.
 
-    `copy` gives what its run has of it in memory, `prepares` says whether a prompt's files are
-    being read.
+    `run` gives its run, if it has one, `prepares` says whether a prompt's files are being read.
     """
 
     storage: Storage
     ids: SessionIds
-    copy: Callable[[], Run | Early | None]
+    run: Callable[[], Run | None]
     prepares: Callable[[], bool]
 
     async def of(self, session_id: str, message_id: str) -> bool:
@@ -46,22 +45,22 @@ class Withdrawal:
     async def _decided(self, session_id: str, message_id: str) -> bool | None:
         async with self.ids.changing:  # nothing is stored meanwhile, and no run begins at rest
             await refuse_claimed(self.storage, session_id)
-            run = self.copy()
-            ours = run.history.turns if isinstance(run, Run) else []
+            run = self.run()
+            ours = run.history.turns if run is not None else []
             if any(turn.info.id == message_id for turn in ours):
                 unread = is_unread(ours, message_id)
             else:
                 unread = is_unread(as_seen(await self.storage.turns(session_id)), message_id)
-                if run is not None or self.copy() is not None or self.prepares():
+                if run is not None or self.prepares():
                     return None
             if unread:  # there was no await since the look
                 self.ids.withdrawn.add(message_id)
                 await self._drop(run, DropMessage(session_id, message_id))
             return unread
 
-    async def _drop(self, run: Run | Early | None, drop: DropMessage) -> None:
+    async def _drop(self, run: Run | None, drop: DropMessage) -> None:
         try:
-            if not isinstance(run, Run):
+            if run is None:
                 await edit(self.storage, drop.session_id, drop)
                 return
             run.history.drop(drop.message_id)

@@ -57,6 +57,7 @@ async def test_what_is_taken_back_is_never_read_and_all_else_is_read(
     async def talk(app: App, session_id: str, name: int) -> None:
         for number in range(12):
             words = f"<{name}.{number}>"
+            await asyncio.sleep(chance.uniform(0, THINKING_S / 2))
             sending = asyncio.create_task(app.prompt(session_id, [TextInput(text=words)]))
             await asyncio.sleep(chance.uniform(0, LONGEST_S))
             back[words] = await app.withdraw(session_id, await stored(app, session_id, words))
