@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
 from pegboard.engine.finish import EmptyAnswerError
 from pegboard.engine.models import Models
@@ -42,11 +43,13 @@ _SERVER_FAULT = 500
 class RetryDecision(msgspec.Struct, frozen=True, kw_only=True):
     """`wait_s` is how long to wait before the next attempt, None for no other attempt.
 
-    `note` says why there is no other, where the error itself does not.
+    `note` says why there is no other, where the error itself does not. `hopeless` says that another
+    model shall be asked, as this one cannot answer soon enough.
     """
 
     wait_s: float | None = None
     note: str = ""
+    hopeless: bool = False
 
 
 class Attempts:
@@ -56,31 +59,28 @@ class Attempts:
     long before that. It is the loop's, which no change of the clock moves.
     """
 
-    def __init__(self, limits: RetryConfig, *, made: int = 0) -> None:
+    def __init__(self, config: Config, *, made: int = 0) -> None:
         self.made = made
-        self._limits = limits
+        self._config = config
         self._empty = 0
         self._failed_at: float | None = None
 
     def failed(self, error: ProviderError) -> RetryDecision:
         """What follows from one more failure."""
-        elapsed_s = self._elapsed_s()
+        now = asyncio.get_running_loop().time()
+        self._failed_at = now if self._failed_at is None else self._failed_at
+        elapsed_s = now - self._failed_at
         self.made += 1
         self._empty += isinstance(error, EmptyAnswerError)
         if self._empty >= EMPTY_ANSWERS:
-            return RetryDecision(note=f"{self._empty} times")
-        return decide(
-            error, self.made, elapsed_s=elapsed_s, limits=self._limits, draw=random.random
-        )
-
-    def is_hopeless(self, error: ProviderError, decision: RetryDecision, *, after_s: float) -> bool:
-        """Whether another model shall be asked, as this one cannot answer within that time."""
-        return is_hopeless(error, decision, left_s=after_s - self._elapsed_s())
-
-    def _elapsed_s(self) -> float:
-        now = asyncio.get_running_loop().time()
-        self._failed_at = now if self._failed_at is None else self._failed_at
-        return now - self._failed_at
+            decision = RetryDecision(note=f"{self._empty} times")
+        else:
+            limits = self._config.retry
+            decision = decide(
+                error, self.made, elapsed_s=elapsed_s, limits=limits, draw=random.random
+            )
+        left_s = self._config.fallback_after_s - elapsed_s
+        return replace(decision, hopeless=is_hopeless(error, decision, left_s=left_s))
 
 
 def decide(

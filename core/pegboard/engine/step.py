@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, suppress
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace
 
@@ -44,7 +44,6 @@ from pegboard.providers.spending import cost_of, tokens_of
 from pegboard.schema.event import SessionFailed, SessionWarned
 from pegboard.schema.message import (
     APIFailure,
-    AssistantMessage,
     Failure,
     UserMessage,
 )
@@ -131,7 +130,6 @@ class Step:
         After a call there is no retry within the step, since no tool may run twice: the next
         step is the next attempt.
         """
-        progress, config = self._run.progress, self._run.engine.config
         attempts: Attempts | None = None
         offered = frozenset(tool.name for tool in request.tools)
         caller = Caller(self._run, self._view, self._processor, offered=offered)
@@ -140,9 +138,8 @@ class Step:
             decision = attempts.failed(error)
             if may_overflow and isinstance(error, ContextOverflowError) and not caller.started:
                 return self._overflowed()
-            hopeless = attempts.is_hopeless(error, decision, after_s=config.fallback_after_s)
             seen = self._shown or caller.started
-            if hopeless and not seen and await self._fall_back(error, tried):
+            if decision.hopeless and not seen and await self._fall_back(error, tried):
                 return None
             if decision.wait_s is None:
                 await self._end(failure_of(error, decision.note), CUT_OFF)
@@ -151,7 +148,7 @@ class Step:
                 await self._take_back()
             await self._wait(error, attempts.made, decision.wait_s)
             if caller.started:
-                progress.cuts = attempts.made
+                self._run.progress.cuts = attempts.made
                 await self._finish(StreamFinish("error"), caller)
                 break
         return "ended"
@@ -159,7 +156,7 @@ class Step:
     def _attempts(self) -> "Attempts":
         from pegboard.engine.retry import Attempts  # nothing of it where nothing fails
 
-        return Attempts(self._run.engine.config.retry, made=self._run.progress.cuts)
+        return Attempts(self._run.engine.config, made=self._run.progress.cuts)
 
     async def _fall_back(self, error: ProviderError, tried: set[str]) -> bool:
         """Let the next model of the user's list make this message; False when there is none."""
@@ -304,18 +301,7 @@ class Step:
                 snapshot=self._run.trail.known(self.message.parent_id),
             )
         )
-        if failure is not None:
-            self._tell(failure)
-        await self._store(
-            replace(
-                self.message,
-                finish=reason,
-                error=failure,
-                cost=cost,
-                tokens=tokens,
-                metadata=finish.metadata,
-            )
-        )
+        await self._store(failure, finish=reason, metadata=finish.metadata)
 
     def _pay(self) -> None:
         """Charge the attempt to the session, also a failed one, if the provider told its usage."""
@@ -329,18 +315,20 @@ class Step:
             with suppress(RequiredHookError):  # the text is left out, and the step ends anyway
                 await self._text_end(TextEnd(texts[0]))
         self._processor.close(reason)
-        self._tell(failure)
+        await self._store(failure)
+
+    async def _store(
+        self,
+        failure: Failure | None,
+        **fields: Any,  # noqa: ANN401 - of the message
+    ) -> None:
+        run, message = self._run, self.message
+        if failure is not None:
+            run.writer.change(Emit(SessionFailed(session_id=message.session_id, error=failure)))
         cost, tokens = self._paid
-        await self._store(replace(self.message, error=failure, cost=cost, tokens=tokens))
-
-    def _tell(self, failure: Failure) -> None:
-        self._run.writer.change(
-            Emit(SessionFailed(session_id=self.message.session_id, error=failure))
+        run.end(
+            replace(message, error=failure, cost=cost, tokens=tokens, **fields), self._processor
         )
-
-    async def _store(self, message: AssistantMessage) -> None:
-        run = self._run
-        run.end(message, self._processor)
         if counts := run.budget.counts():
             run.writer.change(PutState(run.session.id, BUDGET_KEY, counts))
         if message.summary:
