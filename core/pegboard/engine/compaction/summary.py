@@ -249,28 +249,22 @@ class Compacting:
         """The message with this summary: the model's own, or a new one with the given text."""
         if self.made is not None and _text(self.run.history.get(self.made)) == summary:
             return self.run.history.get(self.made)
-        info = self._message()
-        text = TextPart(
-            id=self.run.ids.part(), session_id=info.session_id, message_id=info.id, text=summary
-        )
-        turn = Turn(info=replace(info, finish="stop"), parts=(text,))
+        info = replace(self._message(), finish="stop")
+        turn = Turn(info=info, parts=self._texts(info.id, summary))
         self._store(turn)
         return turn
 
     def _pinned(self, texts: tuple[str, ...]) -> Turn:
         """The request for the summary, with the texts that stay word for word."""
-        info = self.request.info
-        parts: list[Part] = [
-            TextPart(
-                id=self.run.ids.part(),
-                session_id=info.session_id,
-                message_id=info.id,
-                text=text,
-                synthetic=True,
-            )
-            for text in texts
-        ]
-        return Turn(info=info, parts=(*self.request.parts, *parts))
+        pinned = self._texts(self.request.info.id, *texts, synthetic=True)
+        return replace(self.request, parts=(*self.request.parts, *pinned))
+
+    def _texts(self, message: str, *texts: str, synthetic: bool = False) -> tuple[TextPart, ...]:
+        ids = self.run.ids
+        of: dict[str, Any] = {"session_id": self.run.session.id, "message_id": message}
+        return tuple(
+            TextPart(id=ids.part(), text=text, synthetic=synthetic, **of) for text in texts
+        )
 
     async def _fail(self, failure: Failure) -> None:
         """Store the failure on the message that the compactor made last."""
