@@ -5,8 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from pegboard.contract.context import Ruleset
-from pegboard.schema.session import PermissionRequest, Rule, Verdict
+from pegboard.schema.session import PermissionRequest, Rule, Ruleset, Verdict
 from pegboard_plugins.bash.scan import Place, scan
 from pegboard_plugins.guard import permission_ask
 

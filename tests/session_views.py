@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from pegboard.contract.context import Ruleset, SessionView
+from pegboard.contract.context import SessionView
 from pegboard.schema.config import Agent, Config
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model, ModelApi
-from pegboard.schema.session import Session, SessionTime
+from pegboard.schema.session import Ruleset, Session, SessionTime
 
 MODEL = Model(id="m", provider_id="p", name="M", api=ModelApi(id="m"))
 BUILD = Agent(name="build", mode="primary", permission=(), options={})

@@ -8,11 +8,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from pegboard.contract.context import ChildResult, Ruleset
+from pegboard.contract.context import ChildResult
 from pegboard.contract.plugin import Stash
 from pegboard.errors import PermissionDeniedError
 from pegboard.kit.redact import child_env
 from pegboard.schema.config import Config
+from pegboard.schema.session import Ruleset
 from pegboard_files import LocalLedger
 from pegboard_processes import ProgramSearch
 from pegboard_processes.background import ToolProcesses

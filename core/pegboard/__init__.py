@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pegboard.contract.compactors import CompactionRequest as CompactionRequest
     from pegboard.contract.compactors import Compactor as Compactor
     from pegboard.contract.context import ChildResult as ChildResult
-    from pegboard.contract.context import Ruleset as Ruleset
     from pegboard.contract.context import SessionView as SessionView
     from pegboard.contract.context import ToolContext as ToolContext
     from pegboard.contract.host import HookCalls as HookCalls
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from pegboard.errors import PermissionDeniedError as PermissionDeniedError
     from pegboard.errors import ToolError as ToolError
     from pegboard.opening import AppOptions as AppOptions
+    from pegboard.schema.session import Ruleset as Ruleset
     from pegboard.workspace import Workspace as Workspace
 
 __version__ = "0.1.0"

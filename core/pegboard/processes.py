@@ -14,6 +14,7 @@ import msgspec
 
 from pegboard.paths import Places
 from pegboard.schema.config import Config, ProcessLimits
+from pegboard.schema.session import PermissionRequest, Ruleset
 from pegboard.workspace import Workspace
 
 
@@ -128,6 +129,13 @@ class Enclosure(Protocol):
         that it has to see wherever they are; what is missing is made as a folder.
 
         :raises ToolError: when there is no such program, or the policy cannot be held.
+        """
+        ...
+
+    async def contains(self, request: PermissionRequest, rulesets: Sequence[Ruleset]) -> bool:
+        """Whether in here the request needs nobody to be asked: it does nothing that has an effect.
+
+        It is asked where `sandbox_allow_commands` is set, when no plugin wants the request asked.
         """
         ...
 

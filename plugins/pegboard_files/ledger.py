@@ -126,14 +126,14 @@ class SessionFiles:
         """
         target = resolved_path(path)
         stamp = _stamp(target)
-        kept = self._kept.setdefault(STAMPS, {})
         if stamp is None:
             self._stamps.pop(target, None)
-            kept.pop(target, None)
-        else:
-            self._stamps[target] = stamp
-            if target in kept or len(kept) < MOST_KEPT:
-                kept[target] = stamp.text()
+            self._kept.get(STAMPS, {}).pop(target, None)
+            return
+        self._stamps[target] = stamp
+        kept = self._kept.setdefault(STAMPS, {})
+        if target in kept or len(kept) < MOST_KEPT:
+            kept[target] = stamp.text()
 
     def check_fresh(self, path: Path) -> None:
         """Check that this session has seen the current state of the file.

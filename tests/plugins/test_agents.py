@@ -3,13 +3,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from pegboard.contract.context import Ruleset
 from pegboard.policy.agents import agents_from, default_agent, rulesets_for
 from pegboard.policy.permissions import hidden, judge
 from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.config import Agent, AgentConfig, Config
 from pegboard.schema.model import Model, ModelApi
-from pegboard.schema.session import Action, Rule
+from pegboard.schema.session import Action, Rule, Ruleset
 from pegboard_plugins.agents import (
     EXPLORE,
     GENERAL,

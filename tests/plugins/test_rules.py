@@ -2,9 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.contract.context import Ruleset
 from pegboard.schema.config import Config
-from pegboard.schema.session import Action, PermissionRequest, Rule, Verdict
+from pegboard.schema.session import Action, PermissionRequest, Rule, Ruleset, Verdict
 from pegboard_plugins.rules import DEFAULTS, config_load, permission_ask
 from session_views import view
 

@@ -3,8 +3,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pegboard.contract.context import Ruleset
-from pegboard.schema.session import PermissionRequest, Rule
+from pegboard.schema.session import PermissionRequest, Rule, Ruleset
 from pegboard_files import secret_path
 from pegboard_plugins.bash.scan import Place, scan
 from pegboard_plugins.rules import DEFAULTS

@@ -2,12 +2,12 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.contract.context import ChildResult, Ruleset, SessionView
+from pegboard.contract.context import ChildResult, SessionView
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.providers import ToolDefinition
 from pegboard.schema.config import Agent, Config
 from pegboard.schema.model import Model, ModelApi
-from pegboard.schema.session import Rule, Session, SessionTime
+from pegboard.schema.session import Rule, Ruleset, Session, SessionTime
 from pegboard_plugins.task import task, tool_definition
 from tool_context import Context, call
 

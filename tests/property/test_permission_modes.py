@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pegboard import App
-from pegboard.contract.context import Ruleset
 from pegboard.engine.asking.decision import judged, make_request, unattended
 from pegboard.engine.sessions import unstored_view
 from pegboard.policy.agents import default_agent
 from pegboard.policy.permissions import UNCLEAR, judge
-from pegboard.schema.session import Action, Rule
+from pegboard.schema.session import Action, Rule, Ruleset
 from pegboard.storage.changes import DropApproval, PutApproval
 from pegboard_frontend import approvals_of
 from pegboard_plugins import rules as rules_plugin

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dispatching import JUDGE, Plugins, implementation
-from pegboard.contract.context import Ruleset
 from pegboard.policy.permissions import (
     UNCLEAR,
     hidden,
@@ -18,7 +17,7 @@ from pegboard.policy.permissions import (
     matches,
     rules_from_config,
 )
-from pegboard.schema.session import Action, Rule, Verdict
+from pegboard.schema.session import Action, Rule, Ruleset, Verdict
 
 STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
 ACTIONS: tuple[Action, ...] = ("allow", "ask", "deny")

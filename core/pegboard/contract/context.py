@@ -13,14 +13,7 @@ from pegboard.processes import BackgroundAccess, BackgroundProcess, ProcessResul
 from pegboard.schema.config import Agent, Config, Purpose
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
-from pegboard.schema.session import Answers, Question, Rule, Session, Todo
-
-
-class Ruleset(msgspec.Struct, frozen=True, kw_only=True):
-    """Rules of one source: `config` (the user's), `project`, `session`, `parent`."""
-
-    source: str
-    rules: tuple[Rule, ...]
+from pegboard.schema.session import Answers, Question, Ruleset, Session, Todo
 
 
 class SessionView(msgspec.Struct, frozen=True, kw_only=True, weakref=True):

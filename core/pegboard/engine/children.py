@@ -3,7 +3,7 @@
 import asyncio
 from typing import Protocol
 
-from pegboard.contract.context import ChildResult, Ruleset
+from pegboard.contract.context import ChildResult
 from pegboard.engine.engine import ChildRequest, Engine
 from pegboard.engine.input.usermessage import Prompt
 from pegboard.engine.sessions import new_session
@@ -13,7 +13,7 @@ from pegboard.kit.threads import shielded
 from pegboard.policy.clock import Clock
 from pegboard.schema.message import AbortedFailure, AssistantMessage, Turn
 from pegboard.schema.part import TextInput, TextPart
-from pegboard.schema.session import Session
+from pegboard.schema.session import Ruleset, Session
 from pegboard.storage.protocol import Storage
 
 MAX_FAMILY = 10_000

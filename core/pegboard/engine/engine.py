@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pegboard.contract import hookspecs
-from pegboard.contract.context import FileLedger, Ruleset, SessionView
+from pegboard.contract.context import FileLedger, SessionView
 from pegboard.contract.plugin import Stash
 from pegboard.contract.tools import Service, Tool, serving
 from pegboard.engine.bus import Bus
@@ -33,7 +33,7 @@ from pegboard.schema.event import (
     SessionIdle,
     SessionStatusChanged,
 )
-from pegboard.schema.session import Decided, DecisionKind, Idle, Session, SessionStatus
+from pegboard.schema.session import Decided, DecisionKind, Idle, Ruleset, Session, SessionStatus
 from pegboard.storage.protocol import Storage
 from pegboard.storage.snapshots import Snapshots
 from pegboard.trust.decisions import Decision

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from pegboard.contract import hookspecs
-from pegboard.contract.context import ChildResult, Ruleset, SessionView
+from pegboard.contract.context import ChildResult, SessionView
 from pegboard.engine.engine import ChildRequest, Engine
 from pegboard.engine.finish import Progress, Repeats
 from pegboard.engine.history import History
@@ -22,7 +22,15 @@ from pegboard.schema.config import Agent
 from pegboard.schema.message import AssistantMessage, MessagePath, MessageTime, Turn
 from pegboard.schema.model import Model
 from pegboard.schema.part import ModelChoice
-from pegboard.schema.session import Busy, Session, SessionModel, SessionStatus, Tokens, added
+from pegboard.schema.session import (
+    Busy,
+    Ruleset,
+    Session,
+    SessionModel,
+    SessionStatus,
+    Tokens,
+    added,
+)
 from pegboard.storage.changes import ChangeSession, PutMessage
 from pegboard.storage.snapshots import Followed, Trail, Untracked
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
-from pegboard.contract.context import ChildResult, Ruleset
+from pegboard.contract.context import ChildResult
 from pegboard.engine.engine import ChildRequest, Engine
 from pegboard.engine.finish import ABORTED
 from pegboard.engine.history import History
@@ -37,7 +37,7 @@ from pegboard.policy.clock import Clock
 from pegboard.providers.spending import Budget
 from pegboard.schema.event import Event, SessionUpdated
 from pegboard.schema.message import Turn
-from pegboard.schema.session import Busy, Idle, Session, SessionStatus
+from pegboard.schema.session import Busy, Idle, Ruleset, Session, SessionStatus
 from pegboard.storage.changes import DropSession, PutMessage, PutPart
 from pegboard.storage.protocol import Fence
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET
 
-from pegboard.contract.context import Ruleset, SessionView
+from pegboard.contract.context import SessionView
 from pegboard.engine.engine import Engine
 from pegboard.engine.finish import ABORTED
 from pegboard.errors import AbortedError, NotFoundError, SessionBusyError
@@ -20,7 +20,7 @@ from pegboard.schema.config import Agent
 from pegboard.schema.event import SessionUpdated
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model, ModelApi
-from pegboard.schema.session import NEW_TITLE, Revert, Rule, Session, SessionTime
+from pegboard.schema.session import NEW_TITLE, Revert, Rule, Ruleset, Session, SessionTime
 from pegboard.storage.changes import (
     Change,
     ChangeSession,

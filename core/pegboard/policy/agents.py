@@ -4,14 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from pegboard.contract.context import Ruleset
 from pegboard.contract.tools import Tool
 from pegboard.errors import ConfigError, NotFoundError
 from pegboard.kit.suggestions import nearest_names
 from pegboard.policy.permissions import matches
 from pegboard.schema.config import Agent, AgentConfig, Config
 from pegboard.schema.part import ModelChoice
-from pegboard.schema.session import Rule
+from pegboard.schema.session import Rule, Ruleset
 
 _TAKEN_AS_IT_IS = (
     "variant",

@@ -12,9 +12,8 @@ from typing import get_args
 
 from msgspec.structs import replace
 
-from pegboard.contract.context import Ruleset
 from pegboard.errors import ConfigError
-from pegboard.schema.session import Action, Rule, Verdict
+from pegboard.schema.session import Action, Rule, Ruleset, Verdict
 
 USERS = "config"
 """The source of the user's rules, among which are the defaults of others."""

@@ -61,6 +61,13 @@ class ToolReference(Rest, frozen=True):
     call_id: str
 
 
+class Ruleset(Rest, frozen=True):
+    """Rules of one source: `config` (the user's), `project`, `session`, `parent`."""
+
+    source: str
+    rules: tuple[Rule, ...]
+
+
 class PermissionRequest(Wire, frozen=True):
     """What a tool wants to do: every pattern is judged, and the strictest verdict counts.
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from pegboard import HookCalls, ToolError
+from pegboard import HookCalls, Ruleset, ToolError
 from pegboard.errors import ConfigError
 from pegboard.kit import (
     Enclosing,
@@ -21,8 +21,10 @@ from pegboard.kit import (
     shielded,
     way_down,
 )
+from pegboard.schema.session import PermissionRequest
 from pegboard_files import autorun_files, home_secrets
 from pegboard_plugins.sandbox import Sandbox, SandboxPolicy, register_sandboxes
+from pegboard_plugins.sandbox.inside import stays_inside
 from pegboard_plugins.sandbox.proxy import Proxy
 
 WAY_OUT = '`apt-get install bubblewrap` lets it be, sandbox = "off" does without'
@@ -42,10 +44,12 @@ class Walls:
         box: Sandbox,
         policy: SandboxPolicy,
         *,
+        home: Path,
         secrets: Sequence[Path] = (),
         proxy: Proxy | None = None,
     ) -> None:
         self._box = box
+        self._home = home
         self._secrets = tuple(secrets)
         self._policy = policy
         self._proxy = proxy
@@ -85,6 +89,12 @@ class Walls:
             yield await shielded(
                 asyncio.to_thread(self._entered, stack, argv, cwd, search, tuple(reads))
             )
+
+    async def contains(self, request: PermissionRequest, rulesets: Sequence[Ruleset]) -> bool:
+        """Whether the request can do nothing outside of the project, and no rule names it."""
+        return await asyncio.to_thread(
+            stays_inside, request, rulesets, worktree=self._policy.worktree, home=self._home
+        )
 
     async def aclose(self) -> None:
         """End what goes to the network, and remove the processes' temporary files."""
@@ -135,7 +145,8 @@ class Builder:
             if proxy is not None:
                 policy = msgspec.structs.replace(policy, proxy=await proxy.open())
             box = await self._able(policy)
-            return Walls(box, policy, secrets=_secrets(site, site.home.resolve()), proxy=proxy)
+            secrets = _secrets(site, site.home.resolve())
+            return Walls(box, policy, home=site.home, secrets=secrets, proxy=proxy)
         except BaseException:
             if proxy is not None:
                 await proxy.aclose()

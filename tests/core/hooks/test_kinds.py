@@ -28,14 +28,13 @@ from dispatching import (
     tuple_of,
 )
 from hook_samples import VIEW
-from pegboard.contract.context import Ruleset
 from pegboard.contract.plugin import Answer
 from pegboard.errors import RequiredHookError, ToolError
 from pegboard.hooks.callers import FoldStep, Hooks
 from pegboard.hooks.implementation import LIMIT, Implementation
 from pegboard.policy.clock import Clock
 from pegboard.schema.event import PluginFailed
-from pegboard.schema.session import Rule, Verdict
+from pegboard.schema.session import Rule, Ruleset, Verdict
 
 MOST_CALLS_OF_A_HOOK = 80
 """Of functions of Python, the event loop's own included."""

@@ -2,14 +2,13 @@ from typing import Any
 
 import pytest
 
-from pegboard.contract.context import Ruleset
 from pegboard.contract.tools import Tool, serving
 from pegboard.errors import ConfigError, NotFoundError
 from pegboard.policy.agents import agents_from, default_agent, find_agent, rulesets_for
 from pegboard.policy.permissions import judge
 from pegboard.schema.config import Agent, AgentConfig, Config
 from pegboard.schema.part import ModelChoice
-from pegboard.schema.session import Action, Rule
+from pegboard.schema.session import Action, Rule, Ruleset
 
 
 def _agent(name: str, **facts: Any) -> Agent:

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.contract.context import Ruleset
 from pegboard.errors import ConfigError
 from pegboard.policy.permissions import (
     UNCLEAR,
@@ -23,7 +22,7 @@ from pegboard.policy.permissions import (
     strictest,
     unapproved,
 )
-from pegboard.schema.session import Action, Rule, Verdict
+from pegboard.schema.session import Action, Rule, Ruleset, Verdict
 
 Case = dict[str, Any]
 CASES: list[Case] = [

@@ -81,7 +81,7 @@ async def listed(
     if proxy is not None:
         policy = msgspec.structs.replace(policy, proxy=await proxy.open())
     box = KINDS["bubblewrap"]()
-    found = Walls(box, policy, proxy=proxy)
+    found = Walls(box, policy, home=policy.home, proxy=proxy)
     own = {"WEB_PORT": port, "PYTHON": sys.executable}
     plain = {name: each for name, each in os.environ.items() if name[:3] not in ("LC_", "LAN")}
     env = child_env({**plain, **place.variables(), **own})

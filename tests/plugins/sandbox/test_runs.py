@@ -39,7 +39,7 @@ async def enclosure(box: str, config: Config = WORKSPACE) -> AsyncIterator[tuple
         why_not = await asyncio.to_thread(sandbox.why_not, policy)
         if why_not is not None:
             pytest.skip(f"{box}: {why_not}")
-        found = Walls(sandbox, policy)
+        found = Walls(sandbox, policy, home=policy.home)
         yield found, place.project
         await found.aclose()
         assert not policy.temp.exists()

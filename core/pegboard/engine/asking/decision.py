@@ -1,8 +1,7 @@
 """The decision about a permission request: rules and plugins, then approvals, then a person."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -21,9 +20,8 @@ from pegboard.engine.engine import Engine
 from pegboard.engine.writer import Writer
 from pegboard.errors import PermissionCorrectedError, PermissionDeniedError, PermissionRejectedError
 from pegboard.ids import IdSource
-from pegboard.paths import resolved_path
 from pegboard.policy.pending import PermissionAnswer, advice, advised_rules, no_rule, nobody
-from pegboard.policy.permissions import deciding, of_one_text
+from pegboard.policy.permissions import of_one_text
 from pegboard.schema.event import PermissionAsked, PermissionReplied
 from pegboard.schema.session import (
     PermissionRequest,
@@ -159,7 +157,7 @@ async def judged(engine: Engine, view: SessionView, request: PermissionRequest) 
     if verdict.action == "ask" and not verdict.firm and not request.metadata.get(ONCE):
         verdict = await approved(engine, view, request, verdict)
     if verdict.action == "ask" and not verdict.firm:
-        verdict = await unasked_inside(engine, view, request, verdict)
+        verdict = await _unasked_inside(engine, view, request, verdict)
     if verdict.action == "ask" and not verdict.firm and engine.config.auto_approve:
         reason = f"allowed without asking (auto_approve): {verdict.reason}"
         return replace(verdict, action="allow", reason=reason, source=AUTO)
@@ -268,57 +266,22 @@ def _written(rule: Rule | None) -> list[str] | None:
 
 SANDBOX = "sandbox"
 """The source of a verdict that the sandbox has changed."""
-RUNS_IN = "runs_in"
-"""In a request's metadata: the folder of a process that the tool starts by its context alone."""
-_PATHS = ("paths", "writes", "destroys", "linked", "lands")
-_OWN_SOURCES = frozenset({"config", "agent"})
 
 
-async def unasked_inside(
+async def _unasked_inside(
     engine: Engine, view: SessionView, request: PermissionRequest, verdict: Verdict
 ) -> Verdict:
-    """An allow in the place of an ask, for a command that can do nothing outside of the project.
+    """An allow in the place of an ask, for what needs none where the sandbox encloses it.
 
-    Only a rule for everything is answered so: what a rule names, what a plugin or the project
-    wants asked, what is unclear and what names a path elsewhere is asked as ever.
+    What a plugin wants asked is asked as ever.
     """
-    enclosure, folder = engine.enclosure, request.metadata.get(RUNS_IN)
-    if enclosure is None or not engine.config.sandbox_allow_commands or not folder:
-        return verdict
-    if request.metadata.get("unclear") or _is_named(engine.home, view, request):
+    enclosure = engine.enclosure
+    if enclosure is None or not engine.config.sandbox_allow_commands:
         return verdict
     opinions = await engine.hooks.opinions(hookspecs.permission_ask, session=view, request=request)
     if any(each.value.action == "ask" and each.value.rule is None for each in opinions):
         return verdict
-    paths = tuple(_paths(view, request, str(folder)))
-    if not await asyncio.to_thread(_are_inside, paths, view.worktree):
+    if not await enclosure.contains(request, view.rulesets):
         return verdict
     reason = f"it runs in the sandbox ({enclosure.level}); without it: {verdict.reason}"
     return replace(verdict, action="allow", reason=reason, source=SANDBOX)
-
-
-def _is_named(home: Path, view: SessionView, request: PermissionRequest) -> bool:
-    """Whether a rule that asks is about more or less than everything, or not the user's."""
-    speaking = (
-        (ruleset.source, deciding(ruleset, request.permission, text, home=home))
-        for ruleset in view.rulesets
-        for text in request.patterns or ("*",)
-    )
-    return any(
-        rule.action == "ask" and (rule.pattern != "*" or source not in _OWN_SOURCES)
-        for source, rule in speaking
-        if rule is not None
-    )
-
-
-def _paths(view: SessionView, request: PermissionRequest, folder: str) -> Iterator[str]:
-    yield folder
-    if not any(key in request.metadata for key in _PATHS):  # then its patterns are paths
-        yield from (str(view.worktree / pattern) for pattern in request.patterns)
-    for key in _PATHS:
-        found = request.metadata.get(key)
-        yield from found if isinstance(found, list) else ()
-
-
-def _are_inside(paths: tuple[str, ...], worktree: Path) -> bool:
-    return all(path and Path(resolved_path(path)).is_relative_to(worktree) for path in paths)

@@ -1,0 +1,51 @@
+"""Whether a command that runs enclosed can do nothing outside of the project."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pegboard import Ruleset
+from pegboard.kit import deciding, resolved_path
+from pegboard.schema.session import PermissionRequest
+
+RUNS_IN = "runs_in"
+"""In a request's metadata: the folder of a process that the tool starts by its context alone."""
+_PATHS = ("paths", "writes", "destroys", "linked", "lands")
+_OWN_SOURCES = frozenset({"config", "agent"})
+
+
+def stays_inside(
+    request: PermissionRequest, rulesets: Sequence[Ruleset], *, worktree: Path, home: Path
+) -> bool:
+    """Whether the request is about an enclosed command that only a rule for everything asks about.
+
+    What a rule names, what the project wants asked, what is unclear and what names a path elsewhere
+    is asked as ever. Reads the disk.
+    """
+    folder = request.metadata.get(RUNS_IN)
+    if not folder or request.metadata.get("unclear") or _is_named(request, rulesets, home):
+        return False
+    paths = _paths(request, str(folder), worktree)
+    return all(path and Path(resolved_path(path)).is_relative_to(worktree) for path in paths)
+
+
+def _is_named(request: PermissionRequest, rulesets: Sequence[Ruleset], home: Path) -> bool:
+    """Whether a rule that asks is about more or less than everything, or not the user's."""
+    speaking = (
+        (ruleset.source, deciding(ruleset, request.permission, text, home=home))
+        for ruleset in rulesets
+        for text in request.patterns or ("*",)
+    )
+    return any(
+        rule.action == "ask" and (rule.pattern != "*" or source not in _OWN_SOURCES)
+        for source, rule in speaking
+        if rule is not None
+    )
+
+
+def _paths(request: PermissionRequest, folder: str, worktree: Path) -> Iterator[str]:
+    yield folder
+    if not any(key in request.metadata for key in _PATHS):  # then its patterns are paths
+        yield from (str(worktree / pattern) for pattern in request.patterns)
+    for key in _PATHS:
+        found = request.metadata.get(key)
+        yield from found if isinstance(found, list) else ()
