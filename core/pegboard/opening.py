@@ -34,7 +34,6 @@ from pegboard.schema.session import Rule
 from pegboard.storage.protocol import Storage
 from pegboard.storage.snapshots import Snapshots
 from pegboard.trust.decisions import Decision, TrustStore
-from pegboard.trust.projectcode import misplaced, misplaced_below
 from pegboard.workspace import Workspace, open_workspace
 
 if TYPE_CHECKING:
@@ -282,10 +281,6 @@ class _Opening:
         """The configuration, read again in full when the project turns out to be trusted."""
         place = self.workspace
         loaded = await self._config(trusted=False)
-        wrong = [
-            *misplaced_below(self.places.config),
-            *misplaced(place.directory, place.worktree),
-        ]
         lock = self.env.get("PEGBOARD_TRUST_LOCK")
         decision = TrustStore(self.places.trust).decide(
             directory=place.directory,
@@ -298,7 +293,7 @@ class _Opening:
         if decision.trusted and loaded.untrusted:
             loaded = await self._config(trusted=decision.files)
             decision = replace(decision, named=loaded.plugin_paths)  # of the files as trusted
-        return replace(loaded, warnings=(*loaded.warnings, *wrong)), decision
+        return loaded, decision
 
     async def _config(self, *, trusted: bool | Mapping[Path, bytes]) -> LoadedConfig:
         return await load_config(

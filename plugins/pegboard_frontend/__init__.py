@@ -52,9 +52,6 @@ if TYPE_CHECKING:
     from pegboard_frontend.explanation import explain as explain
     from pegboard_frontend.foldtrace import begin_trace as begin_trace
     from pegboard_frontend.foldtrace import trace_steps as trace_steps
-    from pegboard_frontend.gitsettings import branch as branch
-    from pegboard_frontend.gitsettings import running_settings as running_settings
-    from pegboard_frontend.gitsettings import settings_warnings as settings_warnings
     from pegboard_frontend.insight import plugin_entries as plugin_entries
     from pegboard_frontend.insight import standing as standing
     from pegboard_frontend.insight import trace_entries as trace_entries
@@ -66,6 +63,9 @@ if TYPE_CHECKING:
     from pegboard_frontend.keyfile import key_of as key_of
     from pegboard_frontend.keyfile import store_secret as store_secret
     from pegboard_frontend.mentions import mentioned as mentioned
+    from pegboard_frontend.projectfolder import branch as branch
+    from pegboard_frontend.projectfolder import running_settings as running_settings
+    from pegboard_frontend.projectfolder import settings_warnings as settings_warnings
     from pegboard_frontend.reverting import Reverted as Reverted
     from pegboard_frontend.reverting import reason_of as reason_of
     from pegboard_frontend.reverting import reverted as reverted

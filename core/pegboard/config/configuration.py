@@ -60,7 +60,7 @@ class LoadedConfig(msgspec.Struct, frozen=True, kw_only=True):
     `sources` maps a dotted key to the file or variable that set it last. `files` are all that
     were read. `untrusted` are the project's files of which something does not count for lack
     of trust, each with a line in `warnings`, and those that they take texts from. `plugin_paths`
-    is where only the project's files say that plugins are.
+    is where only the project's files say that plugins are. `config_dir` is the user's folder.
     """
 
     config: Config
@@ -69,6 +69,7 @@ class LoadedConfig(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
     untrusted: tuple[Path, ...]
     plugin_paths: tuple[Path, ...] = ()
+    config_dir: Path
 
     def place(self, key: str) -> str:
         """Where a dotted key stands: its file and line, or what else set it, and the key."""
@@ -140,6 +141,7 @@ class _Reading:
             warnings=tuple(" ".join(text.splitlines()) for text in self.warnings),
             untrusted=tuple(self.untrusted),
             plugin_paths=tuple(path for path, users in self.plugin_paths.items() if not users),
+            config_dir=self.config_dir,
         )
 
     def _layers(self) -> Iterator[Layer]:

@@ -34,5 +34,6 @@ if TYPE_CHECKING:
     from pegboard.trust.decisions import Decision as Decision
     from pegboard.trust.decisions import TrustStore as TrustStore
     from pegboard.trust.projectcode import imported as imported
+    from pegboard.trust.projectcode import imports_pegboard as imports_pegboard
 else:
     __getattr__, __dir__ = late_names(__name__, __file__)

@@ -17,10 +17,7 @@ import msgspec
 FOLDER = ".pegboard"
 _TOOL_FOLDERS = ("tool", "tools")
 _PLUGIN_FOLDER = "plugins"
-_WRONG_PLUGIN_FOLDER = "plugin"
 _OWN_TOOL_FOLDER = "tool"
-_LOOKED_AT = 50
-"""Of a folder that may be misspelt so many files are read."""
 _PACKAGE = "__init__.py"
 LIMIT_BYTES = 16 << 20
 """More than anybody writes by hand; a project must not fill the memory before it is trusted."""
@@ -65,42 +62,6 @@ def project_code(directory: Path, worktree: Path) -> tuple[CodeFile, ...]:
             own = _tool_files(folder / _OWN_TOOL_FOLDER, worktree)
             found.extend(file for file in own if file.error or imports_pegboard(file.content))
     return tuple(found)
-
-
-def misplaced(directory: Path, worktree: Path) -> Iterator[str]:
-    """What stands in folders that are not looked at, and where it would be found, a line each."""
-    folders = way_down(worktree, directory)
-    for folder in folders:
-        yield from misplaced_below(folder / FOLDER)
-    for folder in dict.fromkeys((folders[0], directory)):
-        yield from _too_deep(folder / _OWN_TOOL_FOLDER)
-        if _has_ours(wrong := folder / _TOOL_FOLDERS[1]):
-            own = f"{_OWN_TOOL_FOLDER}/ or {FOLDER}/{_OWN_TOOL_FOLDER}/"
-            yield f"{wrong} is not looked at: tools are found in {own}"
-
-
-def misplaced_below(root: Path) -> Iterator[str]:
-    """The same of a project's folder of Pegboard's own, and of the user's config folder."""
-    if any(_plugins_of(wrong := root / _WRONG_PLUGIN_FOLDER)):
-        yield f"{wrong} is not looked at: plugins are found in {root / _PLUGIN_FOLDER}/"
-    for folder in _TOOL_FOLDERS:
-        yield from _too_deep(root / folder)
-    yield from _too_deep(root / _PLUGIN_FOLDER, f", and in its packages, which have an {_PACKAGE}")
-
-
-def _too_deep(folder: Path, packages: str = "") -> Iterator[str]:
-    """Folders within one for code that are no packages, and have code that would be run there."""
-    for wrong in sorted(folder.glob("*/")):
-        if not (wrong / _PACKAGE).exists() and wrong.name != "__pycache__" and _has_ours(wrong):
-            what = "plugins" if packages else "tools"
-            yield (
-                f"{wrong} is not looked at: {what} are found in files of {folder} itself{packages}"
-            )
-
-
-def _has_ours(folder: Path) -> bool:
-    some = list(_python_files(folder))[:_LOOKED_AT]
-    return any(imports_pegboard(read_bounded(path)[0]) for path in some)
 
 
 def user_code(config_dir: Path) -> tuple[CodeFile, ...]:

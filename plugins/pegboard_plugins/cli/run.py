@@ -267,13 +267,14 @@ def _config(options: Options) -> dict[str, object]:
 
 async def _warnings(backend: Backend, options: Options) -> Sequence[str]:
     """What is to be shown: to a program all, to a person what they have not read today."""
-    if options.style == "json" or not backend.warnings:
-        return backend.warnings
+    warnings = backend.warnings
+    if options.style == "json" or not warnings:
+        return warnings
     from pegboard_plugins.cli.warnings import shortened, unread  # most runs have no warnings
 
     fresh = await asyncio.to_thread(
         unread,
-        backend.warnings,
+        warnings,
         project_id=str(options.directory.absolute()),
         state=Places.of(os.environ).state,
         today=datetime.now(UTC).astimezone().date(),

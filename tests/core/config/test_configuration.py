@@ -20,7 +20,9 @@ def place(tmp_path: Path) -> Place:
 async def test_without_files_all_is_default(place: Place) -> None:
     loaded = await place.load()
 
-    assert loaded == LoadedConfig(config=Config(), sources={}, files=(), warnings=(), untrusted=())
+    assert loaded == LoadedConfig(
+        config=Config(), sources={}, files=(), warnings=(), untrusted=(), config_dir=place.user
+    )
 
 
 def test_reading_json_imports_nothing_heavy(place: Place) -> None:

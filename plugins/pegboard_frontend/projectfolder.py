@@ -1,4 +1,4 @@
-"""What git's own files say of a repository: what git would run by itself, and the branch.
+"""What a project's folder says to its user: misplaced code, what git would run, and the branch.
 
 Pegboard's own calls of git do not look at a repository's configuration; a `git status` in a shell
 does.
@@ -9,15 +9,71 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pegboard import App, Workspace
-from pegboard.kit import read_bounded
+from pegboard.embedding import imports_pegboard
+from pegboard.kit import read_bounded, way_down
+
+_FOLDER = ".pegboard"
+_LOOKED_AT = 50
+"""Of a folder that may be misspelt so many files are read."""
+_PACKAGE = "__init__.py"
 
 
 def settings_warnings(app: App) -> tuple[str, ...]:
-    """What is wrong with Pegboard's settings, and what git's run in a project without trust."""
-    found = app.loaded.warnings
-    if app.decision.trusted or not (runs := running_settings(app.workspace.git_dirs)):
+    """What is wrong with Pegboard's settings and folders, and what git's run without trust.
+
+    It reads the names of folders, and some files of those that may be misspelt.
+    """
+    place = app.workspace
+    found = (
+        *app.loaded.warnings,
+        *misplaced_below(app.loaded.config_dir),
+        *misplaced(place.directory, place.worktree),
+    )
+    if app.decision.trusted or not place.git_dirs:
         return found
-    return (*found, f"git runs programs of this repository, in a shell too: {', '.join(runs)}")
+    runs = running_settings(place.git_dirs)
+    told = f"git runs programs of this repository, in a shell too: {', '.join(runs)}"
+    return (*found, told) if runs else found
+
+
+def misplaced(directory: Path, worktree: Path) -> Iterator[str]:
+    """What stands in folders that are not looked at, and where it would be found, a line each."""
+    folders = way_down(worktree, directory)
+    for folder in folders:
+        yield from misplaced_below(folder / _FOLDER)
+    for folder in dict.fromkeys((folders[0], directory)):
+        yield from _too_deep(folder / "tool")
+        if _has_ours(wrong := folder / "tools"):
+            yield f"{wrong} is not looked at: tools are found in tool/ or {_FOLDER}/tool/"
+
+
+def misplaced_below(root: Path) -> Iterator[str]:
+    """The same of a project's folder of Pegboard's own, and of the user's config folder."""
+    wrong = root / "plugin"
+    if _modules(wrong) or any(wrong.glob(f"*/{_PACKAGE}")):
+        yield f"{wrong} is not looked at: plugins are found in {root / 'plugins'}/"
+    for name in ("tool", "tools"):
+        yield from _too_deep(root / name)
+    yield from _too_deep(root / "plugins", f", and in its packages, which have an {_PACKAGE}")
+
+
+def _too_deep(folder: Path, packages: str = "") -> Iterator[str]:
+    """Folders within one for code that are no packages, and have code that would be run there."""
+    for wrong in sorted(folder.glob("*/")):
+        if not (wrong / _PACKAGE).exists() and wrong.name != "__pycache__" and _has_ours(wrong):
+            what = "plugins" if packages else "tools"
+            yield (
+                f"{wrong} is not looked at: {what} are found in files of {folder} itself{packages}"
+            )
+
+
+def _has_ours(folder: Path) -> bool:
+    return any(imports_pegboard(read_bounded(path)[0]) for path in _modules(folder)[:_LOOKED_AT])
+
+
+def _modules(folder: Path) -> list[Path]:
+    found = (path for path in folder.glob("[!.]*.py") if path.name != _PACKAGE)
+    return sorted(path for path in found if path.is_file())
 
 
 _BRANCH = "ref: refs/heads/"

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from pegboard import App
-from pegboard.trust.projectcode import misplaced, misplaced_below
+from pegboard_frontend import settings_warnings
+from pegboard_frontend.projectfolder import misplaced, misplaced_below
 from played import Played, opened
 
 TOOL = "from pegboard import tool\n"
@@ -60,7 +61,7 @@ async def test_an_app_warns_of_what_its_user_has_misplaced(tmp_path: Path) -> No
     folder.mkdir(parents=True)
     (folder / "look.py").write_text(TOOL)
     async with opened(tmp_path, Played()) as app:
-        assert any(str(folder) in line for line in app.loaded.warnings)
+        assert any(str(folder) in line for line in settings_warnings(app))
 
 
 async def test_an_app_warns_of_it(tmp_path: Path) -> None:
@@ -69,4 +70,4 @@ async def test_an_app_warns_of_it(tmp_path: Path) -> None:
     (folder / "house.py").write_text("")
     async with opened(tmp_path, Played()) as app:
         assert isinstance(app, App)
-        assert any(str(folder) in line for line in app.loaded.warnings)
+        assert any(str(folder) in line for line in settings_warnings(app))
