@@ -149,8 +149,13 @@ class Compacting:
         )
 
     async def run_to_its_end(self) -> None:
-        """Call the compactor and store its outcome or its failure."""
-        outcome = await self._outcome()
+        """Call the compactor and store its outcome or its failure; it is foreign code."""
+        outcome: object
+        try:
+            async with asyncio.timeout(LIMIT_S):
+                [outcome] = await asyncio.gather(self._compacted(), return_exceptions=True)
+        except TimeoutError as error:
+            outcome = error
         match outcome:
             case Compaction():
                 await self._settle(outcome)
@@ -160,15 +165,6 @@ class Compacting:
                 await self._fail(failure_of(outcome))
             case _:
                 await self._fail(_unknown(f"the compactor answered with {outcome!r:.80}"))
-
-    async def _outcome(self) -> object:
-        """The compactor's result or error, which may be anything: it is foreign code."""
-        try:
-            async with asyncio.timeout(LIMIT_S):
-                [outcome] = await asyncio.gather(self._compacted(), return_exceptions=True)
-        except TimeoutError as error:
-            return error
-        return outcome
 
     async def _compacted(self) -> Compaction:
         run, engine = self.run, self.run.engine

@@ -5,7 +5,7 @@ view then begins there; everything before stays in the database. Old output of t
 from the view without one.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -110,7 +110,7 @@ def prune(run: Run) -> None:
     if not run.engine.config.compaction.prune:
         return
     lasting = {tool.id for tool in run.engine.tools.values() if tool.lasting}
-    old = {part.id for part in prunable(run.history.view(), lasting)}
+    old = set(prunable(run.history.view(), lasting))
     if not old:
         return
     for turn in tuple(run.history.turns):
@@ -120,23 +120,23 @@ def prune(run: Run) -> None:
             run.writer.change(*(PutPart(part) for part in parts if part.id in old))
 
 
-def prunable(turns: Sequence[Turn], lasting: Collection[str] = ()) -> tuple[ToolPart, ...]:
-    """The calls whose output is old: all but the newest, if that is worth it.
+def prunable(turns: Sequence[Turn], lasting: Collection[str] = ()) -> tuple[str, ...]:
+    """The calls whose output is old, by their parts' ids: all but the newest, if worth it.
 
     `lasting` are the ids of tools whose output stays.
     """
-    seen, found, size = 0, list[ToolPart](), 0
-    for part in _outputs(turns, lasting):
-        tokens = _tokens(part)
+    seen, found, size = 0, list[str](), 0
+    for part_id, output in _outputs(turns, lasting):
+        tokens = round(len(output) / CHARS_PER_TOKEN)
         seen += tokens
         if seen > PROTECTED_TOKENS:
-            found.append(part)
+            found.append(part_id)
             size += tokens
     return tuple(found) if size > MINIMUM_TOKENS else ()
 
 
-def _outputs(turns: Sequence[Turn], lasting: Collection[str]) -> Iterator[ToolPart]:
-    """Calls with an output, newest first, down to the first that is cleared already."""
+def _outputs(turns: Sequence[Turn], lasting: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Calls with their output, newest first, down to the first that is cleared already."""
     prompts = 0
     for turn in reversed(turns):
         prompts += isinstance(turn.info, UserMessage)
@@ -144,32 +144,20 @@ def _outputs(turns: Sequence[Turn], lasting: Collection[str]) -> Iterator[ToolPa
             continue
         if isinstance(turn.info, AssistantMessage) and turn.info.summary:
             return
-        for part in _completed(reversed(turn.parts), lasting):
-            assert isinstance(part.state, Completed)
-            if part.state.time.compacted:
-                return
-            yield part
+        for part in reversed(turn.parts):
+            match part:
+                case ToolPart(state=Completed() as state) if part.tool not in lasting:
+                    if state.time.compacted:
+                        return
+                    yield part.id, state.output
+                case _:
+                    pass
 
 
-def _completed(parts: Iterable[Part], lasting: Collection[str]) -> Iterator[ToolPart]:
-    for part in parts:
-        if (
-            isinstance(part, ToolPart)
-            and isinstance(part.state, Completed)
-            and part.tool not in lasting
-        ):
-            yield part
-
-
-def _tokens(part: ToolPart) -> int:
-    assert isinstance(part.state, Completed)
-    return round(len(part.state.output) / CHARS_PER_TOKEN)
-
-
-def _cleared(part: Part, old: set[str], now: int) -> Part:
-    if part.id not in old:
-        return part
-    assert isinstance(part, ToolPart)
-    assert isinstance(part.state, Completed)
-    time = replace(part.state.time, compacted=now)
-    return replace(part, state=replace(part.state, time=time))
+def _cleared(part: Part, old: Collection[str], now: int) -> Part:
+    match part:
+        case ToolPart(id=name, state=Completed() as state) if name in old:
+            time = replace(state.time, compacted=now)
+            return replace(part, state=replace(state, time=time))
+        case _:
+            return part
