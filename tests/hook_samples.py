@@ -13,9 +13,8 @@ from pegboard import hookimpl
 from pegboard.contract import hookspecs
 from pegboard.contract.plugin import HookMark, Origin, mark_of
 from pegboard.hooks.callers import Hooks
-from pegboard.loading.broughthooks import specs_of
 from pegboard.loading.registrant import Registrant
-from pegboard.loading.registration import Registry
+from pegboard.loading.registration import Registry, specs_of
 from pegboard.paths import Places
 from pegboard.schema.config import Config
 from pegboard.schema.event import PluginFailed

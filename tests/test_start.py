@@ -58,10 +58,10 @@ def test_no_heavy_library_is_loaded_before_the_first_request(tmp_path: Path) -> 
 RUN = """
 import atexit, sys
 
-from pegboard import opening
 from pegboard.engine import preloading
+from pegboard.opening import assembly
 
-opening.SWEEP_AFTER_S = preloading.HEAD_START_S = 600  # what comes later is not part of the start
+assembly.SWEEP_AFTER_S = preloading.HEAD_START_S = 600  # what comes later is not part of the start
 
 def count():
     ours = sorted(name for name in sys.modules if name.startswith("pegboard"))
@@ -112,10 +112,10 @@ def test_a_run_with_a_plain_answer_loads_no_more_files_than_these(tmp_path: Path
 EDIT = """
 import atexit, os, sys
 
-from pegboard import opening
 from pegboard.engine import preloading
+from pegboard.opening import assembly
 
-opening.SWEEP_AFTER_S = preloading.HEAD_START_S = 600  # what comes later is not part of the calls
+assembly.SWEEP_AFTER_S = preloading.HEAD_START_S = 600  # what comes later is not part of the calls
 started = []
 
 def note(event, args):

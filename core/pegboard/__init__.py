@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pegboard.errors import PegboardError as PegboardError
     from pegboard.errors import PermissionDeniedError as PermissionDeniedError
     from pegboard.errors import ToolError as ToolError
-    from pegboard.opening import AppOptions as AppOptions
+    from pegboard.opening.options import AppOptions as AppOptions
     from pegboard.schema.session import Ruleset as Ruleset
     from pegboard.workspace import Workspace as Workspace
 

@@ -18,8 +18,9 @@ from pegboard.engine.runs import Runs
 from pegboard.engine.sessions import change_session, edit, new_session, revision, unstored_view
 from pegboard.hooks.callers import Hooks
 from pegboard.loading.register import Register
-from pegboard.loading.reload import Reload
-from pegboard.opening import AppOptions, assemble, close
+from pegboard.opening.assembly import assemble, close
+from pegboard.opening.options import AppOptions
+from pegboard.opening.reload import Reload
 from pegboard.policy.agents import default_agent
 from pegboard.providers import Keys, Provider
 from pegboard.schema.config import Agent, Command, Config
@@ -71,7 +72,7 @@ class App:
         """Stop what runs, tell the plugins, and close providers and database."""
         await self._runs.aclose()
         await self.hooks.notify_last(hookspecs.shutdown, app=self)
-        await close(self._engine, self.register)
+        await close(self._engine, self._reload)
 
     @property
     def workspace(self) -> Workspace:

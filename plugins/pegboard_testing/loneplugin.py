@@ -15,7 +15,7 @@ from pegboard.config.layer import Layer
 from pegboard.embedding import Places
 from pegboard.hooks.callers import Hooks
 from pegboard.loading.candidates import with_own_table
-from pegboard.loading.handle import Belongings, Handle, options_of, variable_of
+from pegboard.loading.registrant import Belongings, Handle, options_of, variable_of
 from pegboard.loading.registration import Registry
 from pegboard.schema.config import Config, PluginConfig
 from pegboard.schema.event import PluginFailed

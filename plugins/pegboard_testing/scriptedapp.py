@@ -14,7 +14,7 @@ from pegboard import App, AppOptions, Tool, hookimpl
 from pegboard.arguments.binding import Arguments
 from pegboard.errors import AbortedError, ModelNotFoundError, PluginError, TimeLimitError
 from pegboard.loading.candidates import with_own_table
-from pegboard.loading.handle import variable_of
+from pegboard.loading.registrant import variable_of
 from pegboard.loading.toolset import Live
 from pegboard.providers import ModelRequest, Provider
 from pegboard.schema.event import Event, PartUpdated, PermissionAsked

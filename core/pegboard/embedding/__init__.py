@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from pegboard.config.project import shown_before as shown_before
     from pegboard.contract.modelhooks import render_tool as render_tool
     from pegboard.contract.tools import serving as serving
-    from pegboard.embedding.lonestorage import open_storage as open_storage
     from pegboard.engine.asking.judgement import Judgement as Judgement
     from pegboard.engine.bus import Bus as Bus
     from pegboard.engine.bus import Subscription as Subscription
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from pegboard.kit.redact import secret_values as secret_values
     from pegboard.loading.discovery import Problem as Problem
     from pegboard.loading.register import PluginInfo as PluginInfo
+    from pegboard.opening.options import open_storage as open_storage
     from pegboard.paths import Places as Places
     from pegboard.trust.decisions import Decision as Decision
     from pegboard.trust.decisions import TrustStore as TrustStore

@@ -68,7 +68,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
     """The open parts of one App; `now` is the time in milliseconds since the epoch.
 
     Agents, commands, providers and the rules of `config` change when the project's code is loaded
-    anew; `outdated` are providers that were there before. `interactive` says that somebody answers.
+    anew. `interactive` says that somebody answers.
 
     `snapshots` is None where no plugin keeps any. `decision` says whether the project's own code
     and programs may run. `private` is what no tool may change unasked, `secrets` what no log may
@@ -84,24 +84,23 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
     interactive: bool
     ids: IdSource
     tools: Mapping[str, Tool]
-    commands: Mapping[str, Command]
-    agents: Mapping[str, Agent]
-    providers: Mapping[str, Provider]
-    outdated: Sequence[tuple[str, Provider]]
     keys: Keys
     env: Mapping[str, str]
     home: Path
     places: Places
-    secrets: tuple[str, ...]
     private: tuple[Path, ...]
     decision: Decision
     stash: Stash
     models: Models
-    sweeping: asyncio.Task[None]
     open_processes: OpenProcesses
     open_budget: OpenBudget
     open_files: Callable[[], FileLedger]
+    commands: Mapping[str, Command] = {}
+    agents: Mapping[str, Agent] = {}
+    providers: Mapping[str, Provider] = {}
+    secrets: tuple[str, ...] = ()
     snapshots: Snapshots | None = None
+    sweeping: asyncio.Task[None] | None = None
     enclosure: "Enclosure | None" = None
     now: Callable[[], int] = lambda: time.time_ns() // 1_000_000
 

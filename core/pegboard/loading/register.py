@@ -13,15 +13,12 @@ from pegboard.contract.tools import Tool
 from pegboard.errors import NotFoundError
 from pegboard.hooks.callers import Hooks
 from pegboard.kit.suggestions import nearest_names
-from pegboard.loading.broughthooks import BRINGING
 from pegboard.loading.candidates import Sources
 from pegboard.loading.discovery import Problem, marked
-from pegboard.loading.handle import Belongings
 from pegboard.loading.imports import Imports
-from pegboard.loading.registrant import Registrant
-from pegboard.loading.registration import Registry
+from pegboard.loading.registrant import Belongings, Registrant
+from pegboard.loading.registration import BRINGING, Registry
 from pegboard.loading.toolset import ORIGINS, Live, Offer, tools_of_file, toolset
-from pegboard.providers import KeyStore
 from pegboard.schema.config import Config
 from pegboard.schema.session import Rule
 from pegboard.trust.decisions import Decision
@@ -68,7 +65,7 @@ class Register:
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
-        self._belongings = Belongings(sources.places, sources.env)
+        self.belongings = Belongings(sources.places, sources.env)
         self._plugins: tuple[Registrant, ...] = ()
         self._numbers = count()
         self._imports: list[Imports] = []
@@ -93,14 +90,6 @@ class Register:
             for each in self._plugins
             for name in each.secrets
         )
-
-    def use(self, store: KeyStore | None) -> None:
-        """Have the secrets of plugins that are kept there from here on."""
-        self._belongings.store = store
-
-    def secrets(self) -> tuple[str, ...]:
-        """The secrets of plugins: those of the environment, those kept, and secret options."""
-        return self._belongings.values
 
     @property
     def infos(self) -> tuple[PluginInfo, ...]:
@@ -162,7 +151,7 @@ class Register:
             with self.hooks.loading(each.name):
                 registry.problems += filter(None, (each.enter(loaded),))
                 registry.problems += each.judge(
-                    self._sources.config, self._sources.locate, self._belongings, namesakes
+                    self._sources.config, self._sources.locate, self.belongings, namesakes
                 )
             loaded.append(each)
             await asyncio.sleep(0)  # an import blocks, so what runs beside it gets its turn here
@@ -253,7 +242,7 @@ class Register:
     async def aclose(self) -> None:
         """End what plugins still do and let go of modules that were made from files."""
         await self.hooks.aclose()
-        await self._belongings.aclose()
+        await self.belongings.aclose()
         for each in self._imports:
             each.close()
 

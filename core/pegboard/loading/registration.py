@@ -8,6 +8,7 @@ ever touched.
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
 from types import ModuleType
 
 import pluggy
@@ -16,13 +17,17 @@ from msgspec.structs import replace
 from pegboard.contract import hookspecs
 from pegboard.contract.plugin import PROJECT, Kind, mark_of, said_by
 from pegboard.errors import RequiredHookError
+from pegboard.hooks.checks import check_of
 from pegboard.hooks.implementation import CALL, Implementation, circle
 from pegboard.kit.suggestions import nearest_names
-from pegboard.loading.broughthooks import BRINGING, arguments_of, brought_hooks, specs_of
 from pegboard.loading.discovery import MARK, Problem, attempt, is_marked, marked
 from pegboard.loading.registrant import Registrant, quoted
 from pegboard.schema.config import Config
 
+BRINGING = hookspecs.register_hooks.__name__
+"""The hook that is called before all others, as a plain function of the loop's thread."""
+_SPEC = f"{PROJECT}_spec"
+Specs = dict[str, Callable[..., object]]
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 WRAPPED: tuple[Kind, ...] = ("fold", "first")
@@ -293,3 +298,53 @@ def _given(function: Callable[..., object], registrant: Registrant) -> Mapping[s
 def _hint(name: str, known: "Mapping[str, object] | tuple[str, ...]") -> str:
     found = nearest_names(name, known, limit=1)
     return f"; did you mean {found[0]}?" if found else ""
+
+
+def brought_hooks(
+    function: Callable[[], object], limit_s: float, known: Mapping[str, object]
+) -> list[Specs]:
+    """The specifications of each module that the function gives, whose names are not `known`.
+
+    :raises TypeError: when it gives no row of modules.
+    :raises ValueError: for a name that there is, and for a specification that is not well made.
+    :raises TimeoutError: when it has taken longer than its limit; it held up everything.
+    """
+    started = perf_counter()
+    answer = function()
+    if (took_s := perf_counter() - started) > limit_s:
+        raise TimeoutError(f"{BRINGING} took {took_s:.1f} s; its limit is {limit_s:g} s")
+    return [_new_specs(each, known) for each in _modules(answer)]
+
+
+def specs_of(module: object) -> Specs:
+    """The specifications of a module, or the one that a function is."""
+    if inspect.isfunction(module):
+        return {module.__name__: module} if hasattr(module, _SPEC) else {}
+    return {name: each for name, each in vars(module).items() if hasattr(each, _SPEC)}
+
+
+def arguments_of(function: Callable[..., object]) -> tuple[str, ...]:
+    """The names of a function's arguments."""
+    return tuple(inspect.signature(function).parameters)
+
+
+def _modules(answer: object) -> tuple[object, ...]:
+    if inspect.iscoroutine(answer):
+        answer.close()
+    if not isinstance(answer, tuple | list | None):
+        what = type(answer).__name__
+        raise TypeError(f"it gave {what}, not a tuple of modules with @hookspec, such as (hooks,)")
+    return tuple(answer or ())
+
+
+def _new_specs(module: object, known: Mapping[str, object]) -> Specs:
+    specs = specs_of(module)
+    for name, spec in specs.items():
+        if name in known:
+            raise ValueError(f"there is a hook {name} already")
+        if (subject := mark_of(spec).subject) and subject not in arguments_of(spec):
+            raise ValueError(f"the hook {name} has no argument {subject}, its subject")
+        check_of(spec)
+    if not specs:
+        raise ValueError(f"{module!r} has no function that is marked with @hookspec")
+    return specs

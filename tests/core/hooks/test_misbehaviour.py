@@ -16,8 +16,7 @@ import pytest
 
 from hook_samples import BRINGING as BUILT_IN
 from hook_samples import SPECS, Functions, Registered, kind
-from pegboard.loading.broughthooks import BRINGING
-from pegboard.loading.registration import specifications
+from pegboard.loading.registration import BRINGING, specifications
 from pegboard.schema.config import Config, PluginConfig
 from pegboard.schema.session import Verdict
 from pegboard_terminal.namedoutput import LIMIT_CHARS, named_output

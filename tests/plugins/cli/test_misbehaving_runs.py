@@ -8,8 +8,7 @@ import pytest
 from model_server import ModelServer, Script, by_step, call, failure, in_order, say
 from pegboard.contract import hookspecs
 from pegboard.contract.plugin import mark_of
-from pegboard.loading.broughthooks import BRINGING
-from pegboard.loading.registration import specifications
+from pegboard.loading.registration import BRINGING, specifications
 from plugins.cli.commands import CommandLine
 
 pytestmark = pytest.mark.long

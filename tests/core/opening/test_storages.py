@@ -12,7 +12,7 @@ from pegboard.contract import hookspecs
 from pegboard.errors import ConfigError, PluginError, StorageError
 from pegboard.ids import IdSource
 from pegboard.loading.absent import names_hook
-from pegboard.loading.reload import open_database
+from pegboard.opening.options import open_database
 from pegboard.schema.config import Config, PluginConfig
 from pegboard.storage.protocol import OpenStorage, Storage
 from pegboard_plugins import sqlite

@@ -1,0 +1,235 @@
+"""What an App is opened with: options, configuration, trust, plugins and the database they open."""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from pegboard.config.configuration import LoadedConfig, load_config
+from pegboard.contract import hookspecs
+from pegboard.engine.bus import Bus
+from pegboard.errors import ConfigError, StorageError
+from pegboard.hooks.isolation import blaming
+from pegboard.ids import IdSource
+from pegboard.loading.candidates import Sources
+from pegboard.loading.register import Register
+from pegboard.loading.registrant import Registrant
+from pegboard.paths import Places
+from pegboard.schema.event import Event, PluginFailed
+from pegboard.storage.protocol import OnCommit, Storage
+from pegboard.trust.decisions import Decision, TrustStore
+from pegboard.workspace import Workspace, open_workspace
+
+_FAILURES_KEPT = 100
+_VARIABLE = "PEGBOARD_DATABASE"
+_PATH = ""
+"""The scheme of a database that is named by its path."""
+
+
+class AppOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How an App is opened.
+
+    `config` is laid over the configuration's files, in their syntax, and over the `profile` that
+    is chosen from them. `plugins` are objects that are plugins too, the newest of all.
+    `interactive` says that somebody answers permission requests; without it an ask is a deny.
+    `trust` decides about the project's own code for this App alone, a decision for just the files
+    that it is about; None leaves it to what the user said before. `env` stands for the
+    environment, the folders for the user's.
+    """
+
+    config: Mapping[str, object] = {}
+    profile: str | None = None
+    plugins: tuple[object, ...] = ()
+    builtins: bool = True
+    installed: bool = True
+    interactive: bool = False
+    trust: bool | Decision | None = None
+    env: Mapping[str, str] | None = None
+    config_dir: Path | None = None
+    data_dir: Path | None = None
+    state_dir: Path | None = None
+    cache_dir: Path | None = None
+
+    def places(self, env: Mapping[str, str]) -> Places:
+        """The folders: those that are given, the environment's, then the system's."""
+        return Places.of(
+            env,
+            config=self.config_dir,
+            data=self.data_dir,
+            state=self.state_dir,
+            cache=self.cache_dir,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """The options with the project and the surroundings that they are about, and who hears of it.
+
+    `failures` are the newest ones of plugins.
+    """
+
+    options: AppOptions
+    workspace: Workspace
+    env: Mapping[str, str]
+    places: Places
+    bus: Bus = field(default_factory=Bus)
+    ids: IdSource = field(default_factory=IdSource)
+    failures: deque[PluginFailed] = field(default_factory=partial(deque, maxlen=_FAILURES_KEPT))
+
+    @classmethod
+    def of(cls, directory: Path, options: AppOptions) -> "Opening":
+        """Of an App for this directory.
+
+        :raises InvalidInputError: when it is not a directory.
+        """
+        env = dict(os.environ if options.env is None else options.env)
+        return cls(options, open_workspace(directory), env, options.places(env))
+
+    @property
+    def database(self) -> str | Path:
+        """The URL or path of the database."""
+        return self.env.get(_VARIABLE, "") or self.places.database
+
+    async def configured(self) -> tuple[LoadedConfig, Decision]:
+        """The configuration, read again in full when the project turns out to be trusted.
+
+        :raises ConfigError: when the configuration cannot be used.
+        """
+        loaded = await self._config(trusted=False)
+        decision = self.decide(loaded.untrusted, loaded.plugin_paths, answer=self.options.trust)
+        if decision.trusted and loaded.untrusted:
+            loaded = await self._config(trusted=decision.files)
+            decision = replace(decision, named=loaded.plugin_paths)  # of the files as trusted
+        return loaded, decision
+
+    def decide(
+        self,
+        config_files: Sequence[Path],
+        plugin_paths: Sequence[Path],
+        *,
+        answer: bool | Decision | None = None,
+    ) -> Decision:
+        """What is decided about the project's code, as `TrustStore.decide` has it.
+
+        :raises TrustError: when the lock file cannot be used.
+        """
+        lock = self.env.get("PEGBOARD_TRUST_LOCK")
+        return TrustStore(self.places.trust).decide(
+            directory=self.workspace.directory,
+            worktree=self.workspace.worktree,
+            config_files=config_files,
+            plugin_paths=plugin_paths,
+            answer=answer,
+            lock=Path(lock) if lock else None,
+        )
+
+    async def register(
+        self,
+        loaded: LoadedConfig,
+        decision: Decision,
+        *,
+        fitting: Callable[[Registrant], bool] = lambda _: True,
+    ) -> Register:
+        """The plugins that are `fitting`."""
+        sources = Sources(
+            directory=self.workspace.directory,
+            places=self.places,
+            config=loaded.config,
+            env=self.env,
+            decision=decision,
+            extra=self.options.plugins,
+            builtins=self.options.builtins,
+            installed=self.options.installed,
+            locate=loaded.place,
+            fitting=fitting,
+            on_failure=self._failed,
+        )
+        register = Register(sources)
+        await register.load()
+        return register
+
+    def _failed(self, failure: PluginFailed) -> None:
+        self.failures.append(failure)
+        self.bus.publish(Event(properties=failure))
+
+    async def _config(self, *, trusted: bool | Mapping[Path, bytes]) -> LoadedConfig:
+        return await load_config(
+            self.workspace,
+            config_dir=self.places.config,
+            env=self.env,
+            overrides=self.options.config,
+            trusted=trusted,
+            profile=self.options.profile,
+        )
+
+
+async def open_storage(
+    url: str | Path = "",
+    *,
+    ids: IdSource,
+    on_commit: OnCommit | None = None,
+    directory: Path | None = None,
+) -> Storage:
+    """The database at a URL or a path, "" for the one that an App of this process would open.
+
+    It is opened by a plugin of `register_storage`, as in an App, but only plugins whose own module
+    names that hook are imported, and none of the code of the project at `directory`, the current
+    one if that is None. What is unfinished of dead processes is marked as interrupted; `on_commit`
+    hears of it, and of every commit.
+
+    :raises ConfigError: when no plugin opens databases of this kind.
+    :raises StorageError: when it cannot be opened.
+    """
+    from pegboard.loading.absent import names_hook  # an App does without it
+
+    opening = Opening.of(directory or Path.cwd(), AppOptions(trust=False))
+    loaded, decision = await opening.configured()
+    register = await opening.register(
+        loaded,
+        decision,
+        fitting=lambda each: names_hook(each, hookspecs.register_storage),
+    )
+    try:
+        place = url or opening.database
+        return await open_database(place, register=register, ids=ids, on_commit=on_commit)
+    finally:
+        await register.aclose()
+
+
+async def open_database(
+    url: str | Path, *, register: Register, ids: IdSource, on_commit: OnCommit | None = None
+) -> Storage:
+    """The database at a URL or a path; of two plugins for one scheme the newer one opens it.
+
+    :raises ConfigError: when no plugin opens databases of this kind.
+    :raises StorageError: when it cannot be opened.
+    :raises PluginError: when the plugin fails otherwise.
+    """
+    scheme = _scheme(url)
+    answers = await register.hooks.answers(hookspecs.register_storage)
+    kinds = {kind: (opens, each.plugin) for each in answers for kind, opens in each.value.items()}
+    if scheme not in kinds:
+        raise ConfigError(_missing(url, kinds, register), key=_VARIABLE)
+    what = f"the storage {scheme}://" if scheme else "the storage"
+    opens, plugin = kinds[scheme]
+    with blaming(plugin, what, passing=(StorageError,)):
+        return await opens(url if scheme else Path(url), ids=ids, on_commit=on_commit)
+
+
+def _scheme(url: str | Path) -> str:
+    scheme, mark, _ = str(url).partition("://")
+    return scheme if mark else _PATH
+
+
+def _missing(url: str | Path, kinds: Iterable[str], register: Register) -> str:
+    scheme = _scheme(url)
+    wanted = f"{scheme}:// databases" if scheme else f"a database at a path, as {url}"
+    off = register.absent(hookspecs.register_storage)
+    known = ", ".join(sorted(f"{each}://" if each else "a path" for each in kinds))
+    way = f"name one that plugins here open: {known}" if known else "load a plugin that opens it"
+    return f"no plugin opens {wanted}{off}; {way}"

@@ -1,0 +1,242 @@
+"""What plugins bring that has a name, a database among it; and a project's code, loaded anew.
+
+A project's code is looked at before each prompt while its App is open.
+
+What was trusted goes on until the change is trusted, too: nobody can take a policy away by
+editing it.
+"""
+
+import asyncio
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pegboard.contract import hookspecs
+from pegboard.contract.plugin import Answer
+from pegboard.engine.engine import Engine
+from pegboard.errors import PegboardError, RequiredHookError, TrustError
+from pegboard.hooks.callers import Hooks
+from pegboard.loading.register import Change, Register
+from pegboard.opening.options import Opening
+from pegboard.policy.agents import agents_from
+from pegboard.providers import Provider
+from pegboard.schema.config import Command, Config
+from pegboard.schema.session import Rule
+from pegboard.trust.decisions import Decision
+
+_AT_OPENING = frozenset(
+    {
+        "config_load",
+        "register_budget",
+        "register_encloser",
+        "register_files",
+        "register_processes",
+        "register_snapshots",
+        "register_keystore",
+        "register_storage",
+        "startup",
+        "wrap_providers",
+    }
+)
+"""Hooks that are called when an App is opened and never again."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Reload:
+    """Has the engine hold what plugins bring, those of the project's files as they are trusted.
+
+    `said` is the configuration without plugins' rules, `written` are the user's own. `seen` is the
+    newest decision. What was said for the App alone holds: with True for what was there when it was
+    opened, with False no code is run. Else what the user has said since counts, and trust that was
+    taken back ends it. `outdated` are providers of code that was loaded anew: a turn that runs may
+    still ask them.
+    """
+
+    opening: Opening
+    engine: Engine
+    register: Register
+    said: Config
+    written: Sequence[Rule]
+    seen: Decision = field(init=False)
+    outdated: list[tuple[str, Provider]] = field(default_factory=list, init=False)
+    _loaded: Decision = field(init=False)
+    _looking: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
+    _answers: tuple[Answer[Provider], ...] = field(default=(), init=False)
+
+    def __post_init__(self) -> None:
+        self.seen = self._loaded = self.engine.decision
+
+    async def collect(self) -> None:
+        """Ask the plugins for what has a name.
+
+        :raises RequiredHookError: when a wrapper of providers that is required fails.
+        :raises ConfigError: for settings of an agent that cannot be used.
+        """
+        await self._collect_plain()
+        self._answers = await self._providers(self.engine.hooks)
+        self._have(await self._wrapped(self._answers))
+
+    async def _renew(self, change: Change) -> Iterable[str]:
+        """Have what the project's plugins bring now; what cannot count yet, a line each."""
+        lines = list(_unheard(change))
+        await self._collect_plain()
+        gone = {each.key for each in change.old}
+        new = await self._providers(self.engine.hooks.only({each.key for each in change.new}))
+        replaced = {each.value.id for each in self._answers if each.key in gone}
+        left = tuple(each for each in self._answers if each.key not in gone)
+        before = self.engine.providers
+        table = {name: each for name, each in before.items() if name not in replaced}
+        back = tuple(each for each in left if each.value.id in replaced)
+        try:
+            table |= await self._wrapped((*back, *new))
+        except RequiredHookError as error:
+            lines.append(f"its providers are left out: {error}")
+        now = set(map(id, table.values()))
+        self.outdated += [each for each in before.items() if id(each[1]) not in now]
+        self._answers = (*left, *new)
+        self._have(table)
+        return lines
+
+    async def _collect_plain(self) -> None:
+        engine = self.engine
+        engine.config = await self.register.with_permissions(self.said, self.written)
+        agents = await engine.hooks.collect(hookspecs.register_agents, config=engine.config)
+        registered = [answer.value for answer in agents]
+        commands = await engine.hooks.collect(
+            hookspecs.register_commands,
+            config=engine.config,
+            workspace=engine.workspace,
+            home=engine.home,
+            config_dir=engine.places.config,
+        )
+        engine.agents = agents_from(engine.config, registered, engine.tools.values())
+        engine.commands = _by_name([answer.value for answer in commands], engine.config)
+
+    async def _providers(self, hooks: Hooks) -> tuple[Answer[Provider], ...]:
+        engine = self.engine
+        return await hooks.collect(
+            hookspecs.register_providers, config=engine.config, env=engine.env, keys=engine.keys
+        )
+
+    def _have(self, providers: Mapping[str, Provider]) -> None:
+        self.engine.providers = providers
+        self.engine.models = replace(self.engine.models, providers=providers)
+        self.engine.secrets = self.engine.keys.values()
+
+    async def _wrapped(self, answers: Sequence[Answer[Provider]]) -> dict[str, Provider]:
+        """The providers by id, without those that the user has switched off."""
+        engine, config = self.engine, self.engine.config
+        engine.hooks.know(answers)
+        found = {answer.value.id: answer.value for answer in answers}
+        engine.keys.note(name for provider in found.values() for name in provider.env)
+        wanted, off = config.enabled_providers, config.disabled_providers
+        left = {
+            name: provider
+            for name, provider in found.items()
+            if name not in off and (wanted is None or name in wanted)
+        }
+        wrapped = await engine.hooks.fold(
+            hookspecs.wrap_providers,
+            providers=left,
+            config=config,
+            keys=engine.keys,
+            workspace=engine.workspace,
+        )
+        return dict(wrapped)
+
+    @property
+    def untrusted(self) -> tuple[Path, ...]:
+        """The files that nobody has trusted as they are now."""
+        if self.seen.trusted:
+            return ()
+        old = self._loaded.files if self._loaded.trusted else {}
+        return tuple(path for path, content in self.seen.files.items() if old.get(path) != content)
+
+    async def look(self) -> None:
+        """Load what has come to be trusted since; what has changed and is not, is told once."""
+        if self.opening.options.trust is False:
+            return
+        async with self._looking:
+            before = self.seen
+            found = await asyncio.to_thread(self._decide)
+            if (found.trusted, found.key) == (before.trusted, before.key):
+                return
+            self.seen = found
+            is_same = found.key == self._loaded.key
+            if found.trusted and not (is_same and self._loaded.trusted):
+                await self._take(found)
+            elif not found.trusted and is_same and self._loaded.trusted:
+                await self._take(found)  # trust was taken back
+            elif not found.trusted:
+                text = f"{found.reason}: `pegboard trust allow` has it used"
+                kept = "; until then what was trusted before goes on"
+                self._tell(text + (kept if self._loaded.trusted and self._loaded.files else ""))
+
+    def _decide(self) -> Decision:
+        code = {file.path for file in self._loaded.code}
+        files = [path for path in self._loaded.files if path not in code]
+        try:
+            found = self.opening.decide(files, self._loaded.named)
+            holds = self.opening.options.trust is not None and self._loaded.trusted
+            if holds and not found.trusted:
+                found = self.opening.decide(files, self._loaded.named, answer=self._loaded)
+        except TrustError:
+            return self.seen  # the lock file is being written
+        return found
+
+    async def _take(self, decision: Decision) -> None:
+        try:
+            change = await self.register.reload(decision, self.engine.config)
+            for line in (*change.problems, *await self._renew(change)):
+                self._tell(line)
+            code = {file.path for file in decision.code}
+            for path, content in decision.files.items():
+                if path not in code and self._loaded.files.get(path) != content:
+                    self._tell(f"the settings of {path} count once the project is opened again")
+        except PegboardError as error:
+            self._tell(f"the project's code is not loaded anew: {error}")
+            return
+        self._loaded = decision
+
+    def _tell(self, text: str) -> None:
+        self.engine.hooks.tell("project", "reload", text)
+
+
+def _by_name(every: Sequence[Command], config: Config) -> dict[str, Command]:
+    """The slash commands by name: the plugins' ones, the documents, then the user's."""
+    found = {each.name: each for each in every if not each.is_document}
+    found |= {each.name: each for each in every if each.is_document and each.name not in found}
+    return found | {command.name: command for command in _configured_commands(config)}
+
+
+def _configured_commands(config: Config) -> Iterator[Command]:
+    for name, said in config.command.items():
+        yield Command(
+            name=name,
+            template=said.template,
+            hints=tuple(sorted(set(re.findall(r"\$\d+|\$ARGUMENTS", said.template)))),
+            description=said.description,
+            agent=said.agent,
+            model=said.model,
+            source="command",
+            subtask=said.subtask,
+        )
+
+
+def _unheard(change: Change) -> Iterator[str]:
+    """What of the project's plugins acts, or ends, only when the project is opened again."""
+    for seen, others, what in (
+        (change.new, change.old, "counts once"),
+        (change.old, change.new, "as it was goes on until"),
+    ):
+        same = {(each.name, each.file) for each in others}
+        for each in seen:
+            hooks = _AT_OPENING.intersection(each.hooks) - (
+                {"startup"} if seen is change.old else set()
+            )
+            if (each.name, each.file) not in same:
+                yield from (
+                    f"{each.name}: its {hook} {what} the project is opened again"
+                    for hook in sorted(hooks)
+                )
