@@ -68,7 +68,7 @@ def _write_json(session: "Session", costs: "tuple[AgentCost, ...]") -> None:
 async def _paid(
     directory: Path, session_id: str | None
 ) -> "tuple[Session, list[AssistantMessage]]":
-    from pegboard_plugins.cli.local import find_session
+    from pegboard_plugins.cli.foundsession import find_session
 
     async with open_app(directory) as app:
         session = await find_session(app, session_id)

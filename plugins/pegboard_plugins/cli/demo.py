@@ -18,7 +18,7 @@ from pegboard_processes import search_path
 
 if TYPE_CHECKING:
     from pegboard import AppOptions
-    from pegboard_plugins.cli.screen import Screen
+    from pegboard_plugins.cli.render import Screen
 
 PROJECT = Path(__file__).with_name("demo_project")
 CONFIG = Path(__file__).with_name("demo.toml")
@@ -64,10 +64,8 @@ async def _demonstrate(folder: Path, model: str | None, out: TextIO) -> int:
     from pegboard import App
     from pegboard.cli import Exit, complain
     from pegboard.schema.part import TextInput
-    from pegboard_plugins.cli.backend import PromptRequest
-    from pegboard_plugins.cli.local import LocalBackend
-    from pegboard_plugins.cli.render import Line
-    from pegboard_plugins.cli.screen import open_screen
+    from pegboard_plugins.cli.backend import LocalBackend, PromptRequest
+    from pegboard_plugins.cli.render import Line, open_screen
     from pegboard_plugins.cli.tally import Tally
     from pegboard_plugins.cli.turn import take_turn
     from pegboard_plugins.cli.views import TextView

@@ -12,8 +12,7 @@ import msgspec
 from pegboard.errors import NotFoundError
 from pegboard.schema.session import PermissionRequest, Question, QuestionRequest, Reply, Scope
 from pegboard_plugins.cli.backend import Backend
-from pegboard_plugins.cli.render import always_lines, question_lines, request_lines
-from pegboard_plugins.cli.screen import Screen
+from pegboard_plugins.cli.render import Screen, always_lines, question_lines, request_lines
 
 QUESTION = "Allow? One of these keys: "
 INSTEAD = "What to do instead: "

@@ -44,7 +44,7 @@ def explain(  # noqa: PLR0913, PLR0917 - a command's options
         return
     from os import environ
 
-    from pegboard_plugins.cli.screen import open_screen
+    from pegboard_plugins.cli.render import open_screen
 
     screen = open_screen(sys.stdout, sys.stdout, environ)
     for line in lines(found):

@@ -67,7 +67,7 @@ async def _found(directory: Path) -> tuple[list[Fault], tuple[Cost, ...], tuple[
     import asyncio
 
     from pegboard import App
-    from pegboard_plugins.cli.local import surroundings
+    from pegboard_plugins.cli.backend import surroundings
 
     async with await App.open(directory) as app:
         known = [*_doubled(app), *_empty(app), *_unmarked(app), *_tools(app)]

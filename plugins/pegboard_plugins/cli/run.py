@@ -21,11 +21,10 @@ from pegboard.schema.config import Command
 from pegboard.schema.event import Event, PluginFailed
 from pegboard.schema.part import PartInput
 from pegboard.schema.session import Session
-from pegboard_plugins.cli.backend import Backend, PromptRequest, SlashCommand
-from pegboard_plugins.cli.local import LocalBackend
+from pegboard_plugins.cli.backend import Backend, LocalBackend, PromptRequest, SlashCommand
 from pegboard_plugins.cli.message import Message, MessageCommand, parts_of, read_stdin
+from pegboard_plugins.cli.render import Screen, open_screen
 from pegboard_plugins.cli.runoptions import Options, read_options, run_options
-from pegboard_plugins.cli.screen import Screen, open_screen
 from pegboard_plugins.cli.tally import Tally
 from pegboard_plugins.cli.turn import Ask, Refuser, take_turn
 from pegboard_plugins.cli.views import Result, TextView, View

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pegboard import App
     from pegboard.schema.message import Turn
     from pegboard.schema.session import Session
-    from pegboard_plugins.cli.screen import Screen
+    from pegboard_plugins.cli.render import Screen
 
 
 @click.group(cls=Group)
@@ -66,7 +66,7 @@ def show(directory: Path, session_id: str | None, style: Literal["text", "json"]
         return
     from os import environ
 
-    from pegboard_plugins.cli.screen import open_screen
+    from pegboard_plugins.cli.render import open_screen
 
     screen = open_screen(sys.stdout, sys.stdout, environ)
     for turn in turns:
@@ -106,7 +106,7 @@ def _is_answer(turn: "Turn") -> bool:
 async def _conversation(
     directory: Path, session_id: str | None
 ) -> "tuple[Session, tuple[Turn, ...]]":
-    from pegboard_plugins.cli.local import find_session
+    from pegboard_plugins.cli.foundsession import find_session
 
     async with open_app(directory) as app:
         session = await find_session(app, session_id)

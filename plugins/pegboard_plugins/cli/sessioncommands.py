@@ -31,7 +31,7 @@ def delete(directory: Path, session_ids: tuple[str, ...], *, yes: bool) -> None:
 
 
 async def _delete(directory: Path, session_ids: tuple[str, ...], *, yes: bool) -> None:
-    from pegboard_plugins.cli.local import find_session
+    from pegboard_plugins.cli.foundsession import find_session
 
     async with open_app(directory) as app:
         sessions = [
@@ -91,7 +91,7 @@ def archive(directory: Path, session_id: str, *, undo: bool) -> None:
 async def _updated(
     directory: Path, session_id: str, *, title: str | None = None, archived: bool | None = None
 ) -> "Session":
-    from pegboard_plugins.cli.local import find_session
+    from pegboard_plugins.cli.foundsession import find_session
 
     async with open_app(directory) as app:
         session = await find_session(app, session_id)
@@ -112,7 +112,7 @@ def fork(directory: Path, session_id: str | None, message_id: str | None) -> Non
 
 async def _forked(directory: Path, session_id: str | None, message_id: str | None) -> "Session":
     from pegboard_frontend import forked
-    from pegboard_plugins.cli.local import find_session
+    from pegboard_plugins.cli.foundsession import find_session
 
     async with open_app(directory) as app:
         return await forked(app, (await find_session(app, session_id)).id, message_id)
@@ -153,7 +153,7 @@ def _write_private(file: Path, content: bytes) -> None:
 
 
 async def _exported(directory: Path, session_id: str | None) -> bytes:
-    from pegboard_plugins.cli.local import find_session
+    from pegboard_plugins.cli.foundsession import find_session
     from pegboard_plugins.cli.sessionfile import exported
 
     async with open_app(directory) as app:

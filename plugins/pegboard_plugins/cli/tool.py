@@ -254,9 +254,9 @@ async def _answered(app: "App") -> None:
     from os import environ
 
     from pegboard.schema.event import PermissionAsked, QuestionAsked
+    from pegboard_plugins.cli.backend import LocalBackend
     from pegboard_plugins.cli.dialogs import Asker
-    from pegboard_plugins.cli.local import LocalBackend
-    from pegboard_plugins.cli.screen import open_screen
+    from pegboard_plugins.cli.render import open_screen
 
     screen = open_screen(sys.stderr, sys.stderr, environ)
     asker = Asker(LocalBackend(app), screen, sys.stdin)

@@ -15,7 +15,7 @@ from pegboard_terminal import run_async
 if TYPE_CHECKING:
     from pegboard.embedding import Decision, Places
     from pegboard_frontend import ScanReport
-    from pegboard_plugins.cli.screen import Screen
+    from pegboard_plugins.cli.render import Screen
 
 LOCK = Path(".pegboard/trust.lock")
 _SHOWN_DIGITS = 16
@@ -189,8 +189,7 @@ def _places() -> "Places":
 
 def _show(decision: "Decision", difference: str) -> None:
     from pegboard_frontend import scans_of
-    from pegboard_plugins.cli.render import Line, whole_diff
-    from pegboard_plugins.cli.screen import open_screen
+    from pegboard_plugins.cli.render import Line, open_screen, whole_diff
     from pegboard_terminal import visible
 
     screen = open_screen(sys.stdout, sys.stdout, os.environ)

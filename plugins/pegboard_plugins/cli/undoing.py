@@ -46,7 +46,7 @@ def unrevert(directory: Path, session_id: str | None, style: Literal["text", "js
 
 
 async def _reverted(directory: Path, session_id: str | None, message_id: str | None) -> "Reverted":
-    from pegboard_plugins.cli.local import find_session
+    from pegboard_plugins.cli.foundsession import find_session
 
     async with open_app(directory) as app:
         session = await find_session(app, session_id)
@@ -70,7 +70,7 @@ async def _last_prompt(app: "App", session_id: str) -> str:
 
 
 async def _unreverted(directory: Path, session_id: str | None) -> "Reverted":
-    from pegboard_plugins.cli.local import find_session
+    from pegboard_plugins.cli.foundsession import find_session
 
     async with open_app(directory) as app:
         return await unreverted(app, (await find_session(app, session_id)).id)

@@ -32,13 +32,13 @@ from pegboard.schema.part import (
 from pegboard.schema.session import Retry
 from pegboard_plugins.cli.render import (
     Line,
+    Screen,
     one_line,
     retry_line,
     tool_detail,
     tool_head,
     usage_line,
 )
-from pegboard_plugins.cli.screen import Screen
 from pegboard_plugins.cli.tally import Tally
 from pegboard_terminal import visible
 

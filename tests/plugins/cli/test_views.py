@@ -27,7 +27,7 @@ from pegboard.schema.part import (
     TimeSpan,
 )
 from pegboard.schema.session import Retry, Tokens
-from pegboard_plugins.cli.screen import PlainScreen, Screen, open_screen, wants_colours
+from pegboard_plugins.cli.render import PlainScreen, Screen, open_screen, wants_colours
 from pegboard_plugins.cli.tally import Tally
 from pegboard_plugins.cli.terminalscreen import TerminalScreen
 from pegboard_plugins.cli.views import Viewer
