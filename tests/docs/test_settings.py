@@ -27,13 +27,12 @@ from pegboard_plugins import (
     todo,
     webfetch,
     websearch,
-    write,
 )
-from pegboard_plugins.edit import multiedit_plugin
+from pegboard_plugins.edit import multiedit_plugin, write_plugin
 from pegboard_testing import tools_of
 
 VARIABLE = re.compile(r"\bPEGBOARD_[A-Z_]*[A-Z]\b")
-PLAIN = (bash, edit, glob, grep, invalid, read, task, todo, write)
+PLAIN = (bash, edit, write_plugin, glob, grep, invalid, read, task, todo)
 ROOT = REFERENCE.parents[1]
 RULES = frozenset({"project_permission"})
 """What no file can set."""

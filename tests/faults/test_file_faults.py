@@ -12,10 +12,9 @@ import pytest
 from pegboard import ToolResult
 from pegboard.errors import PegboardError, ToolError
 from pegboard_plugins.apply_patch import apply_patch
-from pegboard_plugins.edit import edit, multiedit
+from pegboard_plugins.edit import edit, multiedit, write
 from pegboard_plugins.glob import glob
 from pegboard_plugins.read import read
-from pegboard_plugins.write import write
 from tool_context import Context, call
 
 Change = Callable[[Context, str, str, str], Coroutine[Any, Any, object]]

@@ -21,8 +21,8 @@ from pegboard.errors import ToolError
 from pegboard.schema.event import Event, PermissionAsked
 from pegboard.schema.part import Completed, Failed
 from pegboard_plugins import bash as bash_plugin
-from pegboard_plugins import write as write_plugin
 from pegboard_plugins.bash import bash
+from pegboard_plugins.edit import write_plugin
 from played import HI, Played, ToolsPlugin, calls, heard, opened, text, tools_of
 from played import call as model_call
 from processes import MARK, alive

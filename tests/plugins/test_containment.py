@@ -18,12 +18,11 @@ from pegboard.errors import PegboardError
 from pegboard_files import is_resolved, move_resolved, open_resolved, remove_resolved
 from pegboard_plugins.apply_patch import apply_patch
 from pegboard_plugins.bash import bash
-from pegboard_plugins.edit import edit, multiedit
+from pegboard_plugins.edit import edit, multiedit, write
 from pegboard_plugins.glob import glob
 from pegboard_plugins.grep import grep
 from pegboard_plugins.list import list_files
 from pegboard_plugins.read import read
-from pegboard_plugins.write import write
 from tool_context import Context, call
 
 SECRET = "the content outside"

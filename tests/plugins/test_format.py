@@ -11,11 +11,9 @@ from pegboard.contract.results import ToolResult
 from pegboard.schema.config import Config, FormatterConfig
 from pegboard.schema.part import Completed, TextInput
 from pegboard_plugins import format as plugin
-from pegboard_plugins import write as write_plugin
-from pegboard_plugins.edit import edit
+from pegboard_plugins.edit import edit, write, write_plugin
 from pegboard_plugins.format import formatting
 from pegboard_plugins.format.known import KNOWN, fitting, installed
-from pegboard_plugins.write import write
 from pegboard_processes import ProgramSearch
 from played import Played, calls, opened, text
 from played import call as model_call

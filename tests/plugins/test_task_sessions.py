@@ -16,7 +16,7 @@ from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.session import Rule
 from pegboard_plugins import rules as rules_plugin
 from pegboard_plugins import task as task_plugin
-from pegboard_plugins import write as write_plugin
+from pegboard_plugins.edit import write_plugin
 from played import HI, Answer, Played, calls, opened, text, tools_of
 from played import call as model_call
 

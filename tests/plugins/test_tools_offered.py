@@ -7,10 +7,10 @@ import pytest
 from pegboard import App, AppOptions, hookimpl
 from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.part import TextInput
-from pegboard_plugins import bash, edit, glob, grep, invalid, read, task, todo, write
+from pegboard_plugins import bash, edit, glob, grep, invalid, read, task, todo
 from pegboard_plugins.apply_patch import apply_patch
 from pegboard_plugins.batch import batch
-from pegboard_plugins.edit import multiedit
+from pegboard_plugins.edit import multiedit, write_plugin
 from pegboard_plugins.list import list_files
 from pegboard_plugins.plan import plan_enter, plan_exit
 from pegboard_plugins.question import question
@@ -18,7 +18,7 @@ from pegboard_plugins.skill import skill
 from played import Played, text
 from tool_context import Context, call
 
-MODULES = (bash, edit, glob, grep, read, task, todo, write)
+MODULES = (bash, edit, write_plugin, glob, grep, read, task, todo)
 LIMIT_BYTES = 9 * 1024
 LESS_OFTEN = (
     apply_patch,

@@ -5,7 +5,7 @@ import pytest
 
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard_files import LocalLedger
-from pegboard_plugins.write import write
+from pegboard_plugins.edit import write
 from tool_context import Context, call
 
 

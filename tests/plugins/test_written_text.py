@@ -6,10 +6,9 @@ import pytest
 
 from pegboard.errors import PegboardError, ToolError
 from pegboard_plugins.apply_patch import apply_patch
-from pegboard_plugins.edit import edit, multiedit
+from pegboard_plugins.edit import edit, multiedit, write
 from pegboard_plugins.grep import grep
 from pegboard_plugins.read import read
-from pegboard_plugins.write import write
 from tool_context import Context, call
 
 TOOLS = ("write", "edit", "multiedit", "apply_patch")

@@ -1,4 +1,4 @@
-"""The tools edit, one text of a file in the place of another, and multiedit, several at once.
+"""The tools that change a file: edit, a text in the place of another; multiedit; and write.
 
 multiedit is off until the configuration has a table `plugins.multiedit`: models do as well with
 several calls of edit, and each tool that is offered costs every request.
@@ -20,14 +20,13 @@ async def _requests(context: ToolContext, filePath: str) -> None:
     await context.ask("edit", [title], always=["*"], metadata={"filepath": str(path)})
 
 
-_ALIASES = {
-    **dict.fromkeys(("path", "file", "filename"), "filePath"),
-    **dict.fromkeys(("old_str", "old_text"), "oldString"),
-    **dict.fromkeys(("new_str", "new_text"), "newString"),
-}
+_PATHS = dict.fromkeys(("path", "file", "filename"), "filePath")
+_OLD = dict.fromkeys(("old_str", "old_text"), "oldString")
+_NEW = dict.fromkeys(("new_str", "new_text"), "newString")
+_CONTENT = dict.fromkeys(("contents", "file_text", "text"), "content")
 
 
-@tool(asks=_requests, aliases=_ALIASES, effect="edits")
+@tool(asks=_requests, aliases={**_PATHS, **_OLD, **_NEW}, effect="edits")
 async def edit(
     context: ToolContext, filePath: str, oldString: str, newString: str, *, replaceAll: bool = False
 ) -> ToolResult:
@@ -110,3 +109,30 @@ class MultieditPlugin:
 
 
 multiedit_plugin = MultieditPlugin()
+
+
+@tool(permission="edit", asks=_requests, aliases={**_PATHS, **_CONTENT}, effect="edits")
+async def write(context: ToolContext, filePath: str, content: str) -> ToolResult:
+    """Write a whole file: a new one, or most of one anew; for small changes use edit.
+
+    Folders are made. A file that exists is overwritten and has to be read first.
+
+    Args:
+        filePath: absolute, or relative to the working directory.
+        content: all of the file.
+    """
+    from pegboard_plugins.edit.change import write_file  # as edit does
+
+    return await write_file(context, filePath, content)
+
+
+class WritePlugin:
+    """The plugin `write`."""
+
+    @hookimpl
+    async def register_tools(self) -> list[Tool]:
+        """The write tool."""
+        return [write]
+
+
+write_plugin = WritePlugin()

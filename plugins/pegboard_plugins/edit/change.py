@@ -1,11 +1,13 @@
-"""The change of one file: its text before, its bytes afterwards, and the report."""
+"""The change of one file, by edits or as a whole: its text before, its bytes, and the report."""
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace as replaced
 
 from pegboard import ToolContext, ToolError, ToolResult
 from pegboard.kit import named_path
@@ -13,6 +15,9 @@ from pegboard_files import Diff, FileText, decode_text, diff_texts, new_text, op
 from pegboard_plugins.edit.matching import MatchError, replace
 
 LIMIT_BYTES = 50 << 20
+COMPARED_BYTES = 5 << 20
+"""Above this size the old content of a file that is overwritten is not read for the diff."""
+_NEW = "{} has come into being in the meantime: read it first"
 _EXACT = frozenset({"exact", "create"})
 """The rules that take oldString as it is."""
 
@@ -32,21 +37,81 @@ async def change_file(context: ToolContext, filePath: str, edits: Sequence[Edit]
     :raises PermissionDeniedError: when the change is not allowed.
     """
     path = await context.ask_path(named_path(context, filePath))
-    title = os.path.relpath(path, context.worktree)  # noqa: ASYNC240 - of texts, no I/O
     async with context.files.writing(path):
         before = await asyncio.to_thread(_current, context, path, edits[0].old)
         old = before.text if before else ""
         text, steps = await asyncio.to_thread(_steps, context, old, edits)
         after = await asyncio.to_thread(_laid_down, path, before, text)
-        content = (before or after).encoded(after.text, name=str(path))
-        diff = await asyncio.to_thread(diff_texts, old, after.text, name=title)
-        await context.ask(
-            "edit", [title], always=["*"], metadata={"filepath": str(path), "diff": diff.text}
-        )
-        await asyncio.to_thread(_unchanged, context, path, existed=before is not None)
-        links = await _write(context, path, content)
+        check = partial(_unchanged, context, path, existed=before is not None)
+        put = await _put(context, path, before, after, check)
     await context.edited(path)
-    return _result(path, title, diff, steps, links)
+    return replaced(_result(path, put), output=_edited(put, steps))
+
+
+async def write_file(context: ToolContext, filePath: str, content: str) -> ToolResult:
+    """The report of a file that is written as a whole.
+
+    :raises ToolError: when the file cannot be written so; it is then as it was.
+    :raises PermissionDeniedError: when the change is not allowed.
+    """
+    path = await context.ask_path(named_path(context, filePath))
+    async with context.files.writing(path):
+        before = await asyncio.to_thread(_overwritten, context, path)
+        after = await asyncio.to_thread(_laid_out, path, before, content)
+        check = partial(_still_there, context, path, existed=before is not None)
+        put = await _put(context, path, before, after, check)
+    await context.edited(path)
+    result = _result(path, put)
+    existed = before is not None
+    verb = "Overwrote" if existed else "Wrote"
+    return replaced(
+        result,
+        output=f"{verb} {put.title}: {put.counts}.{put.linked}",
+        metadata={**result.metadata, "filepath": str(path), "exists": existed},
+    )
+
+
+class _Put(msgspec.Struct, frozen=True):
+    """What was written: the file's name in the project, the diff, and its other names."""
+
+    title: str
+    diff: Diff
+    links: int
+
+    @property
+    def counts(self) -> str:
+        """How many lines came and went."""
+        return f"+{self.diff.additions} -{self.diff.deletions} lines"
+
+    @property
+    def linked(self) -> str:
+        """A line about the other names, if there are some."""
+        if not self.links:
+            return ""
+        return f"\n{self.links} other names of the file (hard links) keep the old content."
+
+
+async def _put(
+    context: ToolContext,
+    path: Path,
+    before: FileText | None,
+    after: FileText,
+    check: Callable[[], None],
+) -> _Put:
+    """Write the text, once its diff was allowed; the user may have taken a while, so `check`."""
+    title = os.path.relpath(path, context.worktree)  # noqa: ASYNC240 - of texts, no I/O
+    content = (before or after).encoded(after.text, name=str(path))
+    old = before.text if before else ""
+    diff = await asyncio.to_thread(diff_texts, old, after.text, name=title)
+    await context.ask(
+        "edit", [title], always=["*"], metadata={"filepath": str(path), "diff": diff.text}
+    )
+    await asyncio.to_thread(check)
+    try:
+        links = await context.files.replace(path, content)
+    except OSError as error:
+        raise ToolError(f"{path} cannot be written: {error}") from error
+    return _Put(title, diff, links)
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -97,43 +162,66 @@ def _current(context: ToolContext, path: Path, old: str) -> FileText | None:
 
 
 def _unchanged(context: ToolContext, path: Path, *, existed: bool) -> None:
-    """The user may have taken a while to approve."""
+    """Nothing, if the file to be edited is as it was, or still none."""
     if existed and path.stat().st_size:
         context.files.check_fresh(path)
     elif not existed and path.exists():
-        raise ToolError(f"{path} has come into being in the meantime: read it first")
+        raise ToolError(_NEW.format(path))
 
 
-async def _write(context: ToolContext, path: Path, content: bytes) -> int:
-    """How many other names of the file keep the old content."""
-    try:
-        return await context.files.replace(path, content)
-    except OSError as error:
-        raise ToolError(f"{path} cannot be written: {error}") from error
+def _overwritten(context: ToolContext, path: Path) -> FileText | None:
+    """What stands in the file, or begins a long one; None where there is no file."""
+    if not _is_there(context, path):
+        return None
+    with os.fdopen(open_resolved(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        content = file.read(COMPARED_BYTES)
+        whole = not file.read(1)
+    return decode_text(content, name=str(path), whole=whole)
 
 
-def _result(path: Path, title: str, diff: Diff, steps: Sequence[Step], links: int) -> ToolResult:
+def _laid_out(path: Path, before: FileText | None, content: str) -> FileText:
+    """The written text with the marks and line ends of the file, or of a new one."""
+    return before.replacement(content) if before else new_text(path, content)
+
+
+def _still_there(context: ToolContext, path: Path, *, existed: bool) -> None:
+    """Nothing, if the file to be written is as it was read, or still none."""
+    if _is_there(context, path) and not existed:
+        raise ToolError(_NEW.format(path))
+
+
+def _is_there(context: ToolContext, path: Path) -> bool:
+    """Whether there is a file already; then it must have been read as it is."""
+    if path.is_dir():
+        raise ToolError(f"{path} is a directory")
+    if not path.exists():
+        return False
+    context.files.check_fresh(path)
+    return True
+
+
+def _edited(put: _Put, steps: Sequence[Step]) -> str:
+    """What the model is told of its edits."""
     count = sum(step.count for step in steps)
     places = "one place" if count == 1 else f"{count} places"
-    output = f"Edited {title}: {places}, +{diff.additions} -{diff.deletions} lines."
+    output = f"Edited {put.title}: {places}, {put.counts}."
     loose = dict.fromkeys(step.rule for step in steps if step.rule not in _EXACT)
     if loose:
         output += (
             f"\noldString was not there exactly; it was matched loosely ({', '.join(loose)})."
-            f" Check the change:\n\n{diff.text}"
+            f" Check the change:\n\n{put.diff.text}"
         )
-    if links:
-        output += f"\n{links} other names of the file (hard links) keep the old content."
+    return output + put.linked
+
+
+def _result(path: Path, put: _Put) -> ToolResult:
+    counts = {"additions": put.diff.additions, "deletions": put.diff.deletions}
     return ToolResult(
-        output=output,
-        title=title,
+        output="",
+        title=put.title,
         metadata={
-            "diff": diff.text,
-            "filediff": {
-                "file": str(path),
-                "additions": diff.additions,
-                "deletions": diff.deletions,
-            },
+            "diff": put.diff.text,
+            "filediff": {"file": str(path), **counts},
             "diagnostics": {},
         },
     )

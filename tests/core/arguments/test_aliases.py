@@ -8,7 +8,7 @@ import pytest
 
 from pegboard import Tool, ToolContext, tool
 from pegboard.schema.part import Completed
-from pegboard_plugins import bash, edit, read, write
+from pegboard_plugins import bash, edit, read
 from played import HI, Played, call, calls, opened, text, tools_of
 
 
@@ -49,7 +49,7 @@ def test_every_alias_of_a_built_in_tool_means_a_parameter_of_it() -> None:
         grep,
         read.read,
         task,
-        write.write,
+        edit.write,
     )
     for each in tools:
         names = set(each.parameters["properties"])

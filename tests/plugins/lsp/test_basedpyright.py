@@ -16,7 +16,7 @@ from pegboard.schema.config import Config
 from pegboard.schema.part import Completed, TextInput
 from pegboard_plugins import bash as bash_plugin
 from pegboard_plugins import lsp as plugin
-from pegboard_plugins import write as write_plugin
+from pegboard_plugins.edit import write_plugin
 from played import Played, calls, opened, text, tools_of
 from played import call as model_call
 from tool_context import Context

@@ -11,9 +11,8 @@ from pegboard.schema.config import Config, LspConfig
 from pegboard.schema.part import Completed, TextInput
 from pegboard_plugins import format as format_plugin
 from pegboard_plugins import lsp as plugin
-from pegboard_plugins import write as write_plugin
+from pegboard_plugins.edit import write, write_plugin
 from pegboard_plugins.lsp import HERE, lsp
-from pegboard_plugins.write import write
 from played import Played, calls, opened, text
 from played import call as model_call
 from tool_context import Context, call

@@ -26,7 +26,7 @@ from pegboard_plugins import bash as bash_plugin
 from pegboard_plugins import format as format_plugin
 from pegboard_plugins import lsp as lsp_plugin
 from pegboard_plugins import sandbox
-from pegboard_plugins import write as write_plugin
+from pegboard_plugins.edit import write_plugin
 from pegboard_plugins.sandbox import SandboxPolicy
 from pegboard_plugins.sandbox.bubblewrap import Bubblewrap
 from pegboard_plugins.sandbox.enclosure import policy_of
