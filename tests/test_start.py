@@ -75,8 +75,8 @@ from pegboard.cli.main import main
 main()
 """
 MOST_FILES = {
-    "pegboard": 98,
-    "pegboard_plugins": 75,
+    "pegboard": 96,
+    "pegboard_plugins": 71,
     "pegboard_files": 2,
     "pegboard_frontend": 2,
     "pegboard_http": 2,
@@ -100,6 +100,7 @@ def _said(folder: Path, program: str) -> list[str]:
 def test_a_run_with_a_plain_answer_loads_no_more_files_than_these(tmp_path: Path) -> None:
     (tmp_path / "answer.json").write_text(json.dumps({"scripts": [{"steps": [{"text": "Hi."}]}]}))
 
+    _said(tmp_path, RUN)  # the first one makes the database
     said = _said(tmp_path, RUN)
 
     answer, *counts = said
@@ -135,7 +136,7 @@ from pegboard.cli.main import main
 
 main()
 """
-MOST_FOR_AN_EDIT = 226
+MOST_FOR_AN_EDIT = 222
 """Files of ours that a run loads in which a model reads a file and edits it."""
 
 
