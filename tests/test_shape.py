@@ -251,9 +251,10 @@ def test_importing_a_plugin_is_cheap(plugin: str) -> None:
 
 def test_every_built_in_plugin_has_an_entry_point() -> None:
     package = ROOT / "plugins" / "pegboard_plugins"
-    found = {path.stem for path in package.iterdir() if path.suffix == ".py" or path.is_dir()}
+    found = {path.stem for path in package.glob("*.py")}
+    found |= {path.parent.name for path in package.glob("*/*.py")}
 
-    modules = {name for name in found if name[0] not in "._"}
+    modules = found - {"__init__"}
 
     named = {*PLUGINS.values(), *COMMANDS.values(), *FIXTURES}
     assert modules == {re.split("[.:]", place)[1] for place in named}
