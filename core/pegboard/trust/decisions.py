@@ -9,13 +9,13 @@ The file behind the store is read leniently, written whole, and private to the u
 
 import contextlib
 import hashlib
-import json
 import logging
 import os
 import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -30,147 +30,33 @@ from pegboard.trust.projectcode import (
     with_neighbours,
 )
 
-_VERSION = 1
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
-class _ForeignError(Exception):
+class _ForeignError(OSError):
     """Somebody else may have written the file."""
 
 
 class Trusted(msgspec.Struct, frozen=True, kw_only=True):
-    """A trusted project: its root, the digest of each file, and when it was allowed.
+    """A trusted project: the digest of each file, and when they were allowed.
 
     `allowed_at` is in milliseconds since the epoch. A file outside of the root has its whole
     path for a name.
     """
 
-    root: Path
-    files: Mapping[str, str]
     allowed_at: int
+    files: dict[str, str]
 
 
-class TrustFile:
-    """A JSON file of trusted projects; `copies/` beside it has the allowed bytes by digest."""
+class _Stored(msgspec.Struct, frozen=True, kw_only=True):
+    """What the store's file has: the projects by their root."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._copies = path.parent / f"{path.stem}-copies"
-
-    def projects(self) -> tuple[Trusted, ...]:
-        """All projects, by path."""
-        return tuple(found for _, found in sorted(self._read().items()))
-
-    def project(self, root: Path) -> Trusted | None:
-        """The project with this root, None if it is not trusted."""
-        return self._read().get(str(root))
-
-    def copy(self, digest: str) -> bytes:
-        """The bytes with this digest as they were allowed; empty if the copy is lost."""
-        try:
-            return (self._copies / digest).read_bytes()
-        except OSError:
-            return b""
-
-    def put(self, root: Path, files: Mapping[str, str], copies: Iterable[bytes]) -> None:
-        """Store a project in place of what was known of it, and the copies of its files."""
-        with self._writing() as projects:
-            for content in copies:
-                replace_whole(self._copies / hashlib.sha256(content).hexdigest(), content)
-            now = time.time_ns() // 1_000_000
-            projects[str(root)] = Trusted(root=root, files=dict(files), allowed_at=now)
-
-    def remove(self, root: Path) -> bool:
-        """Forget a project, and the copies that no other has; False if it was unknown."""
-        with self._writing() as projects:
-            return projects.pop(str(root), None) is not None
-
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[dict[str, Trusted]]:
-        """The projects, to be changed while no other process does; stored at the end."""
-        try:
-            with alone_with(self._path):
-                self._copies.mkdir(exist_ok=True, mode=0o700)
-                self._make_room()
-                projects = self._read()
-                yield projects
-                replace_whole(self._path, _encoded(projects))
-                self._prune(projects)
-        except OSError as error:
-            text = f"the trust store {self._path} cannot be written: {error.strerror or error}"
-            raise TrustError(text) from error
-
-    def _prune(self, projects: Mapping[str, Trusted]) -> None:
-        """Delete the copies that no project has any more."""
-        used = {digest for project in projects.values() for digest in project.files.values()}
-        for copy in self._copies.iterdir():
-            if copy.name not in used:
-                copy.unlink(missing_ok=True)
-
-    def _read(self) -> dict[str, Trusted]:
-        """The projects; none from a file that cannot be read or that others may have written."""
-        try:
-            content = self._content()
-        except (OSError, _ForeignError):
-            return {}
-        try:
-            return _decoded(content) if content is not None else {}
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            self._set_aside(f"is damaged ({error})")
-            return {}
-
-    def _content(self) -> bytes | None:
-        """The file's bytes, None where there is none.
-
-        :raises _ForeignError: when somebody else may have written it.
-        """
-        try:
-            with self._path.open("rb") as file:
-                facts = os.fstat(file.fileno())
-                if facts.st_uid not in (os.geteuid(), 0) or facts.st_mode & _OTHERS_WRITE:
-                    raise _ForeignError
-                return file.read()
-        except FileNotFoundError:
-            return None
-
-    def _make_room(self) -> None:
-        """Keep what is not taken for trust from being overwritten.
-
-        :raises OSError: when it cannot be read.
-        """
-        try:
-            self._content()
-        except _ForeignError:
-            self._set_aside("can be written by others")
-
-    def _set_aside(self, why: str) -> None:
-        """Keep the file beside the store, for whoever wants to know what was in it."""
-        with contextlib.suppress(OSError):
-            aside = set_aside(self._path)
-            text = "the trust store %s %s: it is kept as %s, and projects have to be trusted again"
-            logging.getLogger("pegboard.trust").warning(text, self._path, why, aside)
+    version: Literal[1] = 1
+    projects: dict[str, Trusted]
 
 
-def _encoded(projects: Mapping[str, Trusted]) -> bytes:
-    table = {
-        root: {"allowed_at": project.allowed_at, "files": dict(sorted(project.files.items()))}
-        for root, project in sorted(projects.items())
-    }
-    return json.dumps({"version": _VERSION, "projects": table}, indent=2).encode()
-
-
-def _decoded(content: bytes) -> dict[str, Trusted]:
-    value = json.loads(content)
-    if value["version"] != _VERSION:
-        raise ValueError(f"version {value['version']!r}")
-    return {
-        root: Trusted(
-            root=Path(root),
-            files={str(name): str(digest) for name, digest in entry["files"].items()},
-            allowed_at=int(entry["allowed_at"]),
-        )
-        for root, entry in value["projects"].items()
-    }
+class _Lock(msgspec.Struct, frozen=True):
+    files: dict[str, str]
 
 
 THIS_TIME = "this time"
@@ -217,7 +103,8 @@ class TrustStore:
     """
 
     def __init__(self, path: Path) -> None:
-        self._file = TrustFile(path)
+        self._path = path
+        self._copies = path.parent / f"{path.stem}-copies"
 
     def decide(  # noqa: PLR0913 - the facts of a decision, all keyword-only
         self,
@@ -246,7 +133,7 @@ class TrustStore:
         decision = Decision(
             trusted=answer is True, root=root, files=files, code=code, named=tuple(plugin_paths)
         )
-        known = self._file.project(root)
+        known = self._read().get(str(root))
         allowed = dict(known.files if known else {})
         if lock and answer is not False:
             allowed |= _read_lock(lock, root)
@@ -266,47 +153,121 @@ class TrustStore:
 
         :raises TrustError: when the store cannot be written.
         """
-        before = self._file.project(decision.root)
-        kept = {
-            name: digest
-            for name, digest in (before.files if before else {}).items()
-            if (decision.root / name).is_file()
-        }
-        copies = [*decision.files.values()]
-        self._file.put(decision.root, {**kept, **decision.digests}, copies)
+        root = decision.root
+        with self._writing() as projects:
+            for content in decision.files.values():
+                replace_whole(self._copies / hashlib.sha256(content).hexdigest(), content)
+            before = projects.get(str(root))
+            known = before.files.items() if before else ()
+            kept = {name: digest for name, digest in known if (root / name).is_file()}
+            projects[str(root)] = _trusted({**kept, **decision.digests})
 
     def allow_programs(self, root: Path, digests: Mapping[str, str]) -> None:
         """Trust programs of a trusted project: the digests by their paths from its root.
 
         :raises TrustError: when the project is not trusted, or the store cannot be written.
         """
-        known = self._file.project(root)
-        if known is None:
-            raise TrustError(f"{root} is not trusted yet; `pegboard trust allow` comes first")
-        self._file.put(root, {**known.files, **digests}, ())
+        with self._writing() as projects:
+            known = projects.get(str(root))
+            if known is None:
+                raise TrustError(f"{root} is not trusted yet; `pegboard trust allow` comes first")
+            projects[str(root)] = _trusted({**known.files, **digests})
 
     def revoke(self, worktree: Path) -> bool:
         """Trust the project no longer; False if it was not trusted.
 
         :raises TrustError: when the store cannot be written.
         """
-        return self._file.remove(worktree.resolve())
+        with self._writing() as projects:
+            return projects.pop(str(worktree.resolve()), None) is not None
 
-    def projects(self) -> tuple[Trusted, ...]:
-        """The projects that are trusted, by path."""
-        return self._file.projects()
+    def projects(self) -> dict[str, Trusted]:
+        """The projects that are trusted by their roots, sorted."""
+        return dict(sorted(self._read().items()))
 
     def difference(self, decision: Decision) -> str:
         """The unified diff from what was allowed to what is there; whole files where new."""
-        known = self._file.project(decision.root)
+        known = self._read().get(str(decision.root))
         allowed = known.files if known else {}
         pieces: list[str] = []
         for path, name, digest in _digests(decision):
             if allowed.get(name) == digest:
                 continue
-            before = self._file.copy(allowed[name]) if name in allowed else b""
+            before = self._copy(allowed[name]) if name in allowed else b""
             pieces.extend(_diff(name, before, decision.files[path]))
         return "\n".join(pieces)
+
+    def _copy(self, digest: str) -> bytes:
+        """The bytes with this digest as they were allowed; empty if the copy is lost."""
+        try:
+            return (self._copies / digest).read_bytes()
+        except OSError:
+            return b""
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[dict[str, Trusted]]:
+        """The projects, to be changed while no other process does; stored at the end.
+
+        Copies that no project has any more are deleted then.
+        """
+        try:
+            with alone_with(self._path):
+                self._copies.mkdir(exist_ok=True, mode=0o700)
+                projects = self._to_be_changed()
+                yield projects
+                content = msgspec.json.encode(_Stored(projects=projects), order="sorted")
+                replace_whole(self._path, msgspec.json.format(content, indent=2))
+                used = {digest for each in projects.values() for digest in each.files.values()}
+                for copy in self._copies.iterdir():
+                    if copy.name not in used:
+                        copy.unlink(missing_ok=True)
+        except TrustError:  # an OSError, too
+            raise
+        except OSError as error:
+            text = f"the trust store {self._path} cannot be written: {error.strerror or error}"
+            raise TrustError(text) from error
+
+    def _to_be_changed(self) -> dict[str, Trusted]:
+        """The projects; what is not taken for trust is kept from being overwritten."""
+        try:
+            return self._stored()
+        except _ForeignError:
+            self._set_aside("can be written by others")
+            return {}
+
+    def _read(self) -> dict[str, Trusted]:
+        """The projects; none from a file that cannot be read or that others may have written."""
+        with contextlib.suppress(OSError):
+            return self._stored()
+        return {}
+
+    def _stored(self) -> dict[str, Trusted]:
+        """The projects; a damaged file is set aside.
+
+        :raises OSError: when it cannot be read, or somebody else may have written it.
+        """
+        try:
+            with self._path.open("rb") as file:
+                facts = os.fstat(file.fileno())
+                if facts.st_uid not in (os.geteuid(), 0) or facts.st_mode & _OTHERS_WRITE:
+                    raise _ForeignError
+                return msgspec.json.decode(file.read(), type=_Stored).projects
+        except FileNotFoundError:
+            return {}
+        except (msgspec.MsgspecError, ValueError) as error:
+            self._set_aside(f"is damaged ({error})")
+            return {}
+
+    def _set_aside(self, why: str) -> None:
+        """Keep the file beside the store, for whoever wants to know what was in it."""
+        with contextlib.suppress(OSError):
+            aside = set_aside(self._path)
+            text = "the trust store %s %s: it is kept as %s, and projects have to be trusted again"
+            logging.getLogger("pegboard.trust").warning(text, self._path, why, aside)
+
+
+def _trusted(files: dict[str, str]) -> Trusted:
+    return Trusted(allowed_at=time.time_ns() // 1_000_000, files=files)
 
 
 def _by_digest(decision: Decision) -> Decision:
@@ -328,10 +289,8 @@ def _by_digest(decision: Decision) -> Decision:
 
 def _read_lock(path: Path, root: Path) -> dict[str, str]:
     try:
-        value = json.loads((root / path).read_bytes())
-        files = value["files"]
-        return {str(name): str(digest) for name, digest in files.items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        return msgspec.json.decode((root / path).read_bytes(), type=_Lock).files
+    except (OSError, ValueError, msgspec.MsgspecError) as error:
         raise TrustError(f"the lock file {path} cannot be used ({error}); write it anew") from error
 
 

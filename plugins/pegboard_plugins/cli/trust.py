@@ -91,8 +91,8 @@ def list_trusted() -> None:
 
     projects = TrustStore(_places().trust).projects()
     rows = [
-        (str(each.root), moment(each.allowed_at), ", ".join(sorted(each.files)))
-        for each in projects
+        (root, moment(each.allowed_at), ", ".join(sorted(each.files)))
+        for root, each in projects.items()
     ]
     show_table(("project", "since", "files"), rows, none="no project is trusted yet")
 

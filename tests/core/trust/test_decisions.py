@@ -216,15 +216,15 @@ def test_revoking_forgets_the_project_and_its_copies(project: Project) -> None:
 
     assert not project.decide().trusted
     assert list(copies.iterdir()) == []
-    assert project.store.projects() == ()
+    assert project.store.projects() == {}
 
 
 def test_the_projects_are_listed_with_their_digests(project: Project) -> None:
     project.allow()
 
-    (trusted,) = project.store.projects()
+    ((root, trusted),) = project.store.projects().items()
 
-    assert trusted.root == project.root
+    assert root == str(project.root)
     assert list(trusted.files) == [".pegboard/tool/hello.py"]
     assert trusted.allowed_at > 1_700_000_000_000
 
