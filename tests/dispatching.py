@@ -22,6 +22,7 @@ def implementation(plugin: str, function: Callable[..., object], **facts: Any) -
         "plugin": plugin,
         "origin": "installed",
         "hook": HOOK,
+        "kind": "fold",
         "function": function,
         "arguments": ("value",),
         "timeout_s": 5.0,

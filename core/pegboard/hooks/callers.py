@@ -16,7 +16,6 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 import msgspec
 
-from pegboard.contract import hookspecs
 from pegboard.contract.plugin import Answer, Plugin, mark_of
 from pegboard.errors import PluginError, RequiredHookError
 from pegboard.hooks.checks import check_of
@@ -86,16 +85,17 @@ class Hooks:
 
     def replace(self, implementations: Mapping[str, Sequence[Implementation]]) -> None:
         """Call these from here on; what is under way goes on."""
-        plain = {
-            hook: [each for each in found if not each.wrapper]
-            for hook, found in implementations.items()
-        }
-        self._oldest_first = {hook: ordered(found) for hook, found in plain.items()}
-        self._newest_first = {hook: ordered(found[::-1]) for hook, found in plain.items()}
-        self._wrappers = {
-            hook: with_time(ordered([each for each in found if each.wrapper]), plain[hook])
-            for hook, found in implementations.items()
-        }
+        self._implementations = implementations
+        self._asked: dict[str, tuple[Implementation, ...]] = {}
+        self._wrappers: dict[str, tuple[Implementation, ...]] = {}
+        for hook, found in implementations.items():
+            plain = [each for each in found if not each.wrapper]
+            if plain and plain[0].kind == "first":
+                plain.reverse()
+            self._asked[hook] = ordered(plain)
+            self._wrappers[hook] = with_time(
+                ordered([each for each in found if each.wrapper]), plain
+            )
 
     def only(self, keys: Collection[str]) -> "Hooks":
         """Callers of the plugins with these keys alone, for what others were asked already."""
@@ -103,21 +103,21 @@ class Hooks:
         some.replace(
             {
                 hook: [each for each in found if each.key in keys]
-                for hook, found in self._oldest_first.items()
+                for hook, found in self._implementations.items()
             }
         )
         return some
 
     def has(self, spec: _Spec) -> bool:
         """Whether any plugin implements the hook."""
-        return bool(self._oldest_first.get(spec.__name__))
+        return bool(self._asked.get(spec.__name__))
 
     async def answers(
         self, spec: Callable[_P, _T | None], /, *_: _P.args, **named: _P.kwargs
     ) -> tuple[Answer[_T], ...]:
         """The answer of each plugin that gives one, oldest plugin first."""
         check, found = check_of(spec), []
-        for each in self._oldest_first.get(spec.__name__, ()):
+        for each in self._asked.get(spec.__name__, ()):
             reply = await self._isolation.ask(each, named, check)
             if reply.value is not None:
                 found.append(Answer(each.plugin, each.origin, reply.value, each.key))
@@ -145,7 +145,7 @@ class Hooks:
     async def _folded(self, spec: _Spec, arguments: _Arguments) -> object:
         mark, check = mark_of(spec), check_of(spec)
         value = arguments[mark.subject]
-        for each in self._oldest_first.get(spec.__name__, ()):
+        for each in self._asked.get(spec.__name__, ()):
             reply = await self._isolation.ask(
                 each, {**arguments, mark.subject: value}, check, value, passing=mark.raises
             )
@@ -168,7 +168,7 @@ class Hooks:
 
     async def _first(self, spec: _Spec, arguments: _Arguments) -> object:
         check = check_of(spec)
-        for each in self._newest_first.get(spec.__name__, ()):
+        for each in self._asked.get(spec.__name__, ()):
             reply = await self._isolation.ask(each, arguments, check)
             if reply.value is not None:
                 return reply.value
@@ -229,7 +229,7 @@ class Hooks:
         Who fails, or cannot be asked, denies.
         """
         check, found = check_of(spec), []
-        for each in self._oldest_first.get(spec.__name__, ()):
+        for each in self._asked.get(spec.__name__, ()):
             reply = await self._isolation.ask(each, named, check)
             verdict = _signed(each, reply.value, named.get("session"))
             if reply.failure:
@@ -246,7 +246,7 @@ class Hooks:
 
     def notify(self, spec: Callable[_P, None], /, *_: _P.args, **named: _P.kwargs) -> None:
         """Queue the news for every plugin that listens; it never blocks."""
-        for each in self._oldest_first.get(spec.__name__, ()):
+        for each in self._asked.get(spec.__name__, ()):
             if not self._isolation.absence(each):
                 ask = partial(self._isolation.ask, each, named, check_of(spec))
                 self._listener(each).post(ask)
@@ -273,16 +273,13 @@ class Hooks:
 
     def failed(self, spec: _Spec) -> tuple[str, ...]:
         """The keys of the plugins whose implementation has failed, or could not be called."""
-        found = self._oldest_first.get(spec.__name__, ())
+        found = self._asked.get(spec.__name__, ())
         failed = {(each.plugin, each.hook) for each in self.timings() if each.failures}
         return tuple(each.key for each in found if each.refusal or (each.key, each.hook) in failed)
 
     def order(self, hook: str) -> tuple[str, ...]:
         """The plugins that have the hook, in the order in which they are asked."""
-        spec = getattr(hookspecs, hook, None)
-        newest_first = spec is not None and mark_of(spec).kind == "first"
-        plain = self._newest_first if newest_first else self._oldest_first
-        found = (*self._wrappers.get(hook, ()), *plain.get(hook, ()))
+        found = (*self._wrappers.get(hook, ()), *self._asked.get(hook, ()))
         return tuple(each.plugin for each in found)
 
     def timings(self) -> tuple[Timing, ...]:

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import msgspec
 
-from pegboard.contract.plugin import Origin
+from pegboard.contract.plugin import Kind, Origin
 from pegboard.hooks.stalls import Holder
 
 CALL = "call"
@@ -42,6 +42,7 @@ class Implementation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     plugin: str
     origin: Origin
     hook: str
+    kind: Kind
     function: Callable[..., object]
     arguments: tuple[str, ...]
     timeout_s: float

@@ -208,6 +208,7 @@ class Registry:
             plugin=registrant.name,
             origin=registrant.origin,
             hook=hook,
+            kind=self._kinds[hook],
             function=function,
             arguments=_wanted(function, _known(function, self._specs[hook])),
             wrapper=said.wrapper,

@@ -204,7 +204,10 @@ async def test_what_plugins_answer_again_and_again_is_not_kept() -> None:
 
         async def compact(self, request: object) -> None: ...
 
-    async with Registered(Functions(register_compactors=lambda: (Shortens(),))) as registered:
+    async def answers() -> object:
+        return (Shortens(),)
+
+    async with Registered(Functions(register_compactors=answers)) as registered:
         [answer] = await registered.call("register_compactors")
         left = weakref.ref(answer.value)
         del answer
@@ -213,12 +216,15 @@ async def test_what_plugins_answer_again_and_again_is_not_kept() -> None:
 
 
 async def test_callers_of_some_plugins_leave_no_thread_behind() -> None:
+    def watches() -> set[threading.Thread]:
+        return {each for each in threading.enumerate() if each.name == "pegboard-stalls"}
+
     plugins = (Functions(register_tools=lambda: ()), Functions(register_tools=lambda: ()))
     async with Registered(*plugins) as registered:
         await registered.call("register_tools")
-        before = set(threading.enumerate())
+        before = watches()
         for _ in range(3):
             some = registered.hooks.only({"p1"})
             await some.collect(SPECS["register_tools"], **SAMPLES["register_tools"])
 
-        assert set(threading.enumerate()) == before
+        assert watches() <= before

@@ -129,7 +129,7 @@ async def test_first_asks_the_newest_and_stops_at_an_answer() -> None:
             asked.append(name)
             return answer
 
-        return implementation(name, ask)
+        return implementation(name, ask, kind="first")
 
     plugins = Plugins(answers("old", "old"), answers("middle", "middle"), answers("new", None))
 
@@ -140,7 +140,9 @@ async def test_first_asks_the_newest_and_stops_at_an_answer() -> None:
 
 
 async def test_first_asks_the_next_when_one_fails() -> None:
-    plugins = Plugins(implementation("old", adds("o")), implementation("bad", fails))
+    plugins = Plugins(
+        implementation("old", adds("o"), kind="first"), implementation("bad", fails, kind="first")
+    )
 
     async with plugins as hooks:
         assert await hooks.first(FIRST, value="-") == "-o"
@@ -182,17 +184,24 @@ async def test_strictest_takes_a_failure_for_deny(function) -> None:
     assert all(verdict.source == "bad" for verdict in verdicts if verdict)
 
 
-async def test_try_first_and_last_move_within_the_order_of_the_kind() -> None:
+@pytest.mark.parametrize(
+    ("kind", "asked", "answer"), [("fold", "fabl", "-fabl"), ("first", "fbal", "-f")]
+)
+async def test_try_first_and_last_move_within_the_order_of_the_kind(
+    kind: str, asked: str, answer: str
+) -> None:
+    places = {"l": 1, "a": 0, "f": -1, "b": 0}
     plugins = Plugins(
-        implementation("l", adds("l"), position=1),
-        implementation("a", adds("a")),
-        implementation("f", adds("f"), position=-1),
-        implementation("b", adds("b")),
+        *(
+            implementation(name, adds(name), position=place, kind=kind)
+            for name, place in places.items()
+        )
     )
 
     async with plugins as hooks:
-        assert await hooks.fold(FOLD, value="-") == "-fabl"
-        assert await hooks.first(FIRST, value="-") == "-f"
+        call = hooks.fold(FOLD, value="-") if kind == "fold" else hooks.first(FIRST, value="-")
+        assert await call == answer
+        assert hooks.order(HOOK) == tuple(asked)
 
 
 @pytest.mark.parametrize("origin", ["builtin", "installed"])

@@ -28,6 +28,11 @@ def no_subject(greeting: str) -> str | None:
     """Its subject is no argument."""
 
 
+@hookspec("first")
+def best_greeting() -> str | None:
+    """The greeting that is used."""
+
+
 @hookspec("collect")
 def startup() -> Sequence[str] | None:
     """Its name is taken."""
@@ -65,6 +70,23 @@ async def test_a_plugin_calls_its_own_hook(tmp_path: Path) -> None:
     async with opened(tmp_path, Played(text("hi")), one, Greeter(), other) as app:
         assert app.tools["greet"].description == "HELLO HOWDY"
         assert problems(app) == []
+
+
+async def test_the_order_of_a_brought_hook_is_that_in_which_it_is_asked(tmp_path: Path) -> None:
+    bringing = Functions(register_hooks=lambda: (best_greeting, register_greetings))
+
+    def plugin(word: str) -> object:
+        functions = {"best_greeting": lambda: word, "register_greetings": lambda: [word]}
+        made = type(
+            word, (), {name: staticmethod(hookimpl(each)) for name, each in functions.items()}
+        )
+        return made()
+
+    plugins = (plugin("old"), plugin("new"))
+    async with opened(tmp_path, Played(text("hi")), bringing, *plugins) as app:
+        assert app.hooks.order("register_greetings") == ("old", "new")
+        assert app.hooks.order("best_greeting") == ("new", "old")
+        assert await app.hooks.first(best_greeting) == "new"
 
 
 async def test_an_answer_that_its_annotation_forbids_is_a_failure(tmp_path: Path) -> None:
