@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from docs.pages import EXAMPLES
-from pegboard import hookimpl, tool
+from pegboard import ToolError, hookimpl, tool
 from pegboard.errors import ConfigError
-from pegboard.schema.part import Completed, Failed
+from pegboard.schema.part import Completed, Failed, FileInput
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
@@ -87,3 +87,29 @@ async def test_without_the_plugin_of_budgets_no_app_opens_for_which_limits_are_s
         "budget: no plugin keeps a budget; budget is not loaded: switched off by "
         "plugins.budget.enabled in the configuration; enable one, or set no limits"
     )
+
+
+async def test_without_the_plugin_of_files_a_tool_and_a_prompt_that_have_one_say_so(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "a.txt").write_text("one\n")
+    provider = Played(calls(call("read", '{"filePath": "a.txt"}')), text("done"), text("done"))
+    config = {"model": "played/m", "plugins": {"files": {"enabled": False}}}
+    file = FileInput(mime="text/plain", url=(tmp_path / "project" / "a.txt").as_uri())
+
+    async with opened(tmp_path, provider, builtins=True, config=config) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+        [part] = tools_of(await app.turns(session.id))
+        with pytest.raises(ToolError) as refused:
+            await app.prompt(session.id, [*HI, file])
+        answer = await app.prompt(session.id, HI)
+
+    missing = (
+        "no plugin knows files; files is not loaded: "
+        "switched off by plugins.files.enabled in the configuration"
+    )
+    assert isinstance(part.state, Failed)
+    assert (part.state.error, str(refused.value)) == (missing, missing)
+    assert "done" in str(answer.parts)

@@ -153,8 +153,8 @@ def register_files() -> Callable[[], FileLedger] | None:
     """What knows the files that sessions have read, and lets one call at a time write a file.
 
     Called once when the App opens; the answer is called with the first use of `context.files`.
-    Without one a tool that uses them fails, and says what is missing. First: a plugin that raises
-    is reported and the next is asked.
+    Without one a tool that uses them fails, and so does a prompt that has a file; both say what is
+    missing. First: a plugin that raises is reported and the next is asked.
 
     Since 0.1.
     """

@@ -12,17 +12,8 @@ from pegboard.schema.config import Agent, AgentConfig, Config
 from pegboard.schema.part import ModelChoice
 from pegboard.schema.session import Rule, Ruleset
 
-_TAKEN_AS_IT_IS = (
-    "variant",
-    "temperature",
-    "top_p",
-    "prompt",
-    "prompt_append",
-    "description",
-    "mode",
-    "hidden",
-    "color",
-    "steps",
+_TAKEN_AS_IT_IS = frozenset(Agent.__struct_fields__) & (
+    frozenset(AgentConfig.__struct_fields__) - {"model", "options", "permission"}
 )
 
 
