@@ -133,9 +133,9 @@ class Enclosure(Protocol):
         ...
 
     async def contains(self, request: PermissionRequest, rulesets: Sequence[Ruleset]) -> bool:
-        """Whether in here the request needs nobody to be asked: it does nothing that has an effect.
+        """Whether the request can do nothing outside of the project, so that nobody is asked.
 
-        It is asked where `sandbox_allow_commands` is set, when no plugin wants the request asked.
+        Called where `sandbox_allow_commands` is set, if no plugin wants the request asked.
         """
         ...
 

@@ -157,7 +157,7 @@ async def _step(run: Run, turn: _Turn) -> None:
     if turn.steps == 1:
         engine = run.engine
         offered = [engine.tools[each.name] for each in turn.tools]
-        opening = partial(engine.open_processes, engine.config.limits)
+        opening = (partial(engine.open_processes, engine.config.limits), engine.open_files)
         playing = load_beside(playing, offered, opening)
     outcome = await playing
     if outcome == "overflow":

@@ -20,15 +20,16 @@ _EACH_CALL = (
 """What the first call of any tool imports, and the step behind it."""
 
 _T = TypeVar("_T")
+_Opening = Callable[[], object]
 
 
 async def load_beside(
-    work: Coroutine[object, object, _T], tools: Sequence[Tool], opening: Callable[[], object]
+    work: Coroutine[object, object, _T], tools: Sequence[Tool], opening: Sequence[_Opening]
 ) -> _T:
     """The result of the work, while a thread imports the modules of these tools' first calls.
 
-    `opening` imports those of a first process. The thread may outlive the work; a call waits only
-    for its own modules.
+    `opening` imports those of a first process, and of a first file. The thread may outlive the
+    work; a call waits only for its own modules.
     """
     task = asyncio.create_task(_load(tools, opening), name="loading") if _is_cold(tools) else None
     try:
@@ -39,7 +40,7 @@ async def load_beside(
             await asyncio.gather(task, return_exceptions=True)
 
 
-async def _load(tools: Sequence[Tool], opening: Callable[[], object]) -> None:
+async def _load(tools: Sequence[Tool], opening: Sequence[_Opening]) -> None:
     await asyncio.sleep(HEAD_START_S)
     await in_own_thread(partial(_warm, _cold(tools), opening), name="pegboard-loading")
 
@@ -53,11 +54,12 @@ def _cold(tools: Sequence[Tool]) -> list[Tool]:
     return [tool for tool in tools if any(name not in sys.modules for name in tool.call_imports)]
 
 
-def _warm(tools: Sequence[Tool], opening: Callable[[], object]) -> None:
+def _warm(tools: Sequence[Tool], opening: Sequence[_Opening]) -> None:
     for name in _EACH_CALL:
         import_module(name)
-    with suppress(Exception):  # foreign code; the first process says what is wrong
-        opening()
+    for each in opening:
+        with suppress(Exception):  # foreign code; its first use says what is wrong
+            each()
     for tool in tools:
         with suppress(Exception, SystemExit):  # foreign code; the call itself says what is wrong
             for name in tool.call_imports:
