@@ -37,7 +37,12 @@ _ENTRY_SECTIONS = frozenset(
     | {"other parameters"}
 )
 _LEFT_OUT_SECTIONS = frozenset({"return", "returns", "yield", "yields", "raise", "raises"})
-_SECTION = re.compile(r"([A-Za-z][A-Za-z ]*):\s*$")
+_SECTION = re.compile(
+    r"^(?P<heading>[A-Za-z][A-Za-z ]*):[ \t]*\n"
+    r"(?P<lines>(?:[ \t]*\n)*[ \t]+\S.*(?:\n[ \t]+\S.*|\n[ \t]*$)*)\n?",
+    re.MULTILINE,
+)
+"""A title, and the lines behind it that are blank or deeper; one at least is deeper."""
 _ENTRY = re.compile(r"\*{0,2}(\w+)\s*(?:\(.*?\))?\s*:(?:\s+(.*))?$")
 _NUMPY = re.compile(
     r"^(?:Other )?(?:Parameters|Returns|Yields|Raises)[ \t]*\n-{3,}[ \t]*$", re.MULTILINE
@@ -147,42 +152,23 @@ def read_docstring(text: str | None) -> Documentation:
 
 
 def _google(doc: str) -> Documentation:
-    prose: list[str] = []
     parameters: dict[str, str] = {}
-    for title, lines in _sections(doc.splitlines()):
+
+    def taken(section: re.Match[str]) -> str:
+        title = section["heading"].lower()
         if title in _ENTRY_SECTIONS:
-            parameters.update(_entries(lines[1:]))
-        elif title not in _LEFT_OUT_SECTIONS:
-            prose.extend(lines)
-    return Documentation(description="\n".join(prose).strip(), parameters=parameters)
+            parameters.update(_entries(section["lines"]))
+            return ""
+        return "" if title in _LEFT_OUT_SECTIONS else section[0]
+
+    return Documentation(description=_SECTION.sub(taken, doc).strip(), parameters=parameters)
 
 
-def _sections(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Title and lines of each section, which ends with its indent; the title of prose is ""."""
-    title, block = "", list[str]()
-    for index, line in enumerate(lines):
-        if line[:1].strip():
-            heading = _heading(line, following=lines[index + 1 :])
-            if heading or title:
-                yield title, block
-                title, block = heading, []
-        block.append(line)
-    yield title, block
-
-
-def _heading(line: str, *, following: Sequence[str]) -> str:
-    match = _SECTION.match(line)
-    name = match.group(1).lower() if match else ""
-    known = name in _ENTRY_SECTIONS or name in _LEFT_OUT_SECTIONS
-    first = next((text for text in following if text.strip()), "")
-    return name if known and first.startswith((" ", "\t")) else ""
-
-
-def _entries(lines: Sequence[str]) -> dict[str, str]:
+def _entries(lines: str) -> dict[str, str]:
     """The entries of a section: each starts at the section's indent, its text may go on deeper."""
     entries: dict[str, str] = {}
     name = ""
-    for line in cleandoc("\n".join(["", *lines])).splitlines():
+    for line in cleandoc(f"\n{lines}").splitlines():
         match = _ENTRY.match(line)
         if match:
             name, entries[match.group(1)] = match.group(1), match.group(2) or ""
