@@ -17,8 +17,8 @@ from pegboard import hookimpl
 from pegboard.errors import PegboardError
 from pegboard.ids import IdSource
 from pegboard.schema.event import Event
+from pegboard.storage import Fence, OnCommit, Storage
 from pegboard.storage.changes import Change
-from pegboard.storage.protocol import Fence, OnCommit, Storage
 from pegboard_plugins.sqlite import open_sqlite
 
 VARIABLE = "PEGBOARD_SLOW_STORE"

@@ -1,10 +1,12 @@
 """The App: one open project, and the public API; command line and server use nothing else."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET
 
 from pegboard.config.configuration import LoadedConfig
 from pegboard.contract import hookspecs
@@ -15,7 +17,7 @@ from pegboard.engine.bus import Subscription
 from pegboard.engine.engine import Engine
 from pegboard.engine.input.usermessage import CallOrder, Prompt
 from pegboard.engine.runs import Runs
-from pegboard.engine.sessions import change_session, edit, new_session, revision, unstored_view
+from pegboard.engine.sessions import change_session, held, new_session, unstored_view
 from pegboard.hooks.callers import Hooks
 from pegboard.loading.register import Register
 from pegboard.opening.assembly import assemble, close
@@ -29,9 +31,7 @@ from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
 from pegboard.schema.part import Completed, PartInput
 from pegboard.schema.session import Answers, Question, Reply, Rule, Session, SessionStatus
-from pegboard.storage.changes import ChangeSession, DropMessage, DropPart, PutPart
-from pegboard.storage.protocol import Hit, Storage
-from pegboard.storage.snapshots import Snapshots
+from pegboard.storage import ChangeSession, Fence, Hit, Snapshots, Storage
 from pegboard.trust.decisions import Decision
 from pegboard.workspace import Workspace
 
@@ -299,7 +299,11 @@ class App:
         self, session_id: str, *, title: str | None = None, archived: bool | None = None
     ) -> Session:
         """The session, renamed, put away or taken out again; it does not count as used."""
-        change = revision(session_id, title=title, archived=archived, now=self._engine.now())
+        change = ChangeSession(
+            session_id=session_id,
+            title=(title or "").strip() or UNSET,
+            archived=UNSET if archived is None else self._engine.now() if archived else None,
+        )
         return await change_session(self.storage, change)
 
     async def rename(self, session_id: str, title: str, *, was: str) -> None:
@@ -312,11 +316,6 @@ class App:
 
         call = SideCall(self._engine, session_id, question)
         return await call.answer(self._runs.budget(session_id))
-
-    async def edit(self, session_id: str, change: PutPart | DropPart | DropMessage) -> None:
-        """Change or remove a message, or a part of one, that the session has, while it rests."""
-        async with self._runs.at_rest(session_id):
-            await edit(self.storage, session_id, change)
 
     async def delete_session(self, session_id: str) -> None:
         """Stop and delete a session, its subagents' sessions and all that belongs to them."""
@@ -341,13 +340,15 @@ class App:
         """
         return await self._runs.summarize(session_id, model)
 
-    def at_rest(self, session_id: str) -> AbstractAsyncContextManager[object]:
-        """A block in which the session does not run; prompts wait until it is left.
+    @asynccontextmanager
+    async def at_rest(self, session_id: str) -> AsyncIterator[Fence]:
+        """A block in which the session does not run, and its right; prompts wait until it is left.
 
         :raises NotFoundError: when there is no such session.
         :raises SessionBusyError: while the session runs, here or in another process.
         """
-        return self._runs.at_rest(session_id)
+        async with self._runs.at_rest(session_id), held(self.storage, session_id) as fence:
+            yield fence
 
     async def abort(self, session_id: str) -> bool:
         """Stop the session's run and wait until it has ended; False when none ran."""

@@ -6,8 +6,7 @@ more is left and named, in the answer and by an event.
 """
 
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -53,7 +52,7 @@ async def reverted(
     :raises NotFoundError: when the session has no such message or part; nothing is changed.
     :raises SessionBusyError: while the session runs.
     """
-    async with _held(app, session_id) as fence:
+    async with app.at_rest(session_id) as fence:
         session = await app.storage.session(session_id)
         turns = await app.storage.turns(session_id)
         point = _point(turns, message_id, part_id)
@@ -66,23 +65,12 @@ async def unreverted(app: App, session_id: str) -> Reverted:
     :raises NotFoundError: when there is no such session.
     :raises SessionBusyError: while the session runs.
     """
-    async with _held(app, session_id) as fence:
+    async with app.at_rest(session_id) as fence:
         session = await app.storage.session(session_id)
         if session.revert is None:
             return Reverted(session=session, files=Restored())
         turns = await app.storage.turns(session_id)
         return await _moved(app, session, turns, None, fence)
-
-
-@asynccontextmanager
-async def _held(app: App, session_id: str) -> AsyncIterator[Fence]:
-    """The right to a session that nobody runs, here or in another process."""
-    async with app.at_rest(session_id):
-        fence = await app.storage.claim(session_id)
-        try:
-            yield fence
-        finally:
-            await app.storage.release(fence)
 
 
 async def session_diff(

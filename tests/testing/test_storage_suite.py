@@ -11,13 +11,13 @@ from msgspec.structs import replace
 from pegboard.errors import NotFoundError
 from pegboard.ids import IdSource
 from pegboard.schema.event import Event
+from pegboard.storage import Fence, LastIds, OnCommit, Storage
 from pegboard.storage.changes import (
     AddText,
     Change,
     ChangeSession,
     CreateSession,
 )
-from pegboard.storage.protocol import Fence, LastIds, OnCommit, Storage
 from pegboard_plugins.sqlite import open_sqlite
 from pegboard_testing import check_storage
 

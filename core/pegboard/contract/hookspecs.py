@@ -46,8 +46,7 @@ from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
 from pegboard.schema.part import Part, TextPart
 from pegboard.schema.session import Decided, PermissionRequest, Rule, Verdict
-from pegboard.storage.protocol import OpenStorage
-from pegboard.storage.snapshots import Snapshots
+from pegboard.storage import OpenStorage, Snapshots
 from pegboard.workspace import Workspace
 
 

@@ -14,7 +14,7 @@ from pegboard.policy.clock import Clock
 from pegboard.schema.message import AbortedFailure, AssistantMessage, Turn
 from pegboard.schema.part import TextInput, TextPart
 from pegboard.schema.session import Ruleset, Session
-from pegboard.storage.protocol import Storage
+from pegboard.storage import Storage
 
 MAX_FAMILY = 10_000
 """Sessions below one; a chain of parents that bites its tail ends here."""

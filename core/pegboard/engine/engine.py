@@ -34,8 +34,7 @@ from pegboard.schema.event import (
     SessionStatusChanged,
 )
 from pegboard.schema.session import Decided, DecisionKind, Idle, Ruleset, Session, SessionStatus
-from pegboard.storage.protocol import Storage
-from pegboard.storage.snapshots import Snapshots
+from pegboard.storage import Snapshots, Storage
 from pegboard.trust.decisions import Decision
 from pegboard.workspace import Workspace
 

@@ -34,7 +34,7 @@ from pegboard.schema.part import (
     ToolPart,
     ToolState,
 )
-from pegboard.storage.protocol import INTERRUPTED_CALL
+from pegboard.storage import INTERRUPTED_CALL
 
 CLEARED = "[The output of this call was cleared to save space.]"
 INTERRUPTED = "[The call was interrupted before it had a result.]"

@@ -31,8 +31,8 @@ from pegboard.schema.session import (
     Tokens,
     added,
 )
-from pegboard.storage.changes import ChangeSession, PutMessage
-from pegboard.storage.snapshots import Followed, Trail, Untracked
+from pegboard.storage import ChangeSession, Followed, PutMessage, Trail
+from pegboard.storage.snapshots import Untracked
 
 MAX_WIDTH = 8
 """Of one session's subagents so many work at the same time; the others wait for their turn."""

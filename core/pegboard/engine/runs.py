@@ -28,7 +28,6 @@ from pegboard.engine.sessions import (
     held,
     imposed_rulesets,
     refuse_claimed,
-    saying_that_it_is_kept,
     settled,
 )
 from pegboard.engine.writer import Writer
@@ -38,8 +37,7 @@ from pegboard.providers.spending import Budget
 from pegboard.schema.event import Event, SessionUpdated
 from pegboard.schema.message import Turn
 from pegboard.schema.session import Busy, Idle, Ruleset, Session, SessionStatus
-from pegboard.storage.changes import DropSession, PutMessage, PutPart
-from pegboard.storage.protocol import Fence
+from pegboard.storage import DropSession, Fence, PutMessage, PutPart
 
 ABORT_LIMIT_S = 10.0
 """How long an abort waits for the turn to tidy up."""
@@ -110,8 +108,7 @@ class Runs:
             await asyncio.wait((self._tasks[session.id],))  # without a limit: it has its own
         if prompt.no_reply:
             return turn
-        with saying_that_it_is_kept():
-            return await self._outcome(self._task(session), session.id)
+        return await self._outcome(self._task(session), session.id)
 
     async def summarize(self, session_id: str, model: str | None) -> Turn:
         """The summary that the session goes on from; why there is none is in its `error`.
@@ -126,8 +123,7 @@ class Runs:
             turn = requested_by_user(self._engine, session, ids, model)
             await self._storage.commit(PutMessage(turn.info), *map(PutPart, turn.parts))
             task = self._task(session)
-        with saying_that_it_is_kept():
-            return await self._outcome(task, session_id)
+        return await self._outcome(task, session_id)
 
     async def alone(self, session_id: str, work: Callable[[Run], Awaitable[_Value]]) -> _Value:
         """What work comes to with a run beside the session's own, which an abort ends as well."""
@@ -323,6 +319,9 @@ class Runs:
         except PegboardError as error:
             if not error.told:
                 self._engine.say_failure(session_id, error)
+            if isinstance(error, SessionBusyError) and first is None:
+                # Another process was faster, and may have read what was stored to be answered.
+                raise SessionBusyError(session_id, kept=True) from error
             raise
         finally:  # no await from here on: a prompt finds either this run, or none
             self._runs.pop(session_id, None)

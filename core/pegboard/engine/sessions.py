@@ -2,18 +2,16 @@
 
 import asyncio
 from asyncio import Lock
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from msgspec import UNSET
-
 from pegboard.contract.context import SessionView
 from pegboard.engine.engine import Engine
 from pegboard.engine.finish import ABORTED
-from pegboard.errors import AbortedError, NotFoundError, SessionBusyError
+from pegboard.errors import AbortedError, SessionBusyError
 from pegboard.ids import IdSource
 from pegboard.policy.agents import find_agent, rulesets_for
 from pegboard.schema.config import Agent
@@ -21,15 +19,15 @@ from pegboard.schema.event import SessionUpdated
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.session import NEW_TITLE, Revert, Rule, Ruleset, Session, SessionTime
-from pegboard.storage.changes import (
+from pegboard.storage import (
     Change,
     ChangeSession,
     CreateSession,
     DropMessage,
     DropPart,
-    PutPart,
+    Fence,
+    Storage,
 )
-from pegboard.storage.protocol import Fence, Storage
 
 _VERSION = "0.1.0"
 
@@ -72,18 +70,6 @@ async def refuse_claimed(storage: Storage, session_id: str) -> None:
     """
     if await storage.is_claimed_elsewhere(session_id):
         raise SessionBusyError(session_id)
-
-
-@contextmanager
-def saying_that_it_is_kept() -> Iterator[None]:
-    """A block that runs what was stored; another process can be faster, and may have read it.
-
-    :raises SessionBusyError: when one was.
-    """
-    try:
-        yield
-    except SessionBusyError as error:
-        raise SessionBusyError(error.session_id, kept=True) from error
 
 
 async def new_session(
@@ -129,17 +115,6 @@ async def change_session(storage: Storage, *changes: Change, fence: Fence | None
     events = await storage.commit(*changes, fence=fence)
     updates = (each.properties for each in events)
     return next(each.info for each in updates if isinstance(each, SessionUpdated))
-
-
-def revision(
-    session_id: str, *, title: str | None, archived: bool | None, now: int
-) -> ChangeSession:
-    """What gives a session this title and puts it away, or takes it out; None leaves it."""
-    return ChangeSession(
-        session_id=session_id,
-        title=(title or "").strip() or UNSET,
-        archived=UNSET if archived is None else now if archived else None,
-    )
 
 
 @asynccontextmanager
@@ -191,29 +166,6 @@ def _drops(turns: Sequence[Turn], session_id: str, point: Revert) -> list[Change
                 if behind:
                     changes.append(DropPart(session_id, turn.info.id, part.id))
     return changes
-
-
-async def edit(storage: Storage, session_id: str, change: PutPart | DropPart | DropMessage) -> None:
-    """Change or remove a message, or a part of one, that is there.
-
-    :raises NotFoundError: when there is no such message or part.
-    :raises SessionBusyError: while somebody runs the session.
-    """
-    async with held(storage, session_id) as fence:
-        match change:
-            case DropMessage(message_id=message_id):
-                await storage.turn(session_id, message_id)
-            case DropPart(message_id=message_id, part_id=part_id):
-                await _need_part(storage, session_id, message_id, part_id)
-            case PutPart(part=part):
-                await _need_part(storage, session_id, part.message_id, part.id)
-        await storage.commit(change, fence=fence)
-
-
-async def _need_part(storage: Storage, session_id: str, message_id: str, part_id: str) -> None:
-    turn = await storage.turn(session_id, message_id)
-    if all(part.id != part_id for part in turn.parts):
-        raise NotFoundError("part", part_id)
 
 
 MAX_DEPTH = 4

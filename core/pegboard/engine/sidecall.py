@@ -19,7 +19,7 @@ from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelt
 from pegboard.providers.spending import Budget, cost_of, tokens_of
 from pegboard.schema.message import MessageTime, Turn, UserMessage
 from pegboard.schema.part import ModelChoice, TextPart
-from pegboard.storage.changes import ChangeSession
+from pegboard.storage import ChangeSession
 
 
 class SideCall:

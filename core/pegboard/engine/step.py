@@ -50,7 +50,7 @@ from pegboard.schema.message import (
 from pegboard.schema.part import Instant, RetryPart, StepFinishPart, StepStartPart
 from pegboard.schema.session import Busy, Retry, Tokens
 from pegboard.schema.wire import to_json
-from pegboard.storage.changes import DropMessage, DropPart, Emit, PutMessage, PutState
+from pegboard.storage import DropMessage, DropPart, Emit, PutMessage, PutState
 
 if TYPE_CHECKING:
     from pegboard.engine.retry import Attempts

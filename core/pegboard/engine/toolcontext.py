@@ -26,8 +26,7 @@ from pegboard.schema.event import FileEdited
 from pegboard.schema.part import ModelChoice, TextInput
 from pegboard.schema.session import Answers, Question, Todo, ToolReference
 from pegboard.schema.wire import encode_checked
-from pegboard.storage.changes import Emit, PutState, PutTodos
-from pegboard.storage.snapshots import Writing
+from pegboard.storage import Emit, PutState, PutTodos, Writing
 
 CallTool = Callable[[str, Mapping[str, Any]], Awaitable[ToolResult]]
 

@@ -8,8 +8,7 @@ from typing import Self
 from pegboard.kit.threads import shielded
 from pegboard.schema.event import Event, PartDelta, Properties
 from pegboard.schema.part import Part
-from pegboard.storage.changes import AddText, Change, DropPart, PutMessage, PutPart, Tell
-from pegboard.storage.protocol import Fence, Storage
+from pegboard.storage import AddText, Change, DropPart, Fence, PutMessage, PutPart, Storage, Tell
 
 FRAME_S = 1 / 60
 """Events are published at most this often: once per frame of a screen."""

@@ -23,7 +23,7 @@ from pegboard.opening.reload import Reload
 from pegboard.providers import Keys
 from pegboard.providers.spending import Budget, OpenBudget
 from pegboard.schema.config import BudgetConfig, Config, SandboxLevel
-from pegboard.storage.protocol import Storage
+from pegboard.storage import Storage
 from pegboard.trust.decisions import Decision
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from pegboard.loading.register import Register
 from pegboard.loading.registrant import Registrant
 from pegboard.paths import Places
 from pegboard.schema.event import Event, PluginFailed
-from pegboard.storage.protocol import OnCommit, Storage
+from pegboard.storage import OnCommit, Storage
 from pegboard.trust.decisions import Decision, TrustStore
 from pegboard.workspace import Workspace, open_workspace
 

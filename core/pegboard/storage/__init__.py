@@ -1,5 +1,18 @@
-"""What a storage is made with: its protocol, the changes that it writes, snapshots of files."""
+"""What a storage is made with: its protocol, the changes that it writes, snapshots of files.
 
+Databases and snapshots come from plugins.
+"""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from pegboard.ids import IdSource
+from pegboard.schema.event import Event
+from pegboard.schema.message import Turn
+from pegboard.schema.session import Approval, Project, Session, Todo
 from pegboard.storage.changes import AddText as AddText
 from pegboard.storage.changes import Change as Change
 from pegboard.storage.changes import ChangeSession as ChangeSession
@@ -19,16 +32,6 @@ from pegboard.storage.changes import PutTodos as PutTodos
 from pegboard.storage.changes import SettlePermissionRequest as SettlePermissionRequest
 from pegboard.storage.changes import Tell as Tell
 from pegboard.storage.changes import changed as changed
-from pegboard.storage.protocol import INTERRUPTED_ANSWER as INTERRUPTED_ANSWER
-from pegboard.storage.protocol import INTERRUPTED_CALL as INTERRUPTED_CALL
-from pegboard.storage.protocol import NEVER_RAN as NEVER_RAN
-from pegboard.storage.protocol import Fence as Fence
-from pegboard.storage.protocol import Hit as Hit
-from pegboard.storage.protocol import LastIds as LastIds
-from pegboard.storage.protocol import OnCommit as OnCommit
-from pegboard.storage.protocol import OpenStorage as OpenStorage
-from pegboard.storage.protocol import SessionSize as SessionSize
-from pegboard.storage.protocol import Storage as Storage
 from pegboard.storage.snapshots import Followed as Followed
 from pegboard.storage.snapshots import Left as Left
 from pegboard.storage.snapshots import Restored as Restored
@@ -38,3 +41,242 @@ from pegboard.storage.snapshots import StepParts as StepParts
 from pegboard.storage.snapshots import Trail as Trail
 from pegboard.storage.snapshots import Way as Way
 from pegboard.storage.snapshots import Writing as Writing
+
+INTERRUPTED_CALL = (
+    "interrupted: the program ended while this call was running. What it had done by then is "
+    "done; look before you do it again."
+)
+"""The error of a call that ran when its process died: the model is told that it may have acted."""
+NEVER_RAN = "interrupted: the program ended before this call ran"
+"""The error of a call that was pending when its process died."""
+INTERRUPTED_ANSWER = "interrupted: the program ended during this answer"
+"""The error of an answer that a model had not ended when its process died."""
+
+
+class Fence(msgspec.Struct, frozen=True):
+    """The right to run a session: one process has it, and `epoch` counts who had it before."""
+
+    session_id: str
+    owner: str
+    epoch: int
+
+
+class LastIds(msgspec.Struct, frozen=True):
+    """The greatest ids of a session, None where there is none."""
+
+    message: str | None
+    part: str | None
+
+
+class Hit(msgspec.Struct, frozen=True, kw_only=True):
+    """A session that contains a searched text: in a message, else in the title."""
+
+    session: Session
+    message_id: str | None = None
+    excerpt: str = ""
+
+
+class SessionSize(msgspec.Struct, frozen=True):
+    """The size of a session in the database, in bytes, without its subagents' sessions."""
+
+    session_id: str
+    project_id: str
+    title: str
+    directory: str
+    size_bytes: int
+
+
+OnCommit = Callable[[tuple[Event, ...]], None]
+"""Called on the event loop after each commit, in the order of the events' numbers.
+
+It must not raise and must not block. It also hears commits whose waiting task was cancelled.
+"""
+
+
+class OpenStorage(Protocol):
+    """Opens a database; `register_storage` gives one for a URL scheme, and for plain paths."""
+
+    def __call__(
+        self, url: str | Path, *, ids: IdSource, on_commit: OnCommit | None = None
+    ) -> Awaitable["Storage"]:
+        """An open database, in which unfinished work of dead processes is marked as interrupted.
+
+        :raises StorageError: when it cannot be opened.
+        """
+        ...
+
+
+class Storage(Protocol):
+    """The storage of sessions.
+
+    Every method raises `StorageError` when the database cannot be read or written. A damaged row
+    is shown as damaged, and never hides others.
+    """
+
+    @property
+    def ids(self) -> IdSource:
+        """The source of all ids of the process."""
+        ...
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files and folders on this machine that are the database; not all may be there.
+
+        No tool may change them unasked.
+        """
+        ...
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Problems that were found during the opening, in sentences for the user."""
+        ...
+
+    async def commit(self, *changes: Change, fence: Fence | None = None) -> tuple[Event, ...]:
+        """The events of the changes, in order, once all of them are durable.
+
+        All changes are written, or none. Cancelling the wait does not cancel the writing. A
+        change's event is numbered by its `seq`.
+
+        :raises SessionBusyError: when `fence` is no longer the session's; nothing is written.
+        :raises NotFoundError: when a change belongs to a session or message that is not there.
+        :raises InvalidInputError: when the id of a part belongs to another message.
+        """
+        ...
+
+    async def session(self, session_id: str) -> Session:
+        """The session.
+
+        :raises NotFoundError: when nothing has this id.
+        """
+        ...
+
+    async def sessions(  # noqa: PLR0913 - one subject and its filters, all keyword-only
+        self,
+        project_id: str | None = None,
+        *,
+        limit: int | None = None,
+        search: str | None = None,
+        roots: bool = False,
+        since: int | None = None,
+        directory: str | None = None,
+    ) -> tuple[Session, ...]:
+        """Sessions of one project or of all, those updated last first.
+
+        `search` is text that the title has in any case, `roots` leaves subagents' sessions
+        out, `since` is an instant in milliseconds that the update is not older than.
+        """
+        ...
+
+    async def sessions_json(  # noqa: PLR0913 - as `sessions`
+        self,
+        project_id: str | None = None,
+        *,
+        limit: int | None = None,
+        search: str | None = None,
+        roots: bool = False,
+        since: int | None = None,
+        directory: str | None = None,
+    ) -> bytes:
+        """The result of `sessions` as a JSON array, joined from the rows."""
+        ...
+
+    async def search(self, project_id: str, text: str, *, limit: int = 50) -> tuple[Hit, ...]:
+        """The project's sessions with the text in their title or in a message.
+
+        Each is given once, matches in titles first, then those updated last. Case is ignored for
+        the letters A to Z at least.
+        """
+        ...
+
+    async def children(self, session_id: str) -> tuple[Session, ...]:
+        """The sessions that this one is the parent of, in the order of their creation."""
+        ...
+
+    async def projects(self) -> tuple[Project, ...]:
+        """All projects, in the order of their creation."""
+        ...
+
+    async def turns(self, session_id: str, *, limit: int | None = None) -> tuple[Turn, ...]:
+        """The messages with their parts, in the order of their creation; ids play no role.
+
+        `limit` keeps that many of the last. Unfinished work of a process that has died is marked
+        as interrupted first.
+        """
+        ...
+
+    async def turns_json(self, session_id: str, *, limit: int | None = None) -> bytes:
+        """The result of `turns` as a JSON array, joined from the rows."""
+        ...
+
+    async def turn(self, session_id: str, message_id: str) -> Turn:
+        """One message with its parts.
+
+        :raises NotFoundError: when the session has no such message.
+        """
+        ...
+
+    async def todos(self, session_id: str) -> tuple[Todo, ...]:
+        """The session's list."""
+        ...
+
+    async def state(self, session_id: str, key: str) -> object:
+        """The JSON value that a tool has stored for the session, None when there is none."""
+        ...
+
+    async def approvals(self, *keys: str) -> tuple[Approval, ...]:
+        """The approvals for these keys (see `PutApproval`), in the order of approval."""
+        ...
+
+    async def session_approvals(self, project_id: str) -> tuple[Approval, ...]:
+        """The approvals for single sessions of a project, in the order of approval."""
+        ...
+
+    async def events(self, after: int, *, limit: int = 1000) -> tuple[Event, ...]:
+        """Stored events with a greater `seq`, in order; only the newest 10,000 are kept.
+
+        Of the updates of one thing only the first and the last are kept, since each event
+        carries the whole thing; that of a text that is being written carries what is stored of it.
+        """
+        ...
+
+    async def last_ids(self, session_id: str) -> LastIds:
+        """The greatest ids that the session has, to make greater ones."""
+        ...
+
+    async def sizes(self) -> tuple[SessionSize, ...]:
+        """The sessions of all projects, the largest first."""
+        ...
+
+    async def problems(self) -> tuple[str, ...]:
+        """The problems of the database, in sentences; it reads everything."""
+        ...
+
+    async def vacuum(self) -> int:
+        """Rewrite the database without free space; by how many bytes it has shrunk.
+
+        :raises StorageError: when others use it, or there is no room.
+        """
+        ...
+
+    async def claim(self, session_id: str) -> Fence:
+        """The right to run the session, until `release`.
+
+        The session of a process that has died is taken over, after its unfinished work was marked
+        as interrupted.
+
+        :raises SessionBusyError: while a living process has it, this one included.
+        :raises NotFoundError: when nothing has this id.
+        """
+        ...
+
+    async def is_claimed_elsewhere(self, session_id: str) -> bool:
+        """Whether another living process has the right to run the session."""
+        ...
+
+    async def release(self, fence: Fence) -> None:
+        """Gives the right back; nothing happens when another process has it."""
+        ...
+
+    async def aclose(self) -> None:
+        """Writes waiting changes, gives all rights back and closes the database."""
+        ...

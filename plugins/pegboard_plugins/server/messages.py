@@ -10,6 +10,7 @@ from pegboard import InvalidInputError
 from pegboard.schema.message import Turn
 from pegboard.schema.part import Part
 from pegboard.storage import DropMessage, DropPart, PutPart
+from pegboard_frontend import edit_turn
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.responses import answer, as_json, body_of
 from pegboard_plugins.server.serverstate import AtSession, OpenSession, checked
@@ -47,7 +48,7 @@ async def message(opened: AtSession, messageID: str) -> Response:
 async def delete_message(opened: AtSession, messageID: str) -> Response:
     """True, when the message is gone."""
     message_id = checked("message", messageID)
-    await opened.app.edit(opened.session.id, DropMessage(opened.session.id, message_id))
+    await edit_turn(opened.app, opened.session.id, DropMessage(opened.session.id, message_id))
     return answer(value=True)
 
 
@@ -64,7 +65,7 @@ async def update_part(request: Request, opened: AtSession, messageID: str, partI
     part: Part = await body_of(request, Part)  # type: ignore[arg-type] # a union is no class
     if (part.session_id, part.message_id, part.id) != (opened.session.id, messageID, partID):
         raise InvalidInputError("the ids of the part are not those of the path")
-    await opened.app.edit(opened.session.id, PutPart(part))
+    await edit_turn(opened.app, opened.session.id, PutPart(part))
     return answer(wire_part(part))
 
 
@@ -73,7 +74,7 @@ async def delete_part(opened: AtSession, messageID: str, partID: str) -> Respons
     """True, when the part is gone."""
     message_id = checked("message", messageID)
     part_id = checked("part", partID)
-    await opened.app.edit(opened.session.id, DropPart(opened.session.id, message_id, part_id))
+    await edit_turn(opened.app, opened.session.id, DropPart(opened.session.id, message_id, part_id))
     return answer(value=True)
 
 

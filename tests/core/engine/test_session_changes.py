@@ -13,6 +13,7 @@ from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelt
 from pegboard.schema.part import TextPart
 from pegboard.schema.session import Rule, Session
 from pegboard.storage.changes import ChangeSession, DropMessage, PutPart
+from pegboard_frontend import edit_turn
 from pegboard_plugins import task
 from played import HI, USAGE, Played, ToolsPlugin, call, calls, opened, shout, text
 
@@ -179,15 +180,15 @@ async def test_a_message_can_be_changed_only_while_it_is_there_and_nothing_runs(
         assert isinstance(part, TextPart)
         edited = PutPart(TextPart(part.id, part.session_id, part.message_id, "edited"))
 
-        await app.edit(session.id, edited)
+        await edit_turn(app, session.id, edited)
         assert (await app.turns(session.id))[0].parts == (edited.part,)
         provider.go.clear()
         provider.asked.clear()
         async with running(tmp_path, app, provider) as (busy, other):
             with pytest.raises(SessionBusyError):
-                await other.edit(busy.id, DropMessage(busy.id, "msg_1"))
-        await app.edit(session.id, DropMessage(session.id, turn.info.id))
+                await edit_turn(other, busy.id, DropMessage(busy.id, "msg_1"))
+        await edit_turn(app, session.id, DropMessage(session.id, turn.info.id))
         with pytest.raises(NotFoundError):
-            await app.edit(session.id, edited)
+            await edit_turn(app, session.id, edited)
 
         assert [each.info.id for each in await app.turns(session.id)] != [turn.info.id]

@@ -14,7 +14,7 @@ from pegboard.ids import IdSource
 from pegboard.loading.absent import names_hook
 from pegboard.opening.options import open_database
 from pegboard.schema.config import Config, PluginConfig
-from pegboard.storage.protocol import OpenStorage, Storage
+from pegboard.storage import OpenStorage, Storage
 from pegboard_plugins import sqlite
 from plugin_places import Places
 

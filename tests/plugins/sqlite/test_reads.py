@@ -11,6 +11,7 @@ from pegboard.ids import IdSource
 from pegboard.schema.message import Turn
 from pegboard.schema.session import Approval, Project, ProjectTime, Rule, Todo
 from pegboard.schema.wire import encode
+from pegboard.storage import LastIds
 from pegboard.storage.changes import (
     CreateSession,
     DropApproval,
@@ -22,7 +23,6 @@ from pegboard.storage.changes import (
     PutState,
     PutTodos,
 )
-from pegboard.storage.protocol import LastIds
 from pegboard_plugins.sqlite.storage import SqliteStorage
 
 PROJECT = Project(

@@ -38,7 +38,7 @@ from pegboard.schema.message import (
 )
 from pegboard.schema.part import Part, TextPart
 from pegboard.schema.session import Rule
-from pegboard.storage.changes import Emit, PutMessage, PutPart
+from pegboard.storage import Emit, PutMessage, PutPart
 
 LIMIT_S = 600.0
 """How long a compactor may take, its requests to the model included."""

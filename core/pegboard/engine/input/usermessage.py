@@ -39,8 +39,7 @@ from pegboard.schema.part import (
     TextPart,
 )
 from pegboard.schema.session import Session, is_untitled, title_from
-from pegboard.storage.changes import Change, ChangeSession, DropPart, PutMessage, PutPart
-from pegboard.storage.protocol import Storage
+from pegboard.storage import Change, ChangeSession, DropPart, PutMessage, PutPart, Storage
 
 _PARTS: Mapping[type[PartInput], type[TextPart | FilePart | AgentPart | SubtaskPart]] = {
     TextInput: TextPart,

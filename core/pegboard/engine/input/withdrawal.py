@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 from pegboard.engine.history import as_seen, is_compaction
 from pegboard.engine.run import Run
-from pegboard.engine.sessions import SessionIds, edit, refuse_claimed
+from pegboard.engine.sessions import SessionIds, held, refuse_claimed
 from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
-from pegboard.storage.changes import DropMessage
-from pegboard.storage.protocol import Storage
+from pegboard.storage import DropMessage, Storage
 
 LOOK_EVERY_S, LOOKS = 0.02, 500
 """While the files of a prompt are read: ten seconds at the most."""
@@ -61,7 +60,8 @@ class Withdrawal:
     async def _drop(self, run: Run | None, drop: DropMessage) -> None:
         try:
             if run is None:
-                await edit(self.storage, drop.session_id, drop)
+                async with held(self.storage, drop.session_id) as fence:
+                    await self.storage.commit(drop, fence=fence)
                 return
             run.history.drop(drop.message_id)
             run.writer.change(drop)  # so it is told before the next answer
