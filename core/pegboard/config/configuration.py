@@ -37,7 +37,7 @@ from pegboard.config.project import (
 )
 from pegboard.errors import ConfigError
 from pegboard.schema.config import Config
-from pegboard.trust.projectcode import read_bounded
+from pegboard.trust.projectcode import read_bounded, way_down
 
 if TYPE_CHECKING:
     from pegboard.workspace import Workspace
@@ -106,18 +106,26 @@ async def load_config(  # noqa: PLR0913 - the sources, all keyword-only
     :raises ConfigError: for a file that cannot be read or is not valid, an unknown key in one
         of Pegboard's own, and a value of the wrong type; with file, line and key.
     """
-    reading = _Reading(workspace=workspace, config_dir=config_dir, env=env, trusted=trusted)
+    contents = {} if isinstance(trusted, bool) else trusted
+    reading = _Reading(
+        workspace=workspace,
+        config_dir=config_dir,
+        env=env,
+        trusts_all=trusted is True,
+        contents=contents,
+    )
     return await asyncio.to_thread(reading.loaded, overrides or {}, profile)
 
 
 @dataclass(slots=True, kw_only=True)
 class _Reading:
-    """One pass over all sources."""
+    """One pass over all sources; `contents` are files as they were when they were trusted."""
 
     workspace: "Workspace"
     config_dir: Path
     env: Mapping[str, str]
-    trusted: bool | Mapping[Path, bytes]
+    trusts_all: bool
+    contents: Mapping[Path, bytes]
     merged: Merged = field(default_factory=Merged)
     files: dict[Path, None] = field(default_factory=dict)
     untrusted: list[Path] = field(default_factory=list)
@@ -146,7 +154,7 @@ class _Reading:
 
     def _layers(self) -> Iterator[Layer]:
         yield from self._user_layers()
-        for folder in _folders(self.workspace):
+        for folder in way_down(self.workspace.worktree, self.workspace.directory):
             yield from self._project_layers(folder)
         content = self.env.get("PEGBOARD_CONFIG_CONTENT", "")
         if content.strip():
@@ -182,7 +190,7 @@ class _Reading:
                     continue
                 if self._trusts(file):
                     self.files[file] = None
-                    content = self._content(file)
+                    content = self.contents.get(file)
                     yield read_markdown(table, entry, file, project=True, content=content)
                 else:
                     self._leave_out(file, f"the {table} {entry}")
@@ -192,27 +200,22 @@ class _Reading:
         """The file's layer if it is there and was not read before, as the user's own."""
         if file not in self.files and _is_file(file):
             self.files[file] = None
-            content = self._content(file) if project else None
+            content = self.contents.get(file) if project else None
             layer = read_layer(file, project=project, content=content)
             if not layer.text:
                 self.warnings.append(f"{file} is empty, and nothing of it counts")
             yield layer
 
     def _trusts(self, file: Path | None) -> bool:
-        return self.trusted if isinstance(self.trusted, bool) else file in self.trusted
-
-    def _content(self, file: Path) -> bytes | None:
-        """The file as it was when the project was trusted, None to read it now."""
-        return None if isinstance(self.trusted, bool) else self.trusted.get(file)
+        return self.trusts_all or file in self.contents
 
     def _add(self, layer: Layer) -> None:
         folder = layer.file.parent if layer.file else self.workspace.directory
         raw = layer.value
         trusted = layer.project and self._trusts(layer.file)
         if trusted or not layer.project:
-            contents = None if isinstance(self.trusted, bool) else self.trusted
             raw = substituted(
-                layer, env=self.env, home=self._home(), folder=folder, contents=contents
+                layer, env=self.env, home=self._home(), folder=folder, contents=self.contents
             )
         else:
             self._include(layer.text, folder)
@@ -278,15 +281,6 @@ class _Reading:
         return Path(home) if home else Path.home()
 
 
-def _folders(workspace: "Workspace") -> tuple[Path, ...]:
-    """The worktree's root, and each folder from there down to the directory."""
-    directory, root = workspace.directory, workspace.worktree
-    if not directory.is_relative_to(root):
-        return (directory,)
-    above = [folder for folder in directory.parents if folder.is_relative_to(root)]
-    return (*reversed(above), directory)
-
-
 def _readable(file: Path) -> str:
     """What can be read of a file."""
     return read_bounded(file)[0].decode("utf-8", "replace")
@@ -307,7 +301,7 @@ def check_config(text: str, file: Path, *, env: Mapping[str, str]) -> None:
     home = Path(env.get("HOME") or Path.home())
     said = json_config(text, file)
     layer = Layer(name=str(file), value=said, syntax="opencode", file=file, text=text)
-    raw = substituted(layer, env=env, home=home, folder=file.parent)
+    raw = substituted(layer, env=env, home=home, folder=file.parent, contents={})
     merged = Merged()
     merged.lay(layer, normalised(layer, raw, home=home, folder=file.parent))
     merged.config()

@@ -93,7 +93,7 @@ def substituted(
     env: Mapping[str, str],
     home: Path,
     folder: Path,
-    contents: Mapping[Path, bytes] | None = None,
+    contents: Mapping[Path, bytes],
 ) -> dict[str, Any]:
     """The layer's value with all references in its texts replaced; keys stay as they are.
 
@@ -109,7 +109,7 @@ def substituted(
             return env.get(name, "")
         path = _place(name, home, folder)
         try:
-            raw = (contents or {}).get(path)
+            raw = contents.get(path)
             # One that the user names may be a pipe, as programs that keep passwords have them.
             return (path.read_bytes() if raw is None else raw).decode("utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
