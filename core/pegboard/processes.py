@@ -135,7 +135,8 @@ class Enclosure(Protocol):
     async def contains(self, request: PermissionRequest, rulesets: Sequence[Ruleset]) -> bool:
         """Whether the request can do nothing outside of the project, so that nobody is asked.
 
-        Called where `sandbox_allow_commands` is set, if no plugin wants the request asked.
+        Called for what a rule asks about, where `sandbox_allow_commands` is set; what a plugin
+        wants asked is asked all the same.
         """
         ...
 

@@ -32,6 +32,8 @@ from pegboard.schema.session import (
 )
 
 AUTO = "auto"
+SANDBOX = "sandbox"
+"""The source of a verdict that the sandbox has changed."""
 _OF_THE_USER = "config"
 HEADLESS = "headless"
 REJECTED = "The user rejected permission to use this specific tool call."
@@ -264,10 +266,6 @@ def _written(rule: Rule | None) -> list[str] | None:
     return None if rule is None else [rule.permission, rule.pattern, rule.action]
 
 
-SANDBOX = "sandbox"
-"""The source of a verdict that the sandbox has changed."""
-
-
 async def _unasked_inside(
     engine: Engine, view: SessionView, request: PermissionRequest, verdict: Verdict
 ) -> Verdict:
@@ -278,10 +276,10 @@ async def _unasked_inside(
     enclosure = engine.enclosure
     if enclosure is None or not engine.config.sandbox_allow_commands:
         return verdict
+    if not await enclosure.contains(request, view.rulesets):
+        return verdict
     opinions = await engine.hooks.opinions(hookspecs.permission_ask, session=view, request=request)
     if any(each.value.action == "ask" and each.value.rule is None for each in opinions):
-        return verdict
-    if not await enclosure.contains(request, view.rulesets):
         return verdict
     reason = f"it runs in the sandbox ({enclosure.level}); without it: {verdict.reason}"
     return replace(verdict, action="allow", reason=reason, source=SANDBOX)
