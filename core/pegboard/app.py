@@ -17,7 +17,7 @@ from pegboard.engine.bus import Subscription
 from pegboard.engine.engine import Engine
 from pegboard.engine.input.usermessage import CallOrder, Prompt
 from pegboard.engine.runs import Runs
-from pegboard.engine.sessions import change_session, held, new_session, unstored_view
+from pegboard.engine.sessions import change_session, held, unstored_session, unstored_view
 from pegboard.hooks.callers import Hooks
 from pegboard.loading.register import Register
 from pegboard.opening.assembly import assemble, close
@@ -31,7 +31,7 @@ from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
 from pegboard.schema.part import Completed, PartInput
 from pegboard.schema.session import Answers, Question, Reply, Rule, Session, SessionStatus
-from pegboard.storage import ChangeSession, Fence, Hit, Snapshots, Storage
+from pegboard.storage import ChangeSession, CreateSession, Fence, Hit, Snapshots, Storage
 from pegboard.trust.decisions import Decision
 from pegboard.workspace import Workspace
 
@@ -190,9 +190,11 @@ class App:
         permission: Sequence[Rule] = (),
     ) -> Session:
         """A new session; `permission` are rules that can only tighten."""
-        return await new_session(
+        session = unstored_session(
             self._engine, title=title, parent_id=parent_id, agent=agent, permission=permission
         )
+        await self.storage.commit(CreateSession(session))
+        return session
 
     async def session(self, session_id: str) -> Session:
         """The session; a `NotFoundError` when nothing has this id."""

@@ -6,7 +6,7 @@ from typing import Protocol
 from pegboard.contract.context import ChildResult
 from pegboard.engine.engine import ChildRequest, Engine
 from pegboard.engine.input.usermessage import Prompt
-from pegboard.engine.sessions import new_session
+from pegboard.engine.sessions import unstored_session
 from pegboard.engine.toolresult import clean_title
 from pegboard.errors import AbortedError, NotFoundError, ToolError
 from pegboard.kit.threads import shielded
@@ -14,7 +14,7 @@ from pegboard.policy.clock import Clock
 from pegboard.schema.message import AbortedFailure, AssistantMessage, Turn
 from pegboard.schema.part import TextInput, TextPart
 from pegboard.schema.session import Ruleset, Session
-from pegboard.storage import Storage
+from pegboard.storage import CreateSession, Storage
 
 MAX_FAMILY = 10_000
 """Sessions below one; a chain of parents that bites its tail ends here."""
@@ -26,13 +26,15 @@ async def _session(engine: Engine, request: ChildRequest) -> Session:
     :raises ToolError: when the session to go on with is not a child of the caller's.
     """
     if request.session_id is None:
-        return await new_session(
+        session = unstored_session(
             engine,
             title=f"{clean_title(' '.join(request.description.split()))}"
             f" (@{request.agent.name} subagent)",
             parent_id=request.parent.id,
             agent=request.agent.name,
         )
+        await engine.storage.commit(CreateSession(session))
+        return session
     try:
         session = await engine.storage.session(request.session_id)
     except NotFoundError as error:

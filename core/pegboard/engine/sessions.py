@@ -22,7 +22,6 @@ from pegboard.schema.session import NEW_TITLE, Revert, Rule, Ruleset, Session, S
 from pegboard.storage import (
     Change,
     ChangeSession,
-    CreateSession,
     DropMessage,
     DropPart,
     Fence,
@@ -72,7 +71,7 @@ async def refuse_claimed(storage: Storage, session_id: str) -> None:
         raise SessionBusyError(session_id)
 
 
-async def new_session(
+def unstored_session(
     engine: Engine,
     *,
     title: str | None = None,
@@ -80,11 +79,11 @@ async def new_session(
     agent: str | None = None,
     permission: Sequence[Rule] = (),
 ) -> Session:
-    """A stored session; without a title it gets one from its first prompt."""
+    """A session that is not stored yet; without a title it gets one from its first prompt."""
     now = engine.now()
     session_id = engine.ids.new("session")
     workspace = engine.workspace
-    session = Session(
+    return Session(
         id=session_id,
         slug=session_id[-8:].lower(),
         project_id=workspace.project_id,
@@ -97,8 +96,6 @@ async def new_session(
         agent=agent,
         permission=tuple(permission),
     )
-    await engine.storage.commit(CreateSession(session))
-    return session
 
 
 def _instant(at_ms: int) -> str:
@@ -229,17 +226,7 @@ def imposed_rulesets(engine: Engine, ancestors: Iterable[Session]) -> tuple[Rule
 
 def unstored_view(engine: Engine, agent: Agent) -> SessionView:
     """A session that is not there, as its first prompt would see it."""
-    now = engine.now()
-    session = Session(
-        id=engine.ids.new("session"),
-        slug="",
-        project_id=engine.workspace.project_id,
-        directory=str(engine.workspace.directory),
-        title="",
-        version="",
-        time=SessionTime(created=now, updated=now),
-    )
-    return make_view(engine, session, agent, _NO_MODEL)
+    return make_view(engine, unstored_session(engine), agent, _NO_MODEL)
 
 
 _Value = TypeVar("_Value")
