@@ -116,9 +116,9 @@ class LazyGroup(Group):
 
     def _summary(self, ctx: click.Context, entry: "EntryPoint") -> str:
         if entry.distribution != OWN_DISTRIBUTION:
-            from pegboard.loading.discovery import header
+            from pegboard.loading.discovery import headers
 
-            said = header(entry, "Summary").rstrip(".")
+            said = next(headers(entry.metadata, "Summary"), "").rstrip(".")
             return f"{said} (from {entry.distribution} {entry.version})" if said else _origin(entry)
         command = self.get_command(ctx, entry.name)
         return command.get_short_help_str(_WHOLE) if command else ""

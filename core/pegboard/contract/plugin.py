@@ -1,7 +1,7 @@
 """What a plugin is: marked functions that implement hooks, or specify them, and what is its own."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
@@ -19,7 +19,7 @@ from typing import (
 import msgspec
 import pluggy
 
-from pegboard.kit.suggestions import nearest_names
+from pegboard.kit.suggestions import did_you_mean
 
 PROJECT = "pegboard"
 Origin = Literal["builtin", "installed", "user", "project", "embedded"]
@@ -262,7 +262,8 @@ def evolve(value: _T, /, **changes: Any) -> _T:  # noqa: ANN401 - as typed as th
     """
     for name in changes:
         if name not in (fields := field_names(value)):
-            raise TypeError(f"{type(value).__name__} has no field {name}{_hint(name, fields)}")
+            hint = did_you_mean(name, fields, f" (it has {', '.join(fields)})")
+            raise TypeError(f"{type(value).__name__} has no field {name}{hint}")
     if isinstance(value, msgspec.Struct):
         return msgspec.structs.replace(value, **changes)
     return dataclasses.replace(value, **changes)  # type: ignore[type-var]  # `field_names` has looked
@@ -279,9 +280,3 @@ def field_names(value: object) -> tuple[str, ...]:
     if dataclasses.is_dataclass(value):
         return tuple(field.name for field in dataclasses.fields(value))
     raise TypeError(f"{type(value).__name__} is no struct and no dataclass: it has no fields")
-
-
-def _hint(name: str, fields: Iterable[str]) -> str:
-    known = tuple(fields)
-    nearest = nearest_names(name, known, limit=1)
-    return f"; did you mean {nearest[0]}?" if nearest else f" (it has {', '.join(known)})"

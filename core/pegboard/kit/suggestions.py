@@ -19,3 +19,9 @@ def nearest_names(name: str, known: Iterable[str], *, limit: int = 3) -> tuple[s
     alike = [SequenceMatcher(None, match, name.lower()).ratio() for match in found]
     near = zip(found, alike, strict=True)
     return tuple(exact[match] for match, ratio in near if ratio >= alike[0] - FAR_BEHIND)
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """The end of a sentence that asks for the nearest name; `otherwise` where nothing is alike."""
+    nearest = nearest_names(name, known, limit=1)
+    return f"; did you mean {nearest[0]}?" if nearest else otherwise

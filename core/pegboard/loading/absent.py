@@ -3,15 +3,14 @@
 import importlib.machinery
 import importlib.util
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from pegboard.contract import hookspecs
 from pegboard.contract.plugin import hookimpl
 from pegboard.loading.imports import Imports
 from pegboard.loading.registrant import Registrant
-from pegboard.loading.registration import specifications
+from pegboard.loading.registration import Specs, specs_of
 from pegboard.trust.projectcode import read_bounded
 
 _WORD = re.compile(rb"\w+")
@@ -28,18 +27,8 @@ _ANY = {hookspecs.permission_ask.__name__: False, hookspecs.chat_messages_transf
 """What a plugin of which nothing is known may have, and whether it is required."""
 
 
-class Absent(NamedTuple):
-    """A function for each hook that the plugin has, as far as its source tells.
-
-    `known` says whether all of the source could be read; where not, the plugin may be a guard.
-    """
-
-    functions: Mapping[str, Callable[..., object]]
-    known: bool
-
-
-def hooks_of_source(each: Registrant, imports: Imports) -> Absent:
-    """The hooks that the source names, `required` where it says so.
+def hooks_of_source(each: Registrant, imports: Imports) -> tuple[Specs, bool]:
+    """The hooks that the source names, `required` where it says so, and whether all was readable.
 
     The source is not run, so a hook that a comment names counts, too: who is not understood is
     taken for the guard that it may be. Who cannot be read at all, as well.
@@ -52,7 +41,7 @@ def hooks_of_source(each: Registrant, imports: Imports) -> Absent:
             names[name] = names.get(name, False) or required
     if not known:
         names |= _ANY
-    return Absent({name: _absent(required=names[name]) for name in sorted(names)}, known)
+    return {name: _absent(required=names[name]) for name in sorted(names)}, known
 
 
 def names_hook(each: Registrant, spec: Callable[..., object]) -> bool:
@@ -63,7 +52,7 @@ def names_hook(each: Registrant, spec: Callable[..., object]) -> bool:
 
 def _named(content: bytes, *, is_source: bool) -> Iterator[tuple[str, bool]]:
     """The hooks that a file names, and whether they are required; of a compiled one, any may be."""
-    hooks = specifications().keys() - _NO_GUARDS
+    hooks = specs_of(hookspecs).keys() - _NO_GUARDS
     if not is_source:
         required = b"required" in content
         longest_first = sorted(hooks, key=len, reverse=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 from pegboard.contract.plugin import Origin
-from pegboard.kit.suggestions import nearest_names
+from pegboard.kit.suggestions import did_you_mean
 from pegboard.loading.discovery import (
     OWN,
     Problem,
@@ -57,10 +57,8 @@ class Sources:
         """All that can be loaded; those that are files import one another by these `imports`."""
         tables = self.config.plugins
         found = [
-            *_from_distributions(
-                self.decision.root, builtins=self.builtins, installed=self.installed
-            ),
-            *(users := _from_files(self, imports)),
+            *self._distributions(),
+            *(users := self._users(imports)),
             *_from_project(self.decision, imports, users),
             *(embedded(plugin, tables) for plugin in self.extra),
         ]
@@ -75,6 +73,30 @@ class Sources:
         builtin = {each.name for each in others if each.origin == "builtin"}
         found = _from_project(decision, imports, others)
         return [self._settled(each, builtin) for each in found]
+
+    def _distributions(self) -> Iterator[Registrant]:
+        brought = cache(partial(_brought, self.decision.root))
+        points = entry_points()
+        host = next((entry.version for entry in points if entry.distribution == OWN), "")
+        for entry in points:
+            own = entry.distribution == OWN
+            if self.builtins if own else self.installed:
+                yield Registrant(
+                    name=entry.name,
+                    origin="builtin" if own else "installed",
+                    location=entry.value,
+                    version=entry.version,
+                    distribution=entry.distribution,
+                    load=partial(load_entry_point, entry, "" if own else host),
+                    forbidden=brought(entry.folder),
+                )
+
+    def _users(self, imports: Imports) -> list[Registrant]:
+        """The user's files, and those that the configuration names."""
+        users = _with_neighbours(user_code(self.places.config), imports)
+        for entry in self.config.plugin_paths:
+            users += _from_path(self.directory / entry, self.decision, imports)
+        return users
 
     def _settled(self, found: Registrant, builtin: Collection[str]) -> Registrant:
         """The plugin, with the name of its settings, and forbidden if the user does not want it."""
@@ -97,10 +119,8 @@ class Sources:
             *(each.name for each in entry_points()),
         }
         for name in sorted(strange - known):
-            nearest = nearest_names(name, known, limit=1)
-            hint = f"; did you mean {nearest[0]}?" if nearest else ""
-            text = f"{self.locate(f'plugins.{name}')}: there is no plugin {name}{hint}"
-            yield Problem("options", name, text)
+            text = f"there is no plugin {name}{did_you_mean(name, known)}"
+            yield Problem("options", name, f"{self.locate(f'plugins.{name}')}: {text}")
 
 
 def _table(found: Registrant, tables: Collection[str], builtin: Collection[str]) -> str:
@@ -108,24 +128,6 @@ def _table(found: Registrant, tables: Collection[str], builtin: Collection[str])
         return found.table
     is_shadowed = found.origin != "builtin" and found.name in builtin
     return found.full_name if is_shadowed or found.full_name in tables else found.name
-
-
-def _from_distributions(root: Path, *, builtins: bool, installed: bool) -> Iterator[Registrant]:
-    brought = cache(partial(_brought, root))
-    points = entry_points()
-    host = next((entry.version for entry in points if entry.distribution == OWN), "")
-    for entry in points:
-        own = entry.distribution == OWN
-        if builtins if own else installed:
-            yield Registrant(
-                name=entry.name,
-                origin="builtin" if own else "installed",
-                location=entry.value,
-                version=entry.version,
-                distribution=entry.distribution,
-                load=partial(load_entry_point, entry, "" if own else host),
-                forbidden=brought(entry.folder),
-            )
 
 
 def _brought(root: Path, place: str) -> str:
@@ -137,14 +139,6 @@ def _brought(root: Path, place: str) -> str:
     if folder.name in _INSTALLED or folder == ours or not folder.is_relative_to(root):
         return ""
     return f"not run: {folder} is a folder of the project; install what is in it"
-
-
-def _from_files(sources: Sources, imports: Imports) -> list[Registrant]:
-    """The user's files, and those that the configuration names."""
-    users = _with_neighbours(user_code(sources.places.config), imports)
-    for entry in sources.config.plugin_paths:
-        users += _from_path(sources.directory / entry, sources.decision, imports)
-    return users
 
 
 def _from_project(

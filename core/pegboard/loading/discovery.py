@@ -36,7 +36,8 @@ class EntryPoint:
     """A name that a distribution gives to one of its objects, as `module` or `module:attribute`.
 
     `version` is the distribution's, "" where its metadata does not say; `folder` is the entry of
-    `sys.path` that it was found in, `metadata` the distribution's own folder, "" where it has none.
+    `sys.path` that it was found in, `metadata` the file with the distribution's headers, "" where
+    it has none.
     """
 
     name: str
@@ -163,17 +164,12 @@ def load_entry_point(entry: EntryPoint, host: str = "") -> object | Problem:
     What its distribution requires of Pegboard has to be so, which has the version `host` if that is
     given: nobody else may have looked.
     """
-    if host and entry.metadata and (clause := _unmet(entry, host)):
+    if host and entry.metadata and (clause := unmet(Path(entry.metadata), host)):
         who = f"{entry.distribution} {entry.version}"
         text = f"{who} needs pegboard{clause}, and this is {host}"
         return Problem("version", "", text)
     module, _, attribute = entry.value.partition(":")
     return attempt(lambda: _attribute(importlib.import_module(module.strip()), attribute.strip()))
-
-
-def _unmet(entry: EntryPoint, host: str) -> str:
-    folder = Path(entry.metadata)
-    return unmet(folder / ("PKG-INFO" if folder.suffix == ".egg-info" else "METADATA"), host)
 
 
 def load_module(name: str) -> object | Problem:
@@ -197,7 +193,7 @@ def _attribute(module: ModuleType, dotted: str) -> object:
 
 
 def _distributions(entry: str) -> Iterator[tuple[str, str, str, str]]:
-    """Of each distribution of a path entry: name, version, text of its entry points, folder."""
+    """Of each distribution of a path entry: name, version, text of its entry points, headers."""
     folder = Path(entry)
     if not folder.is_dir():
         if folder.exists():
@@ -214,22 +210,19 @@ def _distributions(entry: str) -> Iterator[tuple[str, str, str, str]]:
 def _described(folder: Path) -> tuple[str, str, str, str]:
     """A distribution by its metadata folder; an `.egg-info` may say its version only inside."""
     name, _, version = folder.stem.partition("-")
-    if folder.suffix == ".egg-info":
-        version = _header(folder / "PKG-INFO", "Version") or version.partition("-py")[0]
-    return _normalised(name), version, _text(folder / "entry_points.txt"), str(folder)
+    is_egg = folder.suffix == ".egg-info"
+    metadata = folder / ("PKG-INFO" if is_egg else "METADATA")
+    if is_egg:
+        version = next(headers(metadata, "Version"), "") or version.partition("-py")[0]
+    return _normalised(name), version, _text(folder / "entry_points.txt"), str(metadata)
 
 
-def header(entry: EntryPoint, name: str) -> str:
-    """What the metadata of an entry point's distribution says under a name, "" if nothing."""
-    folder = Path(entry.metadata)
-    file = "PKG-INFO" if folder.suffix == ".egg-info" else "METADATA"
-    return _header(folder / file, name) if entry.metadata else ""
-
-
-def _header(file: Path, name: str) -> str:
-    headers = _text(file).partition("\n\n")[0].splitlines()
-    lines = (line for line in headers if line.lower().startswith(f"{name.lower()}:"))
-    return next((line.partition(":")[2].strip() for line in lines), "")
+def headers(metadata: str | Path, name: str) -> Iterator[str]:
+    """What the headers of a distribution say under a name; nothing where there are none."""
+    for line in _text(Path(metadata)).partition("\n\n")[0].splitlines() if metadata else ():
+        key, _, value = line.partition(":")
+        if key.lower() == name.lower():
+            yield value.strip()
 
 
 def _text(path: Path) -> str:
@@ -283,19 +276,13 @@ def unmet(metadata: Path, version: str) -> str:
     The headers of `METADATA` or `PKG-INFO` say it. What belongs to an extra is not asked of us, and
     neither are letters behind the numbers of a version compared.
     """
-    for line in _requirements(metadata):
+    for line in headers(metadata, "Requires-Dist"):
         found = _HOST.fullmatch(line)
         if found and "extra" not in (found[2] or ""):
             for clause in filter(None, map(str.strip, found[1].split(","))):
                 if not _holds(clause, _release(version)):
                     return clause
     return ""
-
-
-def _requirements(metadata: Path) -> list[str]:
-    headers = read_bounded(metadata)[0].decode("utf-8", "replace").partition("\n\n")[0]
-    pairs = (line.partition(":") for line in headers.splitlines())
-    return [value.strip() for name, _, value in pairs if name.lower() == "requires-dist"]
 
 
 def _holds(clause: str, have: _Release) -> bool:

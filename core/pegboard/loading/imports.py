@@ -20,8 +20,8 @@ class Imports:
     written, and no folder is added to `sys.path`: a `json.py` among the tools hides nothing.
     """
 
-    def __init__(self, files: Iterable[CodeFile] = ()) -> None:
-        self._files = {file.path: file for file in files}
+    def __init__(self) -> None:
+        self._files: dict[Path, CodeFile] = {}
         self._modules: dict[Path, ModuleType] = {}
 
     def add(self, files: Iterable[CodeFile]) -> None:

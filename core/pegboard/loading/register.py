@@ -6,6 +6,7 @@ from itertools import count
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from pegboard.contract import hookspecs
 from pegboard.contract.plugin import Answer, Origin
@@ -20,7 +21,7 @@ from pegboard.loading.registrant import Belongings, Registrant
 from pegboard.loading.registration import BRINGING, Registry
 from pegboard.loading.toolset import ORIGINS, Live, Offer, tools_of_file, toolset
 from pegboard.schema.config import Config
-from pegboard.schema.session import Rule
+from pegboard.schema.session import EDIT, READ, Rule
 from pegboard.trust.decisions import Decision
 
 
@@ -56,6 +57,8 @@ class PluginInfo(msgspec.Struct, frozen=True, kw_only=True):
     options: type | None = None
 
 
+RESERVED = frozenset({EDIT, READ, "external_directory", "doom_loop"})
+"""The permissions that no plugin may have rules of its own for."""
 _SAME = tuple(name for name in PluginInfo.__struct_fields__ if name != "quarantined")
 """The facts that a plugin has itself."""
 
@@ -204,35 +207,44 @@ class Register:
 
     def _take(self, offers: Sequence[Offer]) -> None:
         self._offers = tuple(offers)
-        chosen = toolset(offers)
-        self._problems.extend(each for each in chosen.problems if each not in self._problems)
+        chosen, problems = toolset(offers)
+        for problem in problems:
+            self._note(problem)
         for each in self._plugins:
             each.tools = ()
-        for name, offer in chosen.offers.items():
+        for name, offer in chosen.items():
             offer.by.tools += (name,)
-        owners = {name: offer.by.handle for name, offer in chosen.offers.items()}
+        owners = {name: offer.by.handle for name, offer in chosen.items()}
         self.hooks.owners = {name: each for name, each in owners.items() if each is not None}
-        self.tools.take({name: offer.tool for name, offer in chosen.offers.items()})
+        self.tools.take({name: offer.tool for name, offer in chosen.items()})
+
+    def _note(self, problem: Problem) -> None:
+        if problem not in self._problems:
+            self._problems.append(problem)
 
     async def with_permissions(self, config: Config, written: Sequence[Rule]) -> Config:
-        """The configuration with the plugins' rules before those that the user has `written`."""
+        """The configuration with the plugins' rules before those that the user has `written`.
+
+        What a plugin may not say is left out, and told.
+        """
         spec = hookspecs.register_permissions
         answers = [*await self.hooks.collect(spec), *self._cautions(self.hooks.failed(spec))]
-        if not answers:
-            return config
-        from pegboard.loading.defaults import with_defaults  # few plugins have rules of their own
-
-        names = {tool.permission: self.hooks.owners[name].name for name, tool in self.tools.items()}
-        config, problems = with_defaults(config, written, answers, names)
-        self._problems.extend(each for each in problems if each not in self._problems)
-        return config
+        owners = {
+            tool.permission: self.hooks.owners[name].name for name, tool in self.tools.items()
+        }
+        fitting: list[Rule] = []
+        for answer in answers:
+            if flaw := _flaw(answer, owners.get(answer.value.permission, answer.plugin)):
+                self._note(Problem("name", answer.plugin, flaw))
+            else:
+                fitting.append(replace(answer.value, by=f"plugin {answer.plugin}"))
+        rules = config.permission
+        first = len(rules) - len(written)
+        end = first if rules[first:] == tuple(written) else 0
+        return replace(config, permission=(*rules[:end], *fitting, *rules[end:]))
 
     def _cautions(self, failed: Sequence[str]) -> Iterator[Answer[Rule]]:
         """For the tools of plugins whose own rules are not known: that they are asked about."""
-        if not failed:
-            return
-        from pegboard.loading.defaults import RESERVED
-
         for each in self._plugins:
             names = {self.tools[name].permission for name in each.tools if each.key in failed}
             for name in sorted(names - RESERVED):
@@ -277,5 +289,17 @@ def _stand_in(each: Registrant, registry: Registry, imports: Imports) -> None:
     if functions := dict(marked(each.unfit)):
         registry.stand_in(each, functions, each.error)
         return
-    absent = hooks_of_source(each, imports)
-    registry.stand_in(each, absent.functions, each.error, known=absent.known)
+    functions, known = hooks_of_source(each, imports)
+    registry.stand_in(each, functions, each.error, known=known)
+
+
+def _flaw(answer: Answer[Rule], owner: str) -> str:
+    """Why the plugin may not have this rule, "" if it may; `owner` has the tool it is about."""
+    name = answer.value.permission
+    text = f"its rule about the permission {name} is left out"
+    if set("*?") & set(name):
+        return f"{text}: it is about more than one"
+    if name in RESERVED or owner != answer.plugin:
+        whose = f"the plugin {owner}" if owner != answer.plugin else "Pegboard"
+        return f"{text}: that is {whose}'s own"
+    return ""

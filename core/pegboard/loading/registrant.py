@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from pegboard.contract.plugin import Origin, Plugin, field_names
 from pegboard.kit.redact import redacted
-from pegboard.kit.suggestions import nearest_names
+from pegboard.kit.suggestions import did_you_mean
 from pegboard.loading.discovery import Problem, attempt
 from pegboard.paths import Places
 from pegboard.providers import KeyStore
@@ -366,9 +366,8 @@ def _is_mark(each: object) -> bool:
 def _unknown(known: Sequence[str], table: Mapping[str, Any]) -> Iterator[Flaw]:
     for name in table:
         if name not in known:
-            nearest = nearest_names(name, known, limit=1)
-            hint = f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(known)}"
-            yield Flaw(name, f"unknown option; {hint}")
+            all_known = f"; known are {', '.join(known)}"
+            yield Flaw(name, f"unknown option{did_you_mean(name, known, all_known)}")
 
 
 def _with_msgspec(model: type, table: Mapping[str, Any]) -> tuple[object, tuple[Flaw, ...]]:

@@ -8,6 +8,7 @@ ever touched.
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from time import perf_counter
 from types import ModuleType
 
@@ -19,7 +20,7 @@ from pegboard.contract.plugin import PROJECT, Kind, mark_of, said_by
 from pegboard.errors import RequiredHookError
 from pegboard.hooks.checks import check_of
 from pegboard.hooks.implementation import CALL, Implementation, circle
-from pegboard.kit.suggestions import nearest_names
+from pegboard.kit.suggestions import did_you_mean, nearest_names
 from pegboard.loading.discovery import MARK, Problem, attempt, is_marked, marked
 from pegboard.loading.registrant import Registrant, quoted
 from pegboard.schema.config import Config
@@ -63,10 +64,7 @@ class Registry:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._plugins: dict[str, Registrant] = {}
-        self._specs = specifications()
-        self._kinds: dict[str, Kind] = {
-            name: mark_of(spec).kind for name, spec in specs_of(hookspecs).items()
-        }
+        self._specs = specs_of(hookspecs)
         self._functions: dict[tuple[str, str], Callable[..., object]] = {}
         self._refusals: dict[tuple[str, str], str] = {}
         self._pluggy = pluggy.PluginManager(PROJECT)
@@ -86,8 +84,7 @@ class Registry:
             return
         for specs in brought:
             self._pluggy.add_hookspecs(_seat(specs))
-            self._specs |= {name: arguments_of(spec) for name, spec in specs.items()}
-            self._kinds |= {name: mark_of(spec).kind for name, spec in specs.items()}
+            self._specs |= specs
 
     def add(self, registrant: Registrant) -> tuple[str, ...]:
         """The names of the hooks that are registered, after all others that are."""
@@ -149,7 +146,7 @@ class Registry:
 
     def _guards(self, hook: str, function: Callable[..., object]) -> bool:
         """Whether what the hook is asked about must not go on without it."""
-        kind = self._kinds.get(hook)
+        kind = mark_of(self._specs[hook]).kind if hook in self._specs else None
         is_required_fold = kind == "fold" and said_by(function).required
         return kind == "strictest" or is_required_fold or hook == _RULES
 
@@ -182,14 +179,13 @@ class Registry:
         if not missing or each.refusal:
             return each
         text = f"the hook {each.hook} requires {', '.join(missing)}, and there is none"
-        nearest = nearest_names(missing[0], names, limit=1)
-        hint = f"; did you mean {nearest[0]}?" if nearest else ""
-        self.problems.append(Problem("order", each.plugin, f"{text}{hint}"))
+        text += did_you_mean(missing[0], names)
+        self.problems.append(Problem("order", each.plugin, text))
         if each.required:
-            raise RequiredHookError(each.plugin, f"{text}{hint}")
+            raise RequiredHookError(each.plugin, text)
         if not self._guards(each.hook, each.function):
             return None
-        reason = f"cannot be asked: {text}{hint}"
+        reason = f"cannot be asked: {text}"
         self._refuse(self._plugins[each.key], each.hook, reason)
         return replace(each, refusal=reason)
 
@@ -203,18 +199,21 @@ class Registry:
         registrant = self._plugins[kept.plugin_name]
         function = self._functions[registrant.key, hook]
         said = said_by(function)
+        known = _known(function, self._specs[hook])
+        parameters = inspect.signature(function).parameters
+        takes_all = any(each.kind is each.VAR_KEYWORD for each in parameters.values())
         return Implementation(
             key=registrant.key,
             plugin=registrant.name,
             origin=registrant.origin,
             hook=hook,
-            kind=self._kinds[hook],
+            kind=mark_of(self._specs[hook]).kind,
             function=function,
-            arguments=_wanted(function, _known(function, self._specs[hook])),
+            arguments=tuple(name for name in known if takes_all or name in parameters),
             wrapper=said.wrapper,
             before=tuple(said.before),
             after=tuple(said.after),
-            given=_given(function, registrant),
+            given={PLUGIN: registrant.handle} if PLUGIN in parameters else {},
             timeout_s=self._limit_s(registrant, function, hook),
             position=kept.trylast - kept.tryfirst,
             required=said.required,
@@ -225,23 +224,23 @@ class Registry:
     def _limit_s(self, registrant: Registrant, function: object, hook: str) -> float:
         said = self._config.plugins.get(registrant.table)
         wish = said_by(function).timeout_s
-        own = mark_of(getattr(self._pluggy.hook, hook).spec.function).limit_s
+        own = mark_of(self._specs[hook]).limit_s
         limits = (said.timeout_s if said else None, wish, own, self._config.hook_timeout_s)
         return next(limit for limit in limits if limit is not None)
 
     def _problem(self, plugin: str, hook: str, function: Callable[..., object]) -> Problem | None:
-        known = self._specs.get(hook)
-        if known is None and getattr(function, MARK).get("optionalhook"):
-            return None
-        if known is None:
-            text = f"there is no hook {hook}{_hint(hook, self._specs)}"
+        if hook not in self._specs:
+            if getattr(function, MARK).get("optionalhook"):
+                return None
+            text = f"there is no hook {hook}{did_you_mean(hook, self._specs)}"
             return Problem("hook", plugin, text)
-        wrong = _misfit(function, _known(function, known))
-        if not wrong and said_by(function).wrapper and self._kinds[hook] not in WRAPPED:
+        kind = mark_of(self._specs[hook]).kind
+        wrong = _misfit(function, _known(function, self._specs[hook]))
+        if not wrong and said_by(function).wrapper and kind not in WRAPPED:
             wrong = f"cannot be wrapped: it is no {' or '.join(WRAPPED)}"
-        if not wrong and said_by(function).required and self._kinds[hook] != "fold":
+        if not wrong and said_by(function).required and kind != "fold":
             wrong = "cannot be required: that is for folds"
-            if self._kinds[hook] == "strictest":
+            if kind == "strictest":
                 wrong += "; leave the mark out, as one that fails denies already"
         if not wrong:
             return None
@@ -253,13 +252,9 @@ def _off(registrant: Registrant) -> str:
     return f"[plugins.{quoted(registrant.table)}] enabled = false"
 
 
-def specifications() -> dict[str, tuple[str, ...]]:
-    """Each hook of `hookspecs` with the names of its arguments, in the order of the file."""
-    return {name: arguments_of(function) for name, function in specs_of(hookspecs).items()}
-
-
-def _known(function: Callable[..., object], arguments: tuple[str, ...]) -> tuple[str, ...]:
+def _known(function: Callable[..., object], spec: Callable[..., object]) -> tuple[str, ...]:
     """The arguments that the implementation can have: a wrapper has one more."""
+    arguments = _arguments_of(spec)
     return (CALL, *arguments) if said_by(function).wrapper else arguments
 
 
@@ -276,29 +271,10 @@ def _misfit(function: Callable[..., object], known: tuple[str, ...]) -> str:
         required = parameter.kind in _NAMED and parameter.default is parameter.empty
         if required and name not in (*known, PLUGIN):
             has = f"it has {', '.join(known)}" if known else "it has none"
-            return f"has no argument {name}{_hint(name, known)} ({has})"
+            return f"has no argument {name}{did_you_mean(name, known)} ({has})"
         if parameter.kind is parameter.POSITIONAL_ONLY:
             return f"is called by keyword, so {name} cannot be positional-only"
     return ""
-
-
-def _wanted(function: Callable[..., object], known: tuple[str, ...]) -> tuple[str, ...]:
-    """The arguments that an implementation takes; `**rest` takes all."""
-    parameters = inspect.signature(function).parameters
-    if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
-        return known
-    return tuple(name for name in known if name in parameters)
-
-
-def _given(function: Callable[..., object], registrant: Registrant) -> Mapping[str, object]:
-    """What an implementation gets beside the hook's arguments, if it asks for it."""
-    asks = PLUGIN in inspect.signature(function).parameters
-    return {PLUGIN: registrant.handle} if asks else {}
-
-
-def _hint(name: str, known: "Mapping[str, object] | tuple[str, ...]") -> str:
-    found = nearest_names(name, known, limit=1)
-    return f"; did you mean {found[0]}?" if found else ""
 
 
 def brought_hooks(
@@ -324,7 +300,8 @@ def specs_of(module: object) -> Specs:
     return {name: each for name, each in vars(module).items() if hasattr(each, _SPEC)}
 
 
-def arguments_of(function: Callable[..., object]) -> tuple[str, ...]:
+@cache
+def _arguments_of(function: Callable[..., object]) -> tuple[str, ...]:
     """The names of a function's arguments."""
     return tuple(inspect.signature(function).parameters)
 
@@ -343,7 +320,7 @@ def _new_specs(module: object, known: Mapping[str, object]) -> Specs:
     for name, spec in specs.items():
         if name in known:
             raise ValueError(f"there is a hook {name} already")
-        if (subject := mark_of(spec).subject) and subject not in arguments_of(spec):
+        if (subject := mark_of(spec).subject) and subject not in _arguments_of(spec):
             raise ValueError(f"the hook {name} has no argument {subject}, its subject")
         check_of(spec)
     if not specs:

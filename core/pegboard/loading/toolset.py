@@ -26,18 +26,11 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     place: str
 
 
-class Toolset(msgspec.Struct, frozen=True, kw_only=True):
-    """The offers that count, by id, and what is wrong with the others."""
-
-    offers: dict[str, Offer]
-    problems: tuple[Problem, ...]
-
-
 class Live(Mapping[str, _T]):
     """What an App has by name, as its tools; it changes all at once, so one can walk over it."""
 
-    def __init__(self, now: Mapping[str, _T] | None = None) -> None:
-        self._now: Mapping[str, _T] = now or {}
+    def __init__(self) -> None:
+        self._now: Mapping[str, _T] = {}
 
     def take(self, now: Mapping[str, _T]) -> None:
         """Have these from here on."""
@@ -79,9 +72,10 @@ def tools_of_file(each: Registrant) -> Iterator[Offer | Problem]:
             yield Offer(by=each, tool=named, place=place)
 
 
-def toolset(offers: Sequence[Offer]) -> Toolset:
-    """The tools by id; within an origin the first offer of an id counts, later ones clash.
+def toolset(offers: Sequence[Offer]) -> tuple[Mapping[str, Offer], Sequence[Problem]]:
+    """The offers that count by id, and what is wrong with the others.
 
+    Within an origin the first offer of an id counts, later ones clash.
     What takes the place of another origin's tool serves as that one did.
     """
     chosen: dict[str, Offer] = {}
@@ -94,9 +88,10 @@ def toolset(offers: Sequence[Offer]) -> Toolset:
             continue
         if earlier is not None:
             problems.append(_replacement(offer, earlier))
-            offer = _in_place_of(offer, earlier)  # noqa: PLW2901 - the same offer, and more of it
+            serves = offer.tool.serves or earlier.tool.serves
+            offer = Offer(by=offer.by, tool=replace(offer.tool, serves=serves), place=offer.place)  # noqa: PLW2901 - the same offer, and more of it
         chosen[offer.tool.id] = offer
-    return Toolset(offers=chosen, problems=tuple(problems))
+    return chosen, problems
 
 
 def _flaw(offer: Offer) -> Problem | None:
@@ -119,11 +114,6 @@ def _clash(offer: Offer, earlier: Offer | None) -> Problem | None:
         f" {offer.place} is left out; rename one of them"
     )
     return Problem("clash", offer.by.name, text)
-
-
-def _in_place_of(offer: Offer, earlier: Offer) -> Offer:
-    serves = offer.tool.serves or earlier.tool.serves
-    return msgspec.structs.replace(offer, tool=replace(offer.tool, serves=serves))
 
 
 def _replacement(offer: Offer, earlier: Offer) -> Problem:

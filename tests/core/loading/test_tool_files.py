@@ -78,7 +78,7 @@ def test_a_tool_that_cannot_be_described_is_left_out_whoever_brings_it(origin: O
     by = Registrant(name="it", origin=origin, load=object)
     huge = Tool.raw("huge", "", {"enum": ["x" * 300_000]}, lambda _, __: "")
 
-    found = toolset([Offer(by=by, tool=huge, place="it.py, huge")])
+    offers, problems = toolset([Offer(by=by, tool=huge, place="it.py, huge")])
 
-    assert found.offers == {}
-    assert [(each.kind, each.plugin) for each in found.problems] == [("signature", "it")]
+    assert offers == {}
+    assert [(each.kind, each.plugin) for each in problems] == [("signature", "it")]

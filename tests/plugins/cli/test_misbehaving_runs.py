@@ -8,7 +8,7 @@ import pytest
 from model_server import ModelServer, Script, by_step, call, failure, in_order, say
 from pegboard.contract import hookspecs
 from pegboard.contract.plugin import mark_of
-from pegboard.loading.registration import BRINGING, specifications
+from pegboard.loading.registration import BRINGING, specs_of
 from plugins.cli.commands import CommandLine
 
 pytestmark = pytest.mark.long
@@ -67,7 +67,7 @@ def script(hook: str) -> Script:
 
 CASES = [
     (hook, way)
-    for hook in specifications()
+    for hook in specs_of(hookspecs)
     for way in WAYS
     if (hook, way) != ("render_tool", "leaks")  # it runs in a thread, which has no loop
     and not (hook in LISTENING and way == "answers")
