@@ -27,11 +27,6 @@ class _AddedText:
     letters: int = 0
     stored: int = 0
 
-    def add(self, text: str) -> None:
-        """Add a piece."""
-        self.pieces.append(text)
-        self.letters += len(text)
-
     def event(self) -> PartDelta:
         """The delta event."""
         return PartDelta(
@@ -129,8 +124,12 @@ class Writer:
             self._items.append(added)
             self._touched = True
             self._wake.set()
-        added.add(text)
-        self._growing.setdefault(part.id, _AddedText(part)).add(text)
+        added.pieces.append(text)
+        growing = self._growing.get(part.id)
+        if growing is None:
+            growing = self._growing[part.id] = _AddedText(part)
+        growing.pieces.append(text)
+        growing.letters += len(text)
 
     def touch(self) -> None:
         """Have `dirty` called when parts are stored next."""
