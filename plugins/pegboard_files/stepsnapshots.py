@@ -7,10 +7,10 @@ It starts once the request has been sent, and a tool that may write waits for it
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from pegboard.kit import shielded
@@ -31,8 +31,7 @@ STOP_LIMIT_S = 2.0
 """The same limit once the run is aborted, however often, and a person waits."""
 
 
-@dataclass(slots=True)
-class _Step:
+class _Step(msgspec.Struct):
     """A step: its message, and the tree at its start once the snapshot is taken."""
 
     message: AssistantMessage

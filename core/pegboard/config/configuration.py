@@ -9,7 +9,6 @@ what the program gives.
 import asyncio
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,8 +116,7 @@ async def load_config(  # noqa: PLR0913 - the sources, all keyword-only
     return await asyncio.to_thread(reading.loaded, overrides or {}, profile)
 
 
-@dataclass(slots=True, kw_only=True)
-class _Reading:
+class _Reading(msgspec.Struct, kw_only=True):
     """One pass over all sources; `contents` are files as they were when they were trusted."""
 
     workspace: "Workspace"
@@ -126,11 +124,11 @@ class _Reading:
     env: Mapping[str, str]
     trusts_all: bool
     contents: Mapping[Path, bytes]
-    merged: Merged = field(default_factory=Merged)
-    files: dict[Path, None] = field(default_factory=dict)
-    untrusted: list[Path] = field(default_factory=list)
-    plugin_paths: dict[Path, bool] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
+    merged: Merged = msgspec.field(default_factory=Merged)
+    files: dict[Path, None] = msgspec.field(default_factory=dict)
+    untrusted: list[Path] = msgspec.field(default_factory=list)
+    plugin_paths: dict[Path, bool] = msgspec.field(default_factory=dict)
+    warnings: list[str] = msgspec.field(default_factory=list)
 
     def loaded(self, overrides: Mapping[str, object], profile: str | None) -> LoadedConfig:
         users: list[Layer] = []

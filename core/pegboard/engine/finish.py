@@ -16,7 +16,6 @@ import hashlib
 import json
 from asyncio import CancelledError
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -111,8 +110,7 @@ def goes_on(turn: Turn) -> bool:
     )
 
 
-@dataclass(slots=True)
-class Progress:
+class Progress(msgspec.Struct):
     """How many of a turn's newest steps got nowhere.
 
     `cuts` counts failed attempts behind whose calls the next step was taken, `fruitless` the

@@ -1,8 +1,9 @@
 """The agent on one screen: decide, ask the model, run the tools, repeat."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
+
+import msgspec
 
 from pegboard.contract.context import SessionView
 from pegboard.engine.finish import Progress, goes_on
@@ -102,8 +103,7 @@ def _answer_to(run: Run, place: int) -> Turn | None:
     return None
 
 
-@dataclass(slots=True)
-class _Turn:
+class _Turn(msgspec.Struct):
     """What stays the same from step to step of one prompt."""
 
     user: UserMessage

@@ -1,7 +1,8 @@
 """From a name to a model: which provider serves it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from pegboard.contract import hookspecs
 from pegboard.errors import ModelNotFoundError
@@ -18,8 +19,7 @@ NONE_CHOSEN = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Models:
+class Models(msgspec.Struct, frozen=True):
     """The models of all providers, with what is known of them and what the configuration says."""
 
     providers: Mapping[str, Provider]
@@ -27,7 +27,7 @@ class Models:
     config: Config
     places: Places
     keys: Keys
-    _facts: dict[tuple[str, str], ModelFacts | None] = field(default_factory=dict)
+    _facts: dict[tuple[str, str], ModelFacts | None] = msgspec.field(default_factory=dict)
 
     async def find(self, name: str) -> Model:
         """The model that is called `provider/model`, or by an alias that a plugin knows.

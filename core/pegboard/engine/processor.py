@@ -5,9 +5,9 @@ pieces and joined when it is whole, so that a delta costs the same in a long ans
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from pegboard.contract.results import Attachment, ToolResult
@@ -43,12 +43,11 @@ PROGRESS_BYTES_S = 8_000
 _MS_PER_S = 1000
 
 
-@dataclass(slots=True)
-class _Block:
+class _Block(msgspec.Struct):
     """A text or reasoning block that is streamed."""
 
     part: TextPart | ReasoningPart
-    pieces: list[str] = field(default_factory=list)
+    pieces: list[str] = msgspec.field(default_factory=list)
 
     @property
     def text(self) -> str:
@@ -64,8 +63,7 @@ class _Block:
 _Kind = type[TextPart | ReasoningPart]
 
 
-@dataclass(slots=True)
-class _Progress:
+class _Progress(msgspec.Struct):
     """Progress of a running call, and when it was stored last; in milliseconds."""
 
     part: ToolPart

@@ -1,9 +1,9 @@
 """A session while it runs: its record, its turns, its ids and its writer."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from pegboard.contract import hookspecs
@@ -38,8 +38,7 @@ MAX_WIDTH = 8
 """Of one session's subagents so many work at the same time; the others wait for their turn."""
 
 
-@dataclass(slots=True)
-class Run:
+class Run(msgspec.Struct):
     """One session's run: from the first unanswered prompt until none is left.
 
     `blocked` is set when the user rejected a permission: the turn ends after the step. `calls`
@@ -60,16 +59,16 @@ class Run:
     parent_rulesets: tuple[Ruleset, ...]
     run_child: Callable[[ChildRequest], Awaitable[ChildResult]]
     blocked: bool = False
-    calls: Repeats = field(default_factory=Repeats)
-    progress: Progress = field(default_factory=Progress)
-    width: Slots = field(default_factory=lambda: Slots(MAX_WIDTH))
+    calls: Repeats = msgspec.field(default_factory=Repeats)
+    progress: Progress = msgspec.field(default_factory=Progress)
+    width: Slots = msgspec.field(default_factory=lambda: Slots(MAX_WIDTH))
     sent: ModelRequest | None = None
     chosen: Model | None = None
-    status: SessionStatus = field(default_factory=Busy)
-    budget: Budget = field(default_factory=Budget)
+    status: SessionStatus = msgspec.field(default_factory=Busy)
+    budget: Budget = msgspec.field(default_factory=Budget)
     owed_usd: float = 0.0
-    owed_tokens: Tokens = field(default_factory=Tokens)
-    trail: Trail = field(default_factory=Untracked)
+    owed_tokens: Tokens = msgspec.field(default_factory=Tokens)
+    trail: Trail = msgspec.field(default_factory=Untracked)
 
     def __post_init__(self) -> None:
         for gone in self.ids.withdrawn:

@@ -4,9 +4,10 @@ import asyncio
 from asyncio import Lock
 from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeVar
+
+import msgspec
 
 from pegboard.contract.context import SessionView
 from pegboard.engine.engine import Engine
@@ -31,8 +32,7 @@ from pegboard.storage import (
 _VERSION = "0.1.0"
 
 
-@dataclass(slots=True)
-class SessionIds:
+class SessionIds(msgspec.Struct):
     """Ids of one session: each is greater than every id in it, also than those of clients.
 
     `changing` is the lock of whoever reads the session, changes it and stores it, and of a run that
@@ -42,8 +42,8 @@ class SessionIds:
     source: IdSource
     last_message: str | None
     last_part: str | None
-    changing: Lock = field(default_factory=Lock)
-    withdrawn: set[str] = field(default_factory=set)
+    changing: Lock = msgspec.field(default_factory=Lock)
+    withdrawn: set[str] = msgspec.field(default_factory=set)
 
     def message(self) -> str:
         """An id for a new message."""

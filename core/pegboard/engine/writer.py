@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Self
+
+import msgspec
 
 from pegboard.kit.threads import shielded
 from pegboard.schema.event import Event, PartDelta, Properties
@@ -18,12 +19,11 @@ STORE_SHARE = 0.1
 """Text is stored once it is this share of the stored text, which bounds what a crash loses."""
 
 
-@dataclass(slots=True)
-class _AddedText:
+class _AddedText(msgspec.Struct):
     """Text that was added to a part, and the length of what is stored; in characters."""
 
     part: Part
-    pieces: list[str] = field(default_factory=list)
+    pieces: list[str] = msgspec.field(default_factory=list)
     letters: int = 0
     stored: int = 0
 

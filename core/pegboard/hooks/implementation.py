@@ -7,7 +7,6 @@ import asyncio
 import inspect
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import msgspec
@@ -113,8 +112,7 @@ def with_time(
     return tuple(reversed(found))
 
 
-@dataclass(slots=True)
-class Timing:
+class Timing(msgspec.Struct):
     """What one plugin's implementation of one hook has cost; `plugin` is the plugin's key.
 
     A `row` of failures is counted for each hook of a plugin: one that fails costs no other.

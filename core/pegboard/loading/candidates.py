@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
+
+import msgspec
 
 from pegboard.contract.plugin import Origin
 from pegboard.kit.suggestions import did_you_mean
@@ -32,8 +33,7 @@ _INSTALLED = ("site-packages", "dist-packages")
 """The names of folders into which programs install distributions."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sources:
+class Sources(msgspec.Struct, frozen=True, kw_only=True):
     """Where the plugins of an App come from, and what decides about them.
 
     `extra` are objects that are plugins, too, the newest of all. Those that are not `fitting` are

@@ -6,7 +6,6 @@ That are folders, a log, secrets, and options, as it declares them.
 import dataclasses
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter
@@ -130,8 +129,7 @@ class Handle:
         return folder
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class Registrant:
+class Registrant(msgspec.Struct, kw_only=True, eq=False):
     """A plugin; `file` is the file that it is made from, if any.
 
     `table` is the name of its settings: its own, or behind its distribution or origin and a slash

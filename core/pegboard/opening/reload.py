@@ -9,8 +9,10 @@ editing it.
 import asyncio
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from pegboard.contract import hookspecs
 from pegboard.contract.plugin import Answer

@@ -12,7 +12,6 @@ import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -65,8 +64,7 @@ class _End(msgspec.Struct, frozen=True):
     lost: bool = False
 
 
-@dataclass(slots=True)
-class _Entry:
+class _Entry(msgspec.Struct):
     """A line that is to be written, and what came of it."""
 
     kind: str

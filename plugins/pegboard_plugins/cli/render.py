@@ -4,9 +4,10 @@ A screen is a terminal, or plain streams.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, TextIO
+
+import msgspec
 
 import pegboard_terminal
 from pegboard.kit import Block, Span
@@ -27,8 +28,7 @@ FAILURE_WIDTH = 500
 _KEYS_WIDTH = len("s@ a@ u@")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class Line(msgspec.Struct, frozen=True, kw_only=True):
     """One line for the screen: `head` stands out before `text`, or `spans` have all of it."""
 
     text: str = ""

@@ -8,8 +8,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from pegboard.storage import Way
 from pegboard_plugins.snapshots.objects import Entry, Objects, tree_of
@@ -22,8 +23,7 @@ CLOCK_NS = 20_000_000
 """Times of files may lag behind the clock by this much."""
 
 
-@dataclass(slots=True, eq=False)
-class Writing:
+class Writing(msgspec.Struct, eq=False):
     """A call that may write files below `root`, from its begin to its end.
 
     One that `tells` names all that it writes; `told` are those paths. It `spoke` also of files
@@ -34,11 +34,11 @@ class Writing:
     root: bytes
     copy: Copying
     tells: bool = False
-    begin_ns: int = field(default_factory=time.time_ns)
+    begin_ns: int = msgspec.field(default_factory=time.time_ns)
     end_ns: int | None = None
-    told: set[bytes] = field(default_factory=set)
+    told: set[bytes] = msgspec.field(default_factory=set)
     spoke: bool = False
-    pauses: list[tuple[int, int]] = field(default_factory=list)
+    pauses: list[tuple[int, int]] = msgspec.field(default_factory=list)
 
     def tell(self, path: Path) -> None:
         """The call has written this file."""

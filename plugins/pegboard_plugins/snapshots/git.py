@@ -12,9 +12,10 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError, Future
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
+
+import msgspec
 
 from pegboard import ToolError, Workspace
 from pegboard.kit import read_bounded
@@ -61,8 +62,7 @@ class GitUnusableError(GitError):
     """Git did not end, or did not end to print: another try would cost as much."""
 
 
-@dataclass(slots=True)
-class Listing:
+class Listing(msgspec.Struct):
     """What git says of the worktree's files, by path.
 
     `indexed` are the files of the index as it has them, only when all were asked for; `others`
@@ -70,10 +70,10 @@ class Listing:
     them. `doubtful` are those of which the file may differ from the index.
     """
 
-    indexed: dict[bytes, Entry] = field(default_factory=dict)
-    doubtful: set[bytes] = field(default_factory=set)
-    others: set[bytes] = field(default_factory=set)
-    nested: set[bytes] = field(default_factory=set)
+    indexed: dict[bytes, Entry] = msgspec.field(default_factory=dict)
+    doubtful: set[bytes] = msgspec.field(default_factory=set)
+    others: set[bytes] = msgspec.field(default_factory=set)
+    nested: set[bytes] = msgspec.field(default_factory=set)
 
 
 class ShadowGit:
