@@ -22,14 +22,7 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
 
         `chosen` are the names of the fields.
         """
-        missing = {
-            name: env.get(f"PEGBOARD_{name.upper()}_DIR", "")
-            for name in ("config", "data", "state", "cache")
-            if chosen.get(name) is None
-        }
-        found = {name: path for name, path in chosen.items() if path is not None}
-        for name, variable in missing.items():
-            found[name] = Path(variable) if variable else _platform(name)
+        found = {name: chosen.get(name) or _place(name, env) for name in cls.__struct_fields__}
         return cls(**found)
 
     @property
@@ -78,7 +71,9 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
         return self.state / "trust.json"
 
 
-def _platform(name: str) -> Path:
+def _place(name: str, env: Mapping[str, str]) -> Path:
+    if variable := env.get(f"PEGBOARD_{name.upper()}_DIR"):
+        return Path(variable)
     import platformdirs  # 3 ms, which tests and containers that name their folders do not pay
 
     return Path(getattr(platformdirs, f"user_{name}_path")("pegboard"))

@@ -142,26 +142,23 @@ def _with_hosts(layer: Layer, value: dict[str, Any]) -> dict[str, Any]:
 
 def _with_paths(layer: Layer, value: dict[str, Any], home: Path, folder: Path) -> dict[str, Any]:
     """Entries of the wrong type are left for the check of types to find."""
-    for key in ("plugin_paths", "instructions"):
-        if isinstance(given := value.get(key), list | tuple):
-            value[key] = [
-                expanded(entry, home) if isinstance(entry, str) else entry for entry in given
-            ]
-    if isinstance(given := value.get("instructions"), list):
-        for entry in given:
-            _check_pattern(layer, entry)
-    if isinstance(given := value.get("plugin_paths"), list):
+    if isinstance(given := value.get("instructions"), list | tuple):
+        value["instructions"] = [_pattern(layer, entry, home) for entry in given]
+    if isinstance(given := value.get("plugin_paths"), list | tuple):
         value["plugin_paths"] = [
-            str(folder / entry) if isinstance(entry, str) else entry for entry in given
+            str(folder / expanded(entry, home)) if isinstance(entry, str) else entry
+            for entry in given
         ]
     return value
 
 
-def _check_pattern(layer: Layer, entry: object) -> None:
+def _pattern(layer: Layer, entry: object, home: Path) -> object:
+    """An entry of the instructions, of which `~` is written out."""
     if not isinstance(entry, str):
-        return
+        return entry
     if not entry or any("**" in part and part != "**" for part in PurePath(entry).parts):
         raise layer.error("`**` must stand alone between slashes", "instructions")
+    return expanded(entry, home)
 
 
 def _translated(layer: Layer, value: Mapping[str, Any]) -> dict[str, Any]:
