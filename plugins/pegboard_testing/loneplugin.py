@@ -1,7 +1,7 @@
 """One plugin, registered as an App does it: with its options, its folders and nobody else."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,8 +14,9 @@ from pegboard.config.keys import Merged, normalised
 from pegboard.config.layer import Layer
 from pegboard.embedding import Places
 from pegboard.hooks.callers import Hooks
-from pegboard.loading.candidates import with_own_table
-from pegboard.loading.registrant import Belongings, Handle, options_of, variable_of
+from pegboard.loading.candidates import embedded, table_of
+from pegboard.loading.discovery import OWN, entry_points
+from pegboard.loading.registrant import Belongings, Handle, Registrant, options_of, variable_of
 from pegboard.loading.registration import Registry
 from pegboard.schema.config import Config, PluginConfig
 from pegboard.schema.event import PluginFailed
@@ -37,6 +38,14 @@ def config_of(said: Settings) -> Config:
     folder = Path.cwd()
     merged.lay(layer, normalised(layer, dict(said), home=Path.home(), folder=folder))
     return merged.config()
+
+
+def with_own_table(plugin: object, tables: Collection[str]) -> Registrant:
+    """An object as a plugin beside the built-in ones, with the name of its settings."""
+    builtin = {each.name for each in entry_points() if each.distribution == OWN}
+    found = embedded(plugin, tables)
+    found.table = table_of(found, tables, builtin)
+    return found
 
 
 class LonePlugin:

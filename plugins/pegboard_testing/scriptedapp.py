@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 from pegboard import App, AppOptions, Tool, hookimpl
 from pegboard.arguments.binding import Arguments
 from pegboard.errors import AbortedError, ModelNotFoundError, PluginError, TimeLimitError
-from pegboard.loading.candidates import with_own_table
 from pegboard.loading.registrant import variable_of
 from pegboard.loading.toolset import Live
 from pegboard.providers import ModelRequest, Provider
@@ -37,6 +36,7 @@ from pegboard.schema.part import (
     ToolPart,
 )
 from pegboard.schema.session import PermissionRequest, Reply
+from pegboard_testing.loneplugin import with_own_table
 from pegboard_testing.recorder import EventRecorder
 from pegboard_testing.scriptedmodel import MODEL, PROVIDER, Script, ScriptedModel
 

@@ -100,7 +100,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
 
     def _settled(self, found: Registrant, builtin: Collection[str]) -> Registrant:
         """The plugin, with the name of its settings, and forbidden if the user does not want it."""
-        found.table = _table(found, self.config.plugins, builtin)
+        found.table = table_of(found, self.config.plugins, builtin)
         said = self.config.plugins.get(found.table)
         disabled = {name.strip() for name in self.env.get(DISABLING, "").split(",")}
         if said is not None and not said.enabled:
@@ -123,7 +123,8 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
             yield Problem("options", name, f"{self.locate(f'plugins.{name}')}: {text}")
 
 
-def _table(found: Registrant, tables: Collection[str], builtin: Collection[str]) -> str:
+def table_of(found: Registrant, tables: Collection[str], builtin: Collection[str]) -> str:
+    """The name of a plugin's settings, which are `tables`; `builtin` are our own plugins' names."""
     if found.table:
         return found.table
     is_shadowed = found.origin != "builtin" and found.name in builtin
@@ -220,11 +221,3 @@ def embedded(plugin: object, tables: Collection[str]) -> Registrant:
         distribution=entry.distribution if entry else "",
         table=entry.name if entry and entry.distribution == OWN else "",
     )
-
-
-def with_own_table(plugin: object, tables: Collection[str]) -> Registrant:
-    """An object as a plugin beside the built-in ones, with the name of its settings."""
-    builtin = {each.name for each in entry_points() if each.distribution == OWN}
-    found = embedded(plugin, tables)
-    found.table = _table(found, tables, builtin)
-    return found

@@ -10,7 +10,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import eq, ge, gt, le, lt, ne
+from operator import attrgetter, eq, ge, gt, le, lt, ne
 from pathlib import Path
 from types import ModuleType
 from typing import Literal, TypeVar
@@ -169,7 +169,10 @@ def load_entry_point(entry: EntryPoint, host: str = "") -> object | Problem:
         text = f"{who} needs pegboard{clause}, and this is {host}"
         return Problem("version", "", text)
     module, _, attribute = entry.value.partition(":")
-    return attempt(lambda: _attribute(importlib.import_module(module.strip()), attribute.strip()))
+    if not attribute:
+        return load_module(module.strip())
+    get = attrgetter(attribute.strip())
+    return attempt(lambda: get(importlib.import_module(module.strip())))
 
 
 def load_module(name: str) -> object | Problem:
@@ -183,13 +186,6 @@ def load_file(file: CodeFile, imports: Imports) -> object | Problem:
     if file.error:
         return Problem("import", "", f"{file.path}: {file.error}")
     return attempt(lambda: imports.load(file), where, file=str(file.path))
-
-
-def _attribute(module: ModuleType, dotted: str) -> object:
-    found: object = module
-    for name in dotted.split(".") if dotted else ():
-        found = getattr(found, name)
-    return found
 
 
 def _distributions(entry: str) -> Iterator[tuple[str, str, str, str]]:

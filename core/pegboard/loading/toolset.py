@@ -65,7 +65,7 @@ def tools_of_file(each: Registrant) -> Iterator[Offer | Problem]:
     for attribute, tool in _own_tools(module):
         place = f"{file.name}, {attribute}"
         try:
-            named = tool.renamed(_id(file.path.stem, attribute, tool))
+            named = tool if tool.has_own_id else tool.renamed(_id(file.path.stem, attribute))
         except InvalidInputError as error:
             yield Problem("name", file.name, f"{place}: {error}")
         else:
@@ -124,9 +124,7 @@ def _replacement(offer: Offer, earlier: Offer) -> Problem:
     return Problem("replaced", offer.by.name, text)
 
 
-def _id(stem: str, attribute: str, tool: Tool) -> str:
-    if tool.has_own_id:
-        return tool.id
+def _id(stem: str, attribute: str) -> str:
     return stem if attribute in (stem, "default") else f"{stem}_{attribute}"
 
 

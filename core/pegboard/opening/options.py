@@ -55,16 +55,6 @@ class AppOptions(msgspec.Struct, frozen=True, kw_only=True):
     state_dir: Path | None = None
     cache_dir: Path | None = None
 
-    def places(self, env: Mapping[str, str]) -> Places:
-        """The folders: those that are given, the environment's, then the system's."""
-        return Places.of(
-            env,
-            config=self.config_dir,
-            data=self.data_dir,
-            state=self.state_dir,
-            cache=self.cache_dir,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Opening:
@@ -88,7 +78,14 @@ class Opening:
         :raises InvalidInputError: when it is not a directory.
         """
         env = dict(os.environ if options.env is None else options.env)
-        return cls(options, open_workspace(directory), env, options.places(env))
+        places = Places.of(
+            env,
+            config=options.config_dir,
+            data=options.data_dir,
+            state=options.state_dir,
+            cache=options.cache_dir,
+        )
+        return cls(options, open_workspace(directory), env, places)
 
     @property
     def database(self) -> str | Path:
@@ -100,10 +97,18 @@ class Opening:
 
         :raises ConfigError: when the configuration cannot be used.
         """
-        loaded = await self._config(trusted=False)
+        read = partial(
+            load_config,
+            self.workspace,
+            config_dir=self.places.config,
+            env=self.env,
+            overrides=self.options.config,
+            profile=self.options.profile,
+        )
+        loaded = await read(trusted=False)
         decision = self.decide(loaded.untrusted, loaded.plugin_paths, answer=self.options.trust)
         if decision.trusted and loaded.untrusted:
-            loaded = await self._config(trusted=decision.files)
+            loaded = await read(trusted=decision.files)
             decision = replace(decision, named=loaded.plugin_paths)  # of the files as trusted
         return loaded, decision
 
@@ -156,16 +161,6 @@ class Opening:
     def _failed(self, failure: PluginFailed) -> None:
         self.failures.append(failure)
         self.bus.publish(Event(properties=failure))
-
-    async def _config(self, *, trusted: bool | Mapping[Path, bytes]) -> LoadedConfig:
-        return await load_config(
-            self.workspace,
-            config_dir=self.places.config,
-            env=self.env,
-            overrides=self.options.config,
-            trusted=trusted,
-            profile=self.options.profile,
-        )
 
 
 async def open_storage(
