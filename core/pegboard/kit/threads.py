@@ -105,10 +105,7 @@ async def in_own_thread(function: Callable[[], _T], *, name: str) -> _T:
         threads.close()
 
 
-_Value = TypeVar("_Value")
-
-
-async def shielded(work: Coroutine[Any, Any, _Value]) -> _Value:
+async def shielded(work: Coroutine[Any, Any, _T]) -> _T:
     """What `work` returns; a cancellation of the caller is raised once the work has ended.
 
     The work needs a time limit of its own: nothing else ends it. Where both happen, the failure

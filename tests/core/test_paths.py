@@ -1,4 +1,4 @@
-"""A path with its links resolved: what cannot be read of it is no failure, and leads nowhere."""
+"""Paths without links, as far as they can be read."""
 
 import os
 from pathlib import Path
