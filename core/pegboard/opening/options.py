@@ -3,7 +3,6 @@
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -56,8 +55,7 @@ class AppOptions(msgspec.Struct, frozen=True, kw_only=True):
     cache_dir: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
+class Opening(msgspec.Struct, frozen=True):
     """The options with the project and the surroundings that they are about, and who hears of it.
 
     `failures` are the newest ones of plugins.
@@ -67,9 +65,11 @@ class Opening:
     workspace: Workspace
     env: Mapping[str, str]
     places: Places
-    bus: Bus = field(default_factory=Bus)
-    ids: IdSource = field(default_factory=IdSource)
-    failures: deque[PluginFailed] = field(default_factory=partial(deque, maxlen=_FAILURES_KEPT))
+    bus: Bus = msgspec.field(default_factory=Bus)
+    ids: IdSource = msgspec.field(default_factory=IdSource)
+    failures: deque[PluginFailed] = msgspec.field(
+        default_factory=partial(deque, maxlen=_FAILURES_KEPT)
+    )
 
     @classmethod
     def of(cls, directory: Path, options: AppOptions) -> "Opening":
