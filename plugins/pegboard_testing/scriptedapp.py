@@ -14,7 +14,6 @@ from pegboard import App, AppOptions, Tool, hookimpl
 from pegboard.arguments.binding import Arguments
 from pegboard.errors import AbortedError, ModelNotFoundError, PluginError, TimeLimitError
 from pegboard.loading.registrant import variable_of
-from pegboard.loading.toolset import Live
 from pegboard.providers import ModelRequest, Provider
 from pegboard.schema.event import Event, PartUpdated, PermissionAsked
 from pegboard.schema.message import (
@@ -255,13 +254,9 @@ class _Watched:
 
 def _watch(app: App, begun: Begun) -> None:
     tools = app.tools
-    assert isinstance(tools, Live)
-    tools.take(
-        {
-            name: replace(tool, arguments=_Watched(tool.arguments, begun))
-            for name, tool in tools.items()
-        }
-    )
+    assert isinstance(tools, dict)
+    for name, tool in tools.items():
+        tools[name] = replace(tool, arguments=_Watched(tool.arguments, begun))
 
 
 async def _at_work(recorder: EventRecorder, begun: Begun, call: str) -> None:

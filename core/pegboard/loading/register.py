@@ -19,7 +19,7 @@ from pegboard.loading.discovery import Problem, marked
 from pegboard.loading.imports import Imports
 from pegboard.loading.registrant import Belongings, Registrant
 from pegboard.loading.registration import BRINGING, Registry
-from pegboard.loading.toolset import ORIGINS, Live, Offer, tools_of_file, toolset
+from pegboard.loading.toolset import ORIGINS, Offer, tools_of_file, toolset
 from pegboard.schema.config import Config
 from pegboard.schema.session import EDIT, READ, Rule
 from pegboard.trust.decisions import Decision
@@ -59,7 +59,7 @@ class PluginInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 RESERVED = frozenset({EDIT, READ, "external_directory", "doom_loop"})
 """The permissions that no plugin may have rules of its own for."""
-_SAME = tuple(name for name in PluginInfo.__struct_fields__ if name != "quarantined")
+_SAME = tuple({*PluginInfo.__struct_fields__} - {"blocked", "quarantined"})
 """The facts that a plugin has itself."""
 
 
@@ -74,7 +74,7 @@ class Register:
         self._imports: list[Imports] = []
         self._problems: list[Problem] = []
         self.hooks = Hooks({}, on_failure=sources.on_failure)
-        self.tools = Live[Tool]()
+        self.tools: Mapping[str, Tool] = {}
         self._offers: tuple[Offer, ...] = ()
 
     @property
@@ -216,7 +216,7 @@ class Register:
             offer.by.tools += (name,)
         owners = {name: offer.by.handle for name, offer in chosen.items()}
         self.hooks.owners = {name: each for name, each in owners.items() if each is not None}
-        self.tools.take({name: offer.tool for name, offer in chosen.items()})
+        self.tools = {name: offer.tool for name, offer in chosen.items()}
 
     def _note(self, problem: Problem) -> None:
         if problem not in self._problems:
@@ -260,7 +260,8 @@ class Register:
 
     def _info(self, each: Registrant) -> PluginInfo:
         same = {name: getattr(each, name) for name in _SAME}
-        return PluginInfo(**same, quarantined=self.hooks.quarantined(each.key))
+        blocked, quarantined = bool(each.forbidden), self.hooks.quarantined(each.key)
+        return PluginInfo(**same, blocked=blocked, quarantined=quarantined)
 
 
 def _offer(by: Registrant, tool: Tool) -> Offer:

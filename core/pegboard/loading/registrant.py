@@ -167,11 +167,6 @@ class Registrant(msgspec.Struct, kw_only=True, eq=False):
         """The name with which it is told from others of its name: `house-plugins/guard`."""
         return f"{self.distribution or self.origin}/{self.name}"
 
-    @property
-    def blocked(self) -> bool:
-        """Whether somebody has forbidden it."""
-        return bool(self.forbidden)
-
     def enter(self, others: "Sequence[Registrant]") -> Problem | None:
         """Import the plugin unless it may not be or cannot be; what is wrong with it."""
         self.error = self.forbidden

@@ -1,9 +1,8 @@
 """The tools of all plugins under the ids that the model sees: names, origins, replacements."""
 
-from collections.abc import ItemsView, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import ModuleType
-from typing import TypeVar
 
 import msgspec
 
@@ -13,7 +12,6 @@ from pegboard.errors import InvalidInputError
 from pegboard.loading.discovery import Problem, attempt
 from pegboard.loading.registrant import Registrant
 
-_T = TypeVar("_T")
 ORIGINS: tuple[Origin, ...] = ("builtin", "installed", "user", "project", "embedded")
 """Oldest first: a later origin's tool replaces an earlier one's of the same id."""
 
@@ -24,34 +22,6 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     by: Registrant
     tool: Tool
     place: str
-
-
-class Live(Mapping[str, _T]):
-    """What an App has by name, as its tools; it changes all at once, so one can walk over it."""
-
-    def __init__(self) -> None:
-        self._now: Mapping[str, _T] = {}
-
-    def take(self, now: Mapping[str, _T]) -> None:
-        """Have these from here on."""
-        self._now = dict(now)
-
-    def __getitem__(self, name: str) -> _T:
-        return self._now[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._now)
-
-    def __len__(self) -> int:
-        return len(self._now)
-
-    def values(self) -> ValuesView[_T]:
-        """What there is, whatever comes while somebody walks over it."""
-        return self._now.values()
-
-    def items(self) -> ItemsView[str, _T]:
-        """The same with the names."""
-        return self._now.items()
 
 
 def tools_of_file(each: Registrant) -> Iterator[Offer | Problem]:

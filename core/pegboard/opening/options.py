@@ -26,8 +26,6 @@ from pegboard.workspace import Workspace, open_workspace
 
 _FAILURES_KEPT = 100
 _VARIABLE = "PEGBOARD_DATABASE"
-_PATH = ""
-"""The scheme of a database that is named by its path."""
 
 
 class AppOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -205,24 +203,19 @@ async def open_database(
     :raises StorageError: when it cannot be opened.
     :raises PluginError: when the plugin fails otherwise.
     """
-    scheme = _scheme(url)
+    before, mark, _ = str(url).partition("://")
+    scheme = before if mark else ""  # that of a path
     answers = await register.hooks.answers(hookspecs.register_storage)
     kinds = {kind: (opens, each.plugin) for each in answers for kind, opens in each.value.items()}
     if scheme not in kinds:
-        raise ConfigError(_missing(url, kinds, register), key=_VARIABLE)
+        raise ConfigError(_missing(url, scheme, kinds, register), key=_VARIABLE)
     what = f"the storage {scheme}://" if scheme else "the storage"
     opens, plugin = kinds[scheme]
     with blaming(plugin, what, passing=(StorageError,)):
         return await opens(url if scheme else Path(url), ids=ids, on_commit=on_commit)
 
 
-def _scheme(url: str | Path) -> str:
-    scheme, mark, _ = str(url).partition("://")
-    return scheme if mark else _PATH
-
-
-def _missing(url: str | Path, kinds: Iterable[str], register: Register) -> str:
-    scheme = _scheme(url)
+def _missing(url: str | Path, scheme: str, kinds: Iterable[str], register: Register) -> str:
     wanted = f"{scheme}:// databases" if scheme else f"a database at a path, as {url}"
     off = register.absent(hookspecs.register_storage)
     known = ", ".join(sorted(f"{each}://" if each else "a path" for each in kinds))

@@ -102,6 +102,7 @@ class Reload:
 
     async def _collect_plain(self) -> None:
         engine = self.engine
+        engine.tools = self.register.tools
         engine.config = await self.register.with_permissions(self.said, self.written)
         agents = await engine.hooks.collect(hookspecs.register_agents, config=engine.config)
         registered = [answer.value for answer in agents]
