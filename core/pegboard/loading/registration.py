@@ -7,7 +7,7 @@ ever touched.
 """
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from time import perf_counter
 from types import ModuleType
@@ -169,7 +169,10 @@ class Registry:
                 each_one = [self._implementation(hook, each) for each in kept]
                 usable = (self._with_what_it_requires(each) for each in each_one)
                 found[hook] = tuple(each for each in usable if each is not None)
-                self._note_circle(hook, found[hook])
+                if plugins := circle(found[hook]):
+                    text = f"the hook {hook}: {', '.join(plugins)} want to be before one another"
+                    problem = Problem("order", plugins[0], f"{text}; the usual order holds")
+                    self.problems.append(problem)
         return {hook: each for hook, each in found.items() if each}
 
     def _with_what_it_requires(self, each: Implementation) -> Implementation | None:
@@ -188,12 +191,6 @@ class Registry:
         reason = f"cannot be asked: {text}"
         self._refuse(self._plugins[each.key], each.hook, reason)
         return replace(each, refusal=reason)
-
-    def _note_circle(self, hook: str, found: Sequence[Implementation]) -> None:
-        if plugins := circle(found):
-            names = ", ".join(plugins)
-            text = f"the hook {hook}: {names} want to be before one another; the usual order holds"
-            self.problems.append(Problem("order", plugins[0], text))
 
     def _implementation(self, hook: str, kept: pluggy.HookImpl) -> Implementation:
         registrant = self._plugins[kept.plugin_name]

@@ -57,7 +57,11 @@ def toolset(offers: Sequence[Offer]) -> tuple[Mapping[str, Offer], Sequence[Prob
             problems.append(flaw)
             continue
         if earlier is not None:
-            problems.append(_replacement(offer, earlier))
+            text = (
+                f"the tool {offer.tool.id} of {offer.place} ({offer.by.origin}) replaces that of"
+                f" {earlier.place} ({earlier.by.origin})"
+            )
+            problems.append(Problem("replaced", offer.by.name, text))
             serves = offer.tool.serves or earlier.tool.serves
             offer = Offer(by=offer.by, tool=replace(offer.tool, serves=serves), place=offer.place)  # noqa: PLW2901 - the same offer, and more of it
         chosen[offer.tool.id] = offer
@@ -84,14 +88,6 @@ def _clash(offer: Offer, earlier: Offer | None) -> Problem | None:
         f" {offer.place} is left out; rename one of them"
     )
     return Problem("clash", offer.by.name, text)
-
-
-def _replacement(offer: Offer, earlier: Offer) -> Problem:
-    text = (
-        f"the tool {offer.tool.id} of {offer.place} ({offer.by.origin}) replaces that of"
-        f" {earlier.place} ({earlier.by.origin})"
-    )
-    return Problem("replaced", offer.by.name, text)
 
 
 def _id(stem: str, attribute: str) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeVar, get_args
 
@@ -66,7 +67,8 @@ async def assemble(directory: Path, options: AppOptions) -> tuple[Engine, Loaded
         await reload.collect()
         engine.enclosure = await _enclosure(engine)  # nothing fails after it
     except BaseException:
-        await _discard(storage)
+        with suppress(PegboardError, asyncio.CancelledError):
+            await (await storage).aclose()
         raise
     engine.sweeping = asyncio.create_task(_swept(engine.places.tool_output), name="sweep")
     return engine, loaded, reload
@@ -203,12 +205,3 @@ async def _as_plugins_say(hooks: Hooks, said: Config) -> Config:
         sandbox_network=tightened(config.sandbox_network, said.sandbox_network),
         sandbox_allow_commands=config.sandbox_allow_commands and said.sandbox_allow_commands,
     )
-
-
-async def _discard(storage: "asyncio.Future[Storage]") -> None:
-    """Close a database whose App did not come to be."""
-    try:
-        opened = await storage
-    except (PegboardError, asyncio.CancelledError):
-        return
-    await opened.aclose()

@@ -210,12 +210,8 @@ def _by_name(every: Sequence[Command], config: Config) -> dict[str, Command]:
     """The slash commands by name: the plugins' ones, the documents, then the user's."""
     found = {each.name: each for each in every if not each.is_document}
     found |= {each.name: each for each in every if each.is_document and each.name not in found}
-    return found | {command.name: command for command in _configured_commands(config)}
-
-
-def _configured_commands(config: Config) -> Iterator[Command]:
     for name, said in config.command.items():
-        yield Command(
+        found[name] = Command(
             name=name,
             template=said.template,
             hints=tuple(sorted(set(re.findall(r"\$\d+|\$ARGUMENTS", said.template)))),
@@ -225,6 +221,7 @@ def _configured_commands(config: Config) -> Iterator[Command]:
             source="command",
             subtask=said.subtask,
         )
+    return found
 
 
 def _unheard(change: Change) -> Iterator[str]:
