@@ -21,7 +21,7 @@ MISSED_BEATS = 20
 """So many in turn end the program: no code of ours or of a library keeps all threads so long."""
 _HEARD = (
     *(signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP),
-    *(signal.SIGUSR1, signal.SIGUSR2, signal.SIGCHLD),
+    *(signal.SIGUSR1, signal.SIGUSR2, signal.SIGCHLD, signal.SIGALRM),
 )
 """Whoever started the program knows the first process alone, and sends these to it."""
 _CRASHES = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV)
@@ -71,18 +71,20 @@ def _watch(program: int, reading: int) -> NoReturn:
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored no end is told
         os.set_blocking(reading, False)
+        # `sigtimedwait` gives what nobody has sent where a stop takes longer than its time.
+        signal.setitimer(signal.ITIMER_REAL, BEAT_S, BEAT_S)
         missed = 0
         while missed < MISSED_BEATS:
-            heard = signal.sigtimedwait(_HEARD, BEAT_S)
+            heard = signal.sigwaitinfo(_HEARD)
             ended, status = os.waitpid(program, os.WNOHANG)
             if ended:
                 _end_as(os.waitstatus_to_exitcode(status))
-            if heard is not None and heard.si_code <= 0:  # the terminal's own the program has, too
+            if heard.si_code <= 0:  # those of the kernel the program has itself
                 os.kill(program, heard.si_signo)
             if _has_moved(reading) or _is_stopped(program):
                 missed = 0
             else:
-                missed += heard is None
+                missed += heard.si_signo == signal.SIGALRM
         os.kill(program, signal.SIGKILL)
         os.write(2, _HUNG)
     finally:
