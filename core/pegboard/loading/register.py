@@ -145,6 +145,7 @@ class Register:
         self, found: Sequence[Registrant], imports: Imports, others: Sequence[Registrant]
     ) -> None:
         """Import and register the plugins that were found, beside the others that there are."""
+        self._imports.append(imports)
         registry = Registry(self._sources.config)
         plugins = sorted((*others, *found), key=lambda each: ORIGINS.index(each.origin))
         loaded = list(others)
@@ -164,7 +165,6 @@ class Register:
         kept = (each for each in self._problems if each.plugin not in names)
         self._problems = [*kept, *(each for each in registry.problems if each.plugin in names)]
         self._plugins = tuple(plugins)
-        self._imports.append(imports)
         self.hooks.replace(implementations)
 
     async def collect_tools(self, config: Config) -> Mapping[str, Tool]:

@@ -193,6 +193,24 @@ async def test_of_files_that_were_loaded_anew_no_module_is_left(folder: Path) ->
     assert [name for name in set(sys.modules) - known if name.startswith("pegboard_file_")] == []
 
 
+async def test_of_files_that_could_not_be_loaded_anew_no_module_is_left(folder: Path) -> None:
+    known = set(sys.modules)
+    async with opened(folder, model(2)) as app:
+        await looked(app)
+        write(
+            folder,
+            ".pegboard/plugins/house.py",
+            "from pegboard import hookimpl\n\n"
+            "@hookimpl(required=True)\nasync def no_such_hook(): ...\n",
+        )
+        approve(folder)
+        await looked(app)
+        told = [each.message for each in app.failures]
+
+    assert any("the project's code is not loaded anew" in each for each in told)
+    assert [name for name in set(sys.modules) - known if name.startswith("pegboard_file_")] == []
+
+
 BROUGHT = """
 from pegboard import hookimpl
 from pegboard.providers import StreamFinish, TextDelta
