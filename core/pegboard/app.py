@@ -92,7 +92,7 @@ class App:
     @property
     def failures(self) -> Sequence[PluginFailed]:
         """The last hundred times that a plugin raised, hung or answered with nonsense."""
-        return tuple(self._engine.failures)
+        return tuple(self._reload.opening.failures)
 
     @property
     def loaded(self) -> LoadedConfig:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
@@ -28,7 +28,6 @@ from pegboard.providers.spending import Budget, OpenBudget
 from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.event import (
     Event,
-    PluginFailed,
     SessionFailed,
     SessionIdle,
     SessionStatusChanged,
@@ -71,7 +70,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
 
     `snapshots` is None where no plugin keeps any. `decision` says whether the project's own code
     and programs may run. `private` is what no tool may change unasked, `secrets` what no log may
-    have. `failures` are the newest ones of plugins. `sweeping` deletes old outputs of tools.
+    have. `sweeping` deletes old outputs of tools.
     """
 
     workspace: Workspace
@@ -79,7 +78,6 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
     hooks: Hooks
     storage: Storage
     bus: Bus
-    failures: Sequence[PluginFailed]
     interactive: bool
     ids: IdSource
     tools: Mapping[str, Tool]

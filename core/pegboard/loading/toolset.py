@@ -52,7 +52,13 @@ def toolset(offers: Sequence[Offer]) -> tuple[Mapping[str, Offer], Sequence[Prob
     problems: list[Problem] = []
     for offer in sorted(offers, key=lambda each: ORIGINS.index(each.by.origin)):
         earlier = chosen.get(offer.tool.id)
-        flaw = _flaw(offer) or _clash(offer, earlier)
+        flaw = _flaw(offer)
+        if flaw is None and earlier is not None and earlier.by.origin == offer.by.origin:
+            text = (
+                f"two tools have the id {offer.tool.id}: {earlier.place} keeps it,"
+                f" {offer.place} is left out; rename one of them"
+            )
+            flaw = Problem("clash", offer.by.name, text)
         if flaw is not None:
             problems.append(flaw)
             continue
@@ -78,16 +84,6 @@ def _flaw(offer: Offer) -> Problem | None:
     if isinstance(described, Problem):
         return Problem("signature", offer.by.name, described.text, described.detail)
     return None
-
-
-def _clash(offer: Offer, earlier: Offer | None) -> Problem | None:
-    if earlier is None or earlier.by.origin != offer.by.origin:
-        return None
-    text = (
-        f"two tools have the id {offer.tool.id}: {earlier.place} keeps it,"
-        f" {offer.place} is left out; rename one of them"
-    )
-    return Problem("clash", offer.by.name, text)
 
 
 def _id(stem: str, attribute: str) -> str:

@@ -99,7 +99,6 @@ async def _engine(
         hooks=hooks,
         storage=await storage,
         bus=opening.bus,
-        failures=opening.failures,
         interactive=opening.options.interactive,
         ids=opening.ids,
         tools=tools,

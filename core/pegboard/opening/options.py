@@ -2,7 +2,7 @@
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -208,16 +208,13 @@ async def open_database(
     answers = await register.hooks.answers(hookspecs.register_storage)
     kinds = {kind: (opens, each.plugin) for each in answers for kind, opens in each.value.items()}
     if scheme not in kinds:
-        raise ConfigError(_missing(url, scheme, kinds, register), key=_VARIABLE)
+        wanted = f"{scheme}:// databases" if scheme else f"a database at a path, as {url}"
+        off = register.absent(hookspecs.register_storage)
+        known = ", ".join(sorted(f"{each}://" if each else "a path" for each in kinds))
+        name = f"name one that plugins here open: {known}"
+        way = name if known else "load a plugin that opens it"
+        raise ConfigError(f"no plugin opens {wanted}{off}; {way}", key=_VARIABLE)
     what = f"the storage {scheme}://" if scheme else "the storage"
     opens, plugin = kinds[scheme]
     with blaming(plugin, what, passing=(StorageError,)):
         return await opens(url if scheme else Path(url), ids=ids, on_commit=on_commit)
-
-
-def _missing(url: str | Path, scheme: str, kinds: Iterable[str], register: Register) -> str:
-    wanted = f"{scheme}:// databases" if scheme else f"a database at a path, as {url}"
-    off = register.absent(hookspecs.register_storage)
-    known = ", ".join(sorted(f"{each}://" if each else "a path" for each in kinds))
-    way = f"name one that plugins here open: {known}" if known else "load a plugin that opens it"
-    return f"no plugin opens {wanted}{off}; {way}"
