@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -59,8 +59,6 @@ class PluginInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 RESERVED = frozenset({EDIT, READ, "external_directory", "doom_loop"})
 """The permissions that no plugin may have rules of its own for."""
-_SAME = tuple({*PluginInfo.__struct_fields__} - {"blocked", "quarantined"})
-"""The facts that a plugin has itself."""
 
 
 class Register:
@@ -259,9 +257,11 @@ class Register:
             each.close()
 
     def _info(self, each: Registrant) -> PluginInfo:
-        same = {name: getattr(each, name) for name in _SAME}
-        blocked, quarantined = bool(each.forbidden), self.hooks.quarantined(each.key)
-        return PluginInfo(**same, blocked=blocked, quarantined=quarantined)
+        facts: dict[str, Any] = {
+            name: getattr(each, name, None) for name in PluginInfo.__struct_fields__
+        }
+        quarantined = self.hooks.quarantined(each.key)
+        return PluginInfo(**facts | {"blocked": bool(each.forbidden), "quarantined": quarantined})
 
 
 def _offer(by: Registrant, tool: Tool) -> Offer:
