@@ -248,8 +248,6 @@ def quoted(name: str) -> str:
 
 
 MISSING = "is required, and missing"
-DECLARED = "options"
-"""The attribute of a plugin that declares the class of its options."""
 _MISSING = re.compile("Object missing required field `(.+)`")
 
 
@@ -283,7 +281,7 @@ def options_of(plugin: object, table: Mapping[str, Any]) -> Judged:
 
 def _declared(plugin: object) -> type | None:
     """The class of the plugin's options, None where it declares none."""
-    model = getattr(plugin, DECLARED, None)
+    model = getattr(plugin, "options", None)
     return model if isinstance(model, type) and _is_model(model) else None
 
 
