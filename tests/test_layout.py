@@ -13,6 +13,7 @@ KERNEL = (
     *("toolcall", "toolcontext", "request", "history"),
 )
 """The modules of the engine that a turn consists of; the subjects beside them have rooms."""
+CORE_LINES = 15_500
 KERNEL_LINES = 2_300
 CONTRACT_LINES = 900
 MEDIAN_LINES = 150
@@ -39,6 +40,12 @@ def _code_lines(path: Path) -> int:
             if first is not None:
                 lines -= set(range(first.lineno, (first.end_lineno or 0) + 1))
     return len(lines)
+
+
+def test_the_core_is_what_a_turn_needs_whose_every_part_is_a_plugin() -> None:
+    lines = {str(path): _code_lines(CORE / path) for path in _modules()}
+
+    assert sum(lines.values()) <= CORE_LINES, lines
 
 
 def test_the_kernel_of_the_engine_can_be_read_in_an_evening() -> None:
