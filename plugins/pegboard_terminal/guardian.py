@@ -8,13 +8,15 @@ neither, so it is a child: it tells the process that waits for it that it moves.
 import ctypes
 import os
 import signal
+import sys
 import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from types import TracebackType
 from typing import NoReturn
 
-from pegboard.cli import OUT_OF_MEMORY
+from pegboard.cli import OUT_OF_MEMORY, end_without_memory
 
 BEAT_S = 1.0
 MISSED_BEATS = 20
@@ -36,6 +38,7 @@ def call_guardian() -> None:
 
     The child then has a thread more, which tells that it moves.
     """
+    sys.excepthook = _died
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD)
     try:
         reading, writing = os.pipe()
@@ -55,6 +58,13 @@ def call_guardian() -> None:
         threading.Thread(target=_beat, args=(writing,), name="pegboard-beat", daemon=True).start()
     except (RuntimeError, MemoryError):
         os.close(writing)
+
+
+def _died(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """What ends the main thread; Python has a `SystemError` where it finds no room for another."""
+    if issubclass(kind, MemoryError | SystemError):
+        end_without_memory()
+    sys.__excepthook__(kind, error, trace)
 
 
 def _beat(writing: int) -> None:

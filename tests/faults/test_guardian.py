@@ -11,6 +11,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from pegboard.cli import OUT_OF_MEMORY
+
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 GIB = 1 << 30
 SILENT_S = 4.0
@@ -67,6 +69,26 @@ def test_any_other_end_is_passed_on_and_nothing_is_said(does: str, code: int) ->
     done = run(PROGRAM.format(does=does))
 
     assert (done.returncode, done.stderr) == (code, "")
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), SystemError("error return without exception set")]
+)
+def test_an_error_without_room_for_itself_is_one_of_memory(
+    error: Exception,
+) -> None:
+    done = run(PROGRAM.format(does=f"raise {error!r}"))
+
+    assert done.returncode == 1
+    assert done.stderr == f"error: {OUT_OF_MEMORY}\n"
+
+
+def test_any_other_error_is_shown_as_python_does() -> None:
+    done = run(PROGRAM.format(does="raise ValueError(7)"))
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("Traceback")
+    assert done.stderr.endswith("ValueError: 7\n")
 
 
 @contextmanager
