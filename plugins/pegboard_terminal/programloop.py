@@ -20,8 +20,11 @@ GRACE_S = 5.0
 """What is left of the program gets so long to end in order."""
 _LOOK_S = 0.05
 _POOLS, _LOOPS = logging.getLogger("concurrent.futures"), logging.getLogger("asyncio")
-_LOST = ("Exception in callback", "Exception in default exception", "Unhandled error in exception")
-"""How asyncio's messages begin that tell of a callback that nobody calls again."""
+_LOST = (
+    *("Exception in callback", "Exception in default exception", "Unhandled error in exception"),
+    *("Task exception was never retrieved", "Future exception was never retrieved"),
+)
+"""How asyncio's messages begin that tell of work which nobody does again."""
 
 
 class _Running:
@@ -36,14 +39,19 @@ class _Running:
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self.task.cancel)
 
+    def end(self) -> None:
+        """Cancel it in its own thread; what goes on for longer than `GRACE_S` ends there."""
+        self._loop.call_later(GRACE_S, end_without_memory)
+        self.task.cancel()
+
 
 class MemoryWatch:
-    """While it is entered, a thread or a callback that dies of `MemoryError` ends the program.
+    """While it is entered, a thread, task or callback that dies of `MemoryError` ends the program.
 
     They die in four ways: in their work (`threading.excepthook`); before it, where who starts the
     thread waits for ever (`sys.unraisablehook`); while that is told (`sys.excepthook`); and in
     asyncio's and the pools' own code, which logs it and goes on. First `main` is cancelled; what
-    has not ended after `GRACE_S` the dying thread ends.
+    has not ended after `GRACE_S` the dying thread ends, or the loop.
     """
 
     def __init__(self) -> None:
@@ -116,7 +124,7 @@ class MemoryWatch:
         self._dead = True
         running = self._running
         if running is not None and running.thread == threading.get_ident():
-            running.task.cancel()
+            running.end()
             return
         deadline, is_asked = time.monotonic() + GRACE_S, running is None
         while self._running is running and not self._is_over:

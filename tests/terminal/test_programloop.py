@@ -59,6 +59,15 @@ def in_a_callback(loop: Loop) -> None:
     loop.call_soon(dies)
 
 
+def in_a_task(loop: Loop) -> None:
+    """Nobody waits for it."""
+
+    async def part() -> None:
+        dies()
+
+    loop.create_task(part())
+
+
 def in_the_report(_: Loop) -> None:
     """Python's own report of the death finds no memory, and reports that."""
     before = threading.excepthook
@@ -88,6 +97,7 @@ WAYS = (
     in_the_loop_s_pool,
     in_a_pool_s_own_code,
     in_a_callback,
+    in_a_task,
     in_the_report,
 )
 
@@ -106,10 +116,13 @@ def test_a_part_that_dies_ends_the_program(way: Callable[[Loop], None]) -> None:
 
 
 STUCK = """
-import asyncio, threading
+import asyncio, contextlib, threading
 from pegboard_terminal import programloop
 programloop.GRACE_S = 0.1
 def dies(*_): raise MemoryError
+async def stays():
+    while True:
+        with contextlib.suppress(asyncio.CancelledError): await asyncio.sleep(60)
 async def main():
     {stuck}
 programloop.run_async(main())
@@ -121,8 +134,9 @@ programloop.run_async(main())
     [
         "threading.Thread._set_tstate_lock = dies; threading.Thread().start()",
         "threading.Thread(target=dies).start(); threading.Event().wait()",
+        "asyncio.get_running_loop().call_soon(dies); await stays()",
     ],
-    ids=["a start that waits for ever", "a loop that does not turn"],
+    ids=["a start that waits for ever", "a loop that does not turn", "a task that cannot end"],
 )
 def test_what_does_not_end_after_it_is_ended(stuck: str) -> None:
     done = subprocess.run(
