@@ -8,27 +8,11 @@ from pathlib import Path
 import pytest
 
 from looks import counted_looks
+from own_programs import program
 from pegboard.workspace import open_workspace
 from pegboard_files.walk import ripgrep
 from pegboard_plugins.snapshots.git import ShadowGit
 from pegboard_processes import find_program, search_path
-
-
-def program(path: Path, content: str = "#!/bin/sh\n") -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(content)
-    path.chmod(0o755)
-    return path
-
-
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with programs of its own, in which we stand."""
-    folder = tmp_path / "project"
-    for name in ("rg", "git", "bin/rg", "bin/git", "bin/bash", "bin/bwrap"):
-        program(folder / name, "#!/bin/sh\ntouch ran\n")
-    monkeypatch.chdir(folder)
-    return folder
 
 
 @pytest.mark.parametrize(

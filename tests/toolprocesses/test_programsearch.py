@@ -4,26 +4,8 @@ import os
 import sys
 from pathlib import Path
 
-import pytest
-
+from own_programs import program
 from pegboard_processes import ProgramSearch
-
-
-def program(path: Path, content: str = "#!/bin/sh\n") -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(content)
-    path.chmod(0o755)
-    return path
-
-
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with programs of its own, in which we stand."""
-    folder = tmp_path / "project"
-    for name in ("rg", "git", "bin/rg", "bin/git", "bin/bash", "bin/bwrap"):
-        program(folder / name, "#!/bin/sh\ntouch ran\n")
-    monkeypatch.chdir(folder)
-    return folder
 
 
 def search(project: Path, **facts: object) -> ProgramSearch:
