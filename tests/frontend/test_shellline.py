@@ -14,6 +14,13 @@ from pegboard_frontend import ShellOrder, run_shell
 from played import Played, opened, text
 
 
+async def there(path: Path) -> None:
+    """Wait until a command has made this file."""
+    async with asyncio.timeout(10):
+        while not path.exists():  # noqa: ASYNC110, ASYNC240 - a file
+            await asyncio.sleep(0.01)
+
+
 async def test_a_command_of_the_users_is_recorded_and_seen_by_the_model(tmp_path: Path) -> None:
     provider = Played(text("I see"))
     async with opened(tmp_path, provider, allow=False) as app:
@@ -52,9 +59,7 @@ async def test_a_busy_session_runs_no_command_and_an_abort_ends_one(tmp_path: Pa
         session = await app.create_session()
         order = ShellOrder(command="touch on; sleep 60")
         running = asyncio.create_task(run_shell(app, session.id, order))
-        async with asyncio.timeout(10):
-            while not (app.workspace.directory / "on").exists():  # noqa: ASYNC110 - a file
-                await asyncio.sleep(0.01)
+        await there(app.workspace.directory / "on")
         assert app.status(session.id) == Busy()
         with pytest.raises(SessionBusyError):
             await run_shell(app, session.id, order)
@@ -74,9 +79,7 @@ async def test_a_prompt_that_comes_meanwhile_is_answered(tmp_path: Path) -> None
         session = await app.create_session()
         order = ShellOrder(command="touch on; while [ ! -e off ]; do sleep 0.01; done; echo ran")
         running = asyncio.create_task(run_shell(app, session.id, order))
-        async with asyncio.timeout(10):
-            while not (app.workspace.directory / "on").exists():  # noqa: ASYNC110 - a file
-                await asyncio.sleep(0.01)
+        await there(app.workspace.directory / "on")
         prompt = asyncio.create_task(app.prompt(session.id, [TextInput(text="hi")]))
         while len(await app.turns(session.id)) < 3:  # noqa: ASYNC110 - the database has no event
             await asyncio.sleep(0.01)
