@@ -58,7 +58,8 @@ class ClaudeFrames:
     def end(self, reason: str, *, usage: Usage = (10, 5)) -> bytes:
         counts = {"input_tokens": usage[0], "output_tokens": usage[1]} if usage else {}
         delta = {"type": "message_delta", "delta": {"stop_reason": self._ENDS[reason]}}
-        return _events([{**delta, "usage": counts}, {"type": "message_stop"}])
+        stopped = {"type": "content_block_stop", "index": 0}  # also of a block that was cut
+        return _events([stopped, {**delta, "usage": counts}, {"type": "message_stop"}])
 
     def error(self, refusal: str, message: str) -> bytes:
         return json.dumps(self._error(refusal, message)).encode()

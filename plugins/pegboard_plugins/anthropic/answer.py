@@ -43,7 +43,14 @@ _CUT = ("length", "content-filter")
 
 
 _SHOWN: Mapping[str, AnswerKind] = {"text": "text", "thinking": "reasoning", "tool_use": "call"}
-"""Kinds whose pieces are shown; others begin and end as thoughts that nobody sees."""
+"""Kinds whose pieces are shown; others begin and end as thoughts without text."""
+_BLOCK_OF: Mapping[str, str] = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "signature_delta": "thinking",
+    "input_json_delta": "tool_use",
+}
+"""The kind of block that a piece belongs to."""
 
 
 @dataclass(slots=True)
@@ -70,7 +77,7 @@ class MessageReader:
         self.pauses = 0
         self._reason: Any = "unknown"
         self._paused = False
-        self._said: list[dict[str, Any]] = []
+        self._stopped: list[_Item] = []
         self._counts: dict[str, Any] = {}
         self._spent = Usage()
         self._open: dict[Any, _Item] = {}
@@ -79,8 +86,16 @@ class MessageReader:
 
     @property
     def said(self) -> tuple[dict[str, Any], ...]:
-        """The blocks of an answer that is paused, as they came; none of one that is not."""
-        return tuple(self._said) if self._paused and self.pauses <= MOST_PAUSES else ()
+        """The blocks of an answer that is paused, as they came; none of one that is not.
+
+        A block that cannot be sent back ends the answer where it is.
+        """
+        if not self._paused or self.pauses > MOST_PAUSES:
+            return ()
+        try:
+            return tuple(map(_verbatim, self._stopped))
+        except ValueError:
+            return ()
 
     def read(self, frame: bytes) -> Iterator[StreamEvent]:
         """The events of the next frame; kinds that are not known are passed over."""
@@ -99,9 +114,9 @@ class MessageReader:
                 yield from self._stop(event.get("index"))
             case "message_delta":
                 self._counts.update(_counts(event.get("usage")))
-                reason = mapping_in(event.get("delta")).get("stop_reason")
-                if reason:
-                    yield from self._finish(str(reason))
+                yield from self._finish(mapping_in(event.get("delta")).get("stop_reason"))
+            case "message_stop" if not self.finished:  # some servers give no reason
+                yield from self._finish("message_stop")
             case "error":
                 if not self.finished:
                     raise ErrorFrameError(event.get("error"))
@@ -110,6 +125,7 @@ class MessageReader:
 
     def end(self) -> Iterator[StreamEvent]:
         """The calls that are surely complete, and how the answer ended."""
+        yield from self._stop_all()
         if self._reason not in _CUT:
             for call in self._calls:
                 yield call.end()
@@ -122,7 +138,7 @@ class MessageReader:
         self._spent = self._usage() or Usage()
         self.finished = self._paused = False
         self._counts = _counts(message.get("usage"))
-        self._said = []
+        self._stopped = []
 
     def _whole(self, message: Mapping[str, Any]) -> Iterator[StreamEvent]:
         """An answer that the server did not stream."""
@@ -130,28 +146,33 @@ class MessageReader:
         for place, block in enumerate(message.get("content") or ()):
             yield from self._start(place, dict(mapping_in(block)))
             yield from self._stop(place)
-        if message.get("stop_reason"):
-            yield from self._finish(str(message["stop_reason"]))
+        yield from self._finish(message.get("stop_reason"))
 
     def _start(self, index: object, opened: dict[str, Any]) -> Iterator[StreamEvent]:
+        yield from self._stop(index)
         self._blocks += 1
         kind = str(opened.get("type"))
         block = AnswerBlock(kind=_SHOWN.get(kind, "reasoning"), id=f"{kind}-{self._blocks}")
         if kind == "tool_use":
             block.id, block.name = str(opened.get("id") or block.id), str(opened.get("name", ""))
             self._calls.append(block)
-        self._open[index] = item = _Item(block, opened, str(opened.get("signature") or ""))
+        self._open[_key(index)] = item = _Item(block, opened, str(opened.get("signature") or ""))
         yield block.start()
         if kind != "tool_use":
             yield from self._add(item, opened.get("text" if kind == "text" else "thinking"))
-        elif opened.get("input"):
-            yield from self._add(item, encode_json(opened["input"]).decode())
 
     def _delta(self, index: object, delta: Mapping[str, Any]) -> Iterator[StreamEvent]:
-        item = self._open.get(index)
+        added = str(delta.get("type"))
+        kind = _BLOCK_OF.get(added, "")
+        item = self._open.get(_key(index))
+        if item is None:  # some servers leave out the index, or the start of a block
+            item = next((each for each in self._open.values() if each.kind == kind), None)
+        if item is None and kind in ("text", "thinking"):
+            yield from self._start(index, {"type": kind})
+            item = self._open[_key(index)]
         if item is None:
             return
-        match delta.get("type"):
+        match added:
             case "text_delta":
                 yield from self._add(item, delta.get("text"))
             case "thinking_delta":
@@ -169,20 +190,28 @@ class MessageReader:
             yield from events
 
     def _stop(self, index: object) -> Iterator[StreamEvent]:
-        item = self._open.pop(index, None)
+        item = self._open.pop(_key(index), None)
         if item is None:
             return
-        self._said.append(_verbatim(item))
+        self._stopped.append(item)
         if item.kind != "tool_use":  # the input of a call ends with the answer
             yield item.block.end(_kept(item))
+        elif not item.block.pieces and (given := item.opened.get("input")):
+            text = given if isinstance(given, str) else encode_json(given).decode()
+            yield from self._add(item, text)
 
-    def _finish(self, reason: str) -> Iterator[StreamEvent]:
-        self.finished = True
-        self._reason = _FINISH.get(reason, "other")
-        self._paused = reason == "pause_turn"
-        self.pauses += self._paused
+    def _stop_all(self) -> Iterator[StreamEvent]:
         for index in list(self._open):
             yield from self._stop(index)
+
+    def _finish(self, reason: object) -> Iterator[StreamEvent]:
+        if not reason:
+            return
+        self.finished = True
+        self._reason = _FINISH.get(str(reason), "other")
+        self._paused = reason == "pause_turn"
+        self.pauses += self._paused
+        yield from self._stop_all()
 
     def _usage(self) -> Usage | None:
         """Tokens of all requests that the answer took; None where there are none to trust."""
@@ -210,6 +239,11 @@ def go_on(request: ModelRequest, reader: AnswerReader) -> ModelRequest | None:
     return replace(request, messages=(*request.messages, said))
 
 
+def _key(index: object) -> int | str:
+    """The place of a block as a key; servers that leave it out write one block at a time."""
+    return index if isinstance(index, int | str) else ""
+
+
 def _counts(usage: object) -> dict[str, Any]:
     return {name: value for name, value in mapping_in(usage).items() if value is not None}
 
@@ -219,7 +253,10 @@ def _kept(item: _Item) -> dict[str, Any] | None:
     if item.kind == "text":
         return None
     if item.kind != "thinking":
-        return {OWN: {"block": _verbatim(item)}}
+        try:
+            return {OWN: {"block": _verbatim(item)}}
+        except ValueError:  # the output limit cut its input
+            return None
     text = item.block.text
     tail = text[len(text.rstrip()) :]
     return {OWN: {"signature": item.signature, **({"tail": tail} if tail else {})}}

@@ -227,3 +227,165 @@ async def test_an_answer_that_breaks_off_makes_no_call() -> None:
         await _events(frames)
 
     assert caught.value.retryable
+
+
+def _stopped_call(arguments: str, reason: str) -> list[ms.Piece]:
+    """An answer of one call; the block stops before the reason, as the API documents it."""
+    opened = {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {}}
+    return claude.answer(
+        [
+            {"type": "content_block_start", "content_block": opened},
+            {
+                "type": "content_block_delta",
+                "delta": {"type": "input_json_delta", "partial_json": arguments},
+            },
+            {"type": "content_block_stop"},
+        ],
+        reason=reason,
+    )
+
+
+async def test_a_call_that_the_output_limit_cuts_ends_the_answer_with_its_usage() -> None:
+    events, server = await _asked(_stopped_call('{"filePath": "a', "max_tokens"))
+
+    assert events[-1] == StreamFinish("length", COUNTS)
+    assert not any(isinstance(event, ToolCall) for event in events)
+    assert len(server.requests) == 1
+
+
+async def test_a_call_whose_arguments_are_not_json_reaches_the_caller_as_it_is() -> None:
+    events = await _events(_stopped_call('{"filePath": a}', "tool_use"))
+
+    assert ToolCall("toolu_1", "read", '{"filePath": a}') in events
+    assert events[-1] == StreamFinish("tool-calls", COUNTS)
+
+
+async def test_a_search_that_the_output_limit_cuts_ends_the_answer_and_is_not_sent_back() -> None:
+    opened = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {}}
+    piece = {"type": "input_json_delta", "partial_json": '{"query": "x'}
+    block = [
+        {"type": "content_block_start", "content_block": opened},
+        {"type": "content_block_delta", "delta": piece},
+        {"type": "content_block_stop"},
+    ]
+
+    events = await _events(claude.answer(block, reason="max_tokens"))
+
+    assert events[-2:] == [
+        ReasoningEnd("server_tool_use-1", None),
+        StreamFinish("length", COUNTS),
+    ]
+
+
+async def test_a_paused_answer_that_cannot_be_sent_back_ends_where_it_is() -> None:
+    frames = _stopped_call('{"filePath": "a', "pause_turn")
+
+    events, server = await _asked(frames)
+
+    assert isinstance(events[-1], StreamFinish)
+    assert len(server.requests) == 1
+
+
+def _frames(*events: dict[str, Any]) -> list[ms.Piece]:
+    begin = {"type": "message_start", "message": {"usage": {"input_tokens": 7}}}
+    return [begin, *events, {"type": "message_stop"}]
+
+
+_CALL = {"type": "tool_use", "id": "t", "name": "read", "input": {}}
+_PIECE = {"type": "input_json_delta", "partial_json": '{"a": 1}'}
+_END = {
+    "type": "message_delta",
+    "delta": {"stop_reason": "tool_use"},
+    "usage": {"output_tokens": 1},
+}
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        pytest.param(
+            [
+                {"type": "content_block_start", "index": [], "content_block": _CALL},
+                {"type": "content_block_delta", "index": [], "delta": _PIECE},
+                _END,
+            ],
+            id="an index that is a list",
+        ),
+        pytest.param(
+            [
+                {"type": "content_block_start", "content_block": _CALL},
+                {"type": "content_block_delta", "delta": _PIECE},
+                {"type": "content_block_stop"},
+                _END,
+            ],
+            id="no index",
+        ),
+        pytest.param(
+            [
+                {"type": "content_block_start", "index": 3, "content_block": _CALL},
+                {"type": "content_block_delta", "delta": _PIECE},
+                _END,
+            ],
+            id="no index in the pieces, and no stop",
+        ),
+        pytest.param(
+            [
+                {"type": "content_block_start", "index": 0, "content_block": _CALL},
+                {"type": "content_block_delta", "index": 0, "delta": _PIECE},
+            ],
+            id="no reason",
+        ),
+        pytest.param(
+            [
+                {
+                    "type": "content_block_start",
+                    "index": 0,
+                    "content_block": {**_CALL, "input": {"a": 1}},
+                },
+                {"type": "content_block_delta", "index": 0, "delta": _PIECE},
+                {"type": "content_block_stop", "index": 0},
+                _END,
+            ],
+            id="the input twice",
+        ),
+        pytest.param(
+            [
+                {
+                    "type": "content_block_start",
+                    "index": 0,
+                    "content_block": {**_CALL, "input": '{"a": 1}'},
+                },
+                {"type": "content_block_stop", "index": 0},
+                _END,
+            ],
+            id="the input as a string",
+        ),
+    ],
+)
+async def test_a_call_is_read_from_frames_with_parts_missing(
+    frames: list[dict[str, Any]],
+) -> None:
+    events = await _events(_frames(*frames))
+
+    assert [event for event in events if isinstance(event, ToolCall)] == [
+        ToolCall("t", "read", '{"a": 1}')
+    ]
+    assert isinstance(events[-1], StreamFinish)
+
+
+async def test_text_is_read_without_the_start_of_its_block() -> None:
+    delta = {"type": "text_delta", "text": "Hi."}
+
+    events = await _events(_frames({"type": "content_block_delta", "index": 0, "delta": delta}))
+
+    assert text_of(events) == "Hi."
+
+
+async def test_a_block_ends_where_another_begins_at_its_index() -> None:
+    def block(text: str) -> list[dict[str, Any]]:
+        return [{**frame, "index": 0} for frame in claude.text(text)[:-1]]
+
+    events = await _events(_frames(*block("One."), *block("Two.")))
+
+    assert [type(event) for event in events].count(TextEnd) == 2
+    assert text_of(events) == "One.Two."
