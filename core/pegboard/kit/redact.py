@@ -1,9 +1,12 @@
 """Keys, tokens and passwords: hidden in texts that are kept, and from processes of tools."""
 
 import re
+import shlex
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
+from pathlib import Path
 
 HIDDEN = "[secret]"
 SHORTEST_VALUE = 8
@@ -43,9 +46,11 @@ _SECRET_NAMES = (
     *("*_API_KEY", "*_APIKEY", "*_ACCESS_KEY", "*_ACCESS_KEY_ID", "*_PRIVATE_KEY", "*_TOKEN"),
     *("*TOKEN_*", "*SECRET*", "*PASSWORD*", "*_CREDENTIALS", "PEGBOARD_*", "OPENCODE_*"),
 )
+_NO_EDITOR = shlex.join([sys.executable, "-I", str(Path(__file__).with_name("noeditor.py"))])
 _QUIET = {
     "AGENT": "pegboard",
-    "GIT_EDITOR": "true",
+    **dict.fromkeys(("EDITOR", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "VISUAL"), _NO_EDITOR),
+    "GIT_OPTIONAL_LOCKS": "0",
     "GIT_PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0",
     "PAGER": "cat",
@@ -130,10 +135,20 @@ def child_env(env: Mapping[str, str], *, secrets: Iterable[str] = ()) -> dict[st
 
     Left out are the names in `secrets` (the variables that hold providers' keys), every name
     that looks like a credential (`*_API_KEY`, `*_TOKEN`, `*SECRET*`, `*PASSWORD*`, ...) and our
-    own settings (`PEGBOARD_*`). Set are `AGENT=pegboard`, `TERM=dumb`, pagers to `cat`, git's
-    editor to `true`, and no prompts of git and ssh.
+    own settings (`PEGBOARD_*`). Set are `AGENT=pegboard`, `TERM=dumb`, pagers to `cat`, editors to
+    one that fails at once, and no prompts of git and ssh. Git takes no optional locks, which would
+    make the user's own git fail, and discovers no repository that is not called `.git`
+    (`safe.bareRepository`, git-config(1)); that setting comes after those that `env` has for it.
     """
-    return without_secrets(env, secrets) | _QUIET
+    child = without_secrets(env, secrets) | _QUIET
+    count = env.get("GIT_CONFIG_COUNT") or "0"
+    if not count.isdecimal():  # git refuses to run with it
+        return child
+    return child | {
+        "GIT_CONFIG_COUNT": str(int(count) + 1),
+        f"GIT_CONFIG_KEY_{int(count)}": "safe.bareRepository",
+        f"GIT_CONFIG_VALUE_{int(count)}": "explicit",
+    }
 
 
 def without_secrets(env: Mapping[str, str], secrets: Iterable[str] = ()) -> dict[str, str]:
