@@ -59,8 +59,7 @@ async def all_of_command(project: Path, command: str, **facts: Any) -> list[tupl
     """What is said of all that the bash tool asks for a line."""
     found = scan(command, Place(cwd=project, home=Path.home(), worktree=project))
     verdicts = [await of_command(project, command, **facts)]
-    for path in found.writes:
-        real = path.resolve()
-        if real.is_relative_to(project):
-            verdicts.append(await said(project, "edit", [str(real.relative_to(project))], **facts))
+    real = [path.resolve() for path in found.writes]
+    if inside := [str(each.relative_to(project)) for each in real if each.is_relative_to(project)]:
+        verdicts.append(await said(project, "edit", inside, **facts))
     return [(verdict.action, verdict.firm) for verdict in verdicts if verdict]

@@ -9,7 +9,7 @@ which run after a push. Nor are files that only select something defined elsewhe
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -216,20 +216,28 @@ _HOME_SECRETS = (
 
 
 def protected_path(
-    path: Path, *, worktree: Path, home: Path, private: Iterable[Path] = ()
+    path: Path,
+    *,
+    worktree: Path,
+    home: Path,
+    private: Iterable[Path] = (),
+    changed: Set[Path] = frozenset(),
 ) -> str | None:
     """Why a change of this path could run code later or change permissions, None if it cannot.
 
     `path` is absolute with symlinks resolved; it need not exist. `private` are the folders and
-    files of Pegboard itself and of git. Protected are also files that programs run or obey by
-    themselves (`TABLE`), the project's tools, keys, and folders that hold such files
-    outside of the project.
+    files of Pegboard itself and of git, `changed` the paths that come to be with it, and their
+    parents. Protected are also files that programs run or obey by
+    themselves (`TABLE`), the project's tools, keys, repositories under whatever name, and folders
+    that hold such files outside of the project.
     """
     for place in private:
         if path.is_relative_to(place):
             return "it belongs to Pegboard or git itself"
         if place.is_relative_to(path) and not _holds_all(path, worktree, home):
             return f"it holds {place}, which belongs to Pegboard or git itself"
+    if folder := _repository(path, worktree, changed):
+        return f"git takes {folder} for a repository, and runs what its config says"
     if path.is_relative_to(worktree):
         return _in_project(path.relative_to(worktree).parts)
     if path.is_relative_to(home):
@@ -238,7 +246,12 @@ def protected_path(
 
 
 def protected_folder(
-    path: Path, *, worktree: Path, home: Path, private: Iterable[Path] = ()
+    path: Path,
+    *,
+    worktree: Path,
+    home: Path,
+    private: Iterable[Path] = (),
+    changed: Set[Path] = frozenset(),
 ) -> str | None:
     """`protected_path` for a folder or a link at this path, with the files that it may hold.
 
@@ -246,7 +259,7 @@ def protected_folder(
     """
     places = tuple(private)
     reasons = (
-        protected_path(each, worktree=worktree, home=home, private=places)
+        protected_path(each, worktree=worktree, home=home, private=places, changed=changed)
         for each in (path, path / _HELD)
     )
     if found := next((reason for reason in reasons if reason), None):
@@ -258,6 +271,27 @@ def protected_folder(
 def home_secrets(home: Path) -> tuple[Path, ...]:
     """The paths below a home folder that usually hold keys, logins or histories of input."""
     return tuple(home / name for name in _HOME_SECRETS)
+
+
+def _repository(path: Path, worktree: Path, changed: Set[Path]) -> Path | None:
+    """Return the folder without a `.git` that git takes for a repository when `path` is in it.
+
+    Source: is_git_directory in git's setup.c: a HEAD, and objects with refs or a commondir.
+    """
+    below = path
+    for folder in path.parents:
+
+        def has(name: str, folder: Path = folder, below: Path = below) -> bool:
+            is_here = below.name.lower() == name.lower()  # some disks ignore case
+            return is_here or folder / name in changed or (folder / name).exists()
+
+        is_one = has("HEAD") and ((has("objects") and has("refs")) or has("commondir"))
+        if is_one and not (folder / ".git").exists():
+            return folder
+        if folder == worktree:  # which may stand in a repository that is called otherwise
+            return None
+        below = folder
+    return None
 
 
 def _holds_all(path: Path, worktree: Path, home: Path) -> bool:

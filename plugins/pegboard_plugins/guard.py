@@ -112,11 +112,18 @@ def _protected(session: SessionView, request: PermissionRequest) -> Iterator[tup
         return
     from pegboard_files import protected_folder, protected_path  # not before a file is changed
 
-    changes = [(text, protected_path) for text in written]
-    for text, reason_of in (*changes, *((text, protected_folder) for text in landing)):
-        path = Path(resolved_path(text))
+    changes = [(Path(resolved_path(text)), protected_path) for text in written]
+    changes += [(Path(resolved_path(text)), protected_folder) for text in landing]
+    others = (Path(resolved_path(text)) for text in _texts(request, "writes"))
+    places = (*others, *(path for path, _ in changes))
+    changed = {each for path in places for each in (path, *path.parents)}
+    for path, reason_of in changes:
         why = reason_of(
-            path, worktree=session.worktree, home=_home(session), private=session.private
+            path,
+            worktree=session.worktree,
+            home=_home(session),
+            private=session.private,
+            changed=changed,
         )
         if why:
             yield path, why
