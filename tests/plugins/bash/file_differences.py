@@ -1,0 +1,188 @@
+"""What lines do with files and their judgement does not name."""
+
+import os
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from pegboard.kit import resolved_path
+from pegboard_plugins.bash.scan import Place, scan
+from plugins.bash.file_box import environment, observed, project_of
+
+GIT_OWN = re.compile(
+    r".*/\.git/(index|objects/.*|logs(/.*)?|refs/.*|[A-Z_]+|packed-refs|worktrees(/.*)?|.*\.lock)"
+)
+"""What git writes at each of its commands: no hook, and no configuration."""
+SECRET = re.compile(r".*/(\.env|\.env\.local|\.ssh/id_rsa|private/key\.pem)")
+_CLASS = re.compile(r"\[:(\w+):\]")
+_CLASSES = {"alpha": "a-zA-Z", "digit": "0-9", "upper": "A-Z", "lower": "a-z", "space": r"\s"}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A path that a line reads or changes (`kind`) and that its judgement does not name."""
+
+    line: str
+    kind: str
+    path: str
+
+
+def _says(pattern):
+    return re.compile(pattern, re.DOTALL).search
+
+
+_calls_git, _lists = _says(r"\bgit\b"), _says(r"\$\(|`|\||<")
+_unpacks = _says(
+    r"\bpatch\b|\btar\b.*x|\bgit\b.*\b(apply|checkout|switch|stash|restore|reset|clean|clone)\b"
+)
+EXPLAINED = {
+    "git writes its own files": lambda each: (
+        each.kind != "secret" and GIT_OWN.fullmatch(each.path) and _calls_git(each.line)
+    ),
+    "git reads the repository and the project": lambda each: (
+        each.kind == "read" and _calls_git(each.line)
+    ),
+    "the names stand in a patch, an archive or a commit": lambda each: (
+        not re.search(r"/\.git/(hooks|config)", each.path) and _unpacks(each.line)
+    ),
+    "a listing gives names that are read": lambda each: each.kind == "read" and _lists(each.line),
+}
+"""What differs without breaking a promise, each with the reason."""
+
+
+@cache
+def fits(pattern):
+    """The expression of a shell's wildcards, which fits a path and all below it."""
+    found, at = "", 0
+    while at < len(pattern):
+        sign, at = pattern[at], at + 1
+        end = pattern.find("]", at + 1 + (pattern[at : at + 1] in ("!", "^")))
+        while _CLASS.search(pattern[at : end + 1]) and pattern[end - 1] == ":":
+            end = pattern.find("]", end + 1)
+        if sign == "*":
+            found += "[^/]*"
+        elif sign == "?":
+            found += "[^/]"
+        elif sign == "[" and end > 0:
+            inner = pattern[at:end].replace("\\", "\\\\").replace("[", "\\[")
+            inner = re.sub(r"\\\[:(\w+):\]?", lambda each: _CLASSES[each[1]], inner)
+            negated = inner[0] in "!^"
+            found += f"[^/{inner[1:]}]" if negated else f"[{inner}]"
+            at = end + 1
+        else:
+            found += re.escape(sign)
+    return re.compile(f"{found}(/.*)?", re.DOTALL)
+
+
+def _guises(path):
+    """A path with its own link followed, and with those before it alone."""
+    text = str(path)
+    yield resolved_path(text)
+    if text.rpartition("/")[2] not in ("", ".", ".."):
+        yield _placed(text)
+
+
+def _placed(path):
+    folder, _, name = path.rpartition("/")
+    return f"{resolved_path(folder or '/').rstrip('/')}/{name}"
+
+
+def _is_in(path, folder):
+    return path == folder or path.startswith(f"{folder.rstrip('/')}/")
+
+
+class Named:
+    """What the judgement of a line names.
+
+    A wildcard is named with its folder. It stands for the paths that it fits, and not for all of
+    the folder.
+    """
+
+    def __init__(self, found):
+        self.found = found
+        self.wild = {text: _before(text) for text in found.globs}
+        self.patterns = [text for text in (*found.destroys, *found.overlays) if text]
+        self.is_asked = bool(found.hazards) or "" in found.destroys
+        self.written = self._alone(found.writes)
+
+    def _alone(self, paths):
+        """The paths that do not stand for a wildcard in them."""
+        return {guise for path in paths for guise in _guises(path)} - {*self.wild.values()}
+
+    def _has(self, path, paths):
+        folders = {guise for each in paths for guise in _guises(each)}
+        return any(_is_in(path, each) for each in self._alone(paths)) or any(
+            fits(each).fullmatch(path) for each, folder in self.wild.items() if folder in folders
+        )
+
+    def changes(self, path):
+        """Whether it names that a path is changed, or a folder in which it is."""
+        placed = (*self.found.lands, *self.found.linked)
+        return (
+            self.is_asked
+            or self._has(path, self.found.writes)
+            or any(_is_in(path, guise) for each in placed for guise in _guises(each))
+            or any(fits(each).fullmatch(path) for text in self.patterns for each in _whole(text))
+        )
+
+    def is_beside(self, path):
+        """Whether a path is a name that is written with something behind it, such as `.bak`."""
+        return any(path.startswith(each) and "/" not in path[len(each) :] for each in self.written)
+
+    def is_passing(self, path):
+        """Whether a file is written where a program may put one for a while."""
+        folder = path.rpartition("/")[0]
+        return folder in {each.rpartition("/")[0] for each in self.written}
+
+    def reads(self, path):
+        """Whether it names that a path is read, or a folder in which it is."""
+        return self._has(path, self.found.paths)
+
+
+def _before(text):
+    """The real folder before a wildcard's first sign."""
+    folder = re.split(r"[*?\[]", text)[0].rpartition("/")[0]
+    return resolved_path(folder or "/")
+
+
+def _whole(text):
+    """A path or wildcard with the links before its first sign followed."""
+    yield text.rstrip("/")
+    folder = re.split(r"[*?\[]", text)[0].rpartition("/")[0]
+    yield resolved_path(folder or "/") + text.rstrip("/")[len(folder) :]
+
+
+def judged(line, root):
+    """The judgement of a line in the project."""
+    project = project_of(root)
+    place = Place(cwd=project, home=root / "home", worktree=project, environment=environment(root))
+    return scan(line, place)
+
+
+def differences(lines, root, *, traced=False):
+    """The known ones of the lines, and what they do that is neither named nor explained."""
+    found = {line: judged(line, root) for line in lines}
+    known = [line for line in found if found[line].unclear is None]
+    differ = []
+    for line, seen in zip(known, observed(known, root, traced=traced), strict=True):
+        missed = _missed(Named(found[line]), seen, root)
+        differ += [each for pair in missed if not explanation(each := Difference(line, *pair))]
+    return known, differ
+
+
+def explanation(difference):
+    """Why a difference is none that a rule promises to see; empty for any other."""
+    return next((why for why, explains in EXPLAINED.items() if explains(difference)), "")
+
+
+def _missed(named, seen, root):
+    for path, how in seen["changed"].items():
+        if not named.changes(path) and not (how == "new" and named.is_beside(path)):
+            yield how, path
+    for path in seen["read"]:
+        if not named.reads(path):
+            yield "secret" if SECRET.fullmatch(path) else "read", path
+    for path in {_placed(path) for path in seen["calls"]} - seen["changed"].keys():
+        is_here = path.startswith(f"{root}/") and not os.path.lexists(path)
+        if is_here and not named.changes(path) and not named.is_passing(path):
+            yield "passing", path
