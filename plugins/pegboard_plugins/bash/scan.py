@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 from pegboard.kit import resolved_path
 from pegboard_plugins.bash import builtins, carrying, languages
+from pegboard_plugins.bash.dragnet import code_destruction, destruction
 from pegboard_plugins.bash.findings import PROCESS, Findings
-from pegboard_plugins.bash.hazards import code_destruction, destruction, tells_of_process
+from pegboard_plugins.bash.hazards import tells_of_process
 from pegboard_plugins.bash.line import Call, Line, Rule, hijacks
 from pegboard_plugins.bash.programs import (
     CARRIER_NAMES,
@@ -83,6 +84,7 @@ class Place:
 def scan(command: str, place: Place) -> Scan:
     """What the line would run and touch when it is started there; nothing is executed."""
     home = str(place.home)
+    vital = (home, str(place.worktree or place.cwd), str(place.cwd))
     own = {"HOME": home, "PWD": str(place.cwd), "OLDPWD": "", "IFS": " "}
     findings = Findings(
         home=home, cwd=(str(place.cwd),), values=Values({**place.environment, **own})
@@ -92,11 +94,11 @@ def scan(command: str, place: Place) -> Scan:
         line, body = judge_line(command, findings.values, shell=shell)
         if any(map(tells_of_process, line.told)):
             findings.tell_of_process()
-        for destroyed in filter(None, (code_destruction(code, home) for code in line.told)):
+        for destroyed in filter(None, (code_destruction(code, vital) for code in line.told)):
             findings.hazards[destroyed] = _IN_CODE
         found = _walked(line, body, findings, place.worktree)
     except Unclear as error:
-        destroyed = destruction(command[:LONGEST], home)
+        destroyed = destruction(command[:LONGEST], vital)
         found = Scan(
             unclear=error.with_traceback(None),
             hazards=((destroyed, _ENDLESS),) if destroyed else (),

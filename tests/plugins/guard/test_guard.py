@@ -183,11 +183,21 @@ async def test_a_home_is_not_changed_file_by_file_either(home, project):
 CODE = (
     *("shutil.rmtree('.git')", 'shutil.rmtree(os.path.expanduser("~"))', "rmtree(Path.home())"),
     *("os.system('rm -rf ~')", "os.rename('.git', 'x')", "fs.rmSync('/', {recursive: true})"),
-    *('FileUtils.rm_rf(".git/hooks")', "shutil.move('.', '/tmp/x')"),
+    *('FileUtils.rm_rf(".git/hooks")', "shutil.move('.', '/tmp/x')", "shutil.rmtree('./.git')"),
+    *(
+        "subprocess.run(['rm','-rf','.git'])",
+        'spawnSync("rm",["-rf",".git"])',
+        "rmtree(os.getcwd())",
+    ),
+    *("shutil.rmtree(os.environ['HOME'])", "fs.rmSync(process.env.HOME, {recursive: true})"),
+    *("FileUtils.rm_rf(ENV['HOME'])", "shutil.rmtree(os.getenv('HOME'))", "rmtree $ENV{HOME}"),
+    *("exec('rm', '-rf', '/')", 'system "rm", "-rf", ENV["HOME"]', "run('find ~ -delete'.split())"),
 )
 HARMLESS_CODE = (
     *("shutil.rmtree('build')", "os.remove('x')", "shutil.move('a', 'b')", "print('rm')"),
     *("os.rename(a, b)", "shutil.rmtree(path)", "open('.git/HEAD').read()"),
+    *("shutil.rmtree(os.environ['HOME'] + '/x')", "run(['rm', 'x']); print(a / b)", "rmtree(cwd)"),
+    *("os.unlink(os.path.join(os.environ['HOME'], 'x'))", "fs.rmSync(process.env.HOME + '/x')"),
 )
 
 

@@ -1,0 +1,170 @@
+"""A coarse net of words: what a text would destroy of which no more than its words is read.
+
+It is for lines that are not known and for code of interpreters. A question too many costs little.
+"""
+
+import binascii
+import re
+from base64 import b64decode
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+
+from pegboard_plugins.bash.tables import pattern, patterns
+
+_QUOTES = re.compile(r"[\\'\"]")
+_EMPTY = re.compile(r"\$\(\s*\)|``|\$[@*1-9]|\$\{[^{}]*\}")
+"""What comes to nothing in a word, or may."""
+_ESCAPED = re.compile(r"\\(?:x([0-9a-fA-F]{2})|0?([0-7]{3}))")
+_ENCODED = re.compile(r"[A-Za-z0-9+/]{8,}={0,2}")
+_WORDS = re.compile(r"\$\{?\w+|[\w./~*?\[\]-]+|[;|&\n()<>`]")
+"""Words are parted at every sign that is no letter of a path or of a wildcard."""
+_SIGNS = frozenset(";|&\n()<>`")
+_DELETERS = ("rm", "rmdir", "shred", "wipe", "srm", "rimraf", "truncate", "unlink")
+_DELETES = re.compile(rf"{'|'.join(_DELETERS)}|mkfs(\.\w+)?")
+_BEFORE_NAME = re.compile(r".*/|-[A-Za-z](?=[a-z])", re.DOTALL)
+_FILLED = re.compile(r"\s-I ?([^\s-]\S*)")
+"""What stands for the input of xargs."""
+_FORCES = re.compile(r"-\w*(r\w*f|f\w*r)\w*", re.IGNORECASE)
+_HOMES = re.compile(r"~.*|\$\{?HOME|HOME", re.DOTALL)
+_ROOT = re.compile(r"/+[.*?]*/?")
+_HISTORY = re.compile(r"(.*/)?\.git(/.*)?", re.DOTALL)
+_ALL = re.compile(r"\[.*\]\*|\?\*|\*[?/]")
+_SHOWN = 8
+_NEEDS = patterns("programs", "needs")
+_VITAL = pattern("programs", "vital")
+_CODE_DESTROYS = pattern("programs", "code-destroys")
+
+
+def destruction(text: str, folders: Sequence[str]) -> str:
+    """Return the words of a line that would destroy what is vital, or what nobody knows.
+
+    Empty if there are none. `folders` are the home, the project and the like. Whatever deletes
+    stands in one line with whatever is vital: that is enough. Quotes and backslashes count for
+    nothing, and text that is written in another way is read in both.
+    """
+    found = _CODE_DESTROYS.search(text)
+    if found is not None:
+        return found[0]
+    for guise in _guises(text):
+        words = _WORDS.findall(guise)
+        deleter = next((word for word in words if _deletes(word)), "")
+        target = next((word for word in words if _is_sacred(word, folders)), "")
+        if destroyed := _in_statement(words, folders):
+            return destroyed
+        if deleter and target:
+            return f"{deleter} {target}"
+    return ""
+
+
+def code_destruction(code: str, folders: Sequence[str]) -> str:
+    """Return what in the code of an interpreter would destroy what is vital, empty if none is seen.
+
+    There the deleting word and what is vital stand in one statement.
+    """
+    found = _CODE_DESTROYS.search(code)
+    if found is not None:
+        return found[0]
+    for guise in _parted(code):
+        if " " in (destroyed := _in_statement(_WORDS.findall(guise), folders)):
+            return destroyed
+    return ""
+
+
+def _guises(text: str) -> Iterator[str]:
+    """The text without quotes, also where they part words, and what is encoded in it."""
+    yield from _parted(text)
+    if _EMPTY.search(text):
+        yield from _parted(_EMPTY.sub("", text))
+    if "\\" in text:
+        written = _ESCAPED.sub(
+            lambda each: chr(int(each[1] or each[2], 16 if each[1] else 8)), text
+        )
+        if written != text:
+            yield from _parted(written)
+    for encoded in _ENCODED.findall(text):
+        try:
+            yield b64decode(encoded).decode("ascii")
+        except (binascii.Error, UnicodeDecodeError):
+            continue
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    return chr(int(found[1], 16) if found[1] else int(found[2], 8))
+
+
+def _parted(text: str) -> Iterator[str]:
+    """The text without the names that stand for the input of xargs, and without quotes."""
+    joined = _QUOTES.sub("", text)
+    for filled in dict.fromkeys((joined, _QUOTES.sub(" ", text))):
+        plain = filled.replace("$IFS", " ").replace("${IFS}", " ")
+        for name in _FILLED.findall(joined):
+            plain = re.sub(rf"(?<=[\s/]){re.escape(name)}(?=\s|/|$)", "", plain)
+        yield plain
+
+
+def _in_statement(words: Sequence[str], folders: Sequence[str]) -> str:
+    """The words of one statement that destroy what is vital, or what only the shell will know."""
+    for statement in _statements(words):
+        for at in [at for at, word in enumerate(statement) if _may_destroy(word)][:_SHOWN]:
+            behind = statement[at + 1 :]
+            needs = _NEEDS.get(_name(statement[at]), "(?!)")
+            targets = [
+                w for w in behind if not w.startswith("-") and not re.match(needs or "(?!)", w)
+            ]
+            is_vital = any(_is_vital(each) or _is_sacred(each, folders) for each in targets)
+            if (is_vital or not targets) and _destroys(statement[at], behind):
+                return " ".join(statement[at : at + _SHOWN])
+    return ""
+
+
+def _name(word: str) -> str:
+    return _BEFORE_NAME.sub("", word)
+
+
+def _deletes(word: str) -> bool:
+    """Whether a word is the name of a program that deletes, or fits one as a wildcard."""
+    is_named = re.search(r"/s?bin/|/[^/]*[a-z][^/]*$", word) is not None
+    if is_named and any(sign in word for sign in "*?["):
+        return any(fnmatchcase(f"/bin/{each}", f"/bin/{_name(word)}") for each in _DELETERS)
+    return _DELETES.fullmatch(_name(word)) is not None
+
+
+def _may_destroy(word: str) -> bool:
+    return _name(word) in _NEEDS or word.startswith("$") or _deletes(word)
+
+
+def _destroys(word: str, behind: Sequence[str]) -> bool:
+    """Whether a word destroys what stands behind it, as far as the words tell."""
+    if _deletes(word):
+        return True
+    if word.startswith("$"):  # what is told what `rm -rf` is told
+        return any(map(_FORCES.fullmatch, behind))
+    needs = _NEEDS.get(_name(word))
+    return needs is not None and (not needs or any(re.match(needs, each) for each in behind))
+
+
+def _is_sacred(word: str, folders: Sequence[str]) -> bool:
+    """Whether a word is a home, the root, the project or its history, wherever it stands."""
+    if _HOMES.fullmatch(word) or _ROOT.fullmatch(word) or _HISTORY.fullmatch(word):
+        return True
+    path = word.rstrip("/*.")
+    return path.startswith("/") and any(
+        f"{folder}/".startswith(f"{path}/") or fnmatchcase(folder, path) for folder in folders
+    )
+
+
+def _is_vital(word: str) -> bool:
+    is_open = "$" in word or "%s" in word or _ALL.search(word) is not None
+    return is_open or _VITAL.fullmatch(word) is not None
+
+
+def _statements(words: Sequence[str]) -> Iterator[list[str]]:
+    """The words between the signs that end a statement."""
+    found: list[str] = []
+    for word in words:
+        if word in _SIGNS:
+            yield found
+            found = []
+        else:
+            found.append(word)
+    yield found
