@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pegboard_http.httpprovider import endpoints as endpoints
     from pegboard_http.keyadvice import key_advice as key_advice
     from pegboard_http.keyadvice import required_key as required_key
+    from pegboard_http.overflow import is_overflow as is_overflow
     from pegboard_http.publicaddress import is_public_address as is_public_address
     from pegboard_http.refusals import says as says
 else:

@@ -19,9 +19,9 @@ from pegboard.schema.model import Model, ModelApi, ModelFacts, with_facts
 if TYPE_CHECKING:
     from pegboard_http.exchange import Exchange
 
-Meaning = Literal["no-money", "policy", "overflow", "refused-key", "passing", "final"]
-"""What the words of an error say: that a limit of money, a filter or the window stopped it, that
-the key is wrong, that it passes, or that it will not."""
+Meaning = Literal["no-money", "policy", "overflow", "throttled", "refused-key", "passing", "final"]
+"""What the texts of an error say: that a limit of money, a filter or the window stopped it, that
+the client asks too often, that the key is wrong, that it passes, or that it will not."""
 
 Framing = Literal["events", "lines"]
 """How the frames of an answer are parted: as server-sent events, or as lines of JSON."""

@@ -8,7 +8,7 @@ import errno
 import json
 import re
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import SplitResult
 
@@ -21,12 +21,12 @@ from pegboard.kit import is_loopback, without_values
 from pegboard_http.askedwait import asked_wait_s
 from pegboard_http.httpprovider import Endpoint, Meaning
 from pegboard_http.keyadvice import key_advice
+from pegboard_http.overflow import OVERFLOWS, THROTTLED, is_overflow
 
 EXCERPT_CHARS = 500
 _FIRST_ERROR = 400
 _REFUSED = (401, 403)
 _NOT_FOUND = 404
-_TOO_LARGE = 413
 _TOO_MANY = 429
 MEANINGS: Mapping[Meaning, str] = {
     "no-money": (
@@ -34,14 +34,8 @@ MEANINGS: Mapping[Meaning, str] = {
         r"|out of credits|payment required|credit balance is too low"
     ),
     "policy": r"content[_ -]?(policy|filter|management)|safety (policy|system)|usage polic",
-    "overflow": (
-        r"context_length_exceeded|maximum context length|prompt is too long|exceed_context_size"
-        r"|exceeds the (maximum number of tokens|available context size|context window)"
-        r"|(input|prompt|request).{0,40}(is )?too (long|large).{0,40}(token|context|model)"
-        r"|context (window|length|size).{0,40}exceed|exceed.{0,40}context (window|length|size)"
-        r"|reduce the length of the messages|too many tokens|max_prompt_tokens|token limit exceeded"
-        r"|input length .{0,60}exceed|input token count .{0,40}exceed|request_too_large"
-    ),
+    "overflow": "|".join(OVERFLOWS.values()),
+    "throttled": THROTTLED,
     "refused-key": (
         r"api[_ ]?key.{0,20}(not valid|invalid|expired)|(invalid|incorrect).{0,10}api[_ -]?key"
         r"|authentication_error|unauthenticated|unauthorized"
@@ -53,10 +47,10 @@ MEANINGS: Mapping[Meaning, str] = {
     "final": r"invalid|not.?found|unsupported|authentication|permission",
 }
 """Expressions, read without regard to case, by what they say of a request."""
-_WAIT = r'(?:retry in |"retryDelay":\s*")(\d+(?:\.\d+)?)\s?s'
-"""Seconds after which to try again, which Google says in the text only."""
 _HTML = r"\s*(<!doctype html|<html)"
 _TITLE = r"(?s)<title[^>]*>(.*?)</title>"
+_REPEATED = ("input", "messages", "request", "body")
+"""Fields in which servers repeat what was sent to them."""
 _SECRET_HEADERS = ("set-cookie", "authorization", "proxy-authorization")
 
 
@@ -77,25 +71,23 @@ class Refusals:
     def refused(self, status: int, headers: Mapping[str, str], body: str) -> ProviderError:
         """The error for an HTTP status that is not 200."""
         body = self._hidden(body)
-        message = _message(body) or f"HTTP status {status}"
+        message, texts = _message(body) or f"HTTP status {status}", _texts(body)
         names = [name for name in headers if name not in _SECRET_HEADERS]
-        shown = {name: self._hidden(headers[name]) for name in names}
-        said = re.search(_WAIT, body)
         facts: dict[str, Any] = {
             "provider_id": self._id,
             "status": status,
-            "wait_s": asked_wait_s(headers, status) or (float(said[1]) if said else None),
-            "headers": shown,
+            "wait_s": asked_wait_s(headers, status, body),
+            "headers": {name: self._hidden(headers[name]) for name in names},
             "body": body,
         }
-        if status == _TOO_LARGE or (status != _TOO_MANY and self._says(body, "overflow")):
+        if is_overflow(texts, status, self._meanings):
             return ContextOverflowError(f"{self._id}: the request is too long: {message}", **facts)
-        refused = status in _REFUSED or (status < _TOO_MANY and self._says(body, "refused-key"))
-        if refused and not self._says(body, "policy"):
+        refused = status in _REFUSED or (status < _TOO_MANY and self._says(texts, "refused-key"))
+        if refused and not (self._says(texts, "policy") or self._says(texts, "throttled")):
             advice = key_advice(self._id, self._endpoint.env)
             text = f"{self._id} refused the credential ({status}): {message}. {advice}"
             return ProviderAuthError(text, **facts)
-        passing = self._passes(status, body)
+        passing = self._passes(status, texts, waits=asked_wait_s({}, None, body) is not None)
         return ProviderError(f"{self._id}: {message} ({status})", retryable=passing, **facts)
 
     def moved(self, status: int, headers: Mapping[str, str]) -> ProviderError:
@@ -116,17 +108,21 @@ class Refusals:
             code = int(code)
         if isinstance(code, int) and code >= _FIRST_ERROR:
             return self.refused(code, {}, body)
-        message = f"{self._id}: {_message(body) or 'the answer broke off'}"
-        if self._says(body, "overflow"):
-            return ContextOverflowError(message, provider_id=self._id, body=body)
-        if self._says(body, "refused-key"):
+        message, texts = f"{self._id}: {_message(body) or 'the answer broke off'}", _texts(body)
+        facts: dict[str, Any] = {
+            "provider_id": self._id,
+            "wait_s": asked_wait_s({}, None, body),
+            "body": body,
+        }
+        if is_overflow(texts, None, self._meanings):
+            return ContextOverflowError(message, **facts)
+        throttled = self._says(texts, "throttled")
+        if self._says(texts, "refused-key") and not throttled:
             text = f"{message}. {key_advice(self._id, self._endpoint.env)}"
-            return ProviderAuthError(text, provider_id=self._id, body=body)
-        final = self._says(body, "no-money") or self._says(body, "policy")
-        passing = self._says(body, "passing") or not self._says(body, "final")
-        return ProviderError(
-            message, provider_id=self._id, retryable=passing and not final, body=body
-        )
+            return ProviderAuthError(text, **facts)
+        final = self._says(texts, "no-money") or self._says(texts, "policy")
+        passing = throttled or self._says(texts, "passing") or not self._says(texts, "final")
+        return ProviderError(message, retryable=passing and not final, **facts)
 
     def no_stream(self, content_type: str, body: str) -> ProviderError:
         """The error for an answer of status 200 that is no answer of a model."""
@@ -168,14 +164,18 @@ class Refusals:
     def _hidden(self, text: str) -> str:
         return without_values(text, self._secrets)
 
-    def _passes(self, status: int, body: str) -> bool | None:
-        """What is known beside the status, None where that alone tells."""
-        if self._says(body, "policy"):
+    def _passes(self, status: int, texts: str, *, waits: bool) -> bool | None:
+        """Whether the texts say that it passes, None where the status alone tells.
+
+        `waits` is whether they name a time to wait.
+        """
+        if self._says(texts, "policy"):
             return False
-        if self._says(body, "no-money"):
-            return status == _TOO_MANY and re.search(_WAIT, body) is not None
+        if self._says(texts, "no-money"):
+            return status == _TOO_MANY and waits
         # OpenAI answers 404 for models that are only just there (opencode `message-v2.ts`).
-        return True if status == _NOT_FOUND and self._id == "openai" else None
+        new = status == _NOT_FOUND and self._id == "openai"
+        return True if new or self._says(texts, "throttled") else None
 
     def _says(self, body: str, meaning: Meaning) -> bool:
         own = self._meanings.get(meaning)
@@ -217,6 +217,27 @@ def _sentence(value: object) -> str:
         if found:
             return found
     return ""
+
+
+def _texts(body: str) -> str:
+    """The strings in an error body, one a line; without the request, which some servers repeat."""
+    try:
+        return "\n".join(_strings(json.loads(body)))
+    except (ValueError, RecursionError):
+        return body
+
+
+def _strings(value: object) -> Iterator[str]:
+    match value:
+        case dict():
+            for name, each in value.items():
+                if name not in _REPEATED:
+                    yield from _strings(each)
+        case list():
+            for each in value:
+                yield from _strings(each)
+        case str():
+            yield value
 
 
 def _excerpt(text: str) -> str:

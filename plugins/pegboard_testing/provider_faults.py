@@ -6,9 +6,9 @@ The table is the same for every HTTP provider; the wire format of one brings its
 import asyncio
 import gzip
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
@@ -16,15 +16,11 @@ from pegboard.providers import (
     ModelMessage,
     ModelRequest,
     Provider,
-    StreamEvent,
-    StreamFinish,
     Text,
-    TextDelta,
-    ToolCall,
     ToolDefinition,
 )
 from pegboard_testing.finding import Finding, Rule, broken, must
-from pegboard_testing.providerchecks import check_answer
+from pegboard_testing.outcome import Check, Outcome, answers, fails
 from pegboard_testing.scriptedserver import Disconnect, Pause, Play, ScriptedServer, Status
 from pegboard_testing.wireframes import (
     BROKEN_FRAMES,
@@ -34,7 +30,6 @@ from pegboard_testing.wireframes import (
     Framing,
     Refusal,
     ServerFrames,
-    meant,
 )
 
 IDLE_S = 0.4
@@ -43,33 +38,6 @@ _LEAVING_S = 5.0
 Make = Callable[[str], Provider]
 """A provider whose server is at this URL. It waits less than a second for the head of an answer,
 and tries nothing again by itself."""
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What came of a request."""
-
-    events: list[StreamEvent] = field(default_factory=list)
-    error: BaseException | None = None
-
-    @property
-    def text(self) -> str:
-        """All of its text."""
-        return "".join(each.text for each in self.events if isinstance(each, TextDelta))
-
-    @property
-    def calls(self) -> list[ToolCall]:
-        """Its calls, in order."""
-        return [each for each in self.events if isinstance(each, ToolCall)]
-
-    @property
-    def finish(self) -> StreamFinish | None:
-        """How it ended, None if it broke off."""
-        found = [each for each in self.events if isinstance(each, StreamFinish)]
-        return found[-1] if found else None
-
-
-Check = Callable[[Outcome], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,51 +91,6 @@ def faults(wire: ServerFrames, framing: Framing = "events") -> Iterator[Fault]:
     yield from _mid_stream(wire)
 
 
-def fails(
-    *,
-    retry: bool | None = None,
-    kind: type[ProviderError] = ProviderError,
-    headers: Sequence[str] = (),
-    wait_s: float | None = None,
-    hides: str = "",
-) -> Check:
-    """The request fails with an error of this kind, which says whether to try again."""
-
-    def check(outcome: Outcome) -> None:
-        error = outcome.error
-        must(error is not None, f"it is taken for a whole answer: {outcome.events[-2:]}")
-        must(isinstance(error, kind), f"{type(error).__name__}, not {kind.__name__}: {error}")
-        assert isinstance(error, ProviderError)
-        must(retry in (None, error.retryable), f"retryable is {error.retryable}: {error}")
-        must(error.headers.keys() >= {*headers}, f"not all of {headers} are in the error's headers")
-        must(wait_s in (None, error.wait_s), f"wait_s is {error.wait_s}, not {wait_s}: {error}")
-        must(not hides or hides not in str(error), f"the error shows the raw page: {error}")
-        acted = [*outcome.calls, *filter(None, (outcome.finish,))]
-        must(not acted, f"before the error came {acted[:1]}")
-
-    return check
-
-
-def answers(
-    text: str | None = None, *, calls: Sequence[str] | None = (), reason: str | None = None
-) -> Check:
-    """The answer is whole, says this and makes calls with these arguments; None is anything."""
-
-    def check(outcome: Outcome) -> None:
-        must(outcome.error is None, f"{type(outcome.error).__name__}: {outcome.error}")
-        flaws = check_answer(outcome.events)
-        must(not flaws, "; ".join(each.text for each in flaws))
-        must(text in (None, outcome.text), f"the text is {outcome.text[:80]!r}, not {text!r}")
-        made = [each.input for each in outcome.calls]
-        same = calls is None or [*map(meant, made)] == [*map(meant, calls)]
-        must(same, f"the calls are {made}")
-        finish = outcome.finish
-        assert finish is not None
-        must(reason in (None, finish.reason), f"it ends with {finish.reason}, not {reason}")
-
-    return check
-
-
 def _said(wire: ServerFrames, text: str = "hi", *, end: End = "stop") -> bytes:
     return wire.start() + wire.text(text) + wire.end(end)
 
@@ -187,6 +110,11 @@ def _refusals(wire: ServerFrames) -> Iterator[Fault]:
     yield refused("429 with retry-after", 429, "overloaded", kept, **limits)
     in_ms = fails(retry=True, headers=["retry-after-ms"], wait_s=0.35)
     yield refused("429 with retry-after-ms", 429, "overloaded", in_ms, retry_after_ms="350")
+    wait = "429, please try again in 20.5s"
+    if wait.encode() in wire.error("overloaded", wait):  # some formats have no text of an error
+        yield refused(wait, 429, "overloaded", fails(retry=True, wait_s=20.5))
+    tokens = "too many tokens, please wait before trying again"  # no overflow
+    yield refused(f"503, {tokens}", 503, "overloaded", fails(retry=True))
     yield refused("429 for a used up quota", 429, "quota", final)
     for code in (408, 500, 502, 503, 504, 529):
         yield refused(f"{code}", code, "overloaded", again)
@@ -314,6 +242,10 @@ def _mid_stream(wire: ServerFrames) -> Iterator[Fault]:
         if frame := wire.error_event(refusal, f"scripted: {refusal}"):
             play = (wire.start() + wire.text("Hel"), frame)
             yield Fault(name=f"an error in the stream: {refusal}", play=play, check=check)
+    tokens = "too many tokens, please wait before trying again"  # no overflow
+    if frame := wire.error_event("overloaded", tokens):
+        play = (wire.start(), frame)
+        yield Fault(name=f"in the stream: {tokens}", play=play, check=fails(retry=True))
 
 
 @asynccontextmanager

@@ -74,3 +74,58 @@ def test_an_instant_that_has_passed_asks_for_nothing(name: str) -> None:
 
 def test_when_a_limit_starts_anew_says_nothing_about_a_server_that_fails() -> None:
     assert asked_wait_s({"x-ratelimit-reset": "20"}, 503) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "wait_s"),
+    [
+        ("Rate limit reached. Please try again in 20.5s. Visit the page.", 20.5),
+        ("Please try again in 7m12.5s.", 432.5),
+        ("Please try again in 6ms.", 0.006),
+        ("Please try again in 1h2m3s", 3723),
+        ("try again in 3s", 3),
+        ("Try again in 2 minutes", 120),
+        ("try again in 1 minute and 20 seconds", 80),
+        ("Please retry after 26 seconds.", 26),
+        ("retry after 3 seconds", 3),
+        ("Please retry in 20.5s.", 20.5),
+        ("Please try again after 30 seconds", 30),
+        ("Please wait 15 seconds before the next request", 15),
+        ("wait for at least 2 hours", 7200),
+        ("The limit resets in 2 days", 172_800),
+        ('{"details": [{"@type": "RetryInfo", "retryDelay": "34s"}]}', 34),
+        ('{"raw": "{\\"retryDelay\\": \\"34.5s\\"}"}', 34.5),
+        ('{"retry_after": 2.5}', 2.5),
+        ('{"retryAfter": "4"}', 4),
+        ('{"retry_after_seconds": 5}', 5),
+        ('{"retry_after_ms": 300}', 0.3),
+        ('{"retryAfterMs": 300}', 0.3),
+        ('{"type": "usage_limit_reached", "resets_in_seconds": 1234}', 1234),
+        ("Please try again later.", None),
+        ("The model did not answer within 60 s", None),
+        ("timed out after waiting 600 seconds", None),
+        ("retry in 0s", None),
+    ],
+)
+def test_a_wait_in_the_text_of_an_error_is_read(text: str, wait_s: float | None) -> None:
+    assert asked_wait_s({}, 400, text) == (None if wait_s is None else pytest.approx(wait_s))
+
+
+@pytest.mark.parametrize(
+    ("headers", "wait_s"),
+    [
+        ({"x-ms-retry-after-ms": "1500"}, 1.5),
+        ({"ratelimit-reset": "17"}, 17),
+        ({"x-rate-limit-reset": "18"}, 18),
+        ({"ratelimit": '"default";r=0;t=30'}, 30),
+        ({"ratelimitbysize-reset": "19"}, 19),
+        ({"x-ratelimit-reset-tokens-minute": "41.5"}, 41.5),
+    ],
+)
+def test_the_headers_of_other_vendors_are_read(headers: Mapping[str, str], wait_s: float) -> None:
+    assert asked_wait_s(headers, 429) == wait_s
+
+
+def test_the_text_wins_over_the_time_when_a_limit_is_reset() -> None:
+    assert asked_wait_s({"x-ratelimit-reset-tokens": "6m0s"}, 429, "try again in 2s") == 2
+    assert asked_wait_s({"retry-after": "5"}, 429, "try again in 2s") == 5

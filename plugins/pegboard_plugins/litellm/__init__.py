@@ -187,7 +187,7 @@ class LiteLLM:
     def _failure(self, error: Exception, model_id: str, key: Key | None) -> ProviderError:
         """The error in our words, without the key, which servers repeat."""
         from pegboard.kit import without_values  # where something has failed
-        from pegboard_http import asked_wait_s, key_advice, says
+        from pegboard_http import asked_wait_s, is_overflow, key_advice, says
 
         secrets = (key.value,) if key and len(key.value) >= _SHORTEST_SECRET else ()
         status = getattr(error, "status_code", None)
@@ -195,7 +195,7 @@ class LiteLLM:
         facts: dict[str, Any] = {
             "provider_id": ID,
             "status": status,
-            "wait_s": asked_wait_s(headers, status),
+            "wait_s": asked_wait_s(headers, status, str(error)),
             "headers": {name: without_values(value, secrets) for name, value in headers.items()},
         }
         if isinstance(error, TimeoutError):
@@ -203,8 +203,7 @@ class LiteLLM:
         said = without_values(str(error), secrets)
         text = " ".join(said.removeprefix("litellm.").split())
         kind = type(error).__name__
-        too_long = status == _TOO_LARGE or (status != _TOO_MANY and says(text, "overflow"))
-        if kind == "ContextWindowExceededError" or too_long:
+        if kind == "ContextWindowExceededError" or is_overflow(text, status):
             return ContextOverflowError(f"{model_id}: the request is too long: {text}", **facts)
         if status in _AUTH:
             hint = key_advice(self._known().provider_of(model_id))
@@ -213,7 +212,7 @@ class LiteLLM:
         if nearest and model_id not in nearest:
             text = f"{text} Did you mean {', '.join(nearest)}?"
         passing: bool | None = (
-            True if isinstance(error, OSError) else None
+            True if isinstance(error, OSError) or says(text, "throttled") else None
         )  # None: the status tells
         if kind == "ContentPolicyViolationError" or says(text, "policy") or says(text, "no-money"):
             passing = False

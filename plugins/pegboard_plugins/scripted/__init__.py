@@ -136,7 +136,7 @@ def _refusal(fault: "Fault", status: int) -> ProviderError:
         "provider_id": ID,
         "status": status,
         "headers": fault.headers,
-        "wait_s": asked_wait_s(fault.headers, status),
+        "wait_s": asked_wait_s(fault.headers, status, fault.message),
     }
     message = f"{ID}: {fault.message} ({status})"
     if status in _AUTH:
