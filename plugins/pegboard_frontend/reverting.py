@@ -19,7 +19,7 @@ from pegboard.schema.message import Turn, UserMessage
 from pegboard.schema.part import Failed, Part, PatchPart, Staged, StepStartPart, TextPart, ToolPart
 from pegboard.schema.session import FileDiff, Revert, Session
 from pegboard.storage import (
-    INTERRUPTED_CALL,
+    INTERRUPTED_CALLS,
     ChangeSession,
     Emit,
     Fence,
@@ -213,8 +213,8 @@ def unseen(app: App, turns: Sequence[Turn], *, here: Revert | None, there: Rever
 
 
 def _was_killed(part: ToolPart) -> bool:
-    """Whether the program ended during the call, so that its changes are unknown."""
-    return isinstance(part.state, Failed) and part.state.error == INTERRUPTED_CALL
+    """Whether the end of the call is not known, so that its changes are unknown."""
+    return isinstance(part.state, Failed) and part.state.error in INTERRUPTED_CALLS
 
 
 def _reads(tool: Tool | None) -> bool:

@@ -34,7 +34,7 @@ from pegboard.schema.part import (
     ToolPart,
     ToolState,
 )
-from pegboard.storage import INTERRUPTED_CALL
+from pegboard.storage import INTERRUPTED_CALLS
 
 CLEARED = "[The output of this call was cleared to save space.]"
 INTERRUPTED = "[The call was interrupted before it had a result.]"
@@ -257,8 +257,8 @@ def _worth_keeping(info: AssistantMessage, parts: Sequence[Part]) -> bool:
 
 
 def _was_interrupted(state: ToolState) -> bool:
-    """Whether the program ended during the call, so that its effects are unknown."""
-    return isinstance(state, Failed) and state.error == INTERRUPTED_CALL
+    """Whether the end of the call is not known, so that its effects are unknown."""
+    return isinstance(state, Failed) and state.error in INTERRUPTED_CALLS
 
 
 def _user_content(part: Part, subagents: str) -> tuple[Content, ...]:

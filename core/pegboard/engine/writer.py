@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Self
 
 import msgspec
 
+from pegboard.errors import InvalidInputError, StorageError
 from pegboard.kit.threads import shielded
 from pegboard.schema.event import Event, PartDelta, Properties
 from pegboard.schema.part import Part
@@ -57,6 +59,9 @@ class Writer:
     a status) is published after all earlier changes. Added text is stored by itself, at most
     every `STORE_S` and when it is `STORE_SHARE` of the stored text; the whole part is stored at
     its end. `dirty` gives the parts with other changes; it is called every `STORE_S`.
+
+    Changes that the database could not write wait for the next commit, which tries them again. A
+    change that cannot be stored at all is left out, and the next barrier raises the reason.
     """
 
     def __init__(
@@ -79,6 +84,7 @@ class Writer:
         self._touched = False
         self._published_at = 0.0
         self._stored_at = 0.0
+        self._refused: InvalidInputError | None = None
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -145,7 +151,8 @@ class Writer:
     async def barrier(self) -> None:
         """Return when all earlier changes are durable and published.
 
-        :raises StorageError: when it could not be stored.
+        :raises StorageError: when they could not be written; the next barrier tries again.
+        :raises InvalidInputError: when one of them cannot be stored; the others are.
         """
         assert self._task is not None
         done = await self._marker_passed()
@@ -219,13 +226,31 @@ class Writer:
         try:
             if items[first:end]:
                 await self._storage.commit(*_changes(items[first:end]), fence=self._fence)
+        except StorageError as error:
+            unwritten = [each for each in items[first:] if not isinstance(each, asyncio.Future)]
+            self._items[:0] = unwritten
+            _fail(items, error)
+            return
+        except InvalidInputError as error:
+            self._refused = error
+            await self._commit_singly(items[first:end])
         except BaseException as error:
             _fail(items, error)
             raise
         self._say(items[end:])
-        for item in items:
-            if isinstance(item, asyncio.Future) and not item.done():
-                item.set_result(None)
+        barriers = [each for each in items if isinstance(each, asyncio.Future)]
+        if barriers and self._refused is not None:
+            _fail(items, self._refused)
+            self._refused = None
+        for barrier in barriers:
+            if not barrier.done():
+                barrier.set_result(None)
+
+    async def _commit_singly(self, items: Sequence[_Item]) -> None:
+        """Commit each change for itself, without those that cannot be stored."""
+        for change in _changes(items):
+            with suppress(InvalidInputError):
+                await self._storage.commit(change, fence=self._fence)
 
     def _say(self, items: Sequence[_Item]) -> None:
         self._publish([Event(properties=each) for each in _events_of(items)])

@@ -51,6 +51,15 @@ NEVER_RAN = "interrupted: the program ended before this call ran"
 """The error of a call that was pending when its process died."""
 INTERRUPTED_ANSWER = "interrupted: the program ended during this answer"
 """The error of an answer that a model had not ended when its process died."""
+UNSTORED_CALL = (
+    "interrupted: the database could not store the end of this call. What it had done by then is "
+    "done; look before you do it again."
+)
+"""The error of a call whose end was not written when its session was released."""
+INTERRUPTED_CALLS = (INTERRUPTED_CALL, UNSTORED_CALL)
+"""The errors of calls that ran and may have acted."""
+UNSTORED_ANSWER = "interrupted: the database could not store the end of this answer"
+"""The error of an answer whose end was not written when its session was released."""
 
 
 class Fence(msgspec.Struct, frozen=True):
@@ -274,7 +283,12 @@ class Storage(Protocol):
         ...
 
     async def release(self, fence: Fence) -> None:
-        """Gives the right back; nothing happens when another process has it."""
+        """Give the right back; nothing happens when another process has it.
+
+        Calls and answers of the session that have no end in the database are marked as
+        interrupted. Nothing is raised when the database cannot be written: the storage tries again
+        until it can be, and before the next `claim` of the session.
+        """
         ...
 
     async def aclose(self) -> None:

@@ -11,10 +11,9 @@ from msgspec.structs import replace
 from pegboard.errors import StorageError
 from pegboard.schema.event import Event
 from pegboard_plugins.sqlite import opentexts
+from pegboard_plugins.sqlite.lockwait import LockWait, reason_of
 from pegboard_plugins.sqlite.owners import Owners, died_with_the_machine, recover
 
-# How long a statement waits for another process that writes.
-_BUSY_LIMIT_MS = 5000
 # The log file is cut to this when it starts again from its beginning.
 _LOG_LIMIT_BYTES = 64 * 1024 * 1024
 # A check of gigabytes would keep the user waiting; unchecked damage shows when it is read.
@@ -36,7 +35,7 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
     recovered: tuple[Event, ...]
 
 
-def open_database(path: Path) -> Opened:
+def open_database(path: Path, wait: LockWait) -> Opened:
     """The database of this path, made when it is not there; folders are made with mode 0700.
 
     A damaged file is moved aside, unless another process uses it, and its readable rows are
@@ -47,18 +46,18 @@ def open_database(path: Path) -> Opened:
     owners = Owners(path.with_name(f"{path.name}.owners"))
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with owners.opening():
+        with owners.opening(wait):
             alive, dead = owners.others()
             seen = _damage_mark(path).exists()
             check = seen or any(died_with_the_machine(owner) for owner in dead)
-            opened = _open_checked(path, owners, check=check, shared=bool(alive))
+            opened = _open_checked(path, owners, wait, check=check, shared=bool(alive))
             _damage_mark(path).unlink(missing_ok=True)
             owners.register()
     except (apsw.Error, OSError) as error:
         owners.close()
         if isinstance(error, StorageError):
             raise
-        raise StorageError(f"cannot open the database {path}: {error}") from error
+        raise StorageError(f"cannot open the database {path}: {reason_of(error)}") from error
     return opened
 
 
@@ -70,23 +69,25 @@ def files_of(path: Path) -> tuple[Path, ...]:
 def connect_reader(path: Path) -> apsw.Connection:
     """A connection that only reads."""
     db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-    db.set_busy_timeout(_BUSY_LIMIT_MS)
+    db.set_busy_handler(LockWait.of(path))
     db.pragma("trusted_schema", value=False)
     db.pragma("cell_size_check", value=True)
     return db
 
 
-def _open_checked(path: Path, owners: Owners, *, check: bool, shared: bool) -> Opened:
+def _open_checked(
+    path: Path, owners: Owners, wait: LockWait, *, check: bool, shared: bool
+) -> Opened:
     """The database with all tables, recovered; `shared` when other processes use it."""
     try:
-        return _connect(path, owners, check=check, shared=shared)
+        return _connect(path, owners, wait, check=check, shared=shared)
     except _DAMAGED as error:
         if shared:
             raise StorageError(
                 f"{path} is damaged ({error}); close the other pegboard processes and start again"
             ) from error
         aside = _moved_aside(path)
-        opened = _connect(path, owners, check=False, damaged=aside)
+        opened = _connect(path, owners, wait, check=False, damaged=aside)
         found, *warnings = opened.warnings
         warning = f"the database was damaged ({error}); it is kept as {aside}; {found}"
         return replace(opened, warnings=(warning, *warnings))
@@ -122,16 +123,22 @@ def _damage_mark(path: Path) -> Path:
     return path.with_name(f"{path.name}.damaged")
 
 
-def _connect(
-    path: Path, owners: Owners, *, check: bool, shared: bool = False, damaged: Path | None = None
+def _connect(  # noqa: PLR0913 - the file, who uses it, and how it was found
+    path: Path,
+    owners: Owners,
+    wait: LockWait,
+    *,
+    check: bool,
+    shared: bool = False,
+    damaged: Path | None = None,
 ) -> Opened:
     """The database; one that is filled from a `damaged` one has a warning about that."""
     path.touch(mode=0o600)  # SQLite gives the files beside it the same mode
     warnings: tuple[str, ...] = ()
-    without_log = _as_others(path) if shared else None
-    db = None if without_log else _with_log(path)
+    without_log = _as_others(path, wait) if shared else None
+    db = None if without_log else _with_log(path, wait)
     if db is None:
-        db = without_log or _without_log(path)
+        db = without_log or _without_log(path, wait)
         text = f"the file system of {path} has no shared memory; the database works, but slower"
         warnings = (text,)
     with ExitStack() as failing:
@@ -168,7 +175,7 @@ def schema_version(db: apsw.Connection, path: Path) -> int:
     raise StorageError(f"{path} is a database of another program")
 
 
-def _as_others(path: Path) -> apsw.Connection | None:
+def _as_others(path: Path, wait: LockWait) -> apsw.Connection | None:
     """A connection to a database that others have open without a log; None if they have one.
 
     Who tries for a log there takes the database from them.
@@ -176,19 +183,19 @@ def _as_others(path: Path) -> apsw.Connection | None:
     db = apsw.Connection(str(path))
     with ExitStack() as failing, suppress(apsw.IOError, apsw.CantOpenError):
         failing.callback(db.close)
-        _set_up(db)
+        _set_up(db, wait)
         if db.pragma("journal_mode") != "wal":
             failing.pop_all()
             return db
     return None
 
 
-def _with_log(path: Path) -> apsw.Connection | None:
+def _with_log(path: Path, wait: LockWait) -> apsw.Connection | None:
     """A connection in WAL mode; None on file systems where processes cannot share its index."""
     db = apsw.Connection(str(path))
     with ExitStack() as failing, suppress(apsw.IOError, apsw.CantOpenError):
         failing.callback(db.close)
-        _set_up(db)
+        _set_up(db, wait)
         if db.pragma("journal_mode", "wal") == "wal":
             db.pragma("user_version")  # the first read maps the log's index into memory
             failing.pop_all()
@@ -196,7 +203,7 @@ def _with_log(path: Path) -> apsw.Connection | None:
     return None
 
 
-def _without_log(path: Path) -> apsw.Connection:
+def _without_log(path: Path, wait: LockWait) -> apsw.Connection:
     """A connection with a rollback journal; a write-ahead log left by another system is applied.
 
     An exclusive lock makes that possible without shared memory (sqlite.org, "wal" 8).
@@ -205,7 +212,7 @@ def _without_log(path: Path) -> apsw.Connection:
     with ExitStack() as failing:
         failing.callback(db.close)
         db.pragma("locking_mode", "exclusive")  # before anything is read
-        _set_up(db)
+        _set_up(db, wait)
         db.pragma("journal_mode", "delete")
         db.pragma("locking_mode", "normal")
         db.pragma("user_version")  # the first read ends the exclusive lock
@@ -213,9 +220,9 @@ def _without_log(path: Path) -> apsw.Connection:
     return db
 
 
-def _set_up(db: apsw.Connection) -> None:
+def _set_up(db: apsw.Connection, wait: LockWait) -> None:
     """Settings of durability and safety."""
-    db.set_busy_timeout(_BUSY_LIMIT_MS)
+    db.set_busy_handler(wait)
     db.pragma("trusted_schema", value=False)
     db.pragma("cell_size_check", value=True)
     db.pragma("foreign_keys", value=True)

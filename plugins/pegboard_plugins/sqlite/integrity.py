@@ -12,9 +12,9 @@ from pegboard.schema.part import Part
 from pegboard.schema.session import Session
 from pegboard.storage import Hit, SessionSize
 from pegboard_plugins.sqlite import opentexts, records
+from pegboard_plugins.sqlite.lockwait import LockWait, reason_of
 
 _PROBLEMS_SHOWN = 100
-_BUSY_LIMIT_MS = 5000
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _SNIPPET_LENGTH = 120
 
@@ -167,11 +167,11 @@ def vacuum(path: Path) -> int:
     before = path.stat().st_size
     db = apsw.Connection(str(path))
     try:
-        db.set_busy_timeout(_BUSY_LIMIT_MS)
+        db.set_busy_handler(LockWait.of(path))
         db.execute("VACUUM")
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     except apsw.Error as error:
-        raise StorageError(f"cannot compact the database {path}: {error}") from error
+        raise StorageError(f"cannot compact the database {path}: {reason_of(error)}") from error
     finally:
         db.close()
     return before - path.stat().st_size

@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import apsw
@@ -24,6 +25,8 @@ from pegboard.storage import (
     INTERRUPTED_ANSWER,
     INTERRUPTED_CALL,
     NEVER_RAN,
+    UNSTORED_ANSWER,
+    UNSTORED_CALL,
     Change,
     Emit,
     Fence,
@@ -32,13 +35,12 @@ from pegboard.storage import (
     SettlePermissionRequest,
 )
 from pegboard_plugins.sqlite import pieces, reads, records
+from pegboard_plugins.sqlite.lockwait import LockWait
 from pegboard_plugins.sqlite.opentexts import transaction
 from pegboard_plugins.sqlite.records import now_ms
 from pegboard_plugins.sqlite.writes import apply
 
 _OPENING = "opening"
-_OPENING_LIMIT_S = 10.0
-_OPENING_POLL_S = 0.005
 _BOOT_DIGITS = 8
 _NAME_WORDS = 5
 _UNKNOWN_BOOT = "unknown"
@@ -65,15 +67,15 @@ class Owners:
         self._lock: int | None = None
 
     @contextmanager
-    def opening(self) -> Iterator[None]:
+    def opening(self, wait: LockWait) -> Iterator[None]:
         """The exclusive right to open the database.
 
-        :raises StorageError: when another keeps it for ten seconds.
+        :raises StorageError: when another process has it until the end of the wait.
         """
         self._folder.mkdir(mode=0o700, exist_ok=True)
         lock = _opened(self._folder / _OPENING)
         try:
-            self._wait_for(lock)
+            self._wait_for(lock, wait)
             yield
         finally:
             os.close(lock)
@@ -115,18 +117,16 @@ class Owners:
             os.close(self._lock)
             self._lock = None
 
-    def _wait_for(self, lock: int) -> None:
-        deadline = time.monotonic() + _OPENING_LIMIT_S
-        while True:
+    def _wait_for(self, lock: int, wait: LockWait) -> None:
+        for tries in count():
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
-                if time.monotonic() > deadline:
+                if not wait(tries):
                     raise StorageError(
-                        f"another process is opening the database for {_OPENING_LIMIT_S:.0f} s "
-                        f"already; see who has {self._folder / _OPENING} open"
+                        "another process is opening the database; see who has "
+                        f"{self._folder / _OPENING} open"
                     ) from error
-                time.sleep(_OPENING_POLL_S)
             else:
                 return
 
@@ -187,11 +187,20 @@ def recover(db: apsw.Connection, is_alive: Callable[[str], bool]) -> tuple[Event
         return tuple(event for session in sessions for event in interrupt(db, session))
 
 
-def interrupt(db: apsw.Connection, session_id: str) -> tuple[Event, ...]:
-    """Ends everything unfinished in a session, and takes it from its owner."""
+def interrupt(
+    db: apsw.Connection,
+    session_id: str,
+    *,
+    call: str = INTERRUPTED_CALL,
+    answer: str = INTERRUPTED_ANSWER,
+) -> tuple[Event, ...]:
+    """End everything unfinished in a session, and take it from its owner.
+
+    `call` is the error of the calls that ran, `answer` that of the answers.
+    """
     changes = (
-        *_ended_parts(db, session_id),
-        *_ended_answers(db, session_id),
+        *_ended_parts(db, session_id, call),
+        *_ended_answers(db, session_id, answer),
         *_ended_requests(db, session_id),
         Emit(SessionStatusChanged(session_id=session_id, status=Idle())),
         Emit(SessionIdle(session_id=session_id)),
@@ -236,11 +245,20 @@ def bury(
 
 
 def release(db: apsw.Connection, fence: Fence) -> tuple[None, tuple[Event, ...]]:
-    """Gives a session back; nothing happens when somebody else has it."""
-    db.execute(
-        "UPDATE session SET owner = NULL WHERE id = ? AND owner = ? AND epoch = ?",
-        (fence.session_id, fence.owner, fence.epoch),
-    )
+    """Give a session back, and end what a failed write has left unfinished.
+
+    Nothing happens when another owner has the session.
+    """
+    row = db.execute(
+        "SELECT owner, epoch, id IN (SELECT session_id FROM part WHERE state IS NOT NULL "
+        "UNION SELECT session_id FROM message WHERE unfinished) FROM session WHERE id = ?",
+        (fence.session_id,),
+    ).fetchone()
+    if row is None or row[:2] != (fence.owner, fence.epoch):
+        return None, ()
+    if row[2]:
+        return None, interrupt(db, fence.session_id, call=UNSTORED_CALL, answer=UNSTORED_ANSWER)
+    db.execute("UPDATE session SET owner = NULL WHERE id = ?", (fence.session_id,))
     return None, ()
 
 
@@ -262,7 +280,7 @@ def _abandoned(db: apsw.Connection, is_alive: Callable[[str], bool]) -> list[str
     return [session for session, owner in rows if owner is None or not is_alive(owner)]
 
 
-def _ended_parts(db: apsw.Connection, session_id: str) -> list[Change]:
+def _ended_parts(db: apsw.Connection, session_id: str, error: str) -> list[Change]:
     rows = db.execute(
         "SELECT message_id, id, data, ordinal, state, streamed FROM part "
         "WHERE session_id = ? AND state IS NOT NULL ORDER BY ordinal",
@@ -272,16 +290,16 @@ def _ended_parts(db: apsw.Connection, session_id: str) -> list[Change]:
         records.to_part(pieces.whole(db, *row), session_id, message_id, part_id)
         for message_id, part_id, *row in rows
     ]
-    ended = (_interrupted(part) if isinstance(part, ToolPart) else part for part in found)
+    ended = (_interrupted(part, error) if isinstance(part, ToolPart) else part for part in found)
     return [PutPart(part) for part in ended]
 
 
-def _interrupted(part: ToolPart) -> ToolPart:
-    """The call as failed, with its input and the progress that it had made."""
+def _interrupted(part: ToolPart, ran: str) -> ToolPart:
+    """Return the call as failed, with its input and progress; `ran` is the error if it ran."""
     end = now_ms()
     match part.state:
         case Running(input=arguments, time=TimeSpan(start=start), metadata=metadata):
-            error = INTERRUPTED_CALL
+            error = ran
         case Pending(input=arguments):
             start, metadata, error = end, None, NEVER_RAN
         case _:
@@ -295,7 +313,7 @@ def _interrupted(part: ToolPart) -> ToolPart:
     return msgspec.structs.replace(part, state=state)
 
 
-def _ended_answers(db: apsw.Connection, session_id: str) -> list[Change]:
+def _ended_answers(db: apsw.Connection, session_id: str, error: str) -> list[Change]:
     rows = db.execute(
         "SELECT data, id, role FROM message WHERE session_id = ? AND unfinished ORDER BY ordinal",
         (session_id,),
@@ -305,7 +323,7 @@ def _ended_answers(db: apsw.Connection, session_id: str) -> list[Change]:
         PutMessage(
             msgspec.structs.replace(
                 message,
-                error=message.error or UnknownFailure(data=TextData(message=INTERRUPTED_ANSWER)),
+                error=message.error or UnknownFailure(data=TextData(message=error)),
                 time=msgspec.structs.replace(message.time, completed=now_ms()),
             )
         )

@@ -28,10 +28,13 @@ from pegboard_plugins.sqlite.databasefile import (
     note_damage,
     open_database,
 )
+from pegboard_plugins.sqlite.lockwait import LockWait, reason_of
 from pegboard_plugins.sqlite.writerthread import WriterThread
 
 # Two threads keep a long list from delaying a short read.
 _READERS = 2
+RELEASE_AGAIN_S = 1.0
+"""How long a release that could not be written waits for its next try."""
 
 _Arguments = ParamSpec("_Arguments")
 _Value = TypeVar("_Value")
@@ -48,6 +51,8 @@ class SqliteStorage:
         self._writer = writer
         self._threads = ThreadPoolExecutor(_READERS, "pegboard-read")
         self._idle_readers: deque[apsw.Connection] = deque()
+        self._unreleased: dict[str, Fence] = {}
+        self._releasing: asyncio.Task[None] | None = None
         self._closed = False
 
     @property
@@ -61,8 +66,14 @@ class SqliteStorage:
 
         :raises StorageError: when it cannot be opened.
         """
-        opened = await asyncio.to_thread(open_database, path)
-        writer = WriterThread(opened.db, path, loop=asyncio.get_running_loop(), on_commit=on_commit)
+        wait = LockWait.of(path)
+        try:
+            opened = await asyncio.to_thread(open_database, path, wait)
+        except asyncio.CancelledError:
+            wait.give_up()  # its thread would keep the program from ending
+            raise
+        loop = asyncio.get_running_loop()
+        writer = WriterThread(opened.db, path, wait, loop=loop, on_commit=on_commit)
         if on_commit is not None and opened.recovered:
             on_commit(opened.recovered)
         return cls(path, opened, ids=ids, writer=writer)
@@ -75,6 +86,8 @@ class SqliteStorage:
         """See `Storage.claim`; when the wait is cancelled, the right is given back."""
         own, is_alive = self._owners.own, self._owners.is_alive
         claimed: list[Fence] = []
+        if (unreleased := self._unreleased.get(session_id)) is not None:
+            await self._release(unreleased)
 
         def claim(db: apsw.Connection) -> tuple[Fence, tuple[Event, ...]]:
             fence, events = owners.claim(db, session_id, own, is_alive)
@@ -97,7 +110,23 @@ class SqliteStorage:
 
     async def release(self, fence: Fence) -> None:
         """See `Storage.release`."""
+        try:
+            await self._release(fence)
+        except StorageError:
+            self._unreleased[fence.session_id] = fence
+            if self._releasing is None or self._releasing.done():
+                self._releasing = asyncio.create_task(self._release_later())
+
+    async def _release(self, fence: Fence) -> None:
         await self._writer.run(partial(owners.release, fence=fence))
+        self._unreleased.pop(fence.session_id, None)
+
+    async def _release_later(self) -> None:
+        while self._unreleased:  # until the database can be written, or is closed
+            await asyncio.sleep(RELEASE_AGAIN_S)
+            for fence in tuple(self._unreleased.values()):
+                with suppress(StorageError):
+                    await self._release(fence)
 
     async def session(self, session_id: str) -> Session:
         """See `Storage.session`."""
@@ -223,6 +252,8 @@ class SqliteStorage:
         if self._closed:
             return
         self._closed = True
+        if self._releasing is not None:
+            self._releasing.cancel()
         try:
             await self._writer.run(partial(owners.release_all, owner=self._owners.own))
         finally:
@@ -264,7 +295,9 @@ class SqliteStorage:
                 self._idle_readers.append(db)
         except apsw.Error as error:
             note_damage(self.path, error)
-            raise StorageError(f"cannot read the database {self.path}: {error}") from error
+            raise StorageError(
+                f"cannot read the database {self.path}: {reason_of(error)}"
+            ) from error
 
 
 def _commit(

@@ -18,6 +18,7 @@ from pegboard.schema.event import Event
 from pegboard.storage import OnCommit
 from pegboard_plugins.sqlite import opentexts, pieces
 from pegboard_plugins.sqlite.databasefile import note_damage
+from pegboard_plugins.sqlite.lockwait import LockWait, reason_of
 
 _Value = TypeVar("_Value")
 Work = Callable[[apsw.Connection], tuple[_Value, tuple[Event, ...]]]
@@ -51,12 +52,14 @@ class WriterThread:
         self,
         db: apsw.Connection,
         path: Path,
+        wait: LockWait,
         *,
         loop: asyncio.AbstractEventLoop,
         on_commit: OnCommit | None = None,
     ) -> None:
         self._db = db
         self._path = path
+        self._lock_wait = wait
         self._loop = loop
         self._on_commit = on_commit
         self._waiting: deque[_Job] = deque()
@@ -76,8 +79,8 @@ class WriterThread:
     async def run(self, work: Work[_Value]) -> _Value:
         """The result of `work`, once its changes are durable; or its error.
 
-        A job that raises is undone, and fails alone. The wait ends, because SQLite gives up on
-        another process's lock after five seconds.
+        A job that raises is undone, and fails alone. The wait ends, because the wait for another
+        process's lock has a limit.
 
         :raises StorageError: when the database cannot be written, or is closed.
         """
@@ -101,6 +104,7 @@ class WriterThread:
         if self._closed:
             return
         self._closed = True
+        self._lock_wait.hurry()
         for timer in (self._idle, self._look):
             if timer is not None:
                 timer.cancel()
@@ -110,7 +114,7 @@ class WriterThread:
         self._orders.put(self._close)
         self._orders.put(None)
         while not self._ended.done() and self._thread.is_alive():
-            # SQLite gives up on another process's lock after five seconds.
+            # The wait for another process's lock has a limit.
             await asyncio.wait({self._ended}, timeout=_ALIVE_S)
 
     def _close(self) -> None:
@@ -208,7 +212,7 @@ class WriterThread:
                 self._prune(outcomes)
         except (apsw.Error, OSError) as error:
             note_damage(self._path, error)
-            failure = self._failed(error)
+            failure = self._failed(reason_of(error))
             failure.__cause__ = error
             return [_Outcome(error=failure) for _ in jobs]
         else:

@@ -11,7 +11,8 @@ from pegboard.errors import StorageError
 from pegboard.ids import IdSource
 from pegboard.schema.event import Event
 from pegboard.storage.changes import CreateSession, PutMessage, PutPart
-from pegboard_plugins.sqlite import owners, writerthread
+from pegboard_plugins.sqlite import writerthread
+from pegboard_plugins.sqlite.lockwait import LockWait
 from pegboard_plugins.sqlite.owners import Owners
 from pegboard_plugins.sqlite.storage import SqliteStorage
 
@@ -134,12 +135,10 @@ async def test_the_log_is_written_back_when_nothing_happens(
     await storage.aclose()
 
 
-def test_an_opening_that_takes_too_long_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(owners, "_OPENING_LIMIT_S", 0.02)
+def test_an_opening_that_takes_too_long_is_named(tmp_path: Path) -> None:
     first = Owners(tmp_path / "owners")
     second = Owners(tmp_path / "owners")
+    wait = LockWait(tmp_path / "pegboard.db", limit_s=0.02)
 
-    with first.opening(), pytest.raises(StorageError, match="opening"), second.opening():
+    with first.opening(wait), pytest.raises(StorageError, match="opening"), second.opening(wait):
         pass
