@@ -12,6 +12,7 @@ from pegboard.kit import Span
 from pegboard.schema.model import Model
 from pegboard.schema.session import Session
 from pegboard_plugins.chat import choosing, slash
+from pegboard_plugins.chat.attention import WAITING, Attention
 from pegboard_plugins.chat.draft import Draft
 from pegboard_plugins.chat.feed import Feed
 from pegboard_plugins.chat.finished import Noted, rows_of
@@ -78,6 +79,7 @@ class Chat:
         self.window = Window(self)
         self.notices = Notices(self.window.painter)
         self.outside = Outside(self.window.screen, self.window.frames, self.notices)
+        self.attention = Attention(lambda: bool(self.draft.text), self.touch)
         self._aside = False
         self._ready = asyncio.Event()
         self._hearing: asyncio.Task[None] | None = None
@@ -119,7 +121,7 @@ class Chat:
         self.talk = talk = Talk(
             feed, frames.commit, self.touch, lambda: self.window.width, lambda: self.pen
         )
-        talk.on_asked = self._asked
+        talk.on_asked = self.notices.asked
         talk.on_rest = self.notices.rested
         talk.choices.agent = self.options.agent or ""
         talk.choices.model = self.options.model or ""
@@ -211,9 +213,17 @@ class Chat:
 
     @property
     def mode(self) -> Mode | None:
-        """What has the keys: a request of the engine before a list."""
+        """The dialog or list that has the keys: a request of the engine before a list."""
+        return next((mode for mode in reversed(self.open_modes) if self._has_keys(mode)), None)
+
+    @property
+    def open_modes(self) -> Sequence[Mode]:
+        """All dialogs and lists that are open, the uppermost last."""
         dialog = self.talk.dialog if self.talk else None
-        return dialog or (self.modes[-1] if self.modes else None)
+        return (*self.modes, dialog) if dialog else tuple(self.modes)
+
+    def _has_keys(self, mode: Mode) -> bool:
+        return not mode.is_unasked or self.attention.has(mode)
 
     @property
     def state(self) -> ChatState:
@@ -246,9 +256,12 @@ class Chat:
     def footer(self, width: int, room: int) -> Sequence[SpanLine]:
         """The lines above the editor."""
         talk = self.talk
+        top = next(reversed(self.open_modes), None)
+        waits = top is not None and not self._has_keys(top)
         footing = Footing(
             course=talk.course if talk else None,
-            mode=self.mode,
+            mode=self.mode or top,
+            hint=WAITING.format(self.window.key_of("answer")) if waits else "",
             queue=[order.text for order in talk.queue] if talk else (),
             offered=() if self.mode else self.offers.spans,
             chosen=self.offers.chosen,
@@ -278,7 +291,6 @@ class Chat:
 
     async def pick(self, title: str, items: Sequence[Item]) -> str | None:
         """The value of the item whose letter is pressed."""
-        self.window.forget_typed()
         return await self._asked_by(Menu(title, items))
 
     async def ask(self, title: str) -> str | None:
@@ -287,8 +299,7 @@ class Chat:
 
     async def confirm(self, question: str) -> bool:
         """Whether the person says yes; no comes first."""
-        items = [Item(value="no"), Item(value="yes")]
-        return await self.choose(question, items) == "yes"
+        return await self.choose(question, [Item(value="no"), Item(value="yes")]) == "yes"
 
     async def _asked_by(self, mode: Choice | Line) -> str | None:
         self.modes.append(mode)
@@ -299,12 +310,9 @@ class Chat:
             self.modes.remove(mode)
             self.touch()
 
-    def _asked(self) -> None:
-        self.window.forget_typed()
-        self.notices.asked()
-
     def _settle(self) -> None:
         """Let the editor be the mode's own while it edits, and as it was afterwards."""
+        self.attention.show(next((m for m in reversed(self.open_modes) if m.is_unasked), None))
         mode = self.mode
         wants = mode is not None and mode.edits
         if wants and not self._aside:

@@ -32,6 +32,7 @@ class Footing(msgspec.Struct, kw_only=True):
 
     course: Course | None
     mode: Mode | None
+    hint: str
     queue: Sequence[str]
     offered: Sequence[Span]
     chosen: int
@@ -47,7 +48,7 @@ def footer_lines(footing: Footing, width: int, room: int) -> list[SpanLine]:
     gap = room > NARROW_ROOM
     room -= gap
     groups = (
-        ("mode", footing.mode.lines(width, room) if footing.mode else ()),
+        ("mode", _mode(footing, width, room)),
         ("notice", _notice(footing.notice)),
         ("offered", _offered(footing.offered, footing.chosen)),
         ("queue", _queue(footing)),
@@ -65,6 +66,13 @@ def footer_lines(footing: Footing, width: int, room: int) -> list[SpanLine]:
     order = ("tail", "calls", "children", "todo", "widgets", "queue", "notice", "mode", "offered")
     lines = [cut(line, width) for name in order for line in kept[name]]
     return [(), *lines] if gap and lines and _text(lines[0]).strip() else lines
+
+
+def _mode(footing: Footing, width: int, room: int) -> Sequence[SpanLine]:
+    if footing.mode is None:
+        return ()
+    hint = [(Span(footing.hint, "active"),)] if footing.hint else []
+    return [*footing.mode.lines(width, room - len(hint)), *hint]
 
 
 def _text(line: SpanLine) -> str:

@@ -95,6 +95,10 @@ class Keyboard:
             chat.submit(chat.draft.take())
         chat.touch()
 
+    def answer(self) -> None:
+        """Give the keys to the dialog that waits."""
+        self._chat.attention.turn()
+
     def queue(self) -> None:
         """Send for after the turn."""
         if self._chat.mode is None:

@@ -20,6 +20,7 @@ class KeyAction(msgspec.Struct, frozen=True, kw_only=True):
 
 KEYS = (
     KeyAction(name="send", key="enter", help="send; while the agent works: steer it"),
+    KeyAction(name="answer", key="c-x", help="answer the dialog that waits while you write"),
     KeyAction(name="queue", key="escape enter", help="send when the agent has ended its turn"),
     KeyAction(name="newline", key="c-j", help="a new line; a `\\` before Enter does the same"),
     KeyAction(name="stop", key="escape", help="leave a list, or stop; twice at rest: rewind"),

@@ -1,7 +1,6 @@
 """What stands in the footer while the person has to choose something: lists and short texts."""
 
 import asyncio
-import time
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -11,8 +10,6 @@ from pegboard.kit import Span
 from pegboard_terminal import shown_line
 
 SpanLine = tuple[Span, ...]
-IGNORED_S = 0.3
-"""What takes letters takes none before: what was typed until then was meant for something else."""
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +31,11 @@ class Mode(Protocol):
     @property
     def edits(self) -> bool:
         """Whether letters go to the editor."""
+        ...
+
+    @property
+    def is_unasked(self) -> bool:
+        """Whether it appears by itself, so that keys may be meant for the editor."""
         ...
 
     def lines(self, width: int, room: int) -> Sequence[SpanLine]:
@@ -61,6 +63,7 @@ class Choice:
     """A list to choose from; what is typed narrows it."""
 
     edits = True
+    is_unasked = False
 
     def __init__(self, title: str, items: Sequence[Item], *, current: str = "") -> None:
         self.answer: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
@@ -124,10 +127,7 @@ class Menu(Choice):
     """A short list of which each item is chosen by the first letter of its value, at once."""
 
     edits = False
-
-    def __init__(self, title: str, items: Sequence[Item]) -> None:
-        super().__init__(title, items)
-        self._from = time.monotonic() + IGNORED_S
+    is_unasked = True
 
     def _help(self) -> str:
         return "a letter, or enter · esc"
@@ -138,10 +138,8 @@ class Menu(Choice):
         return (mark, Span(f"{letter}  ", "active"), *rest)
 
     def press(self, key: str) -> bool:
-        """Choose; nothing is taken in the first moments."""
+        """Choose the item with this letter."""
         found = [item.value for item in self._every if item.value.startswith(key)]
-        if time.monotonic() < self._from:
-            return True
         if key == "enter":
             self.submit("")
         elif len(key) == 1 and found and not self.answer.done():
@@ -155,6 +153,7 @@ class Line:
     """A short text to write."""
 
     edits = True
+    is_unasked = False
 
     def __init__(self, title: str) -> None:
         self.answer: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()

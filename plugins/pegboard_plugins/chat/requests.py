@@ -1,6 +1,5 @@
 """The dialogs of the engine's requests: permission to do something, the model's questions."""
 
-import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import islice
@@ -10,7 +9,7 @@ from rich.cells import cell_len
 
 from pegboard.kit import Span
 from pegboard.schema.session import PermissionRequest, Question, QuestionRequest, Reply, Scope
-from pegboard_plugins.chat.modes import IGNORED_S, Choice, Item, SpanLine
+from pegboard_plugins.chat.modes import Choice, Item, SpanLine
 from pegboard_terminal import counted, exposed, one_line, permission_lines, shown_line, wrapped
 
 DIGITS = 9
@@ -36,6 +35,8 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
 class Permission:
     """A permission request: what exactly, why it is asked, and five answers."""
 
+    is_unasked = True
+
     def __init__(
         self,
         request: PermissionRequest,
@@ -45,7 +46,6 @@ class Permission:
         self.request = request
         self.place = place
         self._settle = settle
-        self._from = time.monotonic() + IGNORED_S
         self._scroll = 0
         self._written = ""
         self._once = bool(request.metadata.get("once"))
@@ -123,14 +123,12 @@ class Permission:
         return f"always here: {', '.join(self.request.always) or 'the same again'}"
 
     def press(self, key: str) -> bool:
-        """Answer, scroll, or be patient: nothing is taken in the first moments."""
+        """Answer or scroll."""
         if self._written:
             if key == "escape":
                 self._written = self.refusal = ""
                 return True
             return False
-        if time.monotonic() < self._from:
-            return True
         steps = {"up": -1, "down": 1, "pageup": -5, "pagedown": 5}
         if key in steps:
             self._scroll += steps[key]
@@ -207,11 +205,15 @@ class Questions:
         self.place = place
         self._settle = settle
         self._is_own = is_own
-        self._from = time.monotonic() + (0 if is_own else IGNORED_S)
         self._answers: list[tuple[str, ...]] = []
         self._chosen: set[int] = set()
         self._own = False
         self._list = self._listed()
+
+    @property
+    def is_unasked(self) -> bool:
+        """Whether the model or a plugin asks by itself."""
+        return not self._is_own
 
     @property
     def _question(self) -> Question:
@@ -251,8 +253,6 @@ class Questions:
 
     def press(self, key: str) -> bool:
         """Choose by number."""
-        if time.monotonic() < self._from:
-            return True
         if key == "escape":
             if self._own:
                 self._own = False

@@ -110,6 +110,7 @@ class Window:
             reflows=wraps_anew(chat.env),
         )
         self.frames = Frames(self.screen)
+        self.screen.key_processor.before_key_press += lambda _: chat.attention.key()
 
     @property
     def width(self) -> int:
@@ -133,9 +134,9 @@ class Window:
 
     def _parks(self) -> bool:
         """Whether frames are to be expected, and no input method needs the cursor in the editor."""
-        talk, mode = self._chat.talk, self._chat.mode
+        talk = self._chat.talk
         now = time.monotonic()
-        goes_on = mode is not None or (talk is not None and talk.goes_on)
+        goes_on = bool(self._chat.open_modes) or (talk is not None and talk.goes_on)
         if goes_on:
             self._went_on_s = now
         lasts = now - self._went_on_s < PARKED_S
@@ -286,10 +287,9 @@ class Window:
         except ValueError as error:
             chat.warn(f"plugin {plugin}: {wanted!r} is no key: {error}")
 
-    def forget_typed(self) -> None:
-        """Drop the keys that wait: they were meant for something else."""
-        self.screen.key_processor.empty_queue()
-        self._input.flush_keys()
+    def key_of(self, action: str) -> str:
+        """Return the key of one of the chat's own actions, as people write it."""
+        return self._own[action].replace("c-", "ctrl-")
 
 
 def _size() -> Size:

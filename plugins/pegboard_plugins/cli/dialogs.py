@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TextIO, TypeVar
 
@@ -25,6 +25,8 @@ _Value = TypeVar("_Value")
 _LINE_BYTES = 4096
 """A terminal gives no longer line than this."""
 _KEY_BYTES = 64
+QUIET_S = 1.0
+"""A pause of this length ends typing that began before a question appeared."""
 _SCOPES: dict[str, Scope] = {"s": "session", "a": "project", "u": "user"}
 
 
@@ -108,7 +110,8 @@ class Asker:
         terminal = self._terminal.fileno()
         typed, key = None, ""
         with _key_by_key(terminal):
-            self._screen.question(QUESTION)  # who has seen it can answer it
+            await _pause(terminal)
+            self._screen.question(QUESTION)  # keys count from now on
             while typed is None and key != WHY:
                 key = await _read_key(terminal)
                 typed = read_key(key, once=once)
@@ -133,7 +136,8 @@ class Asker:
 
     async def _typed(self, prompt: str, read: Callable[[str | None], _Value | None]) -> _Value:
         """What the first line means that means something."""
-        _forget_typed(self._terminal.fileno())
+        with _key_by_key(self._terminal.fileno()):
+            await _pause(self._terminal.fileno())
         value = None
         while value is None:
             self._screen.question(prompt)
@@ -141,16 +145,9 @@ class Asker:
         return value
 
 
-def _forget_typed(terminal: int) -> None:
-    """Drop what was typed before the question: it cannot be meant as its answer."""
-    import termios
-
-    termios.tcflush(terminal, termios.TCIFLUSH)
-
-
 @contextmanager
 def _key_by_key(terminal: int) -> Iterator[None]:
-    """Give each key at once and unseen; what was typed before is dropped."""
+    """Give each key at once and unseen; drop what was typed before."""
     import termios
     import tty
 
@@ -160,6 +157,15 @@ def _key_by_key(terminal: int) -> Iterator[None]:
         yield
     finally:
         termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+
+
+async def _pause(terminal: int) -> None:
+    """Wait until the user has stopped typing for `QUIET_S`; these keys were meant for the shell."""
+    typed = b"?"
+    with suppress(TimeoutError):
+        while typed:  # nothing is the end of input
+            async with asyncio.timeout(QUIET_S):
+                typed = await _read(terminal, _LINE_BYTES)
 
 
 async def _read_key(terminal: int) -> str:

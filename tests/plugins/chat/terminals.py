@@ -7,6 +7,7 @@ from typing import ClassVar
 
 LIMIT_S = 40.0
 QUIET_S = 0.15
+WAITING = "ctrl-x to answer"
 RULE = "──────────"
 KEYS = {
     "enter": "\r",
@@ -110,6 +111,10 @@ class AnyTerminal(ABC):
     async def see_now(self, text: str) -> None:
         """Wait until this is on the screen."""
         await self.until(lambda: text in "\n".join(self.shown))
+
+    async def see_dialog(self, text: str) -> None:
+        """Wait until a dialog with this text is on the screen and has the keys."""
+        await self.until(lambda: text in (rows := "\n".join(self.shown)) and WAITING not in rows)
 
     async def gone(self, text: str) -> None:
         """Wait until this is no longer on the screen."""

@@ -111,8 +111,7 @@ class Day:
         """Send what a rule asks for, and answer the dialog."""
         self.actions += 1
         await self.terminal.say(prompt)
-        await self.terminal.see_now("1 y once")
-        await asyncio.sleep(0.5)
+        await self.terminal.see_dialog("1 y once")
         await self.press(*keys)
         if seen:
             await self.terminal.see(seen)
@@ -173,8 +172,7 @@ async def afternoon(day: Day) -> None:
     await day.say("leave it", "leave it")
     await day.talk(1)
     await day.terminal.say("do ask")
-    await day.terminal.see_now("2 Blue")
-    await asyncio.sleep(0.5)
+    await day.terminal.see_dialog("2 Blue")
     await day.press("2")
     await day.terminal.see("Asked at last.")
     await day.terminal.say("do slow")

@@ -121,8 +121,7 @@ async def test_hostile_text_neither_moves_the_cursor_nor_leaves_its_block(
             await terminal.say(prompt)
             if field in ASKED:
                 shown, key = ASKED[field]
-                await terminal.see_now(shown)
-                await asyncio.sleep(0.5)
+                await terminal.see_dialog(shown)
                 terminal.press(key)
             await terminal.see("✗ " if field == "fault" else f"After {field}.")
             await sound(terminal)

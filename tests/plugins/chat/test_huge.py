@@ -1,6 +1,5 @@
 """A line of ten megabytes, in whatever field, is shown in part and holds no key up."""
 
-import asyncio
 import json
 from collections.abc import Mapping
 
@@ -100,8 +99,7 @@ async def test_a_field_of_ten_megabytes_holds_no_key_up(
         took_s = []
         if field in ASKED:
             shown, key = ASKED[field]
-            await terminal.see_now(shown)
-            await asyncio.sleep(0.5)
+            await terminal.see_dialog(shown)
             terminal.press(key)
         await terminal.see("✗ " if field == "fault" else f"After {field}.")
         took_s += [await echo_s(terminal) for _ in range(3)]

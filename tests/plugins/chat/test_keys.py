@@ -11,6 +11,7 @@ from pegboard_plugins.chat.keys import KEYS
 from pegboard_plugins.chat.slash import OWN
 from plugins.chat.conftest import Place
 from plugins.chat.screen import ChatTerminal, chat, scripts
+from plugins.chat.terminals import WAITING
 from plugins.cli.commands import CommandLine
 
 PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "chat.md").read_text()
@@ -27,6 +28,8 @@ TODO = {
 }
 SLOW = {"tool": "bash", "input": {"command": "sleep 30", "description": "sleep"}}
 FIX = [{"calls": [READ, TODO]}, {"calls": [EDIT]}, {"text": "Mended at last."}]
+FETCH = {"tool": "webfetch", "input": {"url": "http://127.0.0.1:9/", "format": "text"}}
+ASK = [{"calls": [FETCH]}, {"text": "Asked."}]
 LESS = '#!/bin/sh\necho PAGE-BEGINS\nfor last; do :; done\ncat "$last"\nsleep 0.5\n'
 
 
@@ -87,6 +90,17 @@ async def at_rest(terminal: ChatTerminal) -> set[str]:
     return done | {"interrupt", "down", "page_up", "page_down"}
 
 
+async def at_a_dialog(terminal: ChatTerminal) -> set[str]:
+    """The key that gives a dialog the keys while a draft stands in the editor."""
+    terminal.press("ask", "enter", "draft")
+    await terminal.see_now(WAITING)
+    terminal.press("c-x")
+    await terminal.see_dialog("1 y once")
+    terminal.press("n", "c-c")
+    await terminal.gone("❯ draft")
+    return {"answer"}
+
+
 async def at_work(terminal: ChatTerminal) -> set[str]:
     """The keys that do something else while the agent works."""
     await terminal.say("begin")
@@ -103,7 +117,7 @@ async def at_work(terminal: ChatTerminal) -> set[str]:
 async def test_every_key_of_the_page_does_what_it_says(pegboard: CommandLine) -> None:
     (pegboard.project / "calc.py").write_text("def add(a, b):\n    return a - b\n")
     slow = [{"text": "Begun.", "calls": [SLOW]}, {"text": "End."}]
-    scripts(pegboard, fix=FIX, begin=slow)
+    scripts(pegboard, fix=FIX, begin=slow, ask=ASK, settings={"permission": {"webfetch": "ask"}})
     programs(pegboard)
 
     async with chat(pegboard, rows=30, columns=220) as terminal:
@@ -115,6 +129,7 @@ async def test_every_key_of_the_page_does_what_it_says(pegboard: CommandLine) ->
         await terminal.say("/agent build")
         await terminal.see("the agent is build")
         done |= await at_work(terminal)
+        done |= await at_a_dialog(terminal)
         terminal.press("c-d")
         await terminal.end()
 
@@ -243,7 +258,7 @@ async def test_a_model_that_is_in_no_list_can_be_come_back_to(
     pegboard: CommandLine, place: Place
 ) -> None:
     scripts(pegboard, hello={"text": "The first says so."})
-    other = pegboard.home / "other.json"
+    other = pegboard.project / "other.json"
     other.write_text('{"scripts": [{"steps": [{"text": "The other says so."}]}]}')
 
     async with chat(pegboard, *await place.arguments()) as terminal:
@@ -252,14 +267,14 @@ async def test_a_model_that_is_in_no_list_can_be_come_back_to(
         assert any(row.startswith("❯ scripted//") for row in terminal.shown)
         terminal.press("escape")
         await terminal.gone("type to search")
-        await terminal.say(f"/model scripted/{other}")
+        await terminal.say("/model scripted/other.json")
         await terminal.say("hello")
         await terminal.see("The other says so.")
         terminal.press("c-p")
         await terminal.until(lambda: "other.json" not in terminal.status)
         for _ in range(2):
             terminal.press("c-p")
-        await terminal.see_now("/other.json")
+        await terminal.until(lambda: "other.json" in terminal.status)
 
 
 async def test_what_a_list_has_no_use_for_changes_nothing_behind_it(pegboard: CommandLine) -> None:

@@ -1,6 +1,5 @@
 """Themes, what is offered, and how lines break: what the chat looks like."""
 
-import asyncio
 import os
 
 import pytest
@@ -95,7 +94,7 @@ async def test_a_letter_of_the_first_screen_does_what_stands_beside_it(
     pegboard: CommandLine, letter: str, shown: str
 ) -> None:
     async with chat(pegboard, ready="a letter, or enter") as terminal:
-        await asyncio.sleep(0.4)
+        await terminal.see_dialog("a letter, or enter")
         terminal.press(letter)
         await terminal.left()
         await terminal.see(shown)

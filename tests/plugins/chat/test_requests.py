@@ -1,7 +1,5 @@
 """Requests of the engine that wait side by side: each is answered once, wherever that is."""
 
-import asyncio
-
 import pytest
 
 from plugins.chat.conftest import Place, Way
@@ -16,8 +14,6 @@ CALLS = [
     {"tool": "question", "input": {"questions": [ASKED]}},
 ]
 STEPS = [{"calls": CALLS}, {"text": "All was answered."}]
-IGNORED_S = 0.4
-"""A dialog takes no key in its first moments."""
 
 
 def prepare(pegboard: CommandLine) -> None:
@@ -26,8 +22,7 @@ def prepare(pegboard: CommandLine) -> None:
 
 async def answer(terminal: AnyTerminal, shown: str, key: str) -> None:
     """Press the key when this is asked."""
-    await terminal.see_now(shown)
-    await asyncio.sleep(IGNORED_S)
+    await terminal.see_dialog(shown)
     terminal.press(key)
     await terminal.gone(shown)
 
@@ -42,7 +37,7 @@ async def test_requests_at_once_are_each_answered_once(pegboard: CommandLine, wa
         for _ in range(3):
             await terminal.until(lambda: any(each in _asked(terminal) for each in answers))
             shown = next(each for each in answers if each in _asked(terminal))
-            await asyncio.sleep(IGNORED_S)
+            await terminal.see_dialog(shown)
             terminal.press(answers.pop(shown))
             await terminal.until(lambda: shown not in _asked(terminal))  # noqa: B023 - awaited here
         await terminal.see("All was answered.")
@@ -77,7 +72,7 @@ async def test_what_is_answered_elsewhere_is_asked_no_more(
                 for _ in range(3):
                     await second.until(lambda: any(each in _asked(second) for each in answers))
                     shown = next(each for each in answers if each in _asked(second))
-                    await asyncio.sleep(IGNORED_S)
+                    await second.see_dialog(shown)
                     second.press(answers.pop(shown))
                     await first.until(lambda: shown not in _asked(first))  # noqa: B023 - awaited here
                     await second.until(lambda: shown not in _asked(second))  # noqa: B023 - awaited here
@@ -114,8 +109,7 @@ async def test_the_pattern_of_an_approval_can_be_narrowed(
 
     async with chat(pegboard, *await place.arguments(), columns=100) as terminal:
         terminal.press("push", "enter")
-        await terminal.see_now(OFFERED)
-        await asyncio.sleep(IGNORED_S)
+        await terminal.see_dialog(OFFERED)
         terminal.press("e")
         await terminal.until(lambda: terminal.editor == "❯ git push *")
         await written(terminal, "git p*")
@@ -148,8 +142,7 @@ async def test_of_an_unclear_line_there_is_no_pattern_to_edit(
 
     async with chat(pegboard, *await place.arguments(), columns=100) as terminal:
         terminal.press("unclear", "enter")
-        await terminal.see_now("3 a always here: [unclear] $CMD -x · 4 n no")
-        await asyncio.sleep(IGNORED_S)
+        await terminal.see_dialog("3 a always here: [unclear] $CMD -x · 4 n no")
         terminal.press("e")
         await terminal.see_now("the very text that is asked for: there is nothing to edit")
         terminal.press("n")

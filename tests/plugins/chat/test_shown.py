@@ -45,8 +45,7 @@ async def test_what_is_allowed_for_good_is_not_asked_again(
 
     async with chat(pegboard, *await place.arguments(), rows=40) as terminal:
         await terminal.say("fix")
-        await terminal.see_now("1 y once")
-        await asyncio.sleep(0.4)
+        await terminal.see_dialog("1 y once")
         terminal.press("a")
         await terminal.see("Mended.")
 

@@ -1,0 +1,110 @@
+"""What the user types while a dialog appears: it goes to the editor and answers nothing."""
+
+import asyncio
+from random import Random
+
+import pytest
+
+from plugins.chat.conftest import Place
+from plugins.chat.screen import chat, scripts
+from plugins.chat.terminals import WAITING, AnyTerminal
+from plugins.cli.commands import CommandLine
+
+WORDS = "also say yes and update all docs please now do it as you want 1 2 3 4 5".split()  # noqa: SIM905
+FILE = "approved.txt"
+ASKING = {"tool": "bash", "input": {"command": f"touch {FILE}", "description": "touch"}}
+SHOWN = f"touch {FILE}"
+ANSWERS = "1 y once"
+
+
+def prepare(pegboard: CommandLine, *, delay_s: float = 0) -> None:
+    steps = [{"calls": [ASKING], "delay_s": delay_s}, {"text": "Went on."}]
+    scripts(pegboard, ask=steps, settings={"permission": {"bash": "ask"}})
+
+
+async def test_keys_go_to_the_editor_while_a_draft_stands_there(
+    pegboard: CommandLine, place: Place
+) -> None:
+    prepare(pegboard)
+
+    async with chat(pegboard, *await place.arguments()) as terminal:
+        terminal.press("ask", "enter", "yes a")
+        await terminal.see_now(SHOWN)
+        await terminal.see_now(WAITING)
+        terminal.press("y", "s", "1")
+        await terminal.until(lambda: terminal.editor == "❯ yes ays1")
+        terminal.press("c-x")
+        await terminal.see_dialog(SHOWN)
+        assert terminal.editor == "❯ yes ays1"
+        assert not (pegboard.project / FILE).exists()
+        terminal.press("y")
+        await terminal.see("Went on.")
+        assert terminal.editor == "❯ yes ays1"
+
+    assert (pegboard.project / FILE).exists()
+
+
+async def test_the_first_screen_takes_no_key_that_was_meant_for_the_editor(
+    pegboard: CommandLine,
+) -> None:
+    async with chat(pegboard, ready=WAITING) as terminal:
+        terminal.press("login")
+        await terminal.until(lambda: terminal.editor == "❯ login")
+        terminal.press("c-u")
+        await terminal.see_dialog("a letter, or enter")
+        terminal.press("n")
+        await terminal.gone("a letter, or enter")
+
+
+async def test_a_dialog_over_a_list_waits_for_the_search_to_end(pegboard: CommandLine) -> None:
+    prepare(pegboard, delay_s=0.5)
+
+    async with chat(pegboard) as terminal:
+        terminal.press("ask", "enter")
+        await terminal.until(lambda: terminal.editor == "❯")
+        terminal.press("/keys", "escape", "c-u", "/model", "enter")
+        await terminal.see_now("type to search")
+        terminal.press("y")
+        await terminal.see_now(WAITING)
+        terminal.press("y")
+        await terminal.until(lambda: terminal.editor == "❯ yy")
+        terminal.press("escape")
+        await terminal.see_dialog(SHOWN)
+        terminal.press("n")
+        await terminal.see("The user rejected permission")
+
+    assert not (pegboard.project / FILE).exists()
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("rounds", [3, pytest.param(20, marks=pytest.mark.long)])
+async def test_sentences_of_any_pace_approve_nothing(
+    pegboard: CommandLine, place: Place, rounds: int
+) -> None:
+    random = Random(rounds)
+    prepare(pegboard, delay_s=0.3)
+
+    async with chat(pegboard, *await place.arguments()) as terminal:
+        for _ in range(rounds):
+            terminal.write(b"ask\rI ")  # the next sentence begins before any dialog can come
+            await asyncio.sleep(random.random() / 2)
+            for _ in range(10):
+                await _typed(terminal, random)
+            await terminal.see_now(ANSWERS)
+            assert not (pegboard.project / FILE).exists()
+            terminal.press("c-c")
+            await terminal.see_dialog(ANSWERS)
+            terminal.press("escape")
+            await terminal.gone(ANSWERS)
+
+    listed = await pegboard("permission", "list")
+    assert not (pegboard.project / FILE).exists()
+    assert "bash" not in listed.out
+
+
+async def _typed(terminal: AnyTerminal, random: Random) -> None:
+    """Type a sentence, a key at a time, at a pace of its own."""
+    pace_s = random.choice((0.0, 0.005, 0.02, 0.05))
+    for letter in " ".join(random.choices(WORDS, k=6)) + " ":
+        terminal.press(letter)
+        await asyncio.sleep(pace_s * random.random() * 2)
