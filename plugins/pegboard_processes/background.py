@@ -43,6 +43,7 @@ class ToolProcesses:
         self._bounds = Bounds(limits)
         self._lifeline = Lifeline()
         self._sessions: dict[str, SessionBackground] = {}
+        self._closed = False
 
     def variables(self) -> Mapping[str, str]:
         """The variable that makes a process end with this program."""
@@ -59,7 +60,11 @@ class ToolProcesses:
         on_output: Callable[[str], None] | None = None,
         spill_dir: Path | None = None,
     ) -> ProcessResult:
-        """How a process ended; neither it nor anything that it started outlives the call."""
+        """Return how a process ended; neither it nor anything that it started outlives the call.
+
+        :raises ToolError: when the program or the directory cannot be used, and after `end`.
+        """
+        self._refuse_late(argv)
         return await run_process(
             argv,
             cwd=cwd,
@@ -74,7 +79,11 @@ class ToolProcesses:
     def service(
         self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]
     ) -> AbstractAsyncContextManager[Sequence[str]]:
-        """The command line of a process that the caller starts, and that ends with the context."""
+        """Return the command line of a process that the caller starts and the context ends.
+
+        :raises ToolError: after `end`.
+        """
+        self._refuse_late(argv)
         return service_process(argv, cwd=cwd, env=env, bounds=self._bounds)
 
     def background(
@@ -83,12 +92,16 @@ class ToolProcesses:
         """The processes of one session, whose output goes to files in this folder."""
         found = self._sessions.get(session_id)
         if found is None:
-            found = SessionBackground(output_dir, enclosure, self._bounds)
+            found = SessionBackground(output_dir, enclosure, self._bounds, closed=self._closed)
             self._sessions[session_id] = found
         return found
 
     async def end(self, session_id: str | None = None) -> None:
-        """End the processes of a session that are left, or all, and wait until they have ended."""
+        """End the processes of a session, or all, and wait until they have ended.
+
+        After the end of all, no other process begins.
+        """
+        self._closed = self._closed or session_id is None
         ending = list(self._sessions) if session_id is None else [session_id]
         left = [each for name in ending if (each := self._sessions.pop(name, None))]
         async with asyncio.TaskGroup() as group:
@@ -97,6 +110,10 @@ class ToolProcesses:
         if session_id is None:
             await self._lifeline.aclose()
             self._bounds.close()
+
+    def _refuse_late(self, argv: Sequence[str]) -> None:
+        if self._closed:
+            raise ToolError(f"cannot run {argv[0]!r}: the program ends")
 
 
 class SessionBackground:
@@ -107,7 +124,10 @@ class SessionBackground:
         output_dir: Path,
         enclosure: Enclosure | None = None,
         bounds: Bounds | None = None,
+        *,
+        closed: bool = False,
     ) -> None:
+        self._closed = closed
         self._output_dir = output_dir
         self._enclosure = enclosure
         self._bounds = bounds
@@ -126,6 +146,8 @@ class SessionBackground:
         :raises ToolError: when the program or the directory cannot be used, and for the ninth
             process of a session at the same time.
         """
+        if self._closed:
+            raise ToolError(f"cannot run {argv[0]!r}: its session has ended")
         self._make_room()
         self._started += 1
         name = f"p{self._started}"
@@ -171,7 +193,8 @@ class SessionBackground:
         return running.process
 
     async def aclose(self) -> None:
-        """End all processes, and wait until they have ended."""
+        """End all processes, begin no other, and wait until they have ended."""
+        self._closed = True
         tasks = {each.task for each in self._running.values()}
         for task in tasks:
             task.cancel()

@@ -23,6 +23,8 @@ GRACE_S = 0.2
 REAP_S = 2.0
 """How long we wait for the kernel to report a process that was killed."""
 KILL_ROUNDS = 40
+CANCEL_AGAIN_S = 0.01
+"""The pause before a start that the end of the event loop has cancelled is cancelled again."""
 SERVICE_TICK_S = 1.0
 """How often a process that may run for hours is looked at."""
 FLOOD_TICK_S = 0.05
@@ -256,16 +258,35 @@ async def _start(
         started.append(transport)
 
     try:
-        await shielded(start())
+        await _whole(asyncio.create_task(start()))
     except asyncio.CancelledError:
+        left = family.kill(thorough=True)
         for transport in started:
-            left = family.kill(thorough=True)
             await shielded(_reap(family, child, transport, left=left))
         raise
     except (OSError, ValueError, RuntimeError) as error:  # the last: no thread to wait in for it
         family.kill(thorough=True)
         raise ToolError(f"cannot run {argv[0]!r} in {cwd}: {error}") from error
     return started[0]
+
+
+async def _whole(start: "asyncio.Task[None]") -> None:
+    """Wait until a start has come to its end, also when the caller is cancelled.
+
+    The end of the event loop cancels the start itself. asyncio then waits for pipes that are
+    never connected, until the start is cancelled once more.
+    """
+    cancelled = False
+    while not start.done():
+        try:
+            await asyncio.wait({start}, timeout=CANCEL_AGAIN_S if start.cancelling() else None)
+        except asyncio.CancelledError:
+            cancelled = True
+        if start.cancelling():
+            start.cancel()
+    if cancelled:
+        raise asyncio.CancelledError
+    start.result()
 
 
 async def _within(limit_s: float, future: asyncio.Future[None]) -> bool:

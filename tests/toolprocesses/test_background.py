@@ -132,3 +132,18 @@ async def test_the_file_of_a_process_that_writes_for_ever_has_an_end(tmp_path, m
 
     lost = "[what it wrote after that is lost]"
     assert process.output_path.read_text() == f"{'x' * 1000}\n{lost}\n[exit code 0]\n"
+
+
+async def test_no_process_begins_after_the_end_of_all(tmp_path):
+    processes = ToolProcesses(ProcessLimits())
+    before = processes.background("ses_1", output_dir=tmp_path)
+    env = dict(os.environ)
+    await processes.end()
+
+    for view in (before, processes.background("ses_2", output_dir=tmp_path)):
+        with pytest.raises(ToolError, match="cannot run 'true'"):
+            await view.start(["true"], cwd=tmp_path, env=env, title="late")
+    with pytest.raises(ToolError, match="the program ends"):
+        await processes.run(["true"], cwd=tmp_path, env=env, timeout_s=9, limit_bytes=9)
+    with pytest.raises(ToolError, match="the program ends"):
+        processes.service(["true"], cwd=tmp_path, env=env)

@@ -1,6 +1,8 @@
 import asyncio
 import os
 import resource
+import subprocess
+import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -256,3 +258,34 @@ async def test_programs_do_not_wait_for_a_person(tmp_path):
     for setting in ("GIT_TERMINAL_PROMPT=0", "PAGER=cat", "GIT_OPTIONAL_LOCKS=0", "TERM=dumb"):
         assert setting in result.output.splitlines()
     assert MARK in result.output
+
+
+ENDING = """
+import asyncio, os, sys
+from pathlib import Path
+from pegboard_processes.process import run_process, run_program
+turns, kind = int(sys.argv[1]), sys.argv[2]
+facts = {"cwd": Path.cwd(), "env": dict(os.environ), "timeout_s": 60, "limit_bytes": 1000}
+async def main():
+    argv = ["sleep", sys.argv[3]]
+    run = run_process(argv, **facts) if kind == "process" else run_program(argv, **facts)
+    task = asyncio.create_task(run)
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    print("done", flush=True)
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("kind", ["process", "program"])
+@pytest.mark.parametrize("turns", range(10))
+def test_an_event_loop_ends_whose_last_task_was_starting_a_process(tmp_path, turns, kind):
+    nap = f"4712.{turns}{len(kind)}"
+    command = [sys.executable, "-c", ENDING, str(turns), kind, nap]
+
+    ended = subprocess.run(
+        command, check=False, cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+
+    assert (ended.returncode, ended.stdout) == (0, "done\n")
+    assert alive(nap) == []
