@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pegboard_http.encoding import note_instead as note_instead
     from pegboard_http.encoding import snake_case as snake_case
     from pegboard_http.encoding import valid_id as valid_id
+    from pegboard_http.finishwords import finish_of as finish_of
     from pegboard_http.httpprovider import AnswerReader as AnswerReader
     from pegboard_http.httpprovider import Endpoint as Endpoint
     from pegboard_http.httpprovider import ErrorFrameError as ErrorFrameError

@@ -199,7 +199,8 @@ class Step:
         finally:
             self._pay()
         if finish.reason == "error":
-            return ProviderError("the provider ended the answer with an error", retryable=True)
+            text = finish.note or "the provider ended the answer with an error"
+            return ProviderError(f"{provider.id}: {text}", provider_id=provider.id, retryable=True)
         if finish.reason in MAY_BE_EMPTY and not (self._said or self._processor.calls()):
             return EmptyAnswerError("the model's answer was empty", retryable=True)
         if not self.message.summary:
@@ -280,8 +281,9 @@ class Step:
         reason, failure = ending(finish, self._processor.calls(), answers)
         self._processor.close(TOO_LONG if finish.reason == "length" else CUT_OFF)
         calls = self._processor.calls()
-        if finish.reason == "tool-calls" and not calls:
-            self._warn(PROMISED)
+        promised = PROMISED if finish.reason == "tool-calls" and not calls else ""
+        if warning := finish.note or promised:
+            self._warn(warning)
         if failure is None and not self._run.blocked:
             failure = self._run.progress.stalled(
                 calls,

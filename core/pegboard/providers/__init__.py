@@ -216,12 +216,14 @@ class Usage(msgspec.Struct, frozen=True):
 class StreamFinish(msgspec.Struct, frozen=True):
     """The answer is complete. A stream that ends without it has failed.
 
-    `usage` is None when the provider did not say.
+    `usage` is None when the provider did not say. `note` is a warning for the user about the end
+    of the answer; with the reason "error" it is the text of the error.
     """
 
     reason: FinishReason
     usage: Usage | None = None
     metadata: dict[str, Any] | None = None
+    note: str = ""
 
 
 StreamEvent = (

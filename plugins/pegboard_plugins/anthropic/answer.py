@@ -7,6 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from pegboard.providers import (
+    FinishReason,
     ModelMessage,
     ModelRequest,
     Reasoning,
@@ -23,22 +24,14 @@ from pegboard_http import (
     count_in,
     decode_json,
     encode_json,
+    finish_of,
     mapping_in,
 )
 
 OWN = "anthropic"
 MOST_PAUSES = 10
 """An answer that is paused more often is taken as it is."""
-_FINISH: dict[str, Any] = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "tool_use": "tool-calls",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "refusal": "content-filter",
-    "pause_turn": "other",
-}
-_CUT = ("length", "content-filter")
+_CUT = ("length", "content-filter", "error")
 """Ends that leave a tool call in the middle, even where its text happens to parse."""
 
 
@@ -75,7 +68,8 @@ class MessageReader:
     def __init__(self) -> None:
         self.finished = False
         self.pauses = 0
-        self._reason: Any = "unknown"
+        self._reason: FinishReason = "unknown"
+        self._note = ""
         self._paused = False
         self._stopped: list[_Item] = []
         self._counts: dict[str, Any] = {}
@@ -116,7 +110,7 @@ class MessageReader:
                 self._counts.update(_counts(event.get("usage")))
                 yield from self._finish(mapping_in(event.get("delta")).get("stop_reason"))
             case "message_stop" if not self.finished:  # some servers give no reason
-                yield from self._finish("message_stop")
+                yield from self._finish("end")
             case "error":
                 if not self.finished:
                     raise ErrorFrameError(event.get("error"))
@@ -132,7 +126,7 @@ class MessageReader:
                 yield ToolCall(call.id, call.name, call.text or "{}")
             if self._calls:
                 self._reason = "tool-calls"
-        yield StreamFinish(self._reason, self._usage())
+        yield StreamFinish(self._reason, self._usage(), note=self._note)
 
     def _begin(self, message: Mapping[str, Any]) -> None:
         self._spent = self._usage() or Usage()
@@ -208,7 +202,7 @@ class MessageReader:
         if not reason:
             return
         self.finished = True
-        self._reason = _FINISH.get(str(reason), "other")
+        self._reason, self._note = finish_of(reason)
         self._paused = reason == "pause_turn"
         self.pauses += self._paused
         yield from self._stop_all()

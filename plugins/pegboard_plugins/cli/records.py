@@ -90,6 +90,11 @@ class JsonView:
         """None: a program reads what the call answered."""
         return 0
 
+    @property
+    def is_live(self) -> bool:
+        """No: a record cannot be taken back."""
+        return False
+
     def drawn(self, part_id: str, block: Block) -> None:
         """Nothing: no block is asked for."""
 

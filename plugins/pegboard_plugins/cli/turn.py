@@ -26,6 +26,7 @@ from pegboard.schema.part import Completed, Failed, TextPart, ToolPart
 from pegboard.schema.session import PermissionRequest, QuestionRequest
 from pegboard_plugins.cli.backend import Backend, PromptRequest
 from pegboard_plugins.cli.render import failure_text
+from pegboard_plugins.cli.settled import SettledTexts
 from pegboard_plugins.cli.tally import Tally
 from pegboard_plugins.cli.views import Result, View
 from pegboard_terminal import CUT, exit_of_answer
@@ -259,6 +260,7 @@ async def _watch(
     subscription: Subscription, drawing: _Drawing, tally: Tally, asking: _Asking | None
 ) -> None:
     """Show all events until the subscription is closed; the view hears of every silence."""
+    texts = SettledTexts()
     while True:
         try:
             async with asyncio.timeout(QUIET_S):
@@ -267,10 +269,13 @@ async def _watch(
             drawing.view.show_quiet()
             continue
         if not events:
+            for event in texts.rest():
+                await drawing.show(event)
             return
         for event in events:
             tally.note(event)
-            await drawing.show(event)
+            for each in (event,) if drawing.view.is_live else texts.settle(event):
+                await drawing.show(each)
             match event.properties:
                 case PermissionAsked(request=asked) | QuestionAsked(request=asked) if asking:
                     if tally.depth(asked.session_id) is not None:

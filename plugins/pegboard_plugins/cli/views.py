@@ -71,6 +71,11 @@ class View(Protocol):
         """The columns for the blocks of tool calls; 0 where none is shown."""
         ...
 
+    @property
+    def is_live(self) -> bool:
+        """Whether the reader sees an answer while it is written, and what becomes of it."""
+        ...
+
     def drawn(self, part_id: str, block: Block) -> None:
         """The block of a call that has ended, before the event that says so."""
         ...
@@ -119,6 +124,11 @@ class TextView:
     def width(self) -> int:
         """The terminal's columns."""
         return shutil.get_terminal_size().columns
+
+    @property
+    def is_live(self) -> bool:
+        """On a terminal."""
+        return self.screen.is_terminal
 
     def drawn(self, part_id: str, block: Block) -> None:
         """Keep the block for the event."""
@@ -179,6 +189,7 @@ class Viewer:
         self._tally = tally
         self._directory = directory
         self._streamed: dict[str, str] = {}
+        self._texts: set[str] = set()
         self._named: set[str] = set()
         self._last_head = ""
         self._failures: set[str] = set()
@@ -223,7 +234,7 @@ class Viewer:
                 self._show_thought(part)
             case PartRemoved(part_id=part_id):
                 self._forget_call(part_id)
-                if self._streamed.pop(part_id, ""):
+                if self._streamed.pop(part_id, "") or part_id in self._texts:
                     self._note("the answer broke off; what was shown of it does not count")
             case SessionStatusChanged(status=Retry() as status):
                 self._screen.line(retry_line(status, now_ms=int(time() * _MS_PER_S)))
@@ -251,6 +262,7 @@ class Viewer:
         self._last_head = ""
         del self._streamed[part.id]
         if part.text.strip():
+            self._texts.add(part.id)
             self._screen.answer(part.text, streamed=streamed)
 
     def _stream_rest(self, part: TextPart, streamed: str) -> None:

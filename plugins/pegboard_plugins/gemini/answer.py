@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pegboard.providers import (
+    FinishReason,
     StreamEvent,
     StreamFinish,
     ToolCall,
@@ -14,21 +15,16 @@ from pegboard.providers import (
     ToolInputStart,
     Usage,
 )
-from pegboard_http import AnswerBlocks, ErrorFrameError, count_in, decode_json, mapping_in
+from pegboard_http import (
+    AnswerBlocks,
+    ErrorFrameError,
+    count_in,
+    decode_json,
+    finish_of,
+    mapping_in,
+)
 from pegboard_plugins.gemini.request import OWN
 
-_FINISH: dict[str, Any] = {
-    "STOP": "stop",
-    "MAX_TOKENS": "length",
-    "SAFETY": "content-filter",
-    "RECITATION": "content-filter",
-    "BLOCKLIST": "content-filter",
-    "PROHIBITED_CONTENT": "content-filter",
-    "SPII": "content-filter",
-    "IMAGE_SAFETY": "content-filter",
-    "MALFORMED_FUNCTION_CALL": "error",
-    "UNEXPECTED_TOOL_CALL": "error",
-}
 _CUT = ("length", "content-filter", "error")
 """Ends behind which no call is made."""
 
@@ -39,7 +35,8 @@ class ContentReader:
     def __init__(self) -> None:
         self.finished = False
         self._blocks = AnswerBlocks(self._kept)
-        self._reason: Any = "unknown"
+        self._reason: FinishReason = "unknown"
+        self._note = ""
         self._counts: Mapping[str, Any] = {}
         self._signature = ""
         self._calls: list[ToolCall] = []
@@ -59,7 +56,7 @@ class ContentReader:
                 yield call
             if self._calls:
                 self._reason = "tool-calls"
-        yield StreamFinish(self._reason, usage_of(self._counts))
+        yield StreamFinish(self._reason, usage_of(self._counts), note=self._note)
 
     def _chunk(self, chunk: Mapping[str, Any]) -> Iterator[StreamEvent]:
         if "error" in chunk and not self.finished:
@@ -71,7 +68,8 @@ class ContentReader:
             for part in mapping_in(candidate.get("content")).get("parts") or ():
                 yield from self._part(mapping_in(part))
             if reason := candidate.get("finishReason"):
-                self.finished, self._reason = True, _FINISH.get(str(reason), "other")
+                self.finished = True
+                self._reason, self._note = finish_of(reason)
 
     def _part(self, part: Mapping[str, Any]) -> Iterator[StreamEvent]:
         text, call = part.get("text"), mapping_in(part.get("functionCall"))

@@ -12,16 +12,9 @@ from pegboard.providers import (
     ToolInputStart,
     Usage,
 )
-from pegboard_http import AnswerBlocks
+from pegboard_http import AnswerBlocks, finish_of
 
-_FINISH: dict[str, Any] = {
-    "stop": "stop",
-    "length": "length",
-    "content_filter": "content-filter",
-    "tool_calls": "tool-calls",
-    "function_call": "tool-calls",
-}
-_CUT = ("length", "content-filter")
+_CUT = ("length", "content-filter", "error")
 _MOST_TOKENS = 1 << 40
 
 
@@ -51,14 +44,14 @@ class ChunkReader:
     def end(self) -> Iterator[StreamEvent]:
         """The last events, once the stream has ended as it should."""
         yield from self._blocks.close()
-        reason = _FINISH.get(self._reason or "stop", "other")
+        reason, note = finish_of(self._reason or "stop")
         if reason not in _CUT:
             for call_id, name, written in self._calls.values():
                 yield ToolInputEnd(call_id)
                 yield ToolCall(call_id, name, "".join(written) or "{}")
             if self._calls:
                 reason = "tool-calls"
-        yield StreamFinish(reason, self._usage)
+        yield StreamFinish(reason, self._usage, note=note)
 
     def _delta(self, delta: Any) -> Iterator[StreamEvent]:  # noqa: ANN401 - litellm's object
         thought = getattr(delta, "reasoning_content", None)

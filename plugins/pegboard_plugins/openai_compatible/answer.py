@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from pegboard.providers import (
+    FinishReason,
     StreamEvent,
     StreamFinish,
     ToolCall,
@@ -15,7 +16,7 @@ from pegboard.providers import (
     ToolInputStart,
     Usage,
 )
-from pegboard_http import AnswerBlocks, ErrorFrameError, forgiven, mapping_in
+from pegboard_http import AnswerBlocks, ErrorFrameError, finish_of, forgiven, mapping_in
 from pegboard_plugins.openai_compatible.thinking import (
     TAGS,
     Kind,
@@ -24,17 +25,6 @@ from pegboard_plugins.openai_compatible.thinking import (
     reasoning_metadata,
 )
 
-_FINISH: dict[str, Any] = {
-    "stop": "stop",
-    "eos": "stop",
-    "end_turn": "stop",
-    "length": "length",
-    "max_tokens": "length",
-    "content_filter": "content-filter",
-    "tool_calls": "tool-calls",
-    "function_call": "tool-calls",
-    "error": "error",
-}
 _INDEX_DIGITS = 9
 _CUT = ("length", "content-filter", "error")
 """Ends that leave a tool call in the middle, even where its text happens to parse."""
@@ -131,7 +121,8 @@ class ChatReader:
 
     def __init__(self) -> None:
         self.finished = False
-        self._reason: Any = "unknown"
+        self._reason: FinishReason = "unknown"
+        self._note = ""
         self._usage: dict[str, Any] | None = None
         self._refused = False
         self._blocks = AnswerBlocks(self._kept)
@@ -164,7 +155,7 @@ class ChatReader:
     def finish(self, reason: object) -> Iterator[StreamEvent]:
         """The ends of what is open, and the calls that are surely complete."""
         self.finished = True
-        self._reason = _FINISH.get(str(reason), "other") if reason else "unknown"
+        self._reason, self._note = finish_of(reason)
         for kind, text in self._tags.rest():
             yield from self._said(kind, text)
         yield from self._blocks.close()
@@ -185,7 +176,7 @@ class ChatReader:
         """The last events, once the answer is over."""
         if not self.finished:
             yield from self.finish(None)
-        yield StreamFinish(self._reason, usage_of(self._usage))
+        yield StreamFinish(self._reason, usage_of(self._usage), note=self._note)
 
     def _delta(self, delta: Delta) -> Iterator[StreamEvent]:
         thought = delta.reasoning_content or delta.reasoning

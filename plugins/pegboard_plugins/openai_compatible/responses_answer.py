@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pegboard.providers import StreamEvent, StreamFinish, ToolCall, Usage
+from pegboard.providers import FinishReason, StreamEvent, StreamFinish, ToolCall, Usage
 from pegboard_http import (
     AnswerBlock,
     AnswerKind,
     ErrorFrameError,
     count_in,
     decode_json,
+    finish_of,
     mapping_in,
 )
 from pegboard_plugins.openai_compatible.responses import OWN
@@ -22,8 +23,6 @@ _DELTAS = (
     "reasoning_text.delta",
     _REFUSAL,
 )
-_CUT: Mapping[str, Any] = {"max_output_tokens": "length", "content_filter": "content-filter"}
-
 
 _KINDS: Mapping[str, AnswerKind] = {"message": "text", "function_call": "call"}
 """How items are shown; all others are thoughts."""
@@ -34,7 +33,8 @@ class ResponseReader:
 
     def __init__(self) -> None:
         self.finished = False
-        self._reason: Any = "unknown"
+        self._reason: FinishReason = "unknown"
+        self._note = ""
         self._refused = False
         self._usage: Usage | None = None
         self._open: dict[Any, tuple[str, AnswerBlock]] = {}
@@ -77,7 +77,7 @@ class ResponseReader:
                 self._reason = "tool-calls"
             elif self._refused:
                 self._reason = "content-filter"
-        yield StreamFinish(self._reason, self._usage)
+        yield StreamFinish(self._reason, self._usage, note=self._note)
 
     def _start(self, index: object, opened: Mapping[str, Any]) -> Iterator[StreamEvent]:
         self._items += 1
@@ -124,8 +124,8 @@ class ResponseReader:
         self.finished = True
         self._usage = usage_of(mapping_in(response.get("usage")))
         cut = mapping_in(response.get("incomplete_details")).get("reason")
-        whole = response.get("status") != "incomplete"
-        self._reason = "stop" if whole else _CUT.get(str(cut), "other")
+        status = response.get("status") or "completed"
+        self._reason, self._note = finish_of(cut or status)
 
     def _whole(self, response: Mapping[str, Any]) -> Iterator[StreamEvent]:
         """A response that the server did not stream."""

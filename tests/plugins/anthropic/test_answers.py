@@ -105,7 +105,8 @@ async def test_a_call_without_arguments() -> None:
 async def test_the_ends_of_an_answer(reason: str, finish: str) -> None:
     events = await _events(claude.answer(claude.text("x"), reason=reason))
 
-    assert events[-1] == StreamFinish(finish, COUNTS)
+    assert isinstance(events[-1], StreamFinish)
+    assert (events[-1].reason, events[-1].usage) == (finish, COUNTS)
 
 
 @pytest.mark.parametrize("reason", ["max_tokens", "refusal"])

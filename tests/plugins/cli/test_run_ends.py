@@ -119,3 +119,32 @@ async def test_what_was_found_is_counted_once(pegboard: CommandLine) -> None:
 
     told = [line for line in done.err.splitlines() if line.startswith("  ")]
     assert told == ["  1 match", "  1 file"]
+
+
+async def test_the_text_of_a_failed_attempt_is_in_no_output(pegboard: CommandLine) -> None:
+    broken = [*text("I look."), *finish("network_error")]
+    async with ModelServer(in_order(broken, broken, say("I look. Done."))) as server:
+        settings = {"permission": {"*": "allow"}, "retry": {"cap_s": 0.01}}
+        pegboard.use_model(server.url, title="off", **settings)
+        done = await pegboard("run", "hi")
+
+    assert (done.code, done.out) == (0, "I look. Done.\n")
+    assert "'network_error'" in done.err
+
+
+async def test_the_text_of_a_failed_attempt_has_no_record(pegboard: CommandLine) -> None:
+    broken = [*text("I look."), *finish("network_error")]
+
+    done, _ = await run(pegboard, broken, broken, say("I look. Done."))
+
+    texts = [each["part"]["text"] for each in done.records if each["type"] == "text"]
+    assert texts == ["I look. Done."]
+
+
+async def test_the_text_of_the_last_attempt_is_shown_once(pegboard: CommandLine) -> None:
+    broken = [*text("I look."), *finish("network_error")]
+
+    done, _ = await run(pegboard, broken, retry={"cap_s": 0.01, "attempts": 2})
+
+    texts = [each["part"]["text"] for each in done.records if each["type"] == "text"]
+    assert (done.code, texts) == (4, ["I look."])

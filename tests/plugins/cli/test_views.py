@@ -238,6 +238,14 @@ def test_a_retry_and_a_dropped_answer_are_said() -> None:
     )
 
 
+def test_a_text_that_had_ended_is_taken_back_as_well() -> None:
+    removed = PartRemoved(session_id=SESSION, message_id="msg_2", part_id="prt_t")
+
+    _, err = on_terminal(said(answer()), text("Hello.", end=2), event(removed))
+
+    assert "what was shown of it does not count" in err
+
+
 def test_a_plugin_s_failure_is_one_line_that_names_it_once() -> None:
     message = "plugin shout: hook text_complete raised boom\n!"
     failure = PluginFailed(plugin="shout", hook="text_complete", message=message)

@@ -231,7 +231,8 @@ async def test_an_answer_that_is_cut_off_makes_no_call(reason: str, finish: str)
     )
 
     assert not any(isinstance(event, ToolCall) for event in events)
-    assert events[-1] == StreamFinish(finish, COUNTS)
+    assert isinstance(events[-1], StreamFinish)
+    assert (events[-1].reason, events[-1].usage) == (finish, COUNTS)
 
 
 async def test_an_answer_that_is_not_streamed_is_read() -> None:
