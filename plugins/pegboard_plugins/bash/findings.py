@@ -2,21 +2,36 @@
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from glob import iglob
+from itertools import islice
 
-from pegboard_plugins.bash.syntax import ANYTHING, LISTED, Block, Feed, Operand, Unclear, Word
+from pegboard_plugins.bash.reach import Reach, reach
+from pegboard_plugins.bash.syntax import (
+    ANYTHING,
+    LISTED,
+    Block,
+    Feed,
+    Operand,
+    Unclear,
+    Word,
+    is_any,
+)
 from pegboard_plugins.bash.values import MADE_UP, Values
 
 MOST_FOLDERS = 16
 MOST_CALLS = 64
 DEEPEST_CALLS = 8
 """So many calls of functions that the line defines are followed, and so many in each other."""
+MOST_MATCHES = 2000
+"""So many paths that a wildcard fits are looked at."""
 ANYWHERE = "\0"
 """Stands among the folders of a line for one of which nobody knows which it is."""
 PROCESS = "/proc/environ"
 """Stands for what any process was given, whichever it is."""
 _GLOB = re.compile(r"[*?\[]")
+_EXTENSION = re.compile(r"[^/]\.\w{1,4}$")
 _DEVICE = re.compile(r"/dev/(null|zero|random|urandom|full|tty|stdin|stdout|stderr|fd/\d+)")
 
 
@@ -33,7 +48,8 @@ class Findings:
     commands that destroy what they do not name, each with the reason. `overlays` are folders whose
     whole content would be written over. `made` are the folders that the line itself makes,
     `functions` what those do that it defines, `assigned` the variables that have been set for sure.
-    `unclear` is the first file of which nobody can say which it is.
+    `filled` stands in words for what a caller puts there. `reach` is how far the names reach that
+    the line has listed. `unclear` is the first file of which nobody can say which it is.
     """
 
     home: str
@@ -60,6 +76,8 @@ class Findings:
     strays: tuple[str, ...] = ()
     strict: bool = False
     placeholder: str = ""
+    filled: str = ""
+    reach: Reach = Reach.WORDS
     unclear: Unclear | None = None
 
     def doubt(self, code: str, word: Operand | Word | None = None) -> None:
@@ -71,6 +89,7 @@ class Findings:
     def operands(self, words: Iterable[Word]) -> list[Operand]:
         """All texts to which the words may come, in their order, as names of files."""
         found = []
+        self.values.be_in(self.cwd)
         for word in words:
             if word.literal is not None:
                 own = word.own_pieces  # of a plain word there are none yet
@@ -138,11 +157,33 @@ class Findings:
                 self.paths[fixed] = None
             if write:
                 self.writes[fixed] = None
+                self.writes |= dict.fromkeys(hidden_matches(path))
                 self.reading.pop(fixed, None)
                 if path.startswith("/dev/"):
                     self.destroys[path] = None
             else:
                 self.reading[fixed] = None
+
+    def list(self, base: str, words: Sequence[Word]) -> None:
+        """Note how far the names reach that a command may list."""
+        names = reach(base, [word.shown for word in words])
+        if names is not None:
+            self.reach = max(self.reach, names)
+
+    def distrust(self, word: Operand) -> None:
+        """Doubt a path that is written or destroyed where only the shell will know which it is.
+
+        Names that are listed are files of the project, of which some are edited, unless they may
+        be those of files that run by themselves, or a path goes on behind them.
+        """
+        text = word.text.replace(self.filled, LISTED) if self.filled else word.text
+        if ANYTHING not in text:
+            return
+        goes_on = "/" in text.rpartition(ANYTHING)[2]
+        is_open = is_any(text) and _EXTENSION.search(text) is None
+        if is_open or self.reach == Reach.ANY or (goes_on and self.reach > Reach.WORDS):
+            self.doubt("dynamic-path", word)
+        self.writes |= {f"{folder}/*": None for folder in self.cwd if folder != ANYWHERE}
 
     def end(self) -> None:
         """A command, or a redirection, is over: what it has named and not written was read."""
@@ -191,6 +232,16 @@ def within(word: Operand) -> Operand:
         if leads_out
         else word
     )
+
+
+def hidden_matches(path: str) -> Iterator[str]:
+    """The hidden paths that one with wildcards may stand for; its last name need not be there."""
+    folder, _, name = path.rpartition("/")
+    found = iglob(path) if _GLOB.search(name) else ()  # noqa: PTH207 - absolute, as a shell
+    placed = iglob(folder) if _GLOB.search(folder) else ()  # noqa: PTH207
+    for each in islice((*found, *(f"{each}/{name}" for each in placed)), MOST_MATCHES):
+        if "/." in f"/{each.removeprefix(before_glob(path))}":
+            yield each
 
 
 def before_glob(path: str) -> str:

@@ -23,6 +23,10 @@ _SED_OPTIONS = pattern("programs", "sed-options")
 _SED_CODE = re.compile(r"-[nErsuz]*e|--expression")
 _TAME_VALUE = re.compile(r"[\w .:,@%+=-]*")
 _AWK_ACTS = pattern("programs", "awk-acts")
+_AWK_TEXT = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+_AWK_OTHERWISE = re.compile(r"""["#\\]|/[^/\n]*[{}()>][^/\n]*/""")
+"""In front of a redirection these may hide a brace, or the sign itself."""
+_AWK_TARGET = re.compile(r">>?\s*\0\s*(?=[;}\n]|$)")
 _GIT_COMMANDS = words("git", "words", "commands")
 _GIT_RUNS = patterns("git", "runs")
 _TAME_SETTING, _HOOKED = pattern("git", "tame-setting"), pattern("git", "hooked")
@@ -102,11 +106,42 @@ def awk(call: Call) -> None:
     call.line.later.append(partial(_refuse_acts, call, program))
 
 
+def _written(program: str) -> list[str]:
+    """The files that a program of awk writes: each is a text behind the sign of a `print`.
+
+    Elsewhere the sign compares: outside of braces, and in parentheses.
+
+    :raises ValueError: where that cannot be told.
+    """
+    texts = _AWK_TEXT.findall(program)
+    plain = _AWK_TEXT.sub("\0", program)
+    if ">" not in plain:
+        return []
+    if _AWK_OTHERWISE.search(plain):
+        raise ValueError(program)
+    files, braces, parentheses = list[str](), 0, 0
+    for at, sign in enumerate(plain):
+        braces += {"{": 1, "}": -1}.get(sign, 0)
+        parentheses += {"(": 1, ")": -1}.get(sign, 0)
+        if sign != ">" or plain[at - 1] == ">" or not braces or parentheses:
+            continue
+        found = _AWK_TARGET.match(plain, at)
+        text = texts[plain.count("\0", 0, at)] if found else "\\"
+        if "\\" in text:
+            raise ValueError(program)
+        files.append(text.strip('"'))
+    return files
+
+
 def _refuse_acts(call: Call, program: Word) -> None:
     values = call.line.values.texts(Word([p for p in program.pieces if p.kind == "variable"]))
     is_tame = all(map(_TAME_VALUE.fullmatch, values))
     if not is_tame or any(map(_AWK_ACTS.search, (program.shown, *call.line.values.texts(program)))):
         raise call.no("awk-program", program)
+    try:
+        call.command.writes += tuple(_written(program.shown))
+    except ValueError:
+        raise call.no("awk-program", program) from None
 
 
 def is_open(word: Word, text: str) -> bool:

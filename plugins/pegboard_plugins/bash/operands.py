@@ -6,7 +6,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from pegboard_plugins.bash.destroying import destroy
-from pegboard_plugins.bash.findings import Findings, within
+from pegboard_plugins.bash.findings import Findings, hidden_matches, within
 from pegboard_plugins.bash.hazards import tells_of_process
 from pegboard_plugins.bash.languages import git_config
 from pegboard_plugins.bash.listings import names_secret
@@ -20,7 +20,8 @@ _GIVEN, _WRITES = (
 )
 _CHOOSES = frozenset({"pattern-first", "messages"})
 _EDITS = re.compile(r"-[a-zA-Z]*i|--i")
-"""With these sed writes into its files."""
+_IN_PLACE = re.compile(r"-[anlpsw0-7]*i")
+"""With these sed writes into its files, and perl and ruby into theirs."""
 _GIT_PLACES = frozenset({"mv", "clone", "worktree", "submodule"})
 _GIT_CHANGES = words("git", "words", "changes")
 _GIT_KEEPS = frozenset({"--cached", "--staged", "-S", "-n", "--dry-run"})
@@ -140,6 +141,8 @@ def _candidates(base: str, does: Kinds, words: Words) -> list[Operand]:
 
 def _touch(word: Operand, findings: Findings, *, write: bool, is_local: bool = False) -> None:
     """Tell the findings what a word names in whatever way, as far as one knows."""
+    if write:
+        findings.distrust(word)
     if is_local and "://" in word.text:
         findings.touch(word, write=write)
     if not word.dynamic:
@@ -241,7 +244,7 @@ def _place(operands: Words, findings: Findings) -> None:
         for folder in () if target.dynamic else findings.places(target):
             names = (word.text.rstrip("/").rpartition("/")[2] for word in named)
             landed = (f"{folder.rstrip('/')}/{name}" for name in names)
-            findings.lands |= dict.fromkeys((folder, *landed))
+            findings.lands |= dict.fromkeys((folder, *landed, *hidden_matches(folder)))
 
 
 def _write(
@@ -255,19 +258,28 @@ def _write(
     if base == "git" and (file := git_config([word.text for word in words])):
         findings.touch(Operand(file), write=True)
         findings.doubt("git-option")
-    for word in _git_changed(operands) if base == "git" else ():
+    for word in _changed(base, does, operands):
         _touch(word, findings, write=True)
-    if "last-written" in does:
-        _touch(operands[-1], findings, write=True)
-    if "second-written" in does:
-        for word in [word for word in operands if not re.match(r"-.", word.text)][1:]:
-            _touch(word, findings, write=True)
     if base in _WRITES:
         named = [word.text for word in operands if not word.text.startswith("-")]
         names = _WRITES.get("-".join([base, *named[:1]])) or _WRITES[base]
         for word in option_values(operands, names):
             if word.text != "-":
                 findings.touch(word, write=True)
+
+
+def _changed(base: str, does: Kinds, operands: Words) -> Iterator[Operand]:
+    """The operands that a program changes by a rule of its own."""
+    if base == "git":
+        yield from _git_changed(operands)
+    if "last-written" in does:
+        yield operands[-1]
+    if "second-written" in does:
+        yield from [word for word in operands if not re.match(r"-.", word.text)][1:]
+    if base in ("perl", "ruby") and any(_IN_PLACE.match(word.text) for word in operands):
+        for before, word in pairwise([Operand(""), *operands]):
+            if not word.text.startswith("-") and not _EXPRESSION.match(before.text):
+                yield word
 
 
 def _git_changed(words: Words) -> Words:

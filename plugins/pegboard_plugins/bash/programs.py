@@ -30,7 +30,9 @@ RUNNERS = {name: values[0] for name, values in rows("programs", "runners").items
 RUNNER_REFUSED = re.compile(r"-[A-Za-z]*c|--(call|script-shell|node-options|shell)(=.*)?")
 RUNS = patterns("programs", "runs")
 CODE_ON_STDIN = re.compile(
-    r"^\s*\.(sh|sy|lo|im|re|ou|on|ex)|^\s*(system|\\!)|\\!|#\s*include|program", re.MULTILINE
+    r"^\s*\.(sh|sy|lo|im|re|ou|on|ex|sa|ba|cl|ar)|(?i:vacuum.*into)"
+    r"|^\s*(system|\\!)|\\!|#\s*include|program",
+    re.MULTILINE,
 )
 _WITH_VALUE = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env"})
 

@@ -29,7 +29,8 @@ from pegboard_plugins.bash.programs import (
     kinds,
 )
 from pegboard_plugins.bash.source import LONGEST
-from pegboard_plugins.bash.syntax import ANYTHING, LISTED, Block, Unclear, Word
+from pegboard_plugins.bash.syntax import ANYTHING, LISTED, Block, Operand, Piece, Unclear, Word
+from pegboard_plugins.bash.tables import words
 from pegboard_plugins.bash.values import ARGUMENTS, NUMBERS, Values, counts, told
 from pegboard_plugins.bash.walking import walk
 
@@ -37,6 +38,7 @@ _RUNNING = frozenset({".git", ".pegboard", ".opencode"})
 _ENDLESS = "what would be destroyed is not known"
 _IN_CODE = "in the code of an interpreter it would destroy what is vital"
 _SHARP = {name for name, does in KINDS.items() if not does.isdisjoint(("shell", "sharp"))}
+_NAME_FILES = words("variables", "writes", "names")
 _WORST = ("ProxyCommand=x", "|x", "sh", "\\!x")
 """Values with which the options of one program or another run something."""
 
@@ -89,6 +91,7 @@ def scan(command: str, place: Place) -> Scan:
     findings = Findings(
         home=home, cwd=(str(place.cwd),), values=Values({**place.environment, **own})
     )
+    findings.values.be_in(findings.cwd)
     try:
         shell = "bash" if place.is_bash else "sh"
         line, body = judge_line(command, findings.values, shell=shell)
@@ -113,6 +116,9 @@ def _walked(line: Line, body: Block, findings: Findings, worktree: Path | None) 
         walk(body, findings)
     except RecursionError:
         raise Unclear("nested-too-deep") from None
+    for name in _NAME_FILES & line.values.held.keys():
+        for text in line.values.texts(Word((Piece("variable", name),))):
+            findings.touch(Operand(text), write=True)
     if worktree is not None:
         _note_running(findings)
     writes = _paths(findings.writes)

@@ -144,7 +144,8 @@ class Command:
     """A command that would be started, with those that it starts in turn.
 
     `placeholder` stands in the words for what it is given, `code` is what a shell is told.
-    Words of which a caller knows no end are `fed`: its input gives it more of them.
+    Words of which a caller knows no end are `fed`: its input gives it more of them. `writes` are
+    the files that the code in its words writes.
     """
 
     words: list[Word]
@@ -155,6 +156,7 @@ class Command:
     placeholder: str = ""
     is_fed: bool = False
     stays: bool = False
+    writes: tuple[str, ...] = ()
 
 
 @dataclass(slots=True, eq=False)

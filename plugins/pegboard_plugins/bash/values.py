@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pegboard_plugins.bash.listings import lists, pipes
 from pegboard_plugins.bash.programs import is_single
+from pegboard_plugins.bash.repository import place_of_git
 from pegboard_plugins.bash.syntax import (
     ANYTHING,
     LISTED,
@@ -44,7 +45,7 @@ _SPLITS = re.compile(r"[\s,:;|]+")
 _NAME = re.compile(r"\$(\w+)")
 _LIST = re.compile(r"^\$\{?[@*]|\[[@*]\]")
 _INDEX = re.compile(r"^\$\{\w+\[-?\d")
-_SETS_ITSELF = re.compile(r"(BASH_\w+)|OLDPWD|DIRSTACK")
+_SETS_ITSELF = re.compile(r"(BASH_\w+)|DIRSTACK")
 """Variables to which the shell gives texts: any, or the names of folders."""
 _COUNT = re.compile(r"[-+]?\d*")
 _COUNTERS = pattern("programs", "counters")
@@ -80,6 +81,9 @@ class Values:
     """Those that are looked up, with the texts that one which is given its own value may have."""
     depth: int = 0
     circles: int = 0
+    here: tuple[str, ...] = ()
+    """The folders that the line may be in, as far as one has walked through it."""
+    been: dict[str, None] = field(default_factory=dict)
     unsure: set[str] = field(default_factory=set)
     """Those that may have no value where they are used, although the line gives them one."""
 
@@ -158,9 +162,9 @@ class Values:
         """What a substitution puts out, as far as it stands in the line."""
         if _MAKES_TEMPORARY.fullmatch(piece.raw):
             return (MADE_UP,)
-        if piece.raw == "$(pwd)":
-            return (self.environment.get("PWD", ANYTHING),)
         if one := lone(piece.body):
+            if told_places := self._places(one):
+                return told_places
             texts = self.texts(one.words[1]) if len(one.words) == len(("dirname", "x")) else ()
             is_told = len(texts) == 1 and ANYTHING not in texts[0] and texts[0][:1] != "~"
             if one.words[0].literal == "dirname" and is_told:
@@ -171,6 +175,26 @@ class Values:
         if is_count(piece.body):
             return ("1",)
         return (LISTED if lists(piece.body, self.texts) else ANYTHING,)
+
+    def _places(self, one: Simple) -> tuple[str, ...]:
+        """The folder that `pwd` puts out, or a path of the repository from `git rev-parse`."""
+        texts = [word.literal or "" for word in one.words]
+        folders = self._folders()
+        if texts[0] == "pwd" and {"-L", "-P"}.issuperset(texts[1:]):
+            return folders
+        return tuple(filter(None, [place_of_git(texts, folder) for folder in folders]))
+
+    def _folders(self) -> tuple[str, ...]:
+        """The folders that the line may be in, or, for what a variable was given, has been in."""
+        found = (*self.been,) if self.active else self.here
+        return tuple(ANYTHING if each == "\0" else each for each in found)
+
+    def be_in(self, folders: tuple[str, ...]) -> None:
+        """The line goes on in one of these folders."""
+        if folders != self.here:
+            self.here = folders
+            self.been |= dict.fromkeys(folders)
+            self.known.clear()
 
     def _of_variable(self, piece: Piece) -> tuple[str, ...]:
         how = piece.how
@@ -205,8 +229,7 @@ class Values:
             self.circles += 1
             return tuple(self.active[name]) or (before,)
         if given is None:
-            own = _SETS_ITSELF.fullmatch(name)
-            return (before if own is None else ANYTHING if own[1] else LISTED,)
+            return self._of_shell(name)
         found = self.active[name] = dict.fromkeys([before] if before else [])
         for _ in range(_MOST_ROUNDS):
             circles, number = self.circles, len(found)
@@ -222,6 +245,15 @@ class Values:
         if self.depth == 1 and not self.active:  # what is looked up for another may be cut short
             self.known[name] = texts
         return texts
+
+    def _of_shell(self, name: str) -> tuple[str, ...]:
+        """The texts of a variable that the line does not set: the shell's, or the environment's."""
+        if name in ("PWD", "OLDPWD"):
+            return self._folders() if name == "PWD" else (*self.been,)
+        own = _SETS_ITSELF.fullmatch(name)
+        if own is not None:
+            return (ANYTHING if own[1] else LISTED,)
+        return (self.environment.get(name, ""),)
 
     def _of_value(self, value: Value) -> Sequence[str]:
         if not isinstance(value, Word):

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 
 from pegboard_plugins.bash.findings import (
@@ -15,8 +15,9 @@ from pegboard_plugins.bash.findings import (
 from pegboard_plugins.bash.hazards import endanger
 from pegboard_plugins.bash.listings import names_secret
 from pegboard_plugins.bash.operands import apply, moves_content, tell
-from pegboard_plugins.bash.programs import KINDS, kinds, option_values, runs_code
+from pegboard_plugins.bash.programs import KINDS, destroys, kinds, option_values, runs_code
 from pegboard_plugins.bash.syntax import (
+    ANYTHING,
     LISTED,
     Block,
     Command,
@@ -25,6 +26,7 @@ from pegboard_plugins.bash.syntax import (
     Statement,
     Word,
     is_any,
+    lone,
 )
 
 _FEEDERS = frozenset({"find", "xargs"})
@@ -32,6 +34,10 @@ _ARRAYS = ("mapfile", "readarray")
 _SETTERS = {"set", "unset", *_ARRAYS, *(name for name in KINDS if "assigns" in KINDS[name])}
 _READ_OTHERWISE, _SPLITS = re.compile(r"['\"\\]"), re.compile(r"-\w*[d0]|--(d|nu)")
 """Signs that xargs takes away from a text, and its options with which it splits it otherwise."""
+_PATCHED = re.compile(
+    r"^(?:\+\+\+|---|\*\*\*|Index:|rename \w+|diff --git) +([^\s]+)(?: ([^\s]+))?", re.MULTILINE
+)
+_LONGEST_PATCH = 1 << 20
 _OF_FILES = re.compile(r"-[a-zA-Z]|-nt|-ot|-ef")
 
 
@@ -163,6 +169,7 @@ _STEPS: Mapping[str, Callable[[Block, Findings], None]] = {
 
 
 def _simple(one: Simple, findings: Findings) -> None:
+    findings.values.be_in(findings.cwd)
     used = findings.values.used(one.expanded)
     findings.values.doubt(used - findings.assigned - {"PWD", "HOME"})
     for body in [piece.body for word in one.expanded for piece in word.pieces if piece.body]:
@@ -188,6 +195,8 @@ def _redirect(word: Word, findings: Findings, *, write: bool) -> None:
     for target in findings.operands([word]):
         if is_any(target.text):
             findings.doubt("dynamic-path", word)
+        if write:
+            findings.distrust(target)
         if target.text:
             findings.touch(within(target), write=write)
     findings.end()
@@ -203,6 +212,7 @@ def _command(command: Command, findings: Findings) -> None:
         _move([command.folder], findings)
         findings.strays = strays  # without the folder nothing is run
     base = command.base
+    findings.list(base, words)
     if base in _FEEDERS:
         _feed(command, words, findings)
     endanger(base, words, findings)
@@ -281,22 +291,52 @@ def _feed(command: Command, words: Sequence[Word], findings: Findings) -> None:
         return
     is_of_file = any(re.match(r"-a|--arg-file", text) for text in options)
     may_be_any = is_of_file or findings.values.feeds_any(findings.fed)
-    if may_be_any and (not command.inner or any(map(_takes_anything, command.inner))):
-        if command.inner or findings.fed is not None:
-            findings.doubt("dynamic-args", command.words[0])
-    elif findings.fed is not None and findings.fed.kind == "text" and findings.fed.word:
-        text = "\n".join(findings.values.texts(findings.fed.word))
+    is_taken = any(map(_takes_anything, command.inner))
+    if may_be_any and (is_taken or (not command.inner and findings.fed is not None)):
+        findings.doubt("dynamic-args", command.words[0])
+    if text := "\n".join(_fed_texts(findings)):
         if _READ_OTHERWISE.search(text) or any(map(_SPLITS.match, options)):
             findings.doubt("dynamic-args", command.words[0])
         for inner in command.inner:
             apply(inner.base, list(map(Operand, _filled(inner, text))), findings)
 
 
+def _fed_texts(findings: Findings) -> Sequence[str]:
+    """The texts that are fed, as far as they stand in the line: behind `echo`, or as a text."""
+    fed = findings.fed
+    if fed is not None and fed.kind == "text" and fed.word:
+        return findings.values.texts(fed.word)
+    one = lone(fed.parts) if fed is not None and fed.kind == "pipe" else None
+    if one is None or one.words[0].literal not in ("echo", "printf"):
+        return ()
+    return [" ".join(findings.values.words(one.words[1:])).replace("\\n", "\n")]
+
+
+def _patched(words: Sequence[Operand], findings: Findings) -> Iterator[str]:
+    """The files that a patch names, which stands in the line or in a file that is there."""
+    fed = findings.fed
+    files = [*option_values(words, ("-i", "--input")), *words[1:2]]
+    if fed is not None and fed.kind == "file" and fed.word:
+        files += findings.operands([fed.word])
+    for path in (path for word in files for path in findings.places(word)):
+        with suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+            yield from _named_in(file.read(_LONGEST_PATCH), words)
+    yield from _named_in("\n".join(_fed_texts(findings)), words)
+
+
+def _named_in(patch: str, words: Sequence[Operand]) -> Iterator[str]:
+    """The names in a patch, as they stand there and without the folders that `-p` takes off."""
+    count = next((word.text[2:] for word in words if re.fullmatch(r"-p\d", word.text)), "0")
+    for name in (name for names in _PATCHED.findall(patch) for name in names if name):
+        yield name
+        yield "/".join(name.split("/")[int(count) :])
+
+
 def _filled(command: Command, text: str) -> Iterator[str]:
     """The words that a command gets from a text: its own, filled in where they have a place."""
-    own = [word.shown for word in command.words if command.placeholder in word.shown]
+    own = [word.shown for word in command.words[1:]]
     if not command.placeholder:
-        yield from text.split()
+        yield from (*own, *text.split())
     for line in text.splitlines() if command.placeholder else ():
         yield from (word.replace(command.placeholder, line.strip()) for word in own)
 
@@ -311,6 +351,7 @@ def _takes_anything(command: Command) -> bool:
 def _in_its_folder(command: Command, own: Sequence[Word], findings: Findings) -> None:
     """What it does with files, `-C folder` of some programs included."""
     before, base = findings.cwd, command.base
+    findings.filled = "" if destroys(base) else command.placeholder
     if command.inner and base != "find":
         own = own[: len(own) - max(len(inner.words) for inner in command.inner)]
     words = findings.operands(own)
@@ -319,11 +360,15 @@ def _in_its_folder(command: Command, own: Sequence[Word], findings: Findings) ->
         findings.branches += 1
         _reach([folder], findings)
         findings.branches -= 1
-    if command.is_fed and not command.inner:
-        words.append(Operand(LISTED))
+    if command.is_fed and not command.inner and not _fed_texts(findings):
+        words.append(Operand(ANYTHING if findings.values.feeds_any(findings.fed) else LISTED))
     if base not in findings.functions:
         apply(base, words, findings)
-    findings.cwd = before
+    named = _patched(words, findings) if base == "patch" else ()
+    for path in (*command.writes, *named):
+        findings.touch(Operand(path, bare=False), write=True)
+    findings.end()
+    findings.cwd, findings.filled = before, ""
 
 
 def _move(words: Sequence[Word], findings: Findings) -> None:

@@ -1,0 +1,102 @@
+"""How far the names reach that a command lists, where the line writes what they name."""
+
+import re
+from collections.abc import Sequence
+from enum import IntEnum
+from fnmatch import fnmatchcase
+from itertools import pairwise
+
+from pegboard_plugins.bash.programs import git_words, kinds
+
+
+class Reach(IntEnum):
+    """What may be among the names of a listing."""
+
+    WORDS = 0
+    """Numbers, dates, branches: no path that leads elsewhere."""
+    FILES = 1
+    """Files of the project, without those that run by themselves."""
+    ANY = 2
+    """Any file, such as the inside of `.git`."""
+
+
+_WORDS = frozenset(
+    {"arch", "date", "hostname", "locale", "lsb_release", "mktemp", "uname", "whoami"}
+)
+_PLACES = re.compile(r"--(git-(dir|path|common-dir)|absolute-git-dir|show-\S+|resolve-\S+)")
+"""With these `git rev-parse` puts out a folder."""
+_NAMED = re.compile(r"-i?(name|path|wholename)")
+_LEFT_OUT = re.compile(r"(.*[/=])?\.git(/.*)?|\*/\.\*.*", re.DOTALL)
+_RUNNING = (
+    *("config", "HEAD", "hooks", "pre-commit", "post-checkout", "./.git/config", ".bashrc"),
+    "./.git/hooks/pre-commit",
+)
+_EVERYWHERE = re.compile(r"\.{0,2}/?|~.*|/.*|\.\./.*|\.git\b.*|\*", re.DOTALL)
+_HIDDEN = re.compile(r"-[a-zA-Z]*[aA]|--al|(.*/)?\.[^./]")
+_DEEP = re.compile(r"-[a-zA-Z]*[rR][a-zA-Z]*|--(dereference-)?recursive")
+_UNHIDES = re.compile(r"-[a-zA-Z]*[u.][a-zA-Z]*|--(hidden|unrestricted|no-ignore\S*)")
+_CHOSEN = re.compile(r"--(include|exclude-dir|glob|type)\b.*|-[gt].*", re.DOTALL)
+
+
+def reach(base: str, texts: Sequence[str]) -> Reach | None:
+    """Return how far the names reach that a command puts out, None where it lists none."""
+    does = kinds(base)
+    if "numbers" in does or base in _WORDS:
+        return Reach.WORDS
+    if base == "git":
+        return _of_git(texts)
+    if "finds" in does:
+        return _of_find(texts) if base in ("find", "gfind") else _of_search(base, texts)
+    if "searches" in does:
+        return _of_search(base, texts)
+    if base == "ls":
+        is_hidden = any(
+            re.match(r"-[a-zA-Z]*[aA]|--al|--.*-al|(.*/)?\.[^/]", text) for text in texts
+        )
+        return Reach.ANY if is_hidden or any(map(_EVERYWHERE.fullmatch, texts)) else Reach.FILES
+    return Reach.ANY if "lists" in does and base not in ("basename", "pwd") else None
+
+
+def _of_git(texts: Sequence[str]) -> Reach:
+    name = next(iter(git_words(texts)), "")
+    if name == "rev-parse":
+        return Reach.ANY if any(map(_PLACES.match, texts)) else Reach.WORDS
+    if name in ("branch", "describe", "for-each-ref", "symbolic-ref", "tag", "rev-list"):
+        return Reach.WORDS
+    return Reach.ANY if name in ("config", "worktree", "var") else Reach.FILES
+
+
+def _of_find(texts: Sequence[str]) -> Reach:
+    """What each alternative wants by name is no file that runs by itself, or these are left out."""
+    is_left_out = any(
+        re.fullmatch(r"!|-not|-prune|-i?(name|path|wholename)", before)
+        and _LEFT_OUT.fullmatch(text)
+        for before, text in pairwise(texts)
+    )
+    if is_left_out and not {"!", "-not", "-prune"}.isdisjoint(texts):
+        return Reach.FILES
+    named, wanted = [False], list[str]()
+    for before, sign, text in zip(["", *texts], texts, [*texts[1:], ""], strict=False):
+        if sign in ("-o", "-or", ","):
+            named.append(False)
+        elif _NAMED.fullmatch(sign) and before not in ("!", "-not"):
+            named[-1] = True
+            wanted.append(text)
+    fits = any(fnmatchcase(name, pattern) for pattern in wanted for name in _RUNNING)
+    return Reach.FILES if all(named) and not fits else Reach.ANY
+
+
+def _of_search(base: str, texts: Sequence[str]) -> Reach:
+    """What is searched is a folder below the project, or hidden files are left out."""
+    places = [text for text in texts if not text.startswith("-")]
+    if any(map(_CHOSEN.fullmatch, texts)):
+        return Reach.FILES
+    if base not in ("grep", "egrep", "fgrep"):
+        is_hidden = any(map(_UNHIDES.fullmatch, texts))
+        return Reach.ANY if is_hidden or any(map(_leads_out, places[1:])) else Reach.FILES
+    is_wide = len(places) <= 1 or any(map(_EVERYWHERE.fullmatch, places[1:]))
+    return Reach.ANY if any(map(_DEEP.fullmatch, texts)) and is_wide else Reach.FILES
+
+
+def _leads_out(text: str) -> bool:
+    return text.startswith(("/", "~", "..", ".git"))

@@ -1,0 +1,147 @@
+"""What a line writes is known or asked for, by whatever name: listed, computed, in a language."""
+
+import pytest
+
+from plugins.bash.test_verdicts import project, verdicts
+
+__all__ = ["project"]
+
+RUNNING_BY_ITSELF = r"""
+echo x > $(git rev-parse --git-dir)/hooks/pre-commit
+cp f "$(git rev-parse --git-path hooks)/pre-commit"
+cd $(git rev-parse --git-dir); echo x > hooks/pre-commit
+cd .git && echo x > "$PWD/hooks/pre-commit"
+cd .git && echo x > "$(pwd)/hooks/pre-commit"
+cd .git && x=$PWD && cd .. && echo x > $x/hooks/pre-commit
+cd .git; cd ..; echo x > $OLDPWD/hooks/pre-commit
+cd ~; echo x > $PWD/.bashrc
+for d in .*/hooks; do echo x > $d/pre-commit; done
+find . -name hooks -exec touch {}/pre-commit \;
+find . -name hooks | while read d; do echo x > $d/pre-commit; done
+cp pre-commit .gi?/hooks
+awk 'BEGIN{print "x;" > ".git/hooks/pre-commit"}'
+printf '+++ .git/hooks/pre-commit..' | patch -p0
+tar --transform=s,a,.git/hooks/pre-commit, -xf a.tar
+sqlite3 :memory: '.save .git/hooks/x'
+sqlite3 :memory: '.backup .git/hooks/x'
+sqlite3 :memory: '.clone .git/hooks/x'
+sqlite3 :memory: "vacuum into '.git/hooks/x'"
+DEPENDENCIES_OUTPUT=.git/hooks/x gcc a.c
+SSLKEYLOGFILE=.git/hooks/x curl localhost
+touch $(find . -name hooks)/x
+echo .git/hooks/x | xargs touch
+ls -d .git/hooks | xargs -I{} cp a {}/x
+echo x > ~+/.git/hooks/x
+cd .git; cd ..; echo x > ~-/hooks/x
+GIT_DIR=$(git rev-parse --git-dir); echo x > $GIT_DIR/hooks/pre-commit
+d=$(git rev-parse --git-dir); echo x > $d/hooks/pre-commit
+d=$(git rev-parse --git-dir 2>/dev/null); install x $d/hooks/pre-commit
+ln -s x $(git rev-parse --git-dir)/hooks/pre-commit
+git config --file $(git rev-parse --git-dir)/config core.pager x
+mkdir -p $(dirname .git/hooks/x)/y
+dirname .git/hooks/x | xargs -I{} touch {}/y
+echo x > "$(dirname "$(git rev-parse --git-dir)/x")/hooks/y"
+sed -i s/a/b/ .gi*/config
+for f in .g*/hooks/*; do echo x > $f; done
+tee .gi[t]/hooks/x < a
+echo a .git/hooks/x | xargs cp
+printf '%s\n' .git/hooks/x | xargs -I% cp a %
+cat list | xargs touch
+mkdir -p $(cat f)
+awk '{print > $2}' a
+awk '{ if (/}/) print "x" > ".git/hooks/x" }' a
+awk '{print "a" >> ".git/config"}' a
+awk '$1 > 3 {print $2 > ".git/config"}' a
+patch -p1 < evil.diff
+patch -p1 -i evil.diff
+"""
+"""Each writes a hook, the configuration of git or a start-up file, if it does what it can."""
+ORDINARY = r"""
+awk '$3 > 10 {print $1}' a.txt
+awk 'NR > 1 {print}' a.txt > b.txt
+awk '{ if ($3 > 10) print $1 }' a.txt
+awk '{print $2 > "out.txt"}' a.txt
+awk '{print $1 / 2}' a.txt
+grep -rl foo src | xargs sed -i 's/foo/bar/g'
+git ls-files '*.py' | xargs sed -i s/a/b/
+for f in $(git ls-files); do sed -i s/a/b/ "$f"; done
+mkdir -p out/$(date +%F)/logs
+cp a.txt "a-$(date +%s).txt"
+find . -name '*.py' -exec sed -i s/a/b/ {} +
+find src -type f -name '*.md' | xargs -I{} cp {} docs/
+ls *.txt | xargs rm -f
+echo a.txt b.txt | xargs rm
+for f in *.txt; do mv "$f" "${f%.txt}.md"; done
+find . -name '*.pyc' -not -path './.git/*' -delete
+cp a.txt $(git rev-parse --show-toplevel)/b.txt
+cd "$(git rev-parse --show-toplevel)" && echo x > a.txt
+mkdir -p build && cd build && cmake .. && echo x > $PWD/log.txt
+tar czf out-$(git rev-parse --short HEAD).tar.gz src
+for d in */; do (cd "$d" && touch x); done
+rm -rf .pytest_cache .mypy_cache .*_cache
+touch src/*.py
+patch -p1 < x.diff
+rm -rf node_modules/* dist/*
+d=$(mktemp -d); cp -r src $d/x
+echo x > log-$(date +%F)/a.txt
+rg -l foo | xargs sed -i s/a/b/
+for f in $(find docs -name '*.md'); do sed -i s/a/b/ $f; done
+find . -path ./node_modules -prune -o -name '*.ts' -print | xargs sed -i s/a/b/
+grep -rl --include='*.py' foo . | xargs sed -i s/foo/bar/
+sqlite3 db 'select * from a'
+psql -c '\dt'
+"""
+EDITING = r"""
+git ls-files | xargs sed -i s/a/b/
+for f in $(git ls-files); do sed -i s/a/b/ $f; done
+find . -name '*.txt' | xargs sed -i s/a/b/
+cp x $(ls a.txt)
+awk '{print > "a.txt"}' b.txt
+perl -i -pe s/a/b/ a.txt
+perl -pi -e s/a/b/ a.txt
+ruby -i -pe 'x' a.txt
+find . -name a.txt -exec sed -i s/a/b/ {} +
+gawk -i inplace '{print}' a.txt
+sed -i s/a/b/ a.txt
+sed -ni p a.txt
+sed --in-place s/a/b/ a.txt
+ex -sc '%s/a/b/|x' a.txt
+tee $(ls a.txt) < b.txt
+while read f; do echo x > $f; done < <(git ls-files)
+git ls-files | while read f; do mv "$f" x; done
+ls a.txt | xargs -I{} cp b.txt {}
+sort -o a.txt b.txt
+truncate -s0 $(git ls-files)
+patch -p1 < x.diff
+"""
+
+
+@pytest.fixture
+def hooked(project):
+    """The project, in which git has hooks and a configuration."""
+    for name in (".git/hooks/x", ".git/config", "a.txt", "b.txt"):
+        (project / name).parent.mkdir(exist_ok=True)
+        (project / name).write_text("text\n")
+    (project / "x.diff").write_text("--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-text\n+other\n")
+    (project / "evil.diff").write_text("--- /dev/null\n+++ b/.git/hooks/y\n@@ -0,0 +1 @@\n+x\n")
+    return project
+
+
+async def test_no_line_writes_what_runs_by_itself_unasked(hooked, tmp_path):
+    found = await verdicts(hooked, tmp_path, RUNNING_BY_ITSELF.strip().splitlines())
+
+    assert [line for line, said in found.items() if said[0] == "allow"] == []
+
+
+async def test_lines_that_write_ordinary_files_are_not_asked_for(hooked, tmp_path):
+    found = await verdicts(hooked, tmp_path, ORDINARY.strip().splitlines())
+
+    assert [line for line, said in found.items() if said[0] != "allow"] == []
+
+
+async def test_names_that_are_listed_make_an_edit(hooked, tmp_path):
+    lines = EDITING.strip().splitlines()
+
+    found = await verdicts(hooked, tmp_path, lines, permission={"edit": "deny"})
+
+    assert [line for line, said in found.items() if said[0] == "allow"] == []
