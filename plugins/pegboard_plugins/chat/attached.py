@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from pegboard import App
 
 LISTED = 500
-ABORT_AGAIN_AFTER_S = (0.1, 0.2, 0.5, 1.0)
-"""An abort may come before its prompt."""
 
 
 async def attach(url: str, directory: Path, password: str | None) -> "AttachedFeed":
@@ -239,12 +237,8 @@ class AttachedFeed(Attachment):
         await self._client.shell(session_id, command, agent=order.agent, model=order.model)
 
     async def abort(self, session_id: str) -> None:
-        """Stop it, and see that it has stopped."""
-        for pause_s in ABORT_AGAIN_AFTER_S:
-            await self._client.sessions.abort(session_id)
-            if await self.status(session_id) is None:
-                return
-            await asyncio.sleep(pause_s)
+        """Stop it."""
+        await self._client.sessions.abort(session_id)
 
     async def rename(self, session_id: str, title: str) -> None:
         """Give it a title."""

@@ -144,27 +144,22 @@ class Talk:
                             await self._show(piece)
                         if was and not self.course.busy:
                             self._rested()
-                    case _:
-                        pass
             self._dialogs()
             self._touch()
 
     def _look(self, course: Course, event: Event) -> None:
-        match event.properties:
-            case MessageUpdated(info=UserMessage() as info) if info.session_id == course.session.id:
-                self._taken.set()
-                if course.knows_prompt(info.id):
-                    return
-                if self._unheard:
-                    self._unheard -= 1
-                elif not self._underway:  # the turn is somebody else's, or a command's
-                    self._failures().clear()
-            case _:
-                pass
+        info = event.properties.info if isinstance(event.properties, MessageUpdated) else None
+        if isinstance(info, UserMessage) and info.session_id == course.session.id:
+            self._taken.set()
+            if course.knows_prompt(info.id):
+                return
+            if self._unheard:
+                self._unheard -= 1
+            elif not self._underway:  # the turn is another client's, or a command's
+                self._failures().clear()
 
     async def _read_anew(self) -> None:
-        course = self.course
-        if course is None:
+        if (course := self.course) is None:
             return
         was, self._unheard = course.busy, 0
         for piece in course.read(await self.feed.turns(course.session.id)):
@@ -191,7 +186,8 @@ class Talk:
         None shows nothing: all of it stands there already.
         """
         turns = await self.feed.turns(session.id)
-        self._ask_no_more()
+        for _, task in self._asking:
+            task.cancel()
         self.course = course = Course(session)
         course.status = await self.feed.status(session.id) or course.status
         prompts = [n for n, turn in enumerate(turns) if turn.info.id == turn.prompt_id]
@@ -212,7 +208,8 @@ class Talk:
 
     def leave(self) -> None:
         """Go on with a session that is not there yet."""
-        self._ask_no_more()
+        for _, task in self._asking:
+            task.cancel()
         self.course, self.dialog = None, None
         self.queue.clear()
         self._underway.clear()
@@ -271,8 +268,7 @@ class Talk:
 
     def typed_as(self, text: str) -> str | None:
         """What stood in the editor when a prompt of this text was sent from here."""
-        found = (order.typed for order in reversed(self.sent) if order.text == text)
-        return next(found, None)
+        return next((order.typed for order in reversed(self.sent) if order.text == text), None)
 
     async def ask(self, question: Question) -> Answers | None:
         """What is answered to a question of a plugin's, here or at another client.
@@ -289,10 +285,6 @@ class Talk:
         finally:
             task.cancel()
             self._asking.remove(asked)
-
-    def _ask_no_more(self) -> None:
-        for _, task in self._asking:
-            task.cancel()
 
     def shell(self, command: str) -> None:
         """Run a command of the person's own, which the model gets to see."""
@@ -313,8 +305,17 @@ class Talk:
         queued, self.queue = self.queue, []
         self.rest.look()
         if self.course is not None:
-            self.spawn(self.feed.abort(self.course.session.id))
+            self.spawn(self._stop(self.course.session.id))
         return queued
+
+    async def _stop(self, session_id: str) -> None:
+        """Stop the session, and once more where a prompt was on its way; a later one goes on."""
+        is_taken = self._taken.is_set()
+        await self.feed.abort(session_id)
+        if not is_taken:
+            async with self._in_order:
+                await self._taken.wait()
+                await self.feed.abort(session_id)
 
     def _rested(self) -> None:
         self.on_rest()

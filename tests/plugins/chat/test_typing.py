@@ -102,6 +102,21 @@ async def test_sentences_of_any_pace_approve_nothing(
     assert "bash" not in listed.out
 
 
+async def test_a_prompt_that_follows_a_stop_is_answered(
+    pegboard: CommandLine, place: Place
+) -> None:
+    prepare(pegboard)
+
+    async with chat(pegboard, *await place.arguments()) as terminal:
+        for _ in range(5):
+            await terminal.say("ask")
+            await terminal.see_dialog(ANSWERS)
+            terminal.write(b"\x1b")
+            await terminal.gone(ANSWERS)
+        await terminal.say("hello")
+        await terminal.see("You said: hello")
+
+
 async def _typed(terminal: AnyTerminal, random: Random) -> None:
     """Type a sentence, a key at a time, at a pace of its own."""
     pace_s = random.choice((0.0, 0.005, 0.02, 0.05))
