@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from pegboard_http.answerblocks import AnswerBlock as AnswerBlock
     from pegboard_http.answerblocks import AnswerBlocks as AnswerBlocks
     from pegboard_http.answerblocks import AnswerKind as AnswerKind
+    from pegboard_http.answercalls import AnswerCalls as AnswerCalls
+    from pegboard_http.answercalls import unique_id as unique_id
     from pegboard_http.askedwait import asked_wait_s as asked_wait_s
     from pegboard_http.encoding import count_in as count_in
     from pegboard_http.encoding import decode_json as decode_json

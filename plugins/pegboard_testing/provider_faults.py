@@ -197,6 +197,9 @@ def _odd_answers(wire: ServerFrames) -> Iterator[Fault]:
     yield Fault(
         name="two calls", play=(start + first + second + wire.end("tool-calls"),), check=both
     )
+    again = wire.call("call_1", "look", '{"filePath": "b.txt"}', index=1)
+    same = (start + first + again + wire.end("tool-calls"),)
+    yield Fault(name="two calls with one id", play=same, check=both)
     cut = start + wire.cut_call("call_1", "look", '{"filePath": "a') + wire.end("length")
     yield Fault(name="a call that was cut for its length", play=(cut,), check=_never_called)
     long = _said(wire, end="length")

@@ -26,6 +26,7 @@ from pegboard_http import (
     encode_json,
     finish_of,
     mapping_in,
+    unique_id,
 )
 
 OWN = "anthropic"
@@ -148,7 +149,8 @@ class MessageReader:
         kind = str(opened.get("type"))
         block = AnswerBlock(kind=_SHOWN.get(kind, "reasoning"), id=f"{kind}-{self._blocks}")
         if kind == "tool_use":
-            block.id, block.name = str(opened.get("id") or block.id), str(opened.get("name", ""))
+            given, taken = str(opened.get("id") or ""), {call.id for call in self._calls}
+            block.id, block.name = unique_id(given, taken), str(opened.get("name", ""))
             self._calls.append(block)
         self._open[_key(index)] = item = _Item(block, opened, str(opened.get("signature") or ""))
         yield block.start()

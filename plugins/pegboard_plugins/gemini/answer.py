@@ -22,6 +22,7 @@ from pegboard_http import (
     decode_json,
     finish_of,
     mapping_in,
+    unique_id,
 )
 from pegboard_plugins.gemini.request import OWN
 
@@ -88,7 +89,8 @@ class ContentReader:
         own = {"id": given, "signature": signature}
         kept = {key: value for key, value in own.items() if value}
         arguments = json.dumps(call.get("args") or {}, ensure_ascii=False)
-        call_id = given or f"call_{secrets.token_hex(8)}"
+        taken = {each.id for each in self._calls}
+        call_id = unique_id(given or f"call_{secrets.token_hex(8)}", taken)
         self._calls.append(ToolCall(call_id, name, arguments, {OWN: kept} if kept else None))
         yield ToolInputStart(call_id, name)
         yield ToolInputDelta(call_id, arguments)

@@ -6,13 +6,10 @@ from typing import Any
 from pegboard.providers import (
     StreamEvent,
     StreamFinish,
-    ToolCall,
-    ToolInputDelta,
-    ToolInputEnd,
     ToolInputStart,
     Usage,
 )
-from pegboard_http import AnswerBlocks, finish_of
+from pegboard_http import AnswerBlocks, AnswerCalls, finish_of
 
 _CUT = ("length", "content-filter", "error")
 _MOST_TOKENS = 1 << 40
@@ -26,7 +23,7 @@ class ChunkReader:
         self._usage: Usage | None = None
         self._blocks = AnswerBlocks(self._kept)
         self._thoughts: list[dict[str, Any]] = []
-        self._calls: dict[int, tuple[str, str, list[str]]] = {}
+        self._calls = AnswerCalls()
 
     def read(self, chunk: Any) -> Iterator[StreamEvent]:  # noqa: ANN401 - litellm's object
         """The events of the next chunk."""
@@ -46,9 +43,7 @@ class ChunkReader:
         yield from self._blocks.close()
         reason, note = finish_of(self._reason or "stop")
         if reason not in _CUT:
-            for call_id, name, written in self._calls.values():
-                yield ToolInputEnd(call_id)
-                yield ToolCall(call_id, name, "".join(written) or "{}")
+            yield from self._calls.end()
             if self._calls:
                 reason = "tool-calls"
         yield StreamFinish(reason, self._usage, note=note)
@@ -64,17 +59,12 @@ class ChunkReader:
             yield from self._call(piece)
 
     def _call(self, piece: Any) -> Iterator[StreamEvent]:  # noqa: ANN401 - litellm's object
-        if piece.index not in self._calls:
+        function = piece.function
+        name, text = function.name or "", function.arguments or ""
+        events = (*self._calls.add(piece.index, piece.id or "", name, text),)
+        if any(isinstance(event, ToolInputStart) for event in events):
             yield from self._blocks.close()
-            taken = {call[0] for call in self._calls.values()}
-            fresh = piece.id and piece.id not in taken
-            call_id = piece.id if fresh else f"call_{len(self._calls)}"
-            self._calls[piece.index] = (call_id, piece.function.name or "", [])
-            yield ToolInputStart(call_id, piece.function.name or "")
-        call_id, _, written = self._calls[piece.index]
-        if piece.function.arguments:
-            written.append(piece.function.arguments)
-            yield ToolInputDelta(call_id, piece.function.arguments)
+        yield from events
 
     def _kept(self, kind: str) -> dict[str, Any] | None:
         """What goes back with a thought that ends."""

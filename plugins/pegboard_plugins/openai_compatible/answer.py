@@ -10,13 +10,17 @@ from pegboard.providers import (
     FinishReason,
     StreamEvent,
     StreamFinish,
-    ToolCall,
-    ToolInputDelta,
-    ToolInputEnd,
     ToolInputStart,
     Usage,
 )
-from pegboard_http import AnswerBlocks, ErrorFrameError, finish_of, forgiven, mapping_in
+from pegboard_http import (
+    AnswerBlocks,
+    AnswerCalls,
+    ErrorFrameError,
+    finish_of,
+    forgiven,
+    mapping_in,
+)
 from pegboard_plugins.openai_compatible.thinking import (
     TAGS,
     Kind,
@@ -91,32 +95,10 @@ def chunk_from(payload: bytes) -> Chunk:
         raise ValueError("it is nested too deep") from error
 
 
-class _OpenCall:
-    """A tool call that is being written; `given` is the server's id, `id` the one we use."""
-
-    def __init__(self, call_id: str, given: str, name: str) -> None:
-        self.id = call_id
-        self.given = given
-        self.name = name
-        self.written: list[str] = []
-
-    def is_another(self, given: str, name: str) -> bool:
-        """Whether a fragment with the same index begins a new call.
-
-        Some servers repeat id and name with each fragment, others give every call index 0.
-        """
-        if not name:
-            return False
-        if given:
-            return given != self.given
-        return _is_object("".join(self.written))
-
-
 class ChatReader:
     """Events of one answer, in order, from its chunks.
 
     `finished` is whether the model said that it has ended; `end` gives the last event.
-    Calls get ids of our own where the server's are missing or come twice.
     """
 
     def __init__(self) -> None:
@@ -129,8 +111,7 @@ class ChatReader:
         self._field = ""
         self._details: list[dict[str, Any]] = []
         self._tags = TagSplitter()
-        self._calls: list[_OpenCall] = []
-        self._at: dict[int | None, _OpenCall] = {}
+        self._calls = AnswerCalls()
 
     def read(self, frame: bytes) -> Iterator[StreamEvent]:
         """The events of the next chunk; nothing once the answer has ended, but its usage.
@@ -164,9 +145,7 @@ class ChatReader:
             yield from self._blocks.close()
         if self._reason in _CUT:
             return
-        for call in self._calls:
-            yield ToolInputEnd(call.id)
-            yield ToolCall(call.id, call.name, "".join(call.written) or "{}")
+        yield from self._calls.end()
         if self._calls:
             self._reason = "tool-calls"
         elif self._refused:
@@ -212,27 +191,10 @@ class ChatReader:
     def _call(self, piece: CallPiece) -> Iterator[StreamEvent]:
         function = piece.function or FunctionPiece()
         index, given, name = _index(piece.index), _id(piece.id), _plain(function.name)
-        call = self._at.get(index)
-        if call is None or call.is_another(given, name):
+        events = (*self._calls.add(index, given, name, _arguments(function.arguments)),)
+        if any(isinstance(event, ToolInputStart) for event in events):
             yield from self._blocks.close()
-            call = _OpenCall(self._own_id(given), given, name)
-            self._calls.append(call)
-            self._at[index] = call
-            yield ToolInputStart(call.id, call.name)
-        call.name = call.name or name
-        text = _arguments(function.arguments)
-        if text:
-            call.written.append(text)
-            yield ToolInputDelta(call.id, text)
-
-    def _own_id(self, given: str) -> str:
-        taken = {call.id for call in self._calls}
-        if given and given not in taken:
-            return given
-        number = len(taken)
-        while f"call_{number}" in taken:
-            number += 1
-        return f"call_{number}"
+        yield from events
 
 
 def usage_of(counts: Mapping[str, Any] | None) -> Usage | None:
@@ -287,13 +249,6 @@ def _plain(content: object) -> str:
     if isinstance(content, dict):
         return _plain(content.get("text") or content.get("thinking") or "")
     return ""
-
-
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(msgspec.json.decode(text), dict)
-    except msgspec.DecodeError:
-        return False
 
 
 def _arguments(value: object) -> str:

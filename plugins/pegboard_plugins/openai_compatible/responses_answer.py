@@ -12,6 +12,7 @@ from pegboard_http import (
     decode_json,
     finish_of,
     mapping_in,
+    unique_id,
 )
 from pegboard_plugins.openai_compatible.responses import OWN
 
@@ -40,6 +41,7 @@ class ResponseReader:
         self._open: dict[Any, tuple[str, AnswerBlock]] = {}
         self._calls: list[tuple[AnswerBlock, dict[str, Any]]] = []
         self._items = 0
+        self._ids: set[str] = set()
 
     def read(self, frame: bytes) -> Iterator[StreamEvent]:
         """The events of the next frame; kinds that are not known are passed over."""
@@ -84,7 +86,8 @@ class ResponseReader:
         kind = str(opened.get("type"))
         block = AnswerBlock(kind=_KINDS.get(kind, "reasoning"), id=f"{kind}-{self._items}")
         if block.kind == "call":
-            block.id = str(opened.get("call_id") or block.id)
+            block.id = unique_id(str(opened.get("call_id") or ""), self._ids)
+            self._ids.add(block.id)
             block.name = str(opened.get("name") or "")
         self._open[index] = kind, block
         yield block.start()

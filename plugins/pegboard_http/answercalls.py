@@ -1,0 +1,114 @@
+"""The tool calls of an answer, put together from pieces that may share an index or an id."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+
+import msgspec
+
+from pegboard.providers import StreamEvent, ToolCall, ToolInputDelta, ToolInputEnd, ToolInputStart
+
+
+@dataclass(slots=True, kw_only=True)
+class _OpenCall:
+    """A call that is being written; `given` is the server's id, `id` the one of our own.
+
+    `again` says that a piece has named a further call in its place, whose arguments are to come.
+    """
+
+    id: str
+    given: str
+    name: str = ""
+    pieces: list[str] = field(default_factory=list)
+    again: bool = False
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+    @property
+    def is_whole(self) -> bool:
+        if not self.pieces or not self.pieces[-1].rstrip().endswith("}"):
+            return False
+        try:
+            return isinstance(msgspec.json.decode(self.text), dict)
+        except (msgspec.DecodeError, UnicodeEncodeError):
+            return False
+
+
+def unique_id(given: str, taken: Collection[str]) -> str:
+    """Return the server's id of a call, or one of our own if it is missing or taken."""
+    if given and given not in taken:
+        return given
+    number = len(taken)
+    while f"call_{number}" in taken:
+        number += 1
+    return f"call_{number}"
+
+
+class AnswerCalls:
+    """The calls of one answer, in the order in which they were first seen.
+
+    Pieces belong to the call at their index. Some servers number every call 0 or give every call
+    one id; there a name that comes behind whole arguments begins a further call. The ids are
+    unique: a call without one, or with that of another, gets one of our own.
+    """
+
+    def __init__(self) -> None:
+        self._calls: list[_OpenCall] = []
+        self._at: dict[int | None, _OpenCall] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._calls)
+
+    def add(self, index: int | None, given: str, name: str, text: str) -> Iterator[StreamEvent]:
+        """Add a piece; `given` is the server's id, each of these may be empty."""
+        call = self._at.get(index) or self._of_stray(given, name)
+        if call is None or self._is_another(call, given, name, text):
+            name = name or (call.name if call else "")
+            own = unique_id(given, {each.id for each in self._calls})
+            call = _OpenCall(id=own, given=given)
+            self._calls.append(call)
+        self._at[index] = call
+        if name and not call.name:
+            call.name = name
+            yield ToolInputStart(call.id, name)
+            if call.pieces:
+                yield ToolInputDelta(call.id, call.text)
+        if text:
+            call.pieces.append(text)
+            if call.name:
+                yield ToolInputDelta(call.id, text)
+
+    def end(self) -> Iterator[StreamEvent]:
+        """Give the ends of all calls, and the calls."""
+        for call in self._calls:
+            if not call.name:
+                yield ToolInputStart(call.id, "")
+            yield ToolInputEnd(call.id)
+            yield ToolCall(call.id, call.name, call.text or "{}")
+
+    def _of_stray(self, given: str, name: str) -> _OpenCall | None:
+        """The call that a piece at an unknown index goes on with, as far as that is clear."""
+        if name or not self._calls:
+            return None
+        last = self._calls[-1]
+        same = next((call for call in self._calls if given and call.given == given), None)
+        return same or (None if given or last.is_whole else last)
+
+    def _is_another(self, call: _OpenCall, given: str, name: str, text: str) -> bool:
+        """Whether a piece at the index of this call begins a further one.
+
+        Some servers repeat id and name with every piece, others send the name behind the arguments.
+        """
+        if call.again and text:
+            return True
+        if not name or not call.name:
+            return False
+        if given and given != call.given:
+            return True
+        if text and name == call.name and not text.lstrip().startswith("{"):
+            return False
+        if not call.is_whole:
+            return not (given or call.pieces) and name != call.name
+        call.again = not text
+        return bool(text) or name != call.name
