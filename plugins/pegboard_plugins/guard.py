@@ -1,9 +1,9 @@
 """Nothing vital is destroyed, and what runs by itself is not changed unasked, nor is Pegboard.
 
 Both hold where everything else is allowed. A tool says what it would do in the metadata of its
-request: `destroys` are absolute paths or globs that would be gone with all that is in them,
-empty for one that nobody can know before; `overlays` are folders of which the whole content would
-be written over; `hazards` are commands that destroy what they do not
+request: `destroys` are absolute globs of what would be gone with all that is in it, in which the
+signs of a plain name are escaped, empty for what nobody can know before; `overlays` are folders of
+which the whole content would be written over; `hazards` are commands that destroy what they do not
 name, each with the reason; `writes` are absolute paths, and at those of `lands` a whole folder
 or a link may come to be. An `edit` names its paths in its patterns.
 """
@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
-from glob import iglob
+from glob import escape, iglob
 from itertools import islice
 from pathlib import Path
 
@@ -41,6 +41,7 @@ _MOST_FOLDERS = 32
 _FEW = 5
 _MOST = 0.9
 _GLOB = re.compile(r"[*?\[]")
+_ESCAPED = re.compile(r"\[([*?\[])\]")
 _HOMES = (Path("/home"), Path("/Users"))
 _OWN = re.compile(
     r"(?:\S*/)?(?:pegboard|python[\d.]* (?:-\w+ )*-m ?pegboard\S*)"
@@ -285,18 +286,22 @@ def _vitals(session: SessionView) -> Iterator[tuple[Path, str]]:
 def _meant(target: str) -> Iterable[str]:
     """The target as written and with links resolved; of `folder/*` the folder, too."""
     folder, _, name = target.rstrip("/").rpartition("/")
-    if any(sign in folder for sign in "*?["):
-        real = target
-    elif name in _EVERYTHING or target.endswith("/"):
-        real = resolved_path(folder or "/") + f"/{name}"
-    else:
-        real = os.path.join(resolved_path(folder or "/"), name)  # noqa: PTH118 - a glob
-    found = dict.fromkeys((os.path.normpath(target), os.path.normpath(real)))
+    real = _resolved(folder or "/")
+    found = dict.fromkeys((os.path.normpath(target), os.path.normpath(f"{real}/{name}")))
     if name in _EVERYTHING:
-        found |= dict.fromkeys((os.path.normpath(folder or "/"), resolved_path(folder or "/")))
+        found |= dict.fromkeys((os.path.normpath(folder or "/"), real))
     if target.endswith("/"):
-        found[resolved_path(target)] = None
+        found[_resolved(target)] = None
     return found
+
+
+def _resolved(pattern: str) -> str:
+    """A path, with signs of wildcards in its own names escaped, with links resolved.
+
+    A wildcard stays as it is.
+    """
+    plain = _ESCAPED.sub(r"\1", pattern)
+    return escape(resolved_path(plain)) if escape(plain) == pattern else pattern
 
 
 def _covers(pattern: str, vital: Path) -> bool:

@@ -4,13 +4,10 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from glob import iglob
-from itertools import islice
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pegboard_files
 from pegboard import SessionView, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
 from pegboard.kit import UNCLEAR, ProcessResult, named_path, resolved_path
 from pegboard.providers import ModelRequest
@@ -25,8 +22,6 @@ LONGEST_COMMAND_BYTES = (128 << 10) - 1
 SHOWN_LETTERS = 30_000
 """opencode `tool/bash.ts`: letters of the output in the metadata; ours are the last ones."""
 SHOW_EVERY_S = 0.1
-MOST_MATCHES = 2000
-"""So many files that a wildcard fits are looked at by name."""
 QUICK_LETTERS = 500
 """A command of this length is judged in less time (0.5 ms) than a thread takes to be woken."""
 
@@ -43,7 +38,11 @@ async def _requests(
         scanned, outside = await asyncio.to_thread(_scanned, context, command, cwd, env)
     # 2 ms more that the start of the program need not pay.
     from pegboard_plugins.bash.approving import covered, is_once
+    from pegboard_plugins.bash.wildcards import looked_up
 
+    if scanned.globs:
+        scanned = await asyncio.to_thread(looked_up, scanned, command)
+        outside = _outside(scanned.paths, context)
     for path in outside:
         await context.ask_path(path)
     if inside := _inside(scanned.writes, context):
@@ -51,13 +50,12 @@ async def _requests(
         await context.ask("edit", inside, always=["*"], metadata=facts)
     commands = [" ".join(argv) for argv in scanned.commands]
     patterns = [UNCLEAR + command] if scanned.unclear else commands or [command]
-    secrets = await asyncio.to_thread(_secrets, scanned) if scanned.globs else []
     await context.ask(
         "bash",
         patterns,
         always=covered(scanned),
         metadata={
-            **_facts(scanned, command, secrets),
+            **_facts(scanned, command),
             "commands": commands,
             **({"once": True} if is_once(scanned) else {}),
             "background": background,
@@ -67,13 +65,13 @@ async def _requests(
     return cwd
 
 
-def _facts(scanned: "Scan", command: str, secrets: Sequence[str]) -> dict[str, object]:
+def _facts(scanned: "Scan", command: str) -> dict[str, object]:
     """What a policy may look at: the paths are absolute, as the line names them."""
     return {
         "command": command,
         **_unclear(scanned, command),
         **({"told": list(scanned.told)} if scanned.told else {}),
-        "paths": [*(str(path) for path in scanned.paths), *secrets],
+        "paths": [str(path) for path in scanned.paths],
         "writes": [str(path) for path in scanned.writes],
         **({"reads": [str(path) for path in scanned.reads]} if scanned.reads else {}),
         "destroys": list(scanned.destroys),
@@ -93,16 +91,6 @@ def _unclear(scanned: "Scan", command: str) -> dict[str, object]:
     said = advised(scanned.unclear, command)
     facts = {"column": said.column, "marked": said.marked, "instead": said.instead}
     return {"unclear": [said.code], "advice": [said.sentence], "place": facts}
-
-
-def _secrets(scanned: "Scan") -> list[str]:
-    """The files of secrets that the wildcards of the line fit; of many files the first."""
-    matches = (
-        path
-        for pattern in scanned.globs
-        for path in islice(iglob(pattern), MOST_MATCHES)  # noqa: PTH207 - absolute, as a shell
-    )
-    return [path for path in matches if pegboard_files.secret_path(Path(path))]
 
 
 def _scanned(

@@ -66,7 +66,7 @@ def _emptied(word: Operand, findings: Findings) -> Operand:
     text = word.plain
     if findings.placeholder:
         text = text.replace(findings.placeholder, "")
-    return Operand(text, bare=word.bare)
+    return Operand(text, bare=word.bare, wild=word.wild)
 
 
 def _all(_texts: Sequence[str], operands: Words) -> Words:
@@ -74,7 +74,7 @@ def _all(_texts: Sequence[str], operands: Words) -> Words:
 
 
 def _is_wild(word: Operand) -> bool:
-    return not word.dynamic and any(sign in word.text for sign in "*?[")
+    return word.wild and not word.dynamic and any(sign in word.text for sign in "*?[")
 
 
 def _moved(texts: Sequence[str], operands: Words) -> Words:

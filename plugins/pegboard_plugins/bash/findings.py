@@ -4,8 +4,9 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from glob import iglob
+from glob import escape, iglob
 from itertools import islice
+from typing import NamedTuple
 
 from pegboard_plugins.bash.reach import Reach, reach
 from pegboard_plugins.bash.syntax import (
@@ -33,6 +34,18 @@ PROCESS = "/proc/environ"
 _GLOB = re.compile(r"[*?\[]")
 _EXTENSION = re.compile(r"[^/]\.\w{1,4}$")
 _DEVICE = re.compile(r"/dev/(null|zero|random|urandom|full|tty|stdin|stdout|stderr|fd/\d+)")
+
+
+class Glob(NamedTuple):
+    """A path with wildcards: as it stands, as a pattern for its folder too, and that folder.
+
+    The folder is the one before its first sign. `is_written`: what it fits would be changed.
+    """
+
+    path: str
+    pattern: str
+    folder: str
+    is_written: bool
 
 
 @dataclass(slots=True)
@@ -63,7 +76,7 @@ class Findings:
     lands: dict[str, None] = field(default_factory=dict)
     handed: dict[str, None] = field(default_factory=dict)
     linked: dict[str, None] = field(default_factory=dict)
-    globs: dict[str, None] = field(default_factory=dict)
+    globs: dict[Glob, None] = field(default_factory=dict)
     hazards: dict[str, str] = field(default_factory=dict)
     overlays: dict[str, None] = field(default_factory=dict)
     made: dict[str, None] = field(default_factory=dict)
@@ -93,10 +106,13 @@ class Findings:
         for word in words:
             if word.literal is not None:
                 own = word.own_pieces  # of a plain word there are none yet
-                found.append(Operand(word.literal, not (own and own[0].quoted), word))
+                found.append(Operand(word.literal, not (own and own[0].quoted), word, wild=False))
                 continue
             bare = not word.is_quoted or word.pieces[0].kind == "variable"
-            found += [Operand(text, bare, word) for text in self.values.words([word])]
+            for text in self.values.words([_escaped(word)]):
+                found.append(Operand(text, bare, word))
+                if "[" in text and all(piece.kind != "glob" for piece in word.pieces):
+                    found.append(Operand(text, bare, word, wild=False))  # perhaps it is a name
         return found
 
     def is_none(self, word: Operand) -> bool:
@@ -147,17 +163,28 @@ class Findings:
         paths = self.folders(word)
         return [path for path in paths if path[:5] != "/dev/" or not _DEVICE.fullmatch(path)]
 
+    def _patterns(self, word: Operand) -> Iterator[tuple[str, str, str]]:
+        """Each path of a word, as a wildcard that fits it alone, with the folder before its signs.
+
+        A wildcard, the folder of which may have such signs in its own name, is a path as it stands.
+        """
+        tail = word.text.partition("/")[2] if word.text[:1] == "~" else word.text
+        for path in self.places(word):
+            start = len(path) - len(tail) if word.wild else len(path)
+            found = _GLOB.search(path, start)
+            fixed = path if found is None else path[: found.start()].rpartition("/")[0] or "/"
+            yield path, escape(path[:start]) + path[start:], fixed
+
     def touch(self, word: Operand, *, write: bool = False) -> None:
         """A path that would be read or written; of a glob the part before its first sign."""
-        for path in self.places(word):
-            fixed = before_glob(path)
+        for path, pattern, fixed in self._patterns(word):
             if fixed != path:
-                self.globs[path] = None
+                self.globs[Glob(path, pattern, fixed, write)] = None
             if "mktemp" not in path or not _is_made_up(path):
                 self.paths[fixed] = None
             if write:
                 self.writes[fixed] = None
-                self.writes |= dict.fromkeys(hidden_matches(path))
+                self.writes |= dict.fromkeys(hidden_matches(pattern))
                 self.reading.pop(fixed, None)
                 if path.startswith("/dev/"):
                     self.destroys[path] = None
@@ -197,7 +224,7 @@ class Findings:
 
     def destroy(self, word: Operand) -> None:
         """A path, perhaps a glob, that would be gone with all that is in it."""
-        self.destroys.update(dict.fromkeys(self.places(word)))
+        self.destroys.update(dict.fromkeys(pattern for _, pattern, _ in self._patterns(word)))
         if self.is_lost(word):
             self.destroys[""] = None
 
@@ -248,3 +275,14 @@ def before_glob(path: str) -> str:
     """The folder before the first wildcard, the path itself when it has none."""
     found = _GLOB.search(path)
     return path if found is None else path[: found.start()].rpartition("/")[0] or "/"
+
+
+def _escaped(word: Word) -> Word:
+    """The word with those signs quoted as in a wildcard that are quoted in the line."""
+    if all(piece.kind != "glob" for piece in word.pieces):
+        return word
+    pieces = [
+        piece._replace(text=escape(piece.text)) if piece.kind == "text" else piece
+        for piece in word.pieces
+    ]
+    return Word(pieces, word.raw, word.at)

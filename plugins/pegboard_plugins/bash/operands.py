@@ -10,7 +10,7 @@ from pegboard_plugins.bash.findings import Findings, hidden_matches, within
 from pegboard_plugins.bash.hazards import tells_of_process
 from pegboard_plugins.bash.languages import git_config
 from pegboard_plugins.bash.listings import names_secret
-from pegboard_plugins.bash.programs import git_words, kinds, option_values
+from pegboard_plugins.bash.programs import KINDS, git_words, kinds, option_values
 from pegboard_plugins.bash.syntax import ANYTHING, Operand, Word, is_any
 from pegboard_plugins.bash.tables import patterns, rows, words
 
@@ -57,6 +57,8 @@ def apply(base: str, words: Words, findings: Findings) -> None:
         findings.tell_of_process()
     if "no-files" in does:
         return
+    if "matches" in does or base not in KINDS:
+        words = [word._replace(wild=True) for word in words]
     if "" in [word.text for word in words]:
         nothing = [Operand(".")] * (base == "find")  # where it starts then
         words = [each for w in words for each in (nothing if findings.is_none(w) else [w])]
@@ -147,7 +149,9 @@ def _touch(word: Operand, findings: Findings, *, write: bool, is_local: bool = F
         findings.touch(word, write=write)
     if not word.dynamic:
         for text in _named(word.text):
-            findings.touch(word if text == word.text else Operand(text), write=write)
+            findings.touch(
+                word if text == word.text else Operand(text, wild=word.wild), write=write
+            )
         return
     folder = word.text.partition(ANYTHING)[0]
     if names_secret(word.plain):

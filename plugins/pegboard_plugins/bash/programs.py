@@ -170,9 +170,9 @@ def option_values(words: Sequence[Operand], names: Sequence[str]) -> Iterator[Op
     for word in words if any(word.text[:1] == "-" for word in words) or "of" in names else ():
         option, equals, value = word.text.partition("=")
         if equals and _is_called(option, names):
-            yield Operand(value, bare=word.bare)
+            yield Operand(value, bare=word.bare, wild=word.wild)
         elif letters and re.match(rf"-[{letters}].", word.text, re.DOTALL):
-            yield Operand(word.text[len("-o") :], bare=word.bare)
+            yield Operand(word.text[len("-o") :], bare=word.bare, wild=word.wild)
         is_bundle = letters and re.fullmatch(rf"-[A-Za-z]*[{letters}]", before)
         if is_bundle or _is_called(before, names):
             yield word

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from pegboard.kit import resolved_path
 from pegboard_plugins.bash import builtins, carrying, languages
 from pegboard_plugins.bash.dragnet import code_destruction, destruction
-from pegboard_plugins.bash.findings import PROCESS, Findings
+from pegboard_plugins.bash.findings import PROCESS, Findings, Glob
 from pegboard_plugins.bash.hazards import tells_of_process
 from pegboard_plugins.bash.line import Call, Line, Rule, hijacks
 from pegboard_plugins.bash.programs import (
@@ -62,7 +62,7 @@ class Scan(NamedTuple):
     destroys: tuple[str, ...] = ()
     lands: tuple[Path, ...] = ()
     linked: tuple[Path, ...] = ()
-    globs: tuple[str, ...] = ()
+    globs: tuple[Glob, ...] = ()
     hazards: tuple[tuple[str, str], ...] = ()
     overlays: tuple[str, ...] = ()
     reads: tuple[Path, ...] = ()

@@ -229,11 +229,13 @@ class Operand(NamedTuple):
     """A text to which a word of a command may come, with `ANYTHING` in it for what nobody knows.
 
     `bare`: it begins outside of quotes, so that a `~` there means a home. `word` is what was read.
+    Signs of wildcards in a text that is not `wild` stand for themselves.
     """
 
     text: str
     bare: bool = True
     word: Word | None = None
+    wild: bool = True
 
     @property
     def dynamic(self) -> bool:

@@ -107,9 +107,8 @@ class Tree:
             return "mode"
         if stat.S_ISDIR(before.st_mode):
             return ""
-        if before.st_mtime_ns != after.st_mtime_ns or before.st_size != after.st_size:
-            return "content"
-        return "again" if before.st_ctime_ns != after.st_ctime_ns and after.st_nlink > 1 else ""
+        is_same = (before.st_mtime_ns, before.st_size) == (after.st_mtime_ns, after.st_size)
+        return "" if is_same else "content"
 
     def _restore(self, new, lost, read):
         for path in sorted(new):

@@ -4,9 +4,11 @@ import os
 import re
 from dataclasses import dataclass
 from functools import cache
+from glob import escape, iglob
 
 from pegboard.kit import resolved_path
 from pegboard_plugins.bash.scan import Place, scan
+from pegboard_plugins.bash.wildcards import looked_up
 from plugins.bash.file_box import environment, observed, project_of
 
 GIT_OWN = re.compile(
@@ -31,6 +33,7 @@ def _says(pattern):
     return re.compile(pattern, re.DOTALL).search
 
 
+_finds, _types = _says(r"\bfind\b"), _says(r"\bfile -f\b")
 _calls_git, _lists = _says(r"\bgit\b"), _says(r"\$\(|`|\||<")
 _unpacks = _says(
     r"\bpatch\b|\btar\b.*x|\bgit\b.*\b(apply|checkout|switch|stash|restore|reset|clean|clone)\b"
@@ -45,6 +48,10 @@ EXPLAINED = {
     "the names stand in a patch, an archive or a commit": lambda each: (
         not re.search(r"/\.git/(hooks|config)", each.path) and _unpacks(each.line)
     ),
+    "find looks for names in a folder that it names": lambda each: (
+        each.kind == "read" and _finds(each.line)
+    ),
+    "only the types of files are read": lambda each: each.kind == "read" and _types(each.line),
     "a listing gives names that are read": lambda each: each.kind == "read" and _lists(each.line),
 }
 """What differs without breaking a promise, each with the reason."""
@@ -53,13 +60,15 @@ EXPLAINED = {
 @cache
 def fits(pattern):
     """The expression of a shell's wildcards, which fits a path and all below it."""
-    found, at = "", 0
+    found, at, pattern = "", 0, os.path.normpath(pattern)
     while at < len(pattern):
         sign, at = pattern[at], at + 1
         end = pattern.find("]", at + 1 + (pattern[at : at + 1] in ("!", "^")))
         while _CLASS.search(pattern[at : end + 1]) and pattern[end - 1] == ":":
             end = pattern.find("]", end + 1)
-        if sign == "*":
+        if pattern[at - 1 : at + 2] == "**/":
+            found, at = f"{found}(.*/)?", at + 2
+        elif sign == "*":
             found += "[^/]*"
         elif sign == "?":
             found += "[^/]"
@@ -94,25 +103,24 @@ def _is_in(path, folder):
 class Named:
     """What the judgement of a line names.
 
-    A wildcard is named with its folder. It stands for the paths that it fits, and not for all of
-    the folder.
+    A wildcard is named with its folder, which then stands for itself and not for all that is in it.
     """
 
     def __init__(self, found):
         self.found = found
-        self.wild = {text: _before(text) for text in found.globs}
+        self.wild = {_real_glob(each): resolved_path(each.folder) for each in found.globs}
+        self.matched = {guise for each in found.globs for guise in _matched(each)}
         self.patterns = [text for text in (*found.destroys, *found.overlays) if text]
         self.is_asked = bool(found.hazards) or "" in found.destroys
-        self.written = self._alone(found.writes)
-
-    def _alone(self, paths):
-        """The paths that do not stand for a wildcard in them."""
-        return {guise for path in paths for guise in _guises(path)} - {*self.wild.values()}
+        self.written = {guise for path in found.writes for guise in _guises(path)}
 
     def _has(self, path, paths):
-        folders = {guise for each in paths for guise in _guises(each)}
-        return any(_is_in(path, each) for each in self._alone(paths)) or any(
-            fits(each).fullmatch(path) for each, folder in self.wild.items() if folder in folders
+        named = {guise for each in paths for guise in _guises(each)}
+        whole = named - {*self.wild.values()}
+        return (
+            path in named | self.matched
+            or any(_is_in(path, each) for each in whole)
+            or any(fits(each).fullmatch(path) for each in self.wild if self.wild[each] in named)
         )
 
     def changes(self, path):
@@ -125,9 +133,13 @@ class Named:
             or any(fits(each).fullmatch(path) for text in self.patterns for each in _whole(text))
         )
 
-    def is_beside(self, path):
-        """Whether a path is a name that is written with something behind it, such as `.bak`."""
-        return any(path.startswith(each) and "/" not in path[len(each) :] for each in self.written)
+    def follows(self, path, how):
+        """Whether a change follows from one that it names: a `.bak` of it, or the folder for it."""
+        if how == "new" and any(
+            path.startswith(each) and "/" not in path[len(each) :] for each in self.written
+        ):
+            return True
+        return how in ("new", "gone") and any(_is_in(each, path) for each in self.written)
 
     def is_passing(self, path):
         """Whether a file is written where a program may put one for a while."""
@@ -139,24 +151,28 @@ class Named:
         return self._has(path, self.found.paths)
 
 
-def _before(text):
-    """The real folder before a wildcard's first sign."""
-    folder = re.split(r"[*?\[]", text)[0].rpartition("/")[0]
-    return resolved_path(folder or "/")
+def _matched(each):
+    """The paths that a wildcard fits, or its own where it fits none."""
+    return (guise for text in (*iglob(each.pattern), each.path) for guise in _guises(text))  # noqa: PTH207
+
+
+def _real_glob(each):
+    """A wildcard with the links before its first sign followed."""
+    return f"{escape(resolved_path(each.folder))}/{each.pattern[len(escape(each.folder)) :]}"
 
 
 def _whole(text):
     """A path or wildcard with the links before its first sign followed."""
     yield text.rstrip("/")
     folder = re.split(r"[*?\[]", text)[0].rpartition("/")[0]
-    yield resolved_path(folder or "/") + text.rstrip("/")[len(folder) :]
+    yield f"{escape(resolved_path(folder or '/'))}/{text[len(folder) :]}"
 
 
 def judged(line, root):
     """The judgement of a line in the project."""
     project = project_of(root)
     place = Place(cwd=project, home=root / "home", worktree=project, environment=environment(root))
-    return scan(line, place)
+    return looked_up(scan(line, place), line)
 
 
 def differences(lines, root, *, traced=False):
@@ -177,7 +193,7 @@ def explanation(difference):
 
 def _missed(named, seen, root):
     for path, how in seen["changed"].items():
-        if not named.changes(path) and not (how == "new" and named.is_beside(path)):
+        if not named.changes(path) and not named.follows(path, how):
             yield how, path
     for path in seen["read"]:
         if not named.reads(path):

@@ -32,7 +32,10 @@ _SHELL = frozenset({"access", "chdir", "fchdir", "clone", "clone3", "fork", "vfo
 
 def changed_by_calls(text):
     """For each line the absolute paths that its processes have opened to write, or changed."""
-    found, folders, begun, number = {}, {}, {}, None
+    found: dict[int | None, set[str]] = {}
+    folders: dict[str, str] = {}
+    begun: dict[str, str] = {}
+    number = None
     for process, part in map(re.Match.groups, map(_LINE.match, text.splitlines())):
         call = begun.pop(process, "") + part
         if call.endswith("<unfinished ...>"):

@@ -41,7 +41,7 @@ def unnamed(place, line, ran):
     if found.unclear:
         return []
     named = {os.path.normpath(path) for path in found.paths}
-    fitting = {os.path.normpath(path) for path in found.globs}
+    fitting = {os.path.normpath(each.pattern) for each in found.globs}
     gone = {os.path.normpath(path) if path else "" for path in found.destroys}
     return [
         (folder, argv)
