@@ -44,6 +44,7 @@ from pegboard_http import (
     decode_json,
     encode_json,
     endpoints,
+    unique_id,
 )
 
 LINES = Endpoint(id="lines", name="Lines", url="", env=("LINES_API_KEY",))
@@ -90,10 +91,11 @@ class LineReader:
             self._has_text = True
             yield TextDelta("text", text)
         if call := line.get("call"):
-            yield ToolInputStart(call["id"], call["name"])
-            yield ToolInputEnd(call["id"])
+            call_id = unique_id(call["id"], {each.id for each in self._calls})
+            yield ToolInputStart(call_id, call["name"])
+            yield ToolInputEnd(call_id)
             arguments = encode_json(call["input"]).decode()
-            self._calls.append(ToolCall(call["id"], call["name"], arguments))
+            self._calls.append(ToolCall(call_id, call["name"], arguments))
         if "end" in line:
             self.finished = True
             self._end = line["end"]
