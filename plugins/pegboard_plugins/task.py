@@ -1,5 +1,7 @@
 """The task tool: work for a subagent, which answers once."""
 
+import asyncio
+
 from msgspec.structs import replace
 
 from pegboard import SessionView, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
@@ -57,21 +59,31 @@ async def task(  # noqa: PLR0913 - the model's arguments
         metadata["sessionId"] = child
         context.progress(title=description, metadata=metadata)
 
-    result = await context.prompt_child(
-        subagent_type,
-        prompt,
-        description=description,
-        session_id=session_id or None,
-        timeout_s=float(timeout_s),
-        on_start=on_start,
-    )
-    note = f"<task_metadata>\nsession_id: {result.session_id}\n</task_metadata>"
+    try:
+        result = await context.prompt_child(
+            subagent_type,
+            prompt,
+            description=description,
+            session_id=session_id or None,
+            timeout_s=float(timeout_s),
+            on_start=on_start,
+        )
+    except asyncio.CancelledError as error:  # its text goes to the model
+        if (child := metadata.get("sessionId")) is None:
+            raise
+        raise asyncio.CancelledError(_note(str(child))) from error
+    note = _note(result.session_id)
     metadata |= {"sessionId": result.session_id, "outcome": result.outcome}
     if result.outcome != "done":
         context.progress(metadata=metadata)  # what is known of a failed call is its progress
         ending = result.outcome.replace("_", " ")
         raise ToolError(f"the subagent's work {ending}. {result.text}\n\n{note}")
     return ToolResult(output=f"{result.text}\n\n{note}", title=description, metadata=metadata)
+
+
+def _note(session_id: str) -> str:
+    """Return what names the subagent's session, with which the model can go on."""
+    return f"<task_metadata>\nsession_id: {session_id}\n</task_metadata>"
 
 
 @hookimpl

@@ -13,6 +13,7 @@ from pegboard.providers import Call, Content, Media, ModelMessage, Reasoning, Re
 from pegboard.schema.message import (
     AbortedFailure,
     AssistantMessage,
+    BudgetFailure,
     Message,
     OutputLengthFailure,
     Turn,
@@ -252,7 +253,7 @@ def _worth_keeping(info: AssistantMessage, parts: Sequence[Part]) -> bool:
     states = [part.state for part in parts if isinstance(part, ToolPart)]
     if any(isinstance(state, Completed) or _was_interrupted(state) for state in states):
         return True
-    stopped = isinstance(info.error, AbortedFailure | OutputLengthFailure)
+    stopped = isinstance(info.error, AbortedFailure | BudgetFailure | OutputLengthFailure)
     return stopped and any(isinstance(part, TextPart | ToolPart) for part in parts)
 
 

@@ -25,6 +25,7 @@ from pegboard.errors import (
     RequiredHookError,
     ToolError,
 )
+from pegboard.kit.threads import shielded
 from pegboard.providers import ToolCall, ToolInputStart
 from pegboard.schema.part import Completed, Failed, ModelChoice, ToolState
 
@@ -110,7 +111,8 @@ class Caller:
             result = await self._ran(call, plan, part.message_id, call_tool)
             self._processor.tool_done(call.id, result)
         except asyncio.CancelledError as error:
-            self._processor.tool_failed(call.id, " ".join((STOPPED, *_reported_state(error))))
+            text = "\n\n".join((*_reported_state(error), STOPPED))
+            await shielded(self._failed(call, text))
             raise
         except (PermissionDeniedError, QuestionRejectedError) as error:
             if isinstance(error, PermissionRejectedError | QuestionRejectedError):

@@ -200,6 +200,8 @@ async def bash(  # noqa: PLR0913 - the model's arguments
             timeout_s=timeout / 1000,
             on_output=live.hear,
         )
+    except asyncio.CancelledError as error:  # its text goes to the model
+        raise asyncio.CancelledError(live.reported()) from error
     finally:
         live.close()
     return _result(result, command, description, timeout)
@@ -212,9 +214,11 @@ class _Live:
         self._context = context
         self._description = description
         self._text = ""
+        self._letters = 0
         self._timer: asyncio.TimerHandle | None = None
 
     def hear(self, text: str) -> None:
+        self._letters += len(text)
         self._text = (self._text + text)[-SHOWN_LETTERS:]
         if self._timer is None:
             loop = asyncio.get_running_loop()
@@ -226,9 +230,19 @@ class _Live:
 
         self._context.progress(metadata=_metadata(plain(self._text), self._description))
 
+    def reported(self) -> str:
+        """Return the output so far, for a model whose call is stopped."""
+        from pegboard_plugins.bash.display import plain
+
+        output = plain(self._text).strip("\n") or "(no output)"
+        if self._letters <= SHOWN_LETTERS:
+            return output
+        return f"[the last {SHOWN_LETTERS:,} of {self._letters:,} characters]\n{output}"
+
     def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+            self._show()
 
 
 def _metadata(output: str, description: str) -> dict[str, object]:
