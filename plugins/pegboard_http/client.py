@@ -1,19 +1,21 @@
 """Requests to model servers: connecting, proxies, TLS, and sockets that are used again."""
 
 import asyncio
-import base64
 import ssl
 from collections.abc import Mapping
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
+from pegboard_http.certificates import issuer_of, tls_context, unchecked_context
 from pegboard_http.connection import BrokenAnswerError, Connection
+from pegboard_http.proxies import Proxy, proxy_for
 
 IDLE_LIMIT = 8
 """Sockets that are kept for later: as many as subagents are likely to run at once."""
 _PORTS = {"http": 80, "https": 443}
 _OK = 200
+_LOGIN_WANTED = 407
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -22,7 +24,7 @@ class Origin(msgspec.Struct, frozen=True):
     scheme: str
     host: str
     port: int
-    proxy: str | None = None
+    proxy: Proxy | None = None
 
     @property
     def authority(self) -> str:
@@ -34,12 +36,14 @@ class Origin(msgspec.Struct, frozen=True):
 class Client:
     """Sends requests; one for each provider, closed with it.
 
-    `env` gives the proxies (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`) and
-    `SSL_CERT_FILE`. Redirects are not followed, so that no credential goes to another host.
+    `env` gives the proxies (see `proxy_for`) and the certificates; `proxy` is a proxy that the
+    configuration names for all requests. Redirects are not followed, so that no credential goes
+    to another host.
     """
 
-    def __init__(self, env: Mapping[str, str]) -> None:
+    def __init__(self, env: Mapping[str, str], proxy: str = "") -> None:
         self._env = env
+        self._chosen = proxy
         self._idle: list[tuple[Origin, Connection]] = []
         self._tls: ssl.SSLContext | None = None
 
@@ -50,7 +54,7 @@ class Client:
         socket at once.
 
         :raises OSError: when the server cannot be reached, or breaks the connection.
-        :raises ValueError: when `url` is not an HTTP URL.
+        :raises ValueError: when `url` is not an HTTP URL, or a setting cannot be used.
         """
         parts = urlsplit(url)
         origin = self._origin(parts)
@@ -63,7 +67,11 @@ class Client:
                 if connection.answered:
                     raise
                 # The server had closed the idle socket: what it never saw is sent once more.
-        return await _exchange(await self._connect(origin), head, body)
+        connection = await _exchange(await self._connect(origin), head, body)
+        if connection.status == _LOGIN_WANTED and origin.proxy:
+            connection.abort()
+            raise _refused_by_proxy(origin.proxy, origin.host, connection.status)
+        return connection
 
     def release(self, url: str, connection: Connection) -> None:
         """Give a connection back whose answer is no longer read; the last bytes may still come."""
@@ -84,15 +92,7 @@ class Client:
         if parts.scheme not in _PORTS or not parts.hostname:
             raise ValueError(f"not an http or https URL: {parts.geturl()}")
         port = parts.port or _PORTS[parts.scheme]
-        return Origin(parts.scheme, parts.hostname, port, self._proxy(parts))
-
-    def _proxy(self, parts: SplitResult) -> str | None:
-        names = (f"{parts.scheme}_proxy", f"{parts.scheme}_proxy".upper(), "all_proxy", "ALL_PROXY")
-        proxy = next((self._env[name] for name in names if self._env.get(name)), None)
-        if not proxy:
-            return None
-        no_proxy = self._env.get("no_proxy") or self._env.get("NO_PROXY") or ""
-        return None if _is_exempt(parts.hostname or "", no_proxy) else proxy
+        return Origin(parts.scheme, parts.hostname, port, proxy_for(parts, self._env, self._chosen))
 
     def _take(self, origin: Origin) -> Connection | None:
         for place in reversed(range(len(self._idle))):
@@ -105,69 +105,77 @@ class Client:
         return None
 
     async def _connect(self, origin: Origin) -> Connection:
-        loop = asyncio.get_running_loop()
-        if origin.proxy:
-            return await self._connect_by_proxy(origin, urlsplit(origin.proxy))
-        tls = await self._context() if origin.scheme == "https" else None
+        if origin.scheme == "http":
+            return await _socket(origin)
+        if self._tls is None:
+            # Reading the system's certificates takes 20 ms, in which the loop goes on.
+            self._tls = await asyncio.to_thread(tls_context, self._env)
+        try:
+            return await _secure(origin, self._tls)
+        except ssl.SSLCertVerificationError as error:
+            if issuer := await _issuer(origin):
+                error.verify_message += f"; the issuer is {issuer!r}"
+            raise
+
+
+async def _socket(origin: Origin, tls: ssl.SSLContext | None = None) -> Connection:
+    """Connect to the proxy if there is one, else to the server."""
+    loop, proxy = asyncio.get_running_loop(), origin.proxy
+    if proxy is None:
         _, connection = await loop.create_connection(
             Connection, origin.host, origin.port, ssl=tls, happy_eyeballs_delay=0.25
         )
         return connection
+    try:
+        _, connection = await loop.create_connection(Connection, proxy.host, proxy.port)
+    except OSError as error:
+        raise ConnectionError(
+            f"the {proxy} cannot be reached ({error.strerror or error}); correct {proxy.source}, "
+            f"or name {origin.host} in NO_PROXY"
+        ) from error
+    return connection
 
-    async def _connect_by_proxy(self, origin: Origin, proxy: SplitResult) -> Connection:
-        if proxy.scheme != "http" or not proxy.hostname:
-            raise ValueError(f"only http:// proxies can be used, not {proxy.scheme}://")
-        loop = asyncio.get_running_loop()
-        _, connection = await loop.create_connection(
-            Connection, proxy.hostname, proxy.port or _PORTS["http"]
+
+async def _secure(origin: Origin, tls: ssl.SSLContext) -> Connection:
+    """Connect with TLS, through a tunnel where there is a proxy."""
+    if origin.proxy is None:
+        return await _socket(origin, tls)
+    connection = await _socket(origin)
+    target = f"{origin.authority}:443" if origin.port == _PORTS["https"] else origin.authority
+    lines = [f"CONNECT {target} HTTP/1.1", f"host: {target}", *origin.proxy.headers, "", ""]
+    await _exchange(connection, "\r\n".join(lines).encode("latin-1"))
+    if connection.status != _OK:
+        connection.abort()
+        raise _refused_by_proxy(origin.proxy, origin.host, connection.status)
+    try:
+        transport = await asyncio.get_running_loop().start_tls(
+            connection.transport, connection, tls, server_hostname=origin.host
         )
-        if origin.scheme == "https":
-            await self._tunnel(connection, origin, proxy)
-        return connection
-
-    async def _tunnel(self, connection: Connection, origin: Origin, proxy: SplitResult) -> None:
-        target = f"{origin.authority}:443" if origin.port == _PORTS["https"] else origin.authority
-        lines = [f"CONNECT {target} HTTP/1.1", f"host: {target}", *_proxy_login(proxy), "", ""]
-        await _exchange(connection, "\r\n".join(lines).encode("latin-1"))
-        if connection.status != _OK:
-            connection.abort()
-            raise BrokenAnswerError(
-                f"the proxy {proxy.hostname} refuses the connection ({connection.status})"
-            )
-        tls = await self._context()
-        try:
-            transport = await asyncio.get_running_loop().start_tls(
-                connection.transport, connection, tls, server_hostname=origin.host
-            )
-        except BaseException:
-            connection.abort()
-            raise
-        assert transport
-        connection.tunnel(transport)
-
-    async def _context(self) -> ssl.SSLContext:
-        if self._tls is None:
-            # Reading the system's certificates takes 20 ms, in which the loop goes on.
-            self._tls = await asyncio.to_thread(_tls_context, self._env.get("SSL_CERT_FILE"))
-        return self._tls
+    except BaseException:
+        connection.abort()
+        raise
+    assert transport
+    connection.tunnel(transport)
+    return connection
 
 
-def _tls_context(cert_file: str | None) -> ssl.SSLContext:
-    """The system's certificates, or the file that `SSL_CERT_FILE` names, or certifi's."""
-    context = ssl.create_default_context(cafile=cert_file)
-    if not context.get_ca_certs() and not any(ssl.get_default_verify_paths()[:2]):
-        import certifi  # only where the system has no certificates
-
-        context.load_verify_locations(certifi.where())
-    context.set_alpn_protocols(["http/1.1"])
-    return context
+def _refused_by_proxy(proxy: Proxy, host: str, status: int) -> Exception:
+    """Return the error for a status of a proxy; a missing login is final."""
+    text = f"the {proxy} refuses the connection to {host} ({status})"
+    if status == _LOGIN_WANTED:
+        return ValueError(f"{text}: set {proxy.source} to http://NAME:PASSWORD@HOST:PORT")
+    return BrokenAnswerError(f"{text}; correct {proxy.source}, or name {host} in NO_PROXY")
 
 
-def _is_exempt(host: str, no_proxy: str) -> bool:
-    """Whether `NO_PROXY` names the host, a domain above it, or everything."""
-    entries = (entry.strip().lstrip("*.").partition(":")[0] for entry in no_proxy.split(","))
-    named = any(entry and (host == entry or host.endswith(f".{entry}")) for entry in entries)
-    return named or "*" in no_proxy.split(",")
+async def _issuer(origin: Origin) -> str:
+    """Return the issuer of a certificate that is not trusted; nothing is sent to its server."""
+    try:
+        connection = await _secure(origin, unchecked_context())
+    except (OSError, ValueError):
+        return ""
+    found = connection.transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    connection.abort()
+    return issuer_of(found or b"")
 
 
 async def _exchange(connection: Connection, head: bytes, body: bytes = b"") -> Connection:
@@ -182,7 +190,7 @@ async def _exchange(connection: Connection, head: bytes, body: bytes = b"") -> C
 
 def _head(origin: Origin, url: SplitResult, headers: Mapping[str, str], body: bytes) -> bytes:
     path = (url.path or "/") + (f"?{url.query}" if url.query else "")
-    by_proxy = origin.proxy and origin.scheme == "http"
+    by_proxy = origin.proxy if origin.scheme == "http" else None
     target = f"http://{origin.authority}{path}" if by_proxy else path
     fields = {
         "host": origin.authority,
@@ -193,13 +201,6 @@ def _head(origin: Origin, url: SplitResult, headers: Mapping[str, str], body: by
         if any(character in name + value for character in "\r\n\0"):
             raise ValueError(f"the header {name!r} has a line break in it")
     lines = [f"{name}: {value}" for name, value in fields.items()]
-    login = _proxy_login(urlsplit(origin.proxy or "")) if by_proxy else []
+    login = by_proxy.headers if by_proxy else []
     first = f"{'POST' if body else 'GET'} {target} HTTP/1.1"
     return "\r\n".join([first, *lines, *login, "", ""]).encode("latin-1")
-
-
-def _proxy_login(proxy: SplitResult) -> list[str]:
-    if proxy.username is None:
-        return []
-    login = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
-    return [f"proxy-authorization: Basic {base64.b64encode(login.encode()).decode()}"]

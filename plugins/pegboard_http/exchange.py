@@ -45,7 +45,7 @@ class Exchange:
     def __init__(self, endpoint: Endpoint, environ: Mapping[str, str], keys: Keys) -> None:
         self._endpoint = endpoint
         self._keys = keys
-        self._client = Client(environ)
+        self._client = Client(environ, endpoint.proxy)
 
     async def events(
         self, wire: WireFormat, request: ModelRequest

@@ -37,8 +37,9 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     `env` are the variables that may hold the key; without them none is needed. `url_env` may hold
     another address. `strict` is whether `models` are all that it serves, `assumed` what
     the wire format knows of a model by its name. `timeout_s` is how long it may take to begin an
-    answer, `start` the command that starts it on this machine. `options` go into every request,
-    `npm` is the client that OpenCode has for it.
+    answer, `start` the command that starts it on this machine. `proxy` is a proxy for all requests
+    to it, also to a loopback address. `options` go into every request, `npm` is the client that
+    OpenCode has for it.
     """
 
     id: str
@@ -53,6 +54,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     assumed: Callable[[str], ModelFacts] = _nothing
     timeout_s: float = 60.0
     start: str = ""
+    proxy: str = ""
     npm: str = ""
 
     def at(self, path: str) -> str:
@@ -134,7 +136,7 @@ class WireFormat(msgspec.Struct, frozen=True, kw_only=True):
     framing: Framing = "events"
 
 
-OWN_OPTIONS = ("baseURL", "apiKey", "headers", "timeout_s", "timeout")
+OWN_OPTIONS = ("baseURL", "apiKey", "headers", "timeout_s", "timeout", "proxy")
 """Options of a provider that say how it is reached, and go into no request."""
 COMPATIBLE = "@ai-sdk/openai-compatible"
 
@@ -255,4 +257,5 @@ def _configured(known: Endpoint, settings: ProviderConfig, *, is_known: bool) ->
         models=tuple(dict.fromkeys((*known.models, *settings.models))),
         strict=known.strict if is_known else bool(settings.models),
         timeout_s=float(options.get("timeout_s") or known.timeout_s),
+        proxy=str(options.get("proxy") or known.proxy),
     )

@@ -154,7 +154,7 @@ class Refusals:
         why, hint = error.strerror or str(error), ""
         if isinstance(error, ssl.SSLCertVerificationError):
             why = error.verify_message
-            hint = "; SSL_CERT_FILE may name a file of further certificates to trust"
+            hint = "; set SSL_CERT_FILE to a PEM file with the certificates to trust"
         return ProviderError(
             f"{self._id}: cannot reach {host}: {why}{hint}",
             provider_id=self._id,

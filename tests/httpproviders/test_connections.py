@@ -2,9 +2,7 @@
 
 import asyncio
 import ssl
-import subprocess
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -158,32 +156,6 @@ async def test_a_slow_reader_makes_the_server_wait_and_gets_everything() -> None
         await provider.aclose()
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A key and a certificate for 127.0.0.1 that nobody trusts, in one file."""
-    folder = tmp_path_factory.mktemp("tls")
-    made = folder / "both.pem"
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
-            *("-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"),
-            *("-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")),
-        ],
-        check=True,
-        capture_output=True,
-        timeout=60,
-    )
-    made.write_bytes((folder / "key.pem").read_bytes() + (folder / "cert.pem").read_bytes())
-    return made
-
-
-@pytest.fixture
-def tls(certificate: Path) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-    return context
-
-
 async def test_tls_with_a_certificate_of_one_s_own(tls: ssl.SSLContext, certificate: Path) -> None:
     async with ms.ModelServer(ms.in_order(ms.say("hi")), tls=tls) as server:
         provider = provider_at(server.url, {"SSL_CERT_FILE": str(certificate)})
@@ -206,101 +178,3 @@ async def test_p2_a_certificate_that_is_not_trusted_is_final(tls: ssl.SSLContext
 
         assert not caught.value.retryable
         assert server.requests == []
-
-
-@asynccontextmanager
-async def _proxy(*, refuse: bool = False) -> AsyncIterator[tuple[str, list[str]]]:
-    """An HTTP proxy: its URL, and the first lines and logins of what it was asked."""
-    seen: list[str] = []
-    tasks: set[asyncio.Task[None]] = set()
-
-    async def pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while data := await reader.read(1 << 16):
-            writer.write(data)
-            await writer.drain()
-        writer.close()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task
-        tasks.add(task)
-        head = await reader.readuntil(b"\r\n\r\n")
-        lines = head.decode().split("\r\n")
-        login = [line for line in lines if line.lower().startswith("proxy-authorization")]
-        seen.extend([lines[0], *login])
-        method, target, _ = lines[0].split(" ")
-        if refuse:
-            writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n")
-            writer.close()
-            return
-        place = target if method == "CONNECT" else target.split("/")[2]
-        host, _, port = place.rpartition(":")
-        up_reader, up_writer = await asyncio.open_connection(host, int(port))
-        if method == "CONNECT":
-            writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        else:
-            up_writer.write(head.replace(f"http://{place}".encode(), b"", 1))
-        await asyncio.gather(pipe(reader, up_writer), pipe(up_reader, writer))
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    try:
-        yield f"http://me:pass%20word@127.0.0.1:{server.sockets[0].getsockname()[1]}", seen
-    finally:
-        server.close()
-        await asyncio.wait_for(asyncio.gather(*tasks), 5)
-        await server.wait_closed()
-
-
-LOGIN = "proxy-authorization: Basic bWU6cGFzcyB3b3Jk"
-
-
-async def test_http_goes_through_the_proxy_of_the_environment() -> None:
-    async with _proxy() as (proxy, seen), ms.ModelServer(ms.in_order(ms.say("hi"))) as server:
-        provider = provider_at(server.url, {"HTTP_PROXY": proxy})
-
-        assert text_of(await events_of(provider, request_for(provider.resolve("m")))) == "hi"
-        await provider.aclose()
-
-    assert seen == [f"POST {server.url}/chat/completions HTTP/1.1", LOGIN]
-
-
-async def test_https_goes_through_a_tunnel(tls: ssl.SSLContext, certificate: Path) -> None:
-    async with (
-        _proxy() as (proxy, seen),
-        ms.ModelServer(ms.in_order(ms.say("hi")), tls=tls) as server,
-    ):
-        environ = {"https_proxy": proxy, "SSL_CERT_FILE": str(certificate)}
-        provider = provider_at(server.url, environ, key="sk-secret")
-        for _ in range(2):
-            assert text_of(await events_of(provider, request_for(provider.resolve("m")))) == "hi"
-        await provider.aclose()
-
-    assert seen == [f"CONNECT 127.0.0.1:{server.port} HTTP/1.1", LOGIN]
-    assert server.headers[0]["authorization"] == "Bearer sk-secret"
-    assert "proxy-authorization" not in server.headers[0]
-
-
-async def test_a_proxy_that_refuses_is_named(tls: ssl.SSLContext) -> None:
-    async with _proxy(refuse=True) as (proxy, _):
-        provider = provider_at("https://127.0.0.1:9/v1", {"HTTPS_PROXY": proxy})
-
-        with pytest.raises(ProviderError, match=r"the proxy 127\.0\.0\.1 refuses .* \(407\)"):
-            await events_of(provider, request_for(provider.resolve("m")))
-
-
-@pytest.mark.parametrize("no_proxy", ["127.0.0.1", "*", "example.com, 127.0.0.1:8080"])
-async def test_no_proxy_exempts_a_host(no_proxy: str) -> None:
-    async with _proxy() as (proxy, seen), ms.ModelServer(ms.in_order(ms.say("hi"))) as server:
-        provider = provider_at(server.url, {"HTTP_PROXY": proxy, "NO_PROXY": no_proxy})
-
-        assert text_of(await events_of(provider, request_for(provider.resolve("m")))) == "hi"
-        await provider.aclose()
-
-    assert seen == []
-
-
-async def test_a_proxy_of_another_kind_is_refused_in_words() -> None:
-    provider = provider_at("http://127.0.0.1:9/v1", {"ALL_PROXY": "socks5://127.0.0.1:1"})
-
-    with pytest.raises(ProviderError, match="only http:// proxies"):
-        await events_of(provider, request_for(provider.resolve("m")))

@@ -108,6 +108,8 @@ def _sent(name: str, entry: Mapping[str, Any]) -> Iterator[str]:
     url = _url(entry)
     if url and not _table(entry, "options").get("apiKey"):
         yield f"the key of the provider {name} is sent to {url}"
+    if proxy := _table(entry, "options").get("proxy"):
+        yield f"requests to the provider {name} go through the proxy {proxy}"
     where = f"the provider {name}" + (f" at {url}" if url else "")
     variables = entry.get("env")
     for variable in variables if isinstance(variables, list) else ():

@@ -56,8 +56,8 @@ class CommandConfig(Table, frozen=True, forbid_unknown_fields=True):
 class ProviderConfig(Table, frozen=True):
     """A provider that the user adds or changes.
 
-    `options` has `baseURL`, `apiKey`, `headers`, `timeout_s`; `npm` is read for files made for
-    OpenCode. `models` maps a model's id to what is known of it (name, limit, cost, options).
+    `options` has `baseURL`, `apiKey`, `headers`, `timeout_s`, `proxy`; `npm` is read for files made
+    for OpenCode. `models` maps a model's id to what is known of it (name, limit, cost, options).
     `key` names which of several kept keys is taken, `key_command` is a program that prints it.
     `fallback` stands for that of `Config`, for the models of this provider.
     """

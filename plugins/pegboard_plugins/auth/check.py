@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import ProviderAuthError, ProviderError
+from pegboard.kit import is_loopback
 from pegboard.schema.config import Config
 from pegboard.schema.model import Model
 
@@ -32,8 +33,10 @@ async def checked(provider: "Provider | None", config: Config, key: str) -> str:
     url, head = _models_url(model.api.url), _headers(model, key)
     import httpx  # 0.1 s that only a check pays
 
+    # Of the environment are proxies and certificates; a key for this machine goes to no proxy.
+    by_proxy = not is_loopback(httpx.URL(url).host)
     try:
-        async with httpx.AsyncClient(timeout=TIMEOUT_S) as client:
+        async with httpx.AsyncClient(timeout=TIMEOUT_S, trust_env=by_proxy) as client:
             answer = await client.get(url, headers=head)
             is_open = answer.status_code == _OK and (await client.get(url)).status_code == _OK
     except httpx.HTTPError as error:

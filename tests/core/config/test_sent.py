@@ -56,6 +56,18 @@ async def test_what_would_be_sent_and_told_is_said_before_the_project_is_trusted
     assert after.warnings == tuple(f"{file}: {text}" for text in (sent, *told))
 
 
+async def test_a_proxy_of_a_project_is_told(place: Place) -> None:
+    file = place.write(
+        place.project / "pegboard.toml", '[provider.a.options]\nproxy = "http://p.example:1"\n'
+    )
+
+    loaded = await place.load(trusted=True)
+
+    assert loaded.warnings == (
+        f"{file}: requests to the provider a go through the proxy http://p.example:1",
+    )
+
+
 async def test_who_would_get_the_code_is_said_before_the_project_is_trusted(place: Place) -> None:
     file = place.write(
         place.project / "pegboard.toml",

@@ -8,6 +8,7 @@ import stat
 
 import pytest
 
+from http_proxy import http_proxy
 from pegboard.cli import Exit
 from plugins.cli.commands import CommandLine
 from web_server import Reply, Web, page, serving
@@ -67,6 +68,17 @@ async def test_a_key_that_is_refused_is_not_kept(pegboard):
     assert f"GET {web.url('/models')} answered 401: the key is refused" in done.err
     assert KEY not in done.err + done.out
     assert not (pegboard.home / "data" / "auth.json").exists()
+
+
+async def test_a_key_for_a_server_of_this_machine_goes_to_no_proxy(pegboard):
+    replies: dict[str, Reply] = {}
+    async with serving(replies) as web, http_proxy() as proxy:
+        replies["/v1/models"] = opened_by(web)
+        acme(pegboard, web.url("/v1"))
+        pegboard.env = dict.fromkeys(["HTTP_PROXY", "ALL_PROXY"], proxy.url)
+        done = await pegboard("auth", "login", "acme", stdin=KEY)
+
+    assert (done.code, proxy.requests) == (0, [])
 
 
 async def test_a_list_that_is_open_to_all_tells_nothing_of_a_key(pegboard):
