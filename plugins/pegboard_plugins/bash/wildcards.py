@@ -18,19 +18,20 @@ MOST_MATCHES = 2000
 def looked_up(found: Scan, command: str) -> Scan:
     """Return what a line does, with the files that its wildcards fit.
 
-    A wildcard that is written names all of them. Of one that is read it names secrets, and what
-    lies outside of its folder, behind a link.
+    A wildcard that is written names all of them, but for `folder/*` of which all is deleted. Of one
+    that is read it names secrets, and what lies outside of its folder, behind a link.
     """
     paths, writes = dict.fromkeys(found.paths), dict.fromkeys(found.writes)
     reads = dict.fromkeys(found.reads)
     for each in found.globs:
         folder = resolved_path(each.folder)
+        is_emptied = each.path == f"{each.folder}/*" and each.pattern in found.destroys
         for text in _matches(each, command):
             path, real = Path(text), Path(_real(text))
             is_secret = secret_path(path) or secret_path(real)
             if is_secret or not real.is_relative_to(folder):
                 paths[path] = None
-            if each.is_written:
+            if each.is_written and not is_emptied:
                 writes[path] = None
             if each.is_written and is_secret:  # it may get another name
                 reads[path] = None
