@@ -74,7 +74,8 @@ class TurnRecord:
 
     `text` is the model's last one, `error` what the turn ended with, also before the model was
     asked, "" if it ended well;
-    `failures` are the faults of plugins, at load and in hooks. `requests` are what the model was
+    `failures` are the faults of the plugins under test, at load and in hooks; a built-in plugin
+    that a busy machine has slowed down is not among them. `requests` are what the model was
     asked, `events` what everybody could hear.
     """
 
@@ -145,8 +146,10 @@ class ScriptedApp:
 
     def _faults(self) -> tuple[str, ...]:
         problems = (each for each in self.app.register.problems if each.kind != "replaced")
-        said = (f"{each.plugin}: {each.text}" for each in problems)
-        return (*said, *(each.message for each in self.app.failures))
+        at_load = (f"{each.plugin}: {each.text}" for each in problems)
+        built_in = {each.name for each in self.app.register.infos if each.origin == "builtin"}
+        failed = (each for each in self.app.failures if each.plugin not in built_in)
+        return (*at_load, *(each.message for each in failed))
 
 
 @asynccontextmanager

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -19,6 +20,7 @@ from pegboard.schema.event import PermissionAsked, SessionIdle
 from pegboard.schema.model import Model, ModelApi
 from pegboard_plugins import webfetch
 from pegboard_testing import CANCEL, ScriptedModel, scripted_app
+from written import until
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -191,6 +193,20 @@ def test_faults_of_plugins_are_on_the_result(run_turn) -> None:
 
     assert any("text_compelte" in each for each in turn.failures)
     assert any("ValueError: hi" in each for each in turn.failures)
+
+
+async def test_a_built_in_plugin_that_a_busy_machine_holds_up_is_no_fault(tmp_path: Path) -> None:
+    script = [("bash", {"command": "touch begun; sleep 4"}), "done"]
+
+    async with scripted_app(tmp_path, erase, script=script) as scripted:
+        turn = asyncio.create_task(scripted.turn())
+        await until((scripted.project / "begun").exists)
+        time.sleep(2)  # noqa: ASYNC251 - what holds up the event loop
+        record = await turn
+        held_up = [each.plugin for each in scripted.app.failures]
+
+    assert held_up == ["bash"]
+    assert (record.text, record.failures) == ("done", ())
 
 
 def test_a_required_hook_that_fails_is_what_the_turn_ended_with(run_turn) -> None:
