@@ -41,7 +41,7 @@ def heard(server: Served, path: str = "/event") -> Iterator[list[dict[str, Any]]
             thread.join()
 
 
-def until(events: list[dict[str, Any]], kind: str, limit_s: float = 15) -> dict[str, Any]:
+def until(events: list[dict[str, Any]], kind: str, limit_s: float = 60) -> dict[str, Any]:
     end = time.monotonic() + limit_s
     while time.monotonic() < end:
         for event in list(events):

@@ -80,7 +80,7 @@ async def patches(app: App, session_id: str) -> list[PatchPart]:
 
 async def until(holds: Callable[[], bool]) -> None:
     """Wait for what another process does."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not holds():  # noqa: ASYNC110 - a process tells it by a file
             await asyncio.sleep(0.02)
 

@@ -22,23 +22,23 @@ def test_a_new_file_is_all_additions():
 def test_a_change_deep_in_a_long_file_is_one_short_hunk():
     lines = [f"{number}\n" for number in range(200_000)]
     changed = [*lines[:150_000], "new\n", *lines[150_001:]]
-    started = time.monotonic()
+    started = time.process_time()
 
     diff = diff_texts("".join(lines), "".join(changed), name="f")
 
     assert diff.text.splitlines()[2] == "@@ -149998,7 +149998,7 @@"
     assert (diff.additions, diff.deletions) == (1, 1)
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_a_rewritten_long_file_takes_no_quadratic_time():
     before, after = "a\n" * 30_000 + "b\n", "".join(f"{n}\n" for n in range(30_000))
-    started = time.monotonic()
+    started = time.process_time()
 
     diff = diff_texts(before, after, name="f")
 
     assert (diff.additions, diff.deletions) == (30_000, 30_001)
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 @settings(max_examples=25, deadline=None)

@@ -16,7 +16,7 @@ from played import Played, opened, text
 
 async def there(path: Path) -> None:
     """Wait until a command has made this file."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not path.exists():  # noqa: ASYNC110, ASYNC240 - a file
             await asyncio.sleep(0.01)
 

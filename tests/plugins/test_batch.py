@@ -82,7 +82,7 @@ async def test_calls_run_at_the_same_time(tmp_path):
     @tool
     async def meet(name: str) -> str:
         """Meet."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await barrier.wait()
         return name
 

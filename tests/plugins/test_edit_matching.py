@@ -24,11 +24,11 @@ def test_a_case_of_the_collection_is_edited_or_refused_as_it_says(case):
     case = texts(case)
     allowed = {"after": [case.get("after"), *case.get("after_also", [])]}
     allowed["kind"] = [case.get("error_kind"), *case.get("error_kind_also", [])]
-    started = time.monotonic()
+    started = time.process_time()
 
     outcome = edited(case)
 
-    assert time.monotonic() - started < case.get("hang_limit_s", 2) / 2
+    assert time.process_time() - started < case.get("hang_limit_s", 2) / 2
     assert (outcome[0] == "after") is (case["expect"] == "ok") or case["expect"] == "ok_or_error"
     assert outcome[1] in allowed[outcome[0]]
 

@@ -190,7 +190,7 @@ async def test_closing_the_iterator_closes_the_socket() -> None:
 
         await stream.aclose()
 
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(30):
             while not server.disconnects:  # noqa: ASYNC110 - the server has no event for it
                 await asyncio.sleep(0.005)
 

@@ -55,7 +55,7 @@ class TwoModels(Played):
 
 
 async def titled(app: App, session_id: str, title: str) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while (await app.session(session_id)).title != title:  # noqa: ASYNC110 - may have come
             await asyncio.sleep(0.01)
 
@@ -147,7 +147,7 @@ async def test_without_the_agent_there_are_no_titles(tmp_path: Path) -> None:
 async def test_a_title_that_hangs_delays_neither_the_answer_nor_the_end(tmp_path: Path) -> None:
     provider = TwoModels(text("done"))
     provider.go.clear()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         async with opened(tmp_path, provider, title, config=config(title="model")) as app:
             session = await app.create_session()
             await app.prompt(session.id, PROMPT)

@@ -136,13 +136,14 @@ async def test_the_status_says_which_attempt_failed_why_and_when_the_next_is(
     assert (busy, again, idle) == (Busy(), Busy(), Idle())
     assert isinstance(retry, Retry)
     assert (retry.attempt, retry.message) == (1, "come back later")
-    assert 100 <= retry.next - began_ms < 2000
+    assert 100 <= retry.next - began_ms < 60_000
 
 
 async def test_the_status_of_a_session_that_waits_is_retry_and_an_abort_ends_it_at_once(
     tmp_path: Path,
 ) -> None:
-    fails = Fails(TextDelta("t", "half"))
+    later = ProviderError("later", provider_id="played", status=503, wait_s=60)
+    fails = Fails(TextDelta("t", "half"), error=later)
     async with opened(tmp_path, Played(fails, text("ok"))) as app:
         session = await app.create_session()
         waits = asyncio.create_task(
@@ -165,7 +166,7 @@ async def test_the_status_of_a_session_that_waits_is_retry_and_an_abort_ends_it_
 
     assert isinstance(status, Retry)
     assert rests == Idle()
-    assert took_s < 0.2
+    assert took_s < 10
     assert isinstance(assistant(turn).error, AbortedFailure)
     assert kinds(turn) == ["StepStartPart", "RetryPart"]
 

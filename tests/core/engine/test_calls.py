@@ -71,7 +71,7 @@ async def test_a_tool_starts_while_the_model_still_writes(tmp_path: Path) -> Non
     async def answer(_: ModelRequest) -> AsyncIterator[StreamEvent]:
         yield ToolInputStart("c", "ping")
         yield ToolCall("c", "ping", "{}")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await ran.wait()
         yield TextDelta("t", "after the tool ran")
         yield StreamFinish("tool-calls")
@@ -165,7 +165,7 @@ async def test_parallel_calls_run_at_the_same_time_and_each_is_answered(tmp_path
     @tool
     async def meet(name: str) -> str:
         """Meet the others."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await barrier.wait()
         return name
 

@@ -44,7 +44,7 @@ async def running(folder: Path, app: App, provider: Gated) -> AsyncIterator[tupl
     async with opened(folder, Played(text("no"))) as other:
         yield session, other
     provider.go.set()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await prompt
 
 
@@ -122,7 +122,7 @@ async def test_a_session_that_is_prompted_from_all_sides_can_be_deleted(tmp_path
             talkers = [asyncio.create_task(talk(app, session.id)) for _ in range(3)]
             for _ in range(turns * 3):
                 await asyncio.sleep(0.001)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 await app.delete_session(session.id)
                 errors = await asyncio.gather(*talkers)
             assert all(isinstance(each, NotFoundError | SessionBusyError) for each in errors)
@@ -160,7 +160,7 @@ async def test_a_subagent_leaves_nothing_of_a_session_that_is_deleted(tmp_path: 
         prompt = asyncio.create_task(app.prompt(session.id, HI))
         await provider.asked.wait()
         assert len(await app.sessions(roots=False)) == 2
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await app.delete_session(session.id)
             await asyncio.gather(prompt, return_exceptions=True)
 

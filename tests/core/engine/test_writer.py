@@ -154,7 +154,7 @@ async def test_a_reader_is_not_kept_waiting_by_a_turn_that_ends(tmp_path: Path, 
         session = await app.create_session()
         prompt = asyncio.create_task(app.prompt(session.id, HI))
         while not prompt.done():
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 turns = await app.turns(session.id)
             if ends == "by an abort" and len(turns) > 1 and len(turns[1].parts) > 1:
                 await app.abort(session.id)

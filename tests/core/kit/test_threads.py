@@ -24,7 +24,7 @@ async def test_a_thread_is_used_again() -> None:
 
 async def test_calls_run_beside_each_other() -> None:
     threads = Threads()
-    barrier = threading.Barrier(3, timeout=5)
+    barrier = threading.Barrier(3, timeout=30)
 
     await asyncio.gather(*(threads.run(barrier.wait) for _ in range(3)))
 
@@ -65,7 +65,7 @@ def test_a_hung_thread_does_not_hold_the_process() -> None:
         "asyncio.run(main())\n"
     )
 
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=10, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=True)
 
     assert done.stdout == b"given up\n"
     assert done.stderr == b""

@@ -50,7 +50,7 @@ def test_the_verdict_is_the_expected_one(case: Case) -> None:
     rulesets, approvals = _rulesets(case)
     request = case["request"]
     home = Path(case["home"]) if "home" in case else None
-    started = time.monotonic()
+    started = time.process_time()
 
     answer: object
     if "tools" in request:
@@ -64,7 +64,7 @@ def test_the_verdict_is_the_expected_one(case: Case) -> None:
         expected = case["expect"]
 
     assert answer == expected
-    assert time.monotonic() - started < 1
+    assert time.process_time() - started < 1
 
 
 def _slow_but_sure(pattern: str, text: str) -> bool:

@@ -116,7 +116,7 @@ async def test_what_cannot_run_is_refused(context, args, why):
 
 async def test_output_is_shown_while_the_command_runs(context):
     running = asyncio.create_task(call(bash, context, command="echo one; sleep 60"))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await context.has_shown.wait()
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -299,11 +299,11 @@ _GROWING = (
     ],
 )
 def test_a_hostile_line_is_judged_in_bounded_time(text):
-    started = time.monotonic()
+    started = time.process_time()
 
     seen(text)
 
-    assert time.monotonic() - started < 10
+    assert time.process_time() - started < 10
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))

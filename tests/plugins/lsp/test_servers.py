@@ -65,7 +65,7 @@ async def test_an_edit_does_not_wait_for_a_slow_start(project, monkeypatch):
 
     started = time.monotonic()
     assert not await edited(context, "wrong\n")
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 4
 
     assert "at " in await asked(context)
 
@@ -194,11 +194,11 @@ async def test_an_idle_or_too_big_server_is_ended_and_comes_back(
     monkeypatch.setattr(server, bound, value)
     old = running(context)
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await old._process.wait()
     monkeypatch.undo()
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await asyncio.wait(old._tasks)
     assert await asked(context) != first
 

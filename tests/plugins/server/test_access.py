@@ -19,7 +19,7 @@ def port_of(server: Served) -> int:
     return int(server.url.rpartition(":")[2])
 
 
-def spoken(server: Served, request: bytes, limit_s: float = 5) -> bytes:
+def spoken(server: Served, request: bytes, limit_s: float = 30) -> bytes:
     """What the server says to these bytes, until it closes or goes quiet."""
     with socket.create_connection(("127.0.0.1", port_of(server)), timeout=limit_s) as connection:
         connection.sendall(request)
@@ -34,7 +34,7 @@ def spoken(server: Served, request: bytes, limit_s: float = 5) -> bytes:
         return heard
 
 
-def raw(server: Served, *lines: str, body: bytes = b"", limit_s: float = 2) -> bytes:
+def raw(server: Served, *lines: str, body: bytes = b"", limit_s: float = 30) -> bytes:
     host = f"host: 127.0.0.1:{port_of(server)}"
     auth = f"authorization: Bearer {server.token}"
     named = any(line.lower().startswith("host") for line in lines)

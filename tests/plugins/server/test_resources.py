@@ -160,7 +160,7 @@ def test_a_pipe_is_not_read(server, client):
     pipe = server.directory / "pipe"
     os.mkfifo(pipe)
 
-    answer = client.get("/file/content", params={"path": "pipe"}, timeout=5)
+    answer = client.get("/file/content", params={"path": "pipe"}, timeout=30)
     pipe.unlink()
 
     assert answer.json()["content"] == ""

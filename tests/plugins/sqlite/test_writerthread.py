@@ -98,7 +98,7 @@ async def test_a_listener_that_raises_leaves_nobody_waiting(path: Path) -> None:
         raise ZeroDivisionError
 
     storage = await SqliteStorage.open(path, ids=IdSource(), on_commit=deaf)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await storage.commit(CreateSession(rows.session()))
     await storage.aclose()
 
@@ -129,7 +129,7 @@ async def test_the_log_is_written_back_when_nothing_happens(
     await storage.commit(CreateSession(rows.session(title="x" * 20_000)))
     before = path.stat().st_size
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while path.stat().st_size == before:
             await asyncio.sleep(0.02)
     await storage.aclose()

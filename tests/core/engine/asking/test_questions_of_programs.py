@@ -17,7 +17,7 @@ COLOUR = Question(question="Which?", options=(QuestionOption(label="red"),), cus
 async def asked(app: App, session_id: str) -> tuple[str, "asyncio.Task[Answers | None]"]:
     """The id of the question that waits, and what waits for its answer."""
     task = asyncio.create_task(app.ask_user(session_id, [COLOUR]))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not (waiting := app.questions.pending(session_id)):  # noqa: ASYNC110 - no event of it
             await asyncio.sleep(0.001)
     return waiting[0].id, task
@@ -47,7 +47,7 @@ async def test_each_end_takes_the_question_back(tmp_path: Path, way: str) -> Non
         session = await app.create_session()
         events = app.subscribe()
         request_id, task = await asked(app, session.id)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             match way:
                 case "reject":
                     await app.reject_question(request_id)

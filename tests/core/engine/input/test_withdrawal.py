@@ -28,7 +28,7 @@ def said(request: ModelRequest) -> str:
 
 async def stored(app: App, session_id: str, words: str) -> str:
     """The id of the prompt of these words, once it is there."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while True:
             for turn in await app.turns(session_id):
                 if isinstance(turn.info, UserMessage) and words in texts(turn):
