@@ -176,7 +176,7 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 class RawArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Arguments after a JSON Schema that somebody else wrote.
 
-    The function gets them as the model wrote them: the check changes nothing and fills in
+    The function gets them as `fitted` leaves them: the check changes nothing and fills in
     nothing, and it leaves out what `foreign_schema` cannot decide. `tool` is the name in errors.
     """
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from pegboard.arguments.written import fitted, read_arguments, tool_named
 from pegboard.contract import hookspecs
 from pegboard.contract.context import SessionView
 from pegboard.contract.results import PendingCall, ToolResult
@@ -25,6 +26,7 @@ from pegboard.errors import (
     RequiredHookError,
     ToolError,
 )
+from pegboard.kit.suggestions import nearest_names
 from pegboard.kit.threads import shielded
 from pegboard.providers import ToolCall, ToolInputStart
 from pegboard.schema.part import Completed, Failed, ModelChoice, ToolState
@@ -144,22 +146,25 @@ class Caller:
         self._processor.tool_failed(call.id, cut, metadata)
 
     def _repaired(self, call: ToolCall) -> Plan:
-        """The call with its name in the right case, or a refused call for what is beyond repair."""
-        tools = self._run.engine.tools
-        tool = tools.get(call.name) or tools.get(call.name.lower())
-        if tool is None or tool.id not in self._offered:
+        """The call as it is meant, or a refused call for what is beyond repair."""
+        name = tool_named(call.name, self._offered)
+        tool = self._run.engine.tools.get(name or "")
+        if tool is None:
+            nearest = nearest_names(call.name, sorted(self._offered), limit=1)
+            meant = f", the nearest is {nearest[0]!r}" if nearest else ""
             names = ", ".join(sorted(self._offered))
-            return self._invalid(call, f"there is no tool {call.name!r}; there are: {names}")
+            return self._invalid(call, f"there is no tool {call.name!r}{meant}; there are: {names}")
         try:
-            value = msgspec.json.decode(call.input.encode(errors="replace") or b"{}")
-        except (msgspec.DecodeError, RecursionError) as error:
+            value = read_arguments(call.input)
+        except ValueError as error:
             return self._invalid(call, f"the arguments are not valid JSON: {error}")
         if not isinstance(value, dict):
             return self._invalid(call, "the arguments must be a JSON object")
+        args = fitted(tool.own_names(value), tool.parameters)
         brackets = call.input.count("{") + call.input.count("[")
-        if brackets > MOST_NESTED and _nesting(value) > MOST_NESTED:
+        if brackets > MOST_NESTED and _nesting(args) > MOST_NESTED:
             return self._invalid(call, f"the arguments are nested more than {MOST_NESTED} deep")
-        return Plan(tool=tool, input=dict(tool.own_names(value)))
+        return Plan(tool=tool, input=args)
 
     def _invalid(self, call: ToolCall, reason: str) -> Plan:
         tool = serving(self._run.engine.tools.values(), _REFUSED) or Tool.raw(

@@ -94,10 +94,30 @@ async def test_a_name_in_the_wrong_case_is_mended(tmp_path: Path) -> None:
     assert isinstance(part.state, Completed)
 
 
+@pytest.mark.parametrize("name", [" shout ", "functions.shout", "sh_out"])
+@pytest.mark.parametrize(
+    "arguments",
+    ['{"words": "a\nb",}', '```json\n{"words": "a\\nb"}\n```', '"{\\"words\\": \\"a\\\\nb\\"}"'],
+)
+async def test_a_call_in_a_wrong_form_is_made_where_its_meaning_is_clear(
+    tmp_path: Path, name: str, arguments: str
+) -> None:
+    provider = Played(calls(call(name, arguments)), text("done"))
+    async with opened(tmp_path, provider, ToolsPlugin(shout)) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+        [part] = tools_of(await app.turns(session.id))
+
+    assert isinstance(part.state, Completed)
+    assert (part.tool, part.state.input) == ("shout", {"words": "a\nb"})
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "says"),
     [
         ("whisper", "{}", "there is no tool 'whisper'; there are: shout"),
+        ("shoot", "{}", "there is no tool 'shoot', the nearest is 'shout'; there are: shout"),
+        ("shout", '{"words": "' + "[" * 600 + "]" * 600 + '"', "not valid JSON"),
         ("shout", '{"words": "a', "not valid JSON"),
         ("shout", '{"words": ' + "[" * 100_000, "not valid JSON"),
         ("shout", '{"words": ' + "[" * 600 + "]" * 600 + "}", "nested more than 500 deep"),

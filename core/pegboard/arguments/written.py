@@ -1,0 +1,149 @@
+"""Calls as models write them: names and arguments in a wrong form whose meaning is clear."""
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import msgspec
+
+_FENCE = re.compile(r"\s*```\w*\s*(.*?)\s*```\s*", re.DOTALL)
+_TRAILING_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
+_NUMBERS = {
+    "integer": r"-?(0|[1-9]\d{0,17})",
+    "number": r"-?(0|[1-9]\d{0,17})(\.\d+)?([eE][+-]?\d{1,2})?",
+}
+_BOOLEANS = {"true": True, "false": False}
+_MOST_REFERENCES = 5
+"""References and choices inside each other; a schema with more goes in a circle."""
+
+
+def tool_named(name: str, known: Collection[str]) -> str | None:
+    """Return the tool that a name means, None if none is meant for sure.
+
+    Spaces around it, a prefix such as `functions.`, a number such as `:0` behind it, case,
+    underscores and hyphens make no difference where one tool alone is left.
+    """
+    if name in known:
+        return name
+    bare = re.sub(r":\d+$", "", name.strip())
+    for written in (bare, bare.rpartition(".")[2]):
+        found = [each for each in known if _spelling(each) == _spelling(written)]
+        if len(found) == 1:
+            return found[0]
+    return None
+
+
+def _spelling(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
+
+
+def read_arguments(text: str) -> object:
+    """Return the JSON value in a text that a model wrote.
+
+    Control characters in strings, commas behind a last value, a fence of Markdown around it all,
+    and JSON inside a JSON string are read.
+
+    :raises ValueError: when it is not JSON in such a form either.
+    """
+    try:
+        value = msgspec.json.decode(text.encode(errors="replace") or b"{}")
+    except msgspec.DecodeError:
+        fenced = _FENCE.fullmatch(text)
+        plain = _TRAILING_COMMA.sub(r"\1", fenced[1] if fenced else text)
+        try:
+            value = json.loads(plain, strict=False)
+        except (ValueError, RecursionError):
+            value = None
+        if not isinstance(value, dict | list):
+            raise
+    except RecursionError as error:
+        raise ValueError(str(error)) from error
+    is_json = isinstance(value, str) and value.lstrip()[:1] in ("{", "[")
+    return read_arguments(value) if is_json else value
+
+
+def fitted(args: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments with each value in the type that the schema asks for.
+
+    A string is read as a list, an object, a number or a boolean where the schema takes no string.
+    A null for an optional argument that takes none is left out. All else stays.
+    """
+    try:
+        return _fitted_object(args, schema, schema)
+    except RecursionError:
+        return dict(args)
+
+
+def _fitted_object(
+    args: Mapping[str, Any], schema: Mapping[str, Any], root: Mapping[str, Any]
+) -> dict[str, Any]:
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping):
+        return dict(args)
+    required = _list(schema.get("required"))
+    found = {}
+    for name, value in args.items():
+        types, own = _types(properties.get(name), root)
+        if value is not None or name in required or "null" in types or not types:
+            found[name] = _fitted(value, types, own, root)
+    return found
+
+
+def _fitted(
+    value: object, types: frozenset[str], schema: Mapping[str, Any], root: Mapping[str, Any]
+) -> object:
+    if isinstance(value, str) and types and "string" not in types:
+        value = _from_text(value, types)
+    if isinstance(value, dict) and "object" in types:
+        return _fitted_object(value, schema, root)
+    if isinstance(value, list) and "array" in types:
+        inner, own = _types(schema.get("items"), root)
+        return [_fitted(each, inner, own, root) for each in value]
+    return value
+
+
+def _from_text(text: str, types: frozenset[str]) -> object:
+    stripped = text.strip()
+    if "boolean" in types and stripped.lower() in _BOOLEANS:
+        return _BOOLEANS[stripped.lower()]
+    for name, pattern in _NUMBERS.items():
+        if name in types and re.fullmatch(pattern, stripped, re.ASCII):
+            return json.loads(stripped)
+    if stripped[:1] not in ("{", "[", "`"):
+        return text
+    try:
+        value = read_arguments(stripped)
+    except ValueError:
+        return text
+    wanted = "object" if isinstance(value, dict) else "array"
+    return value if wanted in types else text
+
+
+def _types(
+    schema: object, root: Mapping[str, Any], depth: int = 0
+) -> tuple[frozenset[str], Mapping[str, Any]]:
+    """The types that a schema takes, and the schema of its objects and lists.
+
+    Nothing is known of what is not said by `type`, `anyOf`, `oneOf` or a reference to `$defs`.
+    """
+    nothing: tuple[frozenset[str], Mapping[str, Any]] = frozenset(), {}
+    if not isinstance(schema, Mapping) or depth > _MOST_REFERENCES:
+        return nothing
+    if isinstance(reference := schema.get("$ref"), str):
+        definitions = root.get("$defs")
+        known = definitions if isinstance(definitions, Mapping) else {}
+        return _types(known.get(reference.removeprefix("#/$defs/")), root, depth + 1)
+    if kinds := schema.get("type"):
+        named = kinds if isinstance(kinds, list) else [kinds]
+        return frozenset(each for each in named if isinstance(each, str)), schema
+    choices = schema.get("anyOf") or schema.get("oneOf")
+    found = [_types(each, root, depth + 1) for each in _list(choices)]
+    if not all(types for types, _ in found):
+        return nothing
+    own = (each for types, each in found if types & {"object", "array"})
+    return frozenset().union(*(types for types, _ in found)), next(own, {})
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
