@@ -252,6 +252,71 @@ def test_the_environment_of_children_has_no_secrets():
     assert names & set(env) == {"PATH", "HOME", "LANG", "SSH_AUTH_SOCK", "TOKENIZERS"}
 
 
+CREDENTIALS = {
+    **dict.fromkeys(
+        [
+            "STRIPE_KEY",
+            "PRIVATE_KEY",
+            "ENCRYPTION_KEY",
+            "AWS_ACCESS_KEY_ID",
+            "DB_PASS",
+            "MYSQL_PWD",
+            "PGPASSWORD",
+            "PASSPHRASE",
+            "CREDENTIALS",
+            "GOOGLE_APPLICATION_CREDENTIALS",
+            "JWT",
+            "COOKIE",
+            "SESSION_COOKIE",
+            "token",
+            "apikey",
+            "ApiKey",
+            "MY_APIKEY",
+            "SECRETS",
+            "CI_JOB_TOKEN",
+            "NPM_TOKEN_FILE",
+            "COMPOSER_AUTH",
+            "GITHUB_PAT",
+            "GITHUBTOKEN",
+            "db_passwd",
+            "SMTP-PASS",
+        ],
+        "x",
+    ),
+    "DATABASE_URL": "postgres://app:hunter22@db.example/app",
+    "HTTPS_PROXY": "http://me:hunter22@proxy.example:3128",
+    "REMOTE": "https://ghp_0123456789abcdefABCDEF@example.com/x.git",
+    "DEPLOY": "-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n-----END OPENSSH PRIVATE KEY-----",
+    "BEARER": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl",
+    "MODEL": "sk-0123456789abcdef0123",
+    "SLACK": "xoxb-0123456789ab",
+}
+HARMLESS = {
+    "PWD": "/home/me/sk-learn-tutorial-project",
+    "OLDPWD": "/home/me/tokens",
+    "PATH": "/opt/token:/opt/passwd=1:/srv/sk-learn-tutorial-project/bin:/bin",
+    "SSH_AUTH_SOCK": "/run/ssh",
+    "TOKENIZERS_PARALLELISM": "false",
+    "KEYBOARD": "us",
+    "KEYMAP": "de",
+    "MONKEY": "1",
+    "COMPASS": "north",
+    "AUTHOR": "Ada",
+    "XAUTHORITY": "/home/me/.Xauthority",
+    "PATTERN": "*.py",
+    "DATABASE_URL_PLAIN": "postgres://db.example/app",
+    "HTTP_PROXY": "http://proxy.example:3128",
+    "LS_COLORS": "rs=0:di=01;34",
+}
+
+
+def test_what_looks_like_a_credential_by_name_or_value_is_left_out() -> None:
+    names = set(child_env({**CREDENTIALS, **HARMLESS}))
+
+    assert names & set(CREDENTIALS) == set()
+    assert names & set(HARMLESS) == set(HARMLESS)
+
+
 async def test_programs_do_not_wait_for_a_person(tmp_path):
     result = await run("env; git config --get core.editor || true", tmp_path)
 

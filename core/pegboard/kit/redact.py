@@ -4,7 +4,6 @@ import re
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from fnmatch import fnmatchcase
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -19,20 +18,31 @@ _WORD = r"(?:api[-_]?key|access[-_]?key|secret|token|passw(?:or)?d|passphrase|pw
 _AROUND = r"[\w-]{0,40}"
 _QUOTED = r"\"[^\"]{0,2000}(?:\"|\Z)|'[^']{0,2000}(?:'|\Z)"
 _PLAIN = r"[^\s\"'&;|-][^\s\"'&;|]*"
-_NAME = re.compile(_WORD, re.IGNORECASE)
-_DIRECTORIES = frozenset({"PWD", "OLDPWD"})
-"""Named like a password, and known to all."""
+_NAME = re.compile(
+    r"SECRET|PASSWO?R?D|PASSPHRASE|CREDENTIAL|API_?KEY|PRIVATE_?KEY|TOKEN(?!IZER)"
+    r"|(?:\A|[^A-Z])(?:KEYS?|PASS|PWD|JWT|COOKIES?|AUTH|PAT)(?![A-Z])",
+    re.ASCII,
+)
+"""In the name of a variable, in capitals."""
+_HARMLESS = frozenset({"PWD", "OLDPWD", "SSH_AUTH_SOCK"})
+"""Named like credentials: two folders, and a socket that gives no key away."""
+_OWN = ("PEGBOARD_", "OPENCODE_")
+_KEYS = (
+    r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[\s\S]{0,8000}?(?:-----END|\Z)",
+    r"\b(?:sk|pk|rk)[-_][\w-]{16,}",
+    r"\b(?:gh[opsur]_|github_pat_|glpat-|npm_|hf_|dop_v1_|shp[a-z]{2}_)\w{16,}",
+    r"\bxox[abeoprs]-[\w-]{10,}",
+    r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b",
+    r"\bAIza[\w-]{30,}",
+    r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*",
+)
+"""Credentials of a known form."""
+_URL = r"(://[^\s/:@\"']{0,200}:)[^\s/@\"']{1,500}@"
 _SHAPES = (
-    (r"(?s)-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----.{0,8000}?(?:-----END|\Z)", HIDDEN),
-    (r"\b(?:sk|pk|rk)[-_][\w-]{16,}", HIDDEN),
-    (r"\b(?:gh[opsur]_|github_pat_|glpat-|npm_|hf_|dop_v1_|shp[a-z]{2}_)\w{16,}", HIDDEN),
-    (r"\bxox[abeoprs]-[\w-]{10,}", HIDDEN),
-    (r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b", HIDDEN),
-    (r"\bAIza[\w-]{30,}", HIDDEN),
-    (r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*", HIDDEN),
+    *((key, HIDDEN) for key in _KEYS),
     (r"(?i)\b(authorization\s{0,4}[:=]\s{0,4}(?:\w{1,20}\s{1,4})?)[^\s\"']+", rf"\1{HIDDEN}"),
     (r"(?i)\b((?:bearer|basic)\s{1,4})[\w.~+/=-]{8,}", rf"\1{HIDDEN}"),
-    (r"(://[^\s/:@\"']{0,200}:)[^\s/@\"']{1,500}@", rf"\1{HIDDEN}@"),
+    (_URL, rf"\1{HIDDEN}@"),
     (
         rf"(?i)({_WORD}\w{{0,40}}[\"']?\s{{0,4}}[=:]\s{{0,4}})(?:{_QUOTED}|[^\s\"'&;|]+)",
         rf"\1{HIDDEN}",
@@ -42,10 +52,8 @@ _SHAPES = (
         rf"\1{HIDDEN}",
     ),
 )
-_SECRET_NAMES = (
-    *("*_API_KEY", "*_APIKEY", "*_ACCESS_KEY", "*_ACCESS_KEY_ID", "*_PRIVATE_KEY", "*_TOKEN"),
-    *("*TOKEN_*", "*SECRET*", "*PASSWORD*", "*_CREDENTIALS", "PEGBOARD_*", "OPENCODE_*"),
-)
+_IN_VARIABLE = rf"(?<![\w.-])(?<![^/]/)(?:{'|'.join(_KEYS)})|{_URL}"
+"""A credential in a variable: not within a word, nor a folder of a path."""
 _NO_EDITOR = shlex.join([sys.executable, "-I", str(Path(__file__).with_name("noeditor.py"))])
 _QUIET = {
     "AGENT": "pegboard",
@@ -65,8 +73,7 @@ def secret_values(env: Mapping[str, str], names: Iterable[str] = ()) -> tuple[st
     found = {
         value
         for name, value in env.items()
-        if len(value) >= SHORTEST_VALUE
-        and (name in named or (name not in _DIRECTORIES and _NAME.search(name)))
+        if len(value) >= SHORTEST_VALUE and (name in named or _is_secret_name(name.upper()))
     }
     return tuple(sorted(found, key=lambda value: (-len(value), value)))
 
@@ -133,12 +140,15 @@ def _shapes() -> tuple[tuple[re.Pattern[str], str], ...]:
 def child_env(env: Mapping[str, str], *, secrets: Iterable[str] = ()) -> dict[str, str]:
     """`env` for a process of a tool: without keys, and so that no program waits for a person.
 
-    Left out are the names in `secrets` (the variables that hold providers' keys), every name
-    that looks like a credential (`*_API_KEY`, `*_TOKEN`, `*SECRET*`, `*PASSWORD*`, ...) and our
-    own settings (`PEGBOARD_*`). Set are `AGENT=pegboard`, `TERM=dumb`, pagers to `cat`, editors to
-    one that fails at once, and no prompts of git and ssh. Git takes no optional locks, which would
-    make the user's own git fail, and discovers no repository that is not called `.git`
-    (`safe.bareRepository`, git-config(1)); that setting comes after those that `env` has for it.
+    Left out are the names in `secrets` (the variables that hold providers' keys), every variable
+    that looks like a credential by its name (`STRIPE_KEY`, `DB_PASS`, `token`) or its value (a
+    private key, a token of a known form, a URL with a password), and our own settings
+    (`PEGBOARD_*`). The hook `shell_env` can give a command one of them.
+
+    Set are `AGENT=pegboard`, `TERM=dumb`, pagers to `cat`, editors to one that fails at once, and
+    no prompts of git and ssh. Git takes no optional locks, which would make the user's own git
+    fail, and discovers no repository that is not called `.git` (`safe.bareRepository`,
+    git-config(1)); that setting comes after those that `env` has for it.
     """
     child = without_secrets(env, secrets) | _QUIET
     count = env.get("GIT_CONFIG_COUNT") or "0"
@@ -157,10 +167,18 @@ def without_secrets(env: Mapping[str, str], secrets: Iterable[str] = ()) -> dict
     return {
         name: value
         for name, value in env.items()
-        if name.upper() not in hidden and not _looks_secret(name.upper())
+        if not (upper := name.upper()).startswith(_OWN)
+        and upper not in hidden
+        and not _is_secret_name(upper)
+        and not _holds_secret(value)
     }
 
 
 @lru_cache(maxsize=1024)
-def _looks_secret(name: str) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in _SECRET_NAMES)
+def _is_secret_name(name: str) -> bool:
+    return name not in _HARMLESS and _NAME.search(name) is not None
+
+
+@lru_cache(maxsize=1024)
+def _holds_secret(value: str) -> bool:
+    return re.search(_IN_VARIABLE, value) is not None
