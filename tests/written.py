@@ -9,7 +9,7 @@ from typing import Any
 from pegboard import App, ToolContext, tool
 from pegboard.providers import StreamEvent
 from pegboard.schema.message import UserMessage
-from pegboard.schema.part import PatchPart, TextInput
+from pegboard.schema.part import PatchPart, TextInput, ToolPart
 from played import Answer, Played, ToolsPlugin, call, calls, opened, text
 from worktrees import git
 
@@ -76,6 +76,12 @@ async def patches(app: App, session_id: str) -> list[PatchPart]:
     """What the steps of a session have told of files."""
     turns = await app.turns(session_id)
     return [part for turn in turns for part in turn.parts if isinstance(part, PatchPart)]
+
+
+async def calls_of(app: App, session_id: str) -> list[ToolPart]:
+    """The calls of a session, in order."""
+    turns = await app.turns(session_id)
+    return [part for turn in turns for part in turn.parts if isinstance(part, ToolPart)]
 
 
 async def until(holds: Callable[[], bool]) -> None:

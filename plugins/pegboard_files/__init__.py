@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from pegboard_files.stepsnapshots import total as total
     from pegboard_files.stepsnapshots import total_by_name as total_by_name
     from pegboard_files.stepsnapshots import ways_of as ways_of
+    from pegboard_files.storednames import name_of as name_of
+    from pegboard_files.storednames import stored_name as stored_name
     from pegboard_files.textfile import FileText as FileText
     from pegboard_files.textfile import decode_text as decode_text
     from pegboard_files.textfile import line_text as line_text

@@ -19,6 +19,7 @@ from pegboard.schema.message import AssistantMessage
 from pegboard.schema.part import PatchPart, Staged, StepFinishPart, StepStartPart
 from pegboard.schema.session import FileDiff, SessionSummary
 from pegboard.storage import ChangeSession, Emit, Followed, PutPart, StepParts, Way, Writing
+from pegboard_files.storednames import name_of, stored_name
 
 if TYPE_CHECKING:
     from pegboard_files.filestates import States
@@ -175,7 +176,9 @@ class StepSnapshots:
             return
         kept = tuple(path for path in left if path in copied)
         others = tuple(path for path in changed if path not in left)
-        named = {str(path): reason for path, reason in left.items() if path not in copied}
+        named = {
+            stored_name(str(path)): reason for path, reason in left.items() if path not in copied
+        }
         patches = []
         if others or named or index:
             way = Way(before=step.tree, after=tree)
@@ -195,7 +198,7 @@ class StepSnapshots:
             session_id=step.message.session_id,
             message_id=step.message.id,
             hash=way.before,
-            files=tuple(map(str, files)),
+            files=tuple(stored_name(str(file)) for file in files),
             after=way.after,
         )
 
@@ -232,7 +235,7 @@ PATCH_LIMIT_CHARS = 1 << 18
 
 def total(patches: Iterable[PatchPart]) -> dict[Path, Way]:
     """Each file's change from before the first patch to after the last one."""
-    return {Path(file): way for file, way in total_by_name(patches).items()}
+    return {Path(name_of(file)): way for file, way in total_by_name(patches).items()}
 
 
 def total_by_name(changes: Iterable[PatchPart | Staged]) -> dict[str, Way]:

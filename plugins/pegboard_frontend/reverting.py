@@ -28,7 +28,7 @@ from pegboard.storage import (
     StagedWay,
     Way,
 )
-from pegboard_files import bounded, summary_of, total, total_by_name
+from pegboard_files import bounded, name_of, stored_name, summary_of, total, total_by_name
 
 
 class Reverted(msgspec.Struct, frozen=True, kw_only=True):
@@ -189,7 +189,7 @@ def left_by(
     for part in _taken_back(turns, here, there):
         if isinstance(part, PatchPart):
             for file, reason in part.left.items():
-                found[file] = Left(path=Path(file), reason=reason)
+                found[file] = Left(path=Path(name_of(file)), reason=reason)
     return tuple(found.values())
 
 
@@ -240,7 +240,7 @@ def reason_of(left: Left, root: Path) -> str:
 
 def shown_path(path: Path, root: Path) -> str:
     """The path in the form that people read."""
-    return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
+    return stored_name(str(path.relative_to(root) if path.is_relative_to(root) else path))
 
 
 def _repository(path: Path, root: Path) -> Path:
@@ -261,7 +261,7 @@ def between(turns: Sequence[Turn], *, here: Revert | None, there: Revert | None)
     """Each file's change from one point of a session to another; None is its end."""
     places = [_states(*split(turns, point)) for point in (here, there)]
     return {
-        Path(path): Way(before=tree, after=places[1][path])
+        Path(name_of(path)): Way(before=tree, after=places[1][path])
         for path, tree in places[0].items()
         if tree != places[1][path]
     }

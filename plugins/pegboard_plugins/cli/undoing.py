@@ -78,16 +78,17 @@ async def _unreverted(directory: Path, session_id: str | None) -> "Reverted":
 
 def _shown(directory: Path, done: "Reverted", style: Literal["text", "json"]) -> int:
     from pegboard.kit import open_workspace
+    from pegboard_files import stored_name
     from pegboard_frontend import reason_of, shown_path
     from pegboard_terminal import visible
 
     root = open_workspace(directory).worktree
     left = [
-        {"path": str(each.path), "reason": each.reason, "text": reason_of(each, root)}
+        {"path": stored_name(str(each.path)), "reason": each.reason, "text": reason_of(each, root)}
         for each in done.files.left
     ]
     if style == "json":
-        changed = [str(path) for path in done.files.changed]
+        changed = [stored_name(str(path)) for path in done.files.changed]
         facts = {"changed": changed, "left": left, "unknown": done.files.unknown}
         click.echo(schema_json({"info": done.session, **facts}))
     else:

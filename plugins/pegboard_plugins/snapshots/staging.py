@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 
 from pegboard.schema.part import Staged
 from pegboard.storage import Left, StagedWay
+from pegboard_files import name_of, stored_name
 from pegboard_plugins.snapshots.git import GitError, ShadowGit
 from pegboard_plugins.snapshots.objects import (
     SUBMODULE,
@@ -38,7 +39,7 @@ def staged(
     was, now = (
         tree_of({path: index.get(path) for path in paths}, objects) for index in (before, after)
     )
-    files = tuple(os.fsdecode(path) for path in sorted(paths))
+    files = tuple(stored_name(os.fsdecode(path)) for path in sorted(paths))
     return Staged(hash=was, after=now, files=files, head=head)
 
 
@@ -79,12 +80,12 @@ def _steps(
 ) -> tuple[list[Left], list[_Step]]:
     left, steps = [], []
     for path, way in ways.items():
-        name = os.fsencode(path)
+        name = os.fsencode(name_of(path))
         try:
             before = look_up(way.before, name, objects)
             after = look_up(way.after, name, objects)
         except MissingObjectError:
-            left.append(Left(path=git.worktree / path, reason="unstaged"))
+            left.append(Left(path=git.worktree / name_of(path), reason="unstaged"))
             continue
         steps.append(_Step(name, before, after, way.head))
     return left, steps

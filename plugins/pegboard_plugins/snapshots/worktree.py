@@ -19,7 +19,7 @@ from pegboard import Workspace
 from pegboard.schema.part import Staged, Unkept
 from pegboard.schema.session import FileDiff
 from pegboard.storage import Followed, Left, Restored, StagedWay, Trail, Way
-from pegboard_files import StepSnapshots, secret_path
+from pegboard_files import StepSnapshots, name_of, secret_path
 from pegboard_plugins.snapshots import refusal
 from pegboard_plugins.snapshots.claims import Claims, Copies, Writing
 from pegboard_plugins.snapshots.git import GitUnusableError, ShadowGit
@@ -289,7 +289,9 @@ class GitSnapshots:
             try:
                 return restage(self._git, self._objects, ways)
             except OSError:
-                return tuple(Left(path=self._root / path, reason="locked") for path in ways)
+                return tuple(
+                    Left(path=self._root / name_of(path), reason="locked") for path in ways
+                )
 
     def _step(self, move: Move, contents: Mapping[bytes, bytes]) -> _Reason | None:
         """None for a file that was put back, else why it was not."""

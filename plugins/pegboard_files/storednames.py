@@ -1,0 +1,33 @@
+"""Names of files as text that JSON can hold, which not every name is: its bytes may be no UTF-8.
+
+A byte that is no text is written as U+FFFD and two hexadecimal digits. U+FFFD itself is written
+by its three bytes, so that each name has one form.
+"""
+
+import os
+import re
+
+_MARK = "\ufffd"
+_BYTES = re.compile(f"{_MARK}([0-9A-F]{{2}})")
+_UNSTORABLE = re.compile(f"[\udc80-\udcff{_MARK}]")
+
+
+def stored_name(name: str) -> str:
+    """Return the form of a file's name, or of its path, that can be stored and displayed."""
+    if name.isascii():
+        return name
+    return _UNSTORABLE.sub(
+        lambda found: "".join(f"{_MARK}{byte:02X}" for byte in os.fsencode(found[0])), name
+    )
+
+
+def name_of(stored: str) -> str:
+    """Return the name or path that `stored_name` was given, as the functions of `os` take it."""
+    if stored.isascii():
+        return stored
+    return os.fsdecode(
+        b"".join(
+            bytes.fromhex(piece) if number % 2 else os.fsencode(piece)
+            for number, piece in enumerate(_BYTES.split(stored))
+        )
+    )
