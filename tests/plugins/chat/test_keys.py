@@ -329,7 +329,7 @@ async def test_why_the_last_call_failed_is_on_its_page_once(pegboard: CommandLin
     scripts(pegboard, fail=[{"calls": [wrong]}, {"text": "It failed."}])
     programs(pegboard)
 
-    async with chat(pegboard) as terminal:
+    async with chat(pegboard, columns=1000) as terminal:  # the text has the path of the project
         await terminal.say("fail")
         await terminal.see("It failed.")
         before = terminal.everything.count("does not exist")

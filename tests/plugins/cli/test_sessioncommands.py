@@ -209,7 +209,7 @@ async def test_gc_drops_old_outputs_and_du_shows_sizes(pegboard: CommandLine) ->
     assert freed.out.splitlines()[0].split() == ["1.0", "KiB", "outputs", "of", "tools"]
     assert [path.name for path in outputs.iterdir()] == ["tool_new.txt"]
     assert not orphan.exists()
-    assert str(pegboard.project) in table.out
+    assert str(pegboard.project)[:20] in table.out  # what does not fit is cut
     assert session in table.out
 
 

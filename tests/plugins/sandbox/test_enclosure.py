@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 import pytest
@@ -318,6 +319,7 @@ def test_where_it_is_off_nothing_of_it_is_loaded(tmp_path: Path) -> None:
     code = f"""
 import asyncio, sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from pegboard import App, AppOptions
 
 async def main():
@@ -340,10 +342,17 @@ print(*(name for name in sys.modules if "sandbox" in name or "enclosure" in name
 
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bwrap is not installed")
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A folder for sockets, whose paths have at most 108 bytes (unix(7))."""
+    with TemporaryDirectory() as folder:
+        yield Path(folder).resolve()
+
+
 def test_a_socket_that_is_gone_before_the_start_neither_stops_it_nor_leaves_a_file(
-    tmp_path: Path,
+    short_path: Path,
 ) -> None:
-    place = Place(tmp_path)
+    place = Place(short_path)
     found = policy(place)
     found.temp.mkdir()
     if why := Bubblewrap().why_not(found):
