@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterable, Mapping
@@ -22,6 +23,8 @@ LONGEST_COMMAND_BYTES = (128 << 10) - 1
 SHOWN_LETTERS = 30_000
 """opencode `tool/bash.ts`: letters of the output in the metadata; ours are the last ones."""
 SHOW_EVERY_S = 0.1
+_READS_VARIABLES = re.compile(r"[$=]|\(\(|\[\[|\blet\b")
+"""What a line has that takes the value of a variable, or gives one."""
 QUICK_LETTERS = 500
 """A command of this length is judged in less time (0.5 ms) than a thread takes to be woken."""
 
@@ -31,7 +34,7 @@ async def _requests(
 ) -> Path:
     """The folder of the call, once all that it would do is allowed."""
     cwd = await context.ask_path(named_path(context, workdir))
-    env = await context.env() if "$" in command else {}
+    env = await context.env() if _READS_VARIABLES.search(command) else {}
     if len(command) <= QUICK_LETTERS and "pegboard_plugins.bash.scan" in sys.modules:
         scanned, outside = _scanned(context, command, cwd, env)
     else:

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from pegboard_plugins.bash.line import Call, Rule, hijacks
 from pegboard_plugins.bash.programs import OPTIONS, is_single, literals, read_options
+from pegboard_plugins.bash.reader import DECLARERS
 from pegboard_plugins.bash.syntax import ANYTHING, Piece, Word, text_word
 from pegboard_plugins.bash.tables import words
 from pegboard_plugins.bash.values import ARGUMENTS, MAY_BE_OPTION, Value
@@ -70,10 +71,12 @@ def declare(call: Call) -> None:
                 raise call.no("builtin-option", word)
             continue
         found = _DECLARES.match(text)
-        if found is None or (not found[2] and word.literal is None):
+        if found is None or (not found[2] and (word.literal is None or len(word.pieces) > 1)):
             raise call.no("name", word)
         if found[2]:
             value = word.behind(found.end())
+            if word.is_quoted or call.one.words[0].raw not in DECLARERS:
+                call.refuse_words(value, "name")
             call.line.assign(found[1], value, found[2])
             call.line.later.append(partial(_refuse_elements, call, value))
 

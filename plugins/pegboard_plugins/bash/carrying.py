@@ -100,7 +100,9 @@ def _assigned(call: Call, words: Sequence[Word]) -> Sequence[Word]:
         found = _ASSIGNS.match(words[at].shown)
         if found is None or words[at].pieces[0].kind != "text":
             raise call.no("wrapper-option", words[at])
-        call.line.assign(found[1], words[at].behind(found.end()))
+        value = words[at].behind(found.end())
+        call.refuse_words(value, "wrapper-option")
+        call.line.assign(found[1], value)
         at += 1
     return words[at:]
 

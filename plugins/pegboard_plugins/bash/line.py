@@ -4,10 +4,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pegboard_plugins.bash.programs import KINDS, RUNS, kinds
+from pegboard_plugins.bash.programs import KINDS, RUNS, is_single, kinds
 from pegboard_plugins.bash.reader import read
 from pegboard_plugins.bash.source import DEVICE, RESERVED, placed
 from pegboard_plugins.bash.syntax import (
+    ANYTHING,
     Block,
     Command,
     Feed,
@@ -84,6 +85,17 @@ class Call:
         def check() -> None:
             values = self.line.values
             if any(map(refused, values.texts(word) if whole else values.words([word]))):
+                raise self.no(code, word)
+
+        self.line.later.append(check)
+
+    def refuse_words(self, word: Word, code: str) -> None:
+        """Refuse a word that may be split into several, once all values are known."""
+
+        def check() -> None:
+            values = self.line.values
+            texts = () if is_single(word) else values.texts(word)
+            if any(ANYTHING in text or len(values.split(text)) > 1 for text in texts):
                 raise self.no(code, word)
 
         self.line.later.append(check)

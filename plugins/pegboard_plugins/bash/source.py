@@ -34,6 +34,8 @@ _SUM = re.compile(
 _COUNTED = re.compile(r"\$\{#\w+(\[@\])?\}")
 _IN_SUM = re.compile(r"(?<!\w)[A-Za-z_]\w*")
 _DIGITS = re.compile(r"-?\d*")
+_KEEPS_NUMBER = re.compile(r"|:?[-=+]\d*|:\s?-?\d+(:-?\d+)?|(##?|%%?|//?)[#%]?[\d.*?/]*")
+"""What is done with a number that leaves one."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ue000\ue001]")
 _BIDI = re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _DRAWN = r"[\u2190-\u2bff\U0001f000-\U0001faff]"
@@ -198,11 +200,14 @@ def note_names(source: Source, text: str, start: int) -> None:
 
 
 def calculates(source: Source, word: Word) -> None:
-    """Note the names in a word that a comparison calculates."""
+    """Note the names in a word that a comparison calculates: a name is one plain piece."""
     for piece in word.pieces:
-        if piece.kind == "variable" or (piece.kind == "text" and _IN_SUM.fullmatch(piece.text)):
+        is_name = piece.kind == "text" and len(word.pieces) == 1 and _IN_SUM.fullmatch(piece.text)
+        if is_name or (piece.kind == "variable" and _KEEPS_NUMBER.fullmatch(piece.how)):
             source.sums.setdefault(piece.text, word.at)
-        elif piece.kind != "sum" and not (piece.kind == "text" and _DIGITS.fullmatch(piece.text)):
+            continue
+        is_number = piece.kind == "sum" or piece.how == "#n"
+        if not is_number and not (piece.kind == "text" and _DIGITS.fullmatch(piece.text)):
             source.no("calculation", word.at)
 
 

@@ -45,8 +45,8 @@ _SPLITS = re.compile(r"[\s,:;|]+")
 _NAME = re.compile(r"\$(\w+)")
 _LIST = re.compile(r"^\$\{?[@*]|\[[@*]\]")
 _INDEX = re.compile(r"^\$\{\w+\[-?\d")
-_SETS_ITSELF = re.compile(r"(BASH_\w+)|DIRSTACK")
-"""Variables to which the shell gives texts: any, or the names of folders."""
+_SETS_ITSELF = re.compile(r"(BASH_\w+)|BASH|DIRSTACK|(HOST|MACH|OS)TYPE|HOSTNAME|PS4|SHELL|TERM")
+"""Variables to which the shell gives text: any, or a name. TERM and SHELL only without a value."""
 _COUNT = re.compile(r"[-+]?\d*")
 _COUNTERS = pattern("programs", "counters")
 _CHANGES = re.compile(r"//?|\^|,|:\s?-?\d|#(?!#?\*/$)|%(?!%?/\*$)")
@@ -224,13 +224,13 @@ class Values:
     def _of_name(self, name: str) -> tuple[str, ...]:
         if name in self.known:
             return self.known[name]
-        given, before = self.given(name), self.environment.get(name, "")
+        given = self.given(name)
         if name in self.active:
             self.circles += 1
-            return tuple(self.active[name]) or (before,)
+            return tuple(self.active[name]) or (self.environment.get(name, ""),)
         if given is None:
             return self._of_shell(name)
-        found = self.active[name] = dict.fromkeys([before] if before else [])
+        found = self.active[name] = dict.fromkeys(filter(None, self._of_shell(name)))
         for _ in range(_MOST_ROUNDS):
             circles, number = self.circles, len(found)
             for value in given[: MOST_TEXTS + 1]:
@@ -250,10 +250,10 @@ class Values:
         """The texts of a variable that the line does not set: the shell's, or the environment's."""
         if name in ("PWD", "OLDPWD"):
             return self._folders() if name == "PWD" else (*self.been,)
-        own = _SETS_ITSELF.fullmatch(name)
-        if own is not None:
+        own, given = _SETS_ITSELF.fullmatch(name), self.environment.get(name, "")
+        if own is not None and not (given and name in ("SHELL", "TERM")):
             return (ANYTHING if own[1] else LISTED,)
-        return (self.environment.get(name, ""),)
+        return (given,)
 
     def _of_value(self, value: Value) -> Sequence[str]:
         if not isinstance(value, Word):
@@ -349,9 +349,9 @@ def told(parts: Sequence[Statement]) -> Word | None:
 
 
 def counts(name: str, values: Values) -> bool:
-    """Whether the line gives a variable nothing but numbers."""
+    """Whether every value that a variable may have is a number, the shell's own included."""
     texts = values.texts(Word((Piece("variable", name),)))
-    return values.given(name) is None or all(map(_COUNT.fullmatch, texts))
+    return all(map(_COUNT.fullmatch, (*texts, values.environment.get(name, ""))))
 
 
 def is_count(body: Sequence[Statement]) -> bool:
