@@ -41,9 +41,10 @@ async def _requests(
         scanned, outside = await asyncio.to_thread(_scanned, context, command, cwd, env)
     # 2 ms more that the start of the program need not pay.
     from pegboard_plugins.bash.approving import covered, is_once
-    from pegboard_plugins.bash.wildcards import looked_up
 
     if scanned.globs:
+        from pegboard_plugins.bash.wildcards import looked_up
+
         scanned = await asyncio.to_thread(looked_up, scanned, command)
         outside = _outside(scanned.paths, context)
     for path in outside:

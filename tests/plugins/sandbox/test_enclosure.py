@@ -341,7 +341,6 @@ print(*(name for name in sys.modules if "sandbox" in name or "enclosure" in name
     assert (off, sorted(loaded.split())) == ("off", sorted(SMALL))
 
 
-@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bwrap is not installed")
 @pytest.fixture
 def short_path() -> Iterator[Path]:
     """A folder for sockets, whose paths have at most 108 bytes (unix(7))."""
@@ -349,6 +348,7 @@ def short_path() -> Iterator[Path]:
         yield Path(folder).resolve()
 
 
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bwrap is not installed")
 def test_a_socket_that_is_gone_before_the_start_neither_stops_it_nor_leaves_a_file(
     short_path: Path,
 ) -> None:
