@@ -13,11 +13,10 @@ _DELETING = re.compile(r"(?:^|[\s;&|(/])(?:rm|shred|srm|unlink|wipe)\s")
 _COPIES_ONTO = re.compile(r"-[a-zA-Z]*T.*|--no-t.*")
 _FOLDER_OPTIONS = ("-C", "--directory", "-d")
 _FIND_OPTION = re.compile(r"-[DHLP]|-O\d*|--")
-_FIND_FILTER = re.compile(
-    r"-(i?(l|whole)?name|i?path|i?regex|[acm]time|[acm]min|newer.*|size|empty|inum|samefile)"
-)
+_FIND_FILTER = re.compile(r"-(i?(l|whole)?name|i?path|i?regex|size|empty|inum|samefile)")
+"""How old a file is does not count: nearly all are older, or newer, than any day."""
 _BY_KIND = frozenset({"deletes", "deletes-all", "empties"})
-_FITS_ALL = re.compile(r"[*?./^$+]+|[+-]?0\w?")
+_FITS_ALL = re.compile(r"[*?./^$+]+|[+-]?0\w?|-\d+\w?")
 _GONE, _OVERLAID = rows("programs", "gone"), rows("programs", "overlaid")
 _LOCKS = re.compile(_GONE["chmod"][0].split()[1])
 
@@ -80,9 +79,11 @@ def _is_wild(word: Operand) -> bool:
 def _moved(texts: Sequence[str], operands: Words) -> Words:
     """What a `mv` moves away; below the folder it is called in a wildcard only tidies up."""
     named = _all(texts, operands)
+    targets = [word.text for word in option_values(operands, ("-t", "--target-directory"))]
+    if targets:
+        return [word for word in named if word.text not in targets]
     target = named[-1].text if named else ""
-    leaves = target.startswith(("/", "~")) or ".." in target.split("/")
-    if leaves or any(text.startswith(("-t", "--t")) for text in texts):
+    if target.startswith(("/", "~")) or ".." in target.split("/"):
         return named[:-1]
     return [word for word in named[:-1] if re.match(r"[/~]|[^*?\[]*$", word.text)]
 
@@ -111,7 +112,8 @@ def _found(texts: Sequence[str], operands: Words) -> Words:
     """Where a find starts that deletes whatever it comes by."""
     locks = "chmod" in texts and any(map(_LOCKS.fullmatch, texts))
     runs = any(text.startswith(("-exec", "-ok")) for text in texts)
-    deletes = "-delete" in texts or (runs and (locks or any(map(_is_deleter, texts))))
+    empties = {"cp", "/dev/null"}.issubset(texts)
+    deletes = "-delete" in texts or (runs and (locks or empties or any(map(_is_deleter, texts))))
     if not deletes or _is_narrow(texts):
         return ()
     behind = dropwhile(lambda word: _FIND_OPTION.fullmatch(word.text), operands)

@@ -14,15 +14,16 @@ from pegboard_plugins.bash.tables import pattern, patterns
 _QUOTES = re.compile(r"[\\'\"]")
 _EMPTY = re.compile(r"\$\(\s*\)|``|\$[@*1-9]|\$\{[^{}]*\}")
 """What comes to nothing in a word, or may."""
-_ESCAPED = re.compile(r"\\(?:x([0-9a-fA-F]{2})|0?([0-7]{3}))")
+_ESCAPED = re.compile(r"\\(?:x([0-9a-fA-F]{2})|0?([0-7]{3})|[nrtfv])")
 _ENCODED = re.compile(r"[A-Za-z0-9+/]{8,}={0,2}")
 _WORDS = re.compile(r"\$\{?\w+|[\w./~*?\[\]-]+|[;|&\n()<>`]")
 """Words are parted at every sign that is no letter of a path or of a wildcard."""
 _SIGNS = frozenset(";|&\n()<>`")
 _DELETERS = ("rm", "rmdir", "shred", "wipe", "srm", "rimraf", "truncate", "unlink")
 _DELETES = re.compile(rf"{'|'.join(_DELETERS)}|mkfs(\.\w+)?")
-_BEFORE_NAME = re.compile(r".*/|-[A-Za-z](?=[a-z])", re.DOTALL)
-_FILLED = re.compile(r"\s-I ?([^\s-]\S*)")
+_OF_SYSTEM = re.compile(r"(/usr)?/s?bin/[^/]*$")
+_GLUED = re.compile(r"-[A-Za-z][a-z]")
+_FILLED = re.compile(r"\b(?:xargs|parallel)\b[^|;&\n]*?\s-I ?([^\s-]\S*)")
 """What stands for the input of xargs."""
 _FORCES = re.compile(r"-\w*(r\w*f|f\w*r)\w*", re.IGNORECASE)
 _HOMES = re.compile(r"~.*|\$\{?HOME|HOME", re.DOTALL)
@@ -47,13 +48,23 @@ def destruction(text: str, folders: Sequence[str]) -> str:
         return found[0]
     for guise in _guises(text):
         words = _WORDS.findall(guise)
-        deleter = next((word for word in words if _deletes(word)), "")
-        target = next((word for word in words if _is_sacred(word, folders)), "")
-        if destroyed := _in_statement(words, folders):
+        if destroyed := _in_statement(words, folders) or _in_line(words, folders):
             return destroyed
-        if deleter and target:
-            return f"{deleter} {target}"
     return ""
+
+
+def line_destruction(text: str, folders: Sequence[str]) -> str:
+    """Return a word of a line that deletes, with one that is vital; empty without both.
+
+    It is for lines of which all but the names of some files is known.
+    """
+    found = (_in_line(_WORDS.findall(guise), folders) for guise in _guises(text))
+    return next(filter(None, found), "")
+
+
+def is_deleter(path: str) -> bool:
+    """Whether a path is that of a program of the system that deletes, or fits one as a wildcard."""
+    return _OF_SYSTEM.match(path) is not None and _deletes(path)
 
 
 def code_destruction(code: str, folders: Sequence[str]) -> str:
@@ -64,7 +75,7 @@ def code_destruction(code: str, folders: Sequence[str]) -> str:
     found = _CODE_DESTROYS.search(code)
     if found is not None:
         return found[0]
-    for guise in _parted(code):
+    for guise in _guises(code):
         if " " in (destroyed := _in_statement(_WORDS.findall(guise), folders)):
             return destroyed
     return ""
@@ -73,14 +84,12 @@ def code_destruction(code: str, folders: Sequence[str]) -> str:
 def _guises(text: str) -> Iterator[str]:
     """The text without quotes, also where they part words, and what is encoded in it."""
     yield from _parted(text)
+    if re.search(r"\brev\b", text):
+        yield from _parted(text[::-1])
     if _EMPTY.search(text):
         yield from _parted(_EMPTY.sub("", text))
     if "\\" in text:
-        written = _ESCAPED.sub(
-            lambda each: chr(int(each[1] or each[2], 16 if each[1] else 8)), text
-        )
-        if written != text:
-            yield from _parted(written)
+        yield from _parted(_ESCAPED.sub(_unescaped, text))
     for encoded in _ENCODED.findall(text):
         try:
             yield b64decode(encoded).decode("ascii")
@@ -89,7 +98,9 @@ def _guises(text: str) -> Iterator[str]:
 
 
 def _unescaped(found: re.Match[str]) -> str:
-    return chr(int(found[1], 16) if found[1] else int(found[2], 8))
+    if found[1] or found[2]:
+        return chr(int(found[1], 16) if found[1] else int(found[2], 8))
+    return "\n"
 
 
 def _parted(text: str) -> Iterator[str]:
@@ -102,23 +113,27 @@ def _parted(text: str) -> Iterator[str]:
         yield plain
 
 
+def _in_line(words: Sequence[str], folders: Sequence[str]) -> str:
+    deleter = next((word for word in words if _deletes(word) or _FORCES.fullmatch(word)), "")
+    target = next((word for word in words if _is_sacred(word, folders)), "")
+    return f"{deleter} {target}" if deleter and target else ""
+
+
 def _in_statement(words: Sequence[str], folders: Sequence[str]) -> str:
     """The words of one statement that destroy what is vital, or what only the shell will know."""
     for statement in _statements(words):
         for at in [at for at, word in enumerate(statement) if _may_destroy(word)][:_SHOWN]:
             behind = statement[at + 1 :]
-            needs = _NEEDS.get(_name(statement[at]), "(?!)")
-            targets = [
-                w for w in behind if not w.startswith("-") and not re.match(needs or "(?!)", w)
-            ]
-            is_vital = any(_is_vital(each) or _is_sacred(each, folders) for each in targets)
+            targets = [each for each in behind if not each.startswith("-")]
+            is_vital = any(_is_sacred(each, folders) or _is_vital(each) for each in targets)
             if (is_vital or not targets) and _destroys(statement[at], behind):
                 return " ".join(statement[at : at + _SHOWN])
     return ""
 
 
 def _name(word: str) -> str:
-    return _BEFORE_NAME.sub("", word)
+    name = word.rpartition("/")[2]
+    return name[len("-x") :] if _GLUED.match(name) else name
 
 
 def _deletes(word: str) -> bool:

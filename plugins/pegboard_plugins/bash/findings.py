@@ -61,6 +61,7 @@ class Findings:
     commands that destroy what they do not name, each with the reason. `overlays` are folders whose
     whole content would be written over. `made` are the folders that the line itself makes,
     `functions` what those do that it defines, `assigned` the variables that have been set for sure.
+    `makes_repository`: by `git init`; `nullglob`: a wildcard that fits nothing is no word.
     `filled` stands in words for what a caller puts there. `reach` is how far the names reach that
     the line has listed. `unclear` is the first file of which nobody can say which it is.
     """
@@ -90,6 +91,8 @@ class Findings:
     strict: bool = False
     placeholder: str = ""
     filled: str = ""
+    makes_repository: bool = False
+    nullglob: bool = False
     reach: Reach = Reach.WORDS
     unclear: Unclear | None = None
 

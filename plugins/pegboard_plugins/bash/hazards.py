@@ -27,6 +27,7 @@ _SOUGHT = re.compile(
     r"|awk\s+(?:-\S+\s+)*['\"]/(?P<pattern>[^/]+)/"
 )
 _ONE_PROCESS = re.compile(r"\s-[A-Za-z]*[pC]\b|\s--p?pid\b")
+_HISTORY = (".git", "./.git", "./.git/head", "head", "objects", "refs", "config")
 _OWN = "pegboard"
 _OWN_NAMES = (_OWN, "python3", "python")
 _OWN_LINE = "python3 -m pegboard run"
@@ -79,9 +80,29 @@ def _cleaning(told: Sequence[Word], findings: Findings) -> str:
     for word in named or [Operand(".")]:
         inside = Operand(f"{folder}/{word.text}", bare=False)
         is_all = word.open or _EVERYWHERE.fullmatch(word.text) is not None
-        if is_all or any(os.path.lexists(f"{path}/.git") for path in findings.places(inside)):
+        tops = [f"{path}/.git" for path in findings.places(inside)]
+        if is_all or findings.makes_repository or any(map(os.path.lexists, tops)):
             return "it would delete all files that git does not track, which nothing brings back"
     return ""
+
+
+def _finding(words: Sequence[Word], findings: Findings) -> str:
+    """Why a `find` is one: by its name it finds the history of the project, and removes it."""
+    texts = [text for word in words for text in findings.values.texts(word)]
+    runs = any(text.startswith(("-exec", "-ok")) for text in texts)
+    if "-delete" not in texts and not (runs and any(map(destroys, texts))):
+        return ""
+    sought = [
+        pattern.lower()
+        for before, name, pattern in zip(["", *texts], texts, texts[1:], strict=False)
+        if re.fullmatch(r"-i?(name|path|wholename)", name) and before not in ("!", "-not")
+    ]
+    is_left_out = "-prune" in texts or any(
+        sign in ("!", "-not") and ".git" in pattern
+        for sign, pattern in zip(texts, texts[2:], strict=False)
+    )
+    fits = any(fnmatchcase(name, pattern) for pattern in sought for name in _HISTORY)
+    return "it would delete the history of the project" if fits and not is_left_out else ""
 
 
 def _feeding(words: Sequence[Word], findings: Findings) -> str:
@@ -181,6 +202,7 @@ def _fits(pattern: str, line: str) -> bool:
 
 
 _RULES: Mapping[str, Callable[[Sequence[Word], Findings], str]] = {
+    "find": _finding,
     "git": _cleaning,
     "xargs": _feeding,
     "kill": _killing,

@@ -59,10 +59,7 @@ def apply(base: str, words: Words, findings: Findings) -> None:
         return
     if "matches" in does or base not in KINDS:
         words = [word._replace(wild=True) for word in words]
-    if "" in [word.text for word in words]:
-        nothing = [Operand(".")] * (base == "find")  # where it starts then
-        words = [each for w in words for each in (nothing if findings.is_none(w) else [w])]
-    operands = words
+    operands = words = _there(base, words, findings)
     if base in _GIVEN or base in _SENDS or not does.isdisjoint(_CHOOSES):
         operands = _candidates(base, does, words)
     if not operands:
@@ -80,6 +77,15 @@ def apply(base: str, words: Words, findings: Findings) -> None:
     _write(base, does, words, operands, findings)
     findings.end()
     destroy(base, words, operands, findings)
+
+
+def _there(base: str, words: Words, findings: Findings) -> Words:
+    """The words that are there when it runs; where find may have no start, it is the folder."""
+    start = [Operand(".")] * (base == "find")
+    if "" in [word.text for word in words]:
+        words = [each for w in words for each in (start if findings.is_none(w) else [w])]
+    may_be_none = findings.nullglob and any(re.search(r"[*?\[]", word.text) for word in words)
+    return [*start, *words] if may_be_none else words
 
 
 def _shows_variables(texts: Sequence[str]) -> bool:
@@ -209,6 +215,7 @@ def _hand_over(base: str, does: Kinds, operands: Words, findings: Findings) -> N
             if base != "git" or "/.git/" in f"{path}/".lower():
                 findings.handed[path] = None
     if base == "git":
+        findings.makes_repository |= git_words([word.text for word in operands])[:1] == ["init"]
         _place_clone(operands, findings)
     if base == "mkdir":
         findings.made |= dict.fromkeys(path for word in operands for path in findings.places(word))

@@ -15,7 +15,12 @@ from typing import NamedTuple
 
 from pegboard.kit import resolved_path
 from pegboard_plugins.bash import builtins, carrying, languages
-from pegboard_plugins.bash.dragnet import code_destruction, destruction
+from pegboard_plugins.bash.dragnet import (
+    code_destruction,
+    destruction,
+    is_deleter,
+    line_destruction,
+)
 from pegboard_plugins.bash.findings import PROCESS, Findings, Glob
 from pegboard_plugins.bash.hazards import tells_of_process
 from pegboard_plugins.bash.line import Call, Line, Rule, hijacks
@@ -28,6 +33,7 @@ from pegboard_plugins.bash.programs import (
     is_single,
     kinds,
 )
+from pegboard_plugins.bash.scripts import told_texts
 from pegboard_plugins.bash.source import LONGEST
 from pegboard_plugins.bash.syntax import ANYTHING, LISTED, Block, Operand, Piece, Unclear, Word
 from pegboard_plugins.bash.tables import words
@@ -100,12 +106,13 @@ def scan(command: str, place: Place) -> Scan:
         for destroyed in filter(None, (code_destruction(code, vital) for code in line.told)):
             findings.hazards[destroyed] = _IN_CODE
         found = _walked(line, body, findings, place.worktree)
+        is_known = found.unclear is None and not _names_deleter(line)
+        destroyed = "" if is_known else line_destruction(command, vital)
     except Unclear as error:
+        found = Scan(unclear=error.with_traceback(None))
         destroyed = destruction(command[:LONGEST], vital)
-        found = Scan(
-            unclear=error.with_traceback(None),
-            hazards=((destroyed, _ENDLESS),) if destroyed else (),
-        )
+    if destroyed:
+        found = found._replace(hazards=(*found.hazards, (destroyed, _ENDLESS)))
     if found.unclear is None or not tells_of_process(command[:LONGEST]):
         return found
     return found._replace(paths=(*found.paths, Path(PROCESS)))
@@ -135,6 +142,20 @@ def _walked(line: Line, body: Block, findings: Findings, worktree: Path | None) 
         hazards=tuple(findings.hazards.items()),
         overlays=tuple(findings.overlays),
         told=tuple(line.told),
+    )
+
+
+def _names_deleter(line: Line) -> bool:
+    """Whether a program that deletes is a word of the line where it is not what is run.
+
+    Under another name it would be.
+    """
+    run = {command.words[0].shown for command in line.judged}
+    return any(
+        is_deleter(word.shown if command.base != "which" else f"/bin/{word.shown}")
+        for command in line.judged
+        for word in command.words[1:]
+        if word.shown not in run
     )
 
 
@@ -175,7 +196,7 @@ def judge_line(text: str, values: Values, *, shell: str = "bash") -> tuple[Line,
         check()
     values.unsure.clear()
     values.known.clear()
-    line.told += _scripts(line)
+    line.told += told_texts(line)
     for name, at in line.sums.items():
         if name not in NUMBERS and hijacks(name, None):
             raise Unclear("env-hijack", at, at + len(name))
@@ -183,19 +204,6 @@ def judge_line(text: str, values: Values, *, shell: str = "bash") -> tuple[Line,
         if is_argument or not counts(name, line.values):
             raise Unclear("calculation", at, at + len(name))
     return line, body
-
-
-def _scripts(line: Line) -> list[str]:
-    """The texts that the line writes into files which it names in a command, too."""
-    written = [
-        (text.word.shown, file.word.shown.rpartition("/")[2])
-        for one in line.simples
-        for text in one.redirections
-        for file in one.redirections
-        if text.sign == "<<" and ">" in file.sign
-    ]
-    words = {word.rpartition("/")[2] for argv in line.commands if written for word in argv}
-    return [text for text, name in written if name in words]
 
 
 def program(call: Call) -> None:

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import pairwise
 
+from pegboard_plugins.bash.feeding import fed_texts, feed, named_on_input
 from pegboard_plugins.bash.findings import (
     ANYWHERE,
     DEEPEST_CALLS,
@@ -13,9 +14,8 @@ from pegboard_plugins.bash.findings import (
     within,
 )
 from pegboard_plugins.bash.hazards import endanger
-from pegboard_plugins.bash.listings import names_secret
-from pegboard_plugins.bash.operands import apply, moves_content, tell
-from pegboard_plugins.bash.programs import KINDS, destroys, kinds, option_values, runs_code
+from pegboard_plugins.bash.operands import apply, tell
+from pegboard_plugins.bash.programs import KINDS, destroys, kinds, option_values
 from pegboard_plugins.bash.syntax import (
     ANYTHING,
     LISTED,
@@ -26,18 +26,11 @@ from pegboard_plugins.bash.syntax import (
     Statement,
     Word,
     is_any,
-    lone,
 )
 
 _FEEDERS = frozenset({"find", "xargs"})
 _ARRAYS = ("mapfile", "readarray")
 _SETTERS = {"set", "unset", *_ARRAYS, *(name for name in KINDS if "assigns" in KINDS[name])}
-_READ_OTHERWISE, _SPLITS = re.compile(r"['\"\\]"), re.compile(r"-\w*[d0]|--(d|nu)")
-"""Signs that xargs takes away from a text, and its options with which it splits it otherwise."""
-_PATCHED = re.compile(
-    r"^(?:\+\+\+|---|\*\*\*|Index:|rename \w+|diff --git) +([^\s]+)(?: ([^\s]+))?", re.MULTILINE
-)
-_LONGEST_PATCH = 1 << 20
 _OF_FILES = re.compile(r"-[a-zA-Z]|-nt|-ot|-ef")
 
 
@@ -214,9 +207,9 @@ def _command(command: Command, findings: Findings) -> None:
     base = command.base
     findings.list(base, words)
     if base in _FEEDERS:
-        _feed(command, words, findings)
+        feed(command, words, findings)
     endanger(base, words, findings)
-    if base in _SETTERS:
+    if base in _SETTERS or base == "shopt":
         _set(base, words, findings)
     _in_its_folder(command, words, findings)
     for inner in command.inner:
@@ -266,6 +259,8 @@ def _set(base: str, words: Sequence[Word], findings: Findings) -> None:
         pattern = r"[A-Za-z_]\w*" if base == "read" else r"[A-Za-z_]\w*(?=\+?=)"
         names = [found[0] for word in words if (found := re.match(pattern, word.shown))]
         findings.assigned |= set(names[:1] if base == "read" else names)
+    if base == "shopt":
+        findings.nullglob |= "nullglob" in [word.shown for word in words]
     if base == "unset":
         findings.assigned -= {word.shown for word in words}
     if base == "set" and words and not findings.branches:
@@ -281,73 +276,6 @@ def _exits_on_failure(texts: Sequence[str], *, strict: bool) -> bool:
     return strict
 
 
-def _feed(command: Command, words: Sequence[Word], findings: Findings) -> None:
-    """Doubt what a command is given by one that feeds it, where that may be any file."""
-    options = findings.values.words(words)
-    sought = command.base == "find" and any(map(names_secret, options))
-    if sought and any(map(_takes_anything, command.inner)):
-        findings.doubt("dynamic-args", command.words[0])
-    if command.base != "xargs":
-        return
-    is_of_file = any(re.match(r"-a|--arg-file", text) for text in options)
-    may_be_any = is_of_file or findings.values.feeds_any(findings.fed)
-    is_taken = any(map(_takes_anything, command.inner))
-    if may_be_any and (is_taken or (not command.inner and findings.fed is not None)):
-        findings.doubt("dynamic-args", command.words[0])
-    if text := "\n".join(_fed_texts(findings)):
-        if _READ_OTHERWISE.search(text) or any(map(_SPLITS.match, options)):
-            findings.doubt("dynamic-args", command.words[0])
-        for inner in command.inner:
-            apply(inner.base, list(map(Operand, _filled(inner, text))), findings)
-
-
-def _fed_texts(findings: Findings) -> Sequence[str]:
-    """The texts that are fed, as far as they stand in the line: behind `echo`, or as a text."""
-    fed = findings.fed
-    if fed is not None and fed.kind == "text" and fed.word:
-        return findings.values.texts(fed.word)
-    one = lone(fed.parts) if fed is not None and fed.kind == "pipe" else None
-    if one is None or one.words[0].literal not in ("echo", "printf"):
-        return ()
-    return [" ".join(findings.values.words(one.words[1:])).replace("\\n", "\n")]
-
-
-def _patched(words: Sequence[Operand], findings: Findings) -> Iterator[str]:
-    """The files that a patch names, which stands in the line or in a file that is there."""
-    fed = findings.fed
-    files = [*option_values(words, ("-i", "--input")), *words[1:2]]
-    if fed is not None and fed.kind == "file" and fed.word:
-        files += findings.operands([fed.word])
-    for path in (path for word in files for path in findings.places(word)):
-        with suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
-            yield from _named_in(file.read(_LONGEST_PATCH), words)
-    yield from _named_in("\n".join(_fed_texts(findings)), words)
-
-
-def _named_in(patch: str, words: Sequence[Operand]) -> Iterator[str]:
-    """The names in a patch, as they stand there and without the folders that `-p` takes off."""
-    count = next((word.text[2:] for word in words if re.fullmatch(r"-p\d", word.text)), "0")
-    for name in (name for names in _PATCHED.findall(patch) for name in names if name):
-        yield name
-        yield "/".join(name.split("/")[int(count) :])
-
-
-def _filled(command: Command, text: str) -> Iterator[str]:
-    """The words that a command gets from a text: its own, filled in where they have a place."""
-    own = [word.shown for word in command.words[1:]]
-    if not command.placeholder:
-        yield from (*own, *text.split())
-    for line in text.splitlines() if command.placeholder else ():
-        yield from (word.replace(command.placeholder, line.strip()) for word in own)
-
-
-def _takes_anything(command: Command) -> bool:
-    """Whether the command, or one that it starts, moves what is in the files it is given."""
-    texts = [word.shown for word in command.words[1:]]
-    is_code = runs_code(command.base) or bool(command.code)
-    return is_code or moves_content(command.base, texts) or any(map(_takes_anything, command.inner))
-
-
 def _in_its_folder(command: Command, own: Sequence[Word], findings: Findings) -> None:
     """What it does with files, `-C folder` of some programs included."""
     before, base = findings.cwd, command.base
@@ -360,13 +288,13 @@ def _in_its_folder(command: Command, own: Sequence[Word], findings: Findings) ->
         findings.branches += 1
         _reach([folder], findings)
         findings.branches -= 1
-    if command.is_fed and not command.inner and not _fed_texts(findings):
+    if command.is_fed and not command.inner and not fed_texts(findings):
         words.append(Operand(ANYTHING if findings.values.feeds_any(findings.fed) else LISTED))
     if base not in findings.functions:
         apply(base, words, findings)
-    named = _patched(words, findings) if base == "patch" else ()
-    for path in (*command.writes, *named):
-        findings.touch(Operand(path, bare=False), write=True)
+    written = ((path, True) for path in command.writes)
+    for path, is_written in (*written, *named_on_input(base, words, findings)):
+        findings.touch(Operand(path, bare=False), write=is_written)
     findings.end()
     findings.cwd, findings.filled = before, ""
 

@@ -91,6 +91,18 @@ grep -rl --include='*.py' foo . | xargs sed -i s/foo/bar/
 sqlite3 db 'select * from a'
 psql -c '\dt'
 """
+NAMED_ON_INPUT = r"""
+cpio -o <<< .env
+echo .env | cpio -o
+tar -cf - -T - <<< .env
+echo .env | tar -cf - -T -
+zip - -@ <<< .env
+rsync -a --files-from=- . x <<< .env
+find -iname '.EN?' -exec cat {} +
+find . -iname '.ENV' -exec cat {} +
+cat list | cpio -o
+xargs cat <<< .env
+"""
 EDITING = r"""
 git ls-files | xargs sed -i s/a/b/
 for f in $(git ls-files); do sed -i s/a/b/ $f; done
@@ -145,3 +157,12 @@ async def test_names_that_are_listed_make_an_edit(hooked, tmp_path):
     found = await verdicts(hooked, tmp_path, lines, permission={"edit": "deny"})
 
     assert [line for line, said in found.items() if said[0] == "allow"] == []
+
+
+async def test_secrets_that_are_named_on_the_input_are_asked_for(hooked, tmp_path):
+    lines = NAMED_ON_INPUT.strip().splitlines()
+
+    found = await verdicts(hooked, tmp_path, [*lines, "find . -name '*.py' | cpio -o"])
+
+    assert [line for line in lines if found[line][0] == "allow"] == []
+    assert found["find . -name '*.py' | cpio -o"][0] == "allow"

@@ -1,0 +1,84 @@
+"""Texts of a line that it may run as code: what it writes into files, words, and inputs."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from pegboard_plugins.bash.line import Line
+from pegboard_plugins.bash.programs import kinds
+from pegboard_plugins.bash.syntax import Command, Simple
+
+_SAYING = frozenset({"echo", "printf"})
+_RULED = {"make": ("makefile", "gnumakefile"), "npm": ("package.json",)}
+"""Programs with the files that they obey unnamed."""
+_ONLY_LOOKS = frozenset({"reads", "deletes", "no-files"})
+_ESCAPED = re.compile(r"\\[nrt]")
+_KNOWN = frozenset({"takes-texts", "shell", "awk", "coder"})
+_PLACES = frozenset({"git", "touch", "mkdir", "tee"})
+
+
+def told_texts(line: Line) -> Iterator[str]:
+    """Yield the texts that may be code: all that it puts out, if it runs a file that it writes.
+
+    So are the words of a program of which nothing is known, and what that, or an interpreter, is
+    fed. A path of the system counts as the name at its end, any other as none.
+    """
+    if _runs_written(line):
+        for one in line.simples:
+            yield from _texts(one)
+    for command in line.judged:
+        does = kinds(command.base)
+        if not does or "coder" in does:
+            yield from _input(line, command)
+        if not does & _KNOWN and not (command.code or command.inner):
+            for word in command.words[1:]:
+                folder, slash, name = word.shown.rpartition("/")
+                if " " in word.shown or not slash:
+                    yield word.shown
+                elif folder.startswith("/"):
+                    yield name
+
+
+def _runs_written(line: Line) -> bool:
+    targets = (each for one in line.simples for each in one.redirections if ">" in each.sign)
+    written = {_name(each.word.shown) for each in targets}
+    for command in line.judged:
+        if command.base == "tee":
+            written |= {_name(word.shown) for word in command.words[1:]}
+    return not written.isdisjoint(_ran(line)) if written else False
+
+
+def _ran(line: Line) -> Iterator[str]:
+    """The names of files that a command may run: it does not only look at them."""
+    for command in line.judged:
+        yield from _RULED.get(command.base, ())
+        only_looks = kinds(command.base) & _ONLY_LOOKS or command.base in _PLACES
+        if only_looks and not command.inner:
+            continue
+        yield from (_name(word.shown) for word in command.words)
+    for one in line.simples:
+        yield from (_name(each.word.shown) for each in one.redirections if each.sign == "<")
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2].lower()
+
+
+def _texts(one: Simple) -> Sequence[str]:
+    """What a command puts out that stands in the line, and what it is given to read."""
+    found = [each.word.shown for each in one.redirections if each.sign in ("<<", "<<<")]
+    if one.words and one.words[0].literal in _SAYING:
+        said = " ".join(word.shown for word in one.words[1:])
+        found.append(_ESCAPED.sub("\n", said))
+    return found
+
+
+def _input(line: Line, command: Command) -> Iterator[str]:
+    """What a command is fed, as far as it stands in the line."""
+    one = next((each for each in line.simples if each.runs is command), None)
+    if one is None:
+        return
+    yield from _texts(one)
+    feed = one.fed or one.outer
+    for part in feed.parts if feed is not None else ():
+        if isinstance(part, Simple):
+            yield from _texts(part)
