@@ -144,10 +144,11 @@ class EventStream:
         self._ended = False
         self._taken = 0
 
-    async def read(self, limit_s: float) -> list[bytes]:
+    async def read(self, limit_s: float, *, left_s: float | None = None) -> list[bytes]:
         """The events that have come, at least one; none at the end of the answer.
 
-        Only events count as progress within `limit_s`: comments and empty lines do not.
+        Only events count as progress within `limit_s`, unless there are `left_s` seconds in which
+        comments and empty lines do as well.
 
         :raises TimeoutError: when none came in time.
         :raises OSError: when the connection breaks, or what comes cannot be read.
@@ -157,7 +158,7 @@ class EventStream:
         if self.is_whole:
             self.complete = True
             return [await self.body(WHOLE_ANSWER_BYTES, limit_s)]
-        events = await self._events(limit_s)
+        events = await self._events(limit_s, left_s)
         if DONE in events:
             self.complete = True
             del events[events.index(DONE) :]
@@ -176,10 +177,13 @@ class EventStream:
                     break
         return b"".join(pieces)[:limit_bytes]
 
-    async def _events(self, limit_s: float) -> list[bytes]:
-        async with asyncio.timeout(limit_s):
+    async def _events(self, limit_s: float, left_s: float | None) -> list[bytes]:
+        loop = asyncio.get_running_loop()
+        latest = loop.time() + (limit_s if left_s is None else left_s)
+        async with asyncio.timeout_at(min(latest, loop.time() + limit_s)) as limit:
             while not self._ended:
                 content = await self._content()
+                limit.reschedule(min(latest, loop.time() + limit_s))
                 try:
                     events = self._parser.feed(content) if content else self._parser.rest()
                 except LineTooLongError as error:

@@ -1,12 +1,14 @@
 """One request to a model over HTTP: what is sent, what is read, and what each failure means."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from contextlib import aclosing
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from pegboard.errors import ProviderError
 from pegboard.kit import SHORTEST_VALUE
-from pegboard.providers import Keys, ModelRequest, StreamEvent
+from pegboard.providers import Heartbeat, Keys, ModelRequest, StreamEvent
 from pegboard_http.client import Client
 from pegboard_http.connection import Connection
 from pegboard_http.eventstream import EventStream, Shape
@@ -23,6 +25,10 @@ from pegboard_http.refusals import Refusals
 
 TAIL_S = 5.0
 """How long the usage may take to come once the model has said that it has ended."""
+LIFE_S = 0.5
+"""The pause between two signs of life; the limits on silence are longer."""
+COMMENTS_S = 600.0
+"""How long comments, or frames without content, may come before the model says anything."""
 ERROR_BODY_BYTES = 1 << 16
 ERROR_BODY_S = 10.0
 FETCH_S = 2.0
@@ -57,19 +63,23 @@ class Exchange:
         place = self._endpoint
         key = await self._key()
         secrets = tuple(each for each in self._secrets(key) if len(each) >= SHORTEST_VALUE)
-        answer = _Answer(wire.reader(request), Refusals(place, wire.meanings, secrets))
+        refusals = Refusals(place, wire.meanings, secrets)
+        answer = _Answer(wire.reader(request), refusals, first_event_s=place.first_event_s)
         following: ModelRequest | None = request
         while following is not None:
             post = wire.encode(following, place, key)
             await wire.before(following, post, self._fetch)
-            connection = await self._post(post, following, answer.refusals, wire.framing)
-            over = False
+            sending = self._post(post, following, answer.refusals, wire.framing)
+            posting = asyncio.create_task(sending)
+            async with aclosing(_until_done(posting)) as waits:
+                async for wait in waits:
+                    yield wait
+            connection, over = posting.result(), False
             try:
                 stream = await answer.accepted(connection, wire.framing)
-                while frames := await answer.frames(stream, request.idle_timeout_s):
-                    for frame in frames:
-                        for event in answer.read(frame, stream):
-                            yield event
+                async with aclosing(answer.events(stream, request.idle_timeout_s)) as events:
+                    async for event in events:
+                        yield event
                 over = True
             finally:
                 self._leave(post, connection, over=over)
@@ -128,7 +138,7 @@ class Exchange:
             async with asyncio.timeout(timeout_s):
                 return await self._client.send(post.url, headers, post.body)
         except TimeoutError as error:
-            raise refusals.broken(f"no answer began within {timeout_s:g} s") from error
+            raise refusals.late(f"no answer began within {timeout_s:g} s") from error
         except OSError as error:
             raise refusals.unreachable(urlsplit(post.url), error) from error
         except ValueError as error:
@@ -140,10 +150,33 @@ class Exchange:
 class _Answer:
     """One answer, from its head to its end."""
 
-    def __init__(self, reader: AnswerReader, refusals: Refusals) -> None:
+    def __init__(self, reader: AnswerReader, refusals: Refusals, *, first_event_s: float) -> None:
         self.reader = reader
         self.refusals = refusals
+        self._first_event_s = first_event_s
         self._heard = False
+
+    async def events(self, stream: EventStream, idle_s: float) -> AsyncGenerator[StreamEvent, None]:
+        """The events of the body, behind signs of life until the first has come.
+
+        Until then comments and frames that say nothing count as life, for a limited time.
+        """
+        first_s = max(idle_s, self._first_event_s)
+        most_s = max(first_s, COMMENTS_S)
+        began = asyncio.get_running_loop().time()
+        while not self._heard:
+            left_s = most_s - (asyncio.get_running_loop().time() - began)
+            reading = asyncio.create_task(self._first_frames(stream, first_s, left_s))
+            async with aclosing(_until_done(reading)) as waits:
+                async for wait in waits:
+                    yield wait
+            if not (frames := reading.result()):
+                return
+            for event in self._all(frames, stream):
+                yield event
+        while frames := await self._frames(stream, idle_s):
+            for event in self._all(frames, stream):
+                yield event
 
     async def accepted(self, connection: Connection, framing: Framing) -> EventStream:
         """The stream of an answer that is one; what else the server says is an error."""
@@ -165,7 +198,22 @@ class _Answer:
             raise self.refusals.no_stream(content_type, text)
         raise self.refusals.refused(status, headers, text)
 
-    async def frames(self, stream: EventStream, idle_s: float) -> list[bytes]:
+    async def _first_frames(
+        self, stream: EventStream, first_s: float, left_s: float
+    ) -> list[bytes]:
+        if self.reader.finished:
+            return await self._frames(stream, first_s)
+        try:
+            return await self._frames(stream, first_s, left_s=max(left_s, 0.0))
+        except TimeoutError as error:
+            text = f"no answer began within {first_s:g} s"
+            if self._first_event_s:
+                raise self.refusals.late(text) from error
+            raise self.refusals.silent(text) from error
+
+    async def _frames(
+        self, stream: EventStream, idle_s: float, *, left_s: float | None = None
+    ) -> list[bytes]:
         """The data of the events that have come; none when the answer is over.
 
         Once the model has said that it has ended, only its usage is missing, which is no
@@ -173,11 +221,14 @@ class _Answer:
         """
         finished = self.reader.finished
         try:
-            frames = await stream.read(TAIL_S if finished else idle_s)
+            limit_s = min(TAIL_S, idle_s) if finished else idle_s
+            frames = await stream.read(limit_s, left_s=left_s)
         except TimeoutError as error:
             if finished:
                 return []
-            raise self.refusals.broken(f"nothing came for {idle_s:g} s") from error
+            if left_s is not None:
+                raise
+            raise self.refusals.silent(f"nothing came for {idle_s:g} s") from error
         except OSError as error:
             if finished:
                 return []
@@ -185,6 +236,10 @@ class _Answer:
         if not frames and not (stream.complete or finished):
             raise self.refusals.broken("the answer broke off before its end")
         return frames
+
+    def _all(self, frames: list[bytes], stream: EventStream) -> Iterator[StreamEvent]:
+        for frame in frames:
+            yield from self.read(frame, stream)
 
     def read(self, frame: bytes, stream: EventStream) -> Iterable[StreamEvent]:
         """The events of a frame; of one behind the answer's end none, whatever it is."""
@@ -202,6 +257,17 @@ class _Answer:
                 raise self.refusals.broken(f"the answer cannot be read: {error}") from error
         if stream.is_whole and not (self._heard or self.reader.finished):
             raise self.refusals.no_stream("JSON", frame.decode("utf-8", "replace"))
+
+
+async def _until_done(task: "asyncio.Task[Any]") -> AsyncGenerator[Heartbeat, None]:
+    """Give a sign of life every few seconds until the task has ended; leaving cancels it."""
+    try:
+        while not (await asyncio.wait({task}, timeout=LIFE_S))[0]:
+            yield Heartbeat()
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task})
 
 
 def _shape(content_type: str, framing: Framing) -> Shape:

@@ -35,11 +35,12 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """A server; a struct, as it stands on the start path.
 
     `env` are the variables that may hold the key; without them none is needed. `url_env` may hold
-    another address. `strict` is whether `models` are all that it serves, `assumed` what
-    the wire format knows of a model by its name. `timeout_s` is how long it may take to begin an
-    answer, `start` the command that starts it on this machine. `proxy` is a proxy for all requests
-    to it, also to a loopback address. `options` go into every request, `npm` is the client that
-    OpenCode has for it.
+    another address. `strict` is whether `models` are all that it serves, `assumed` what the wire
+    format knows of a model by its name. `timeout_s` is how long it may take to send the head of an
+    answer, `first_event_s` how long to send the first event if that may take longer than later
+    silence. `start` is the command that starts it on this machine. `proxy` is a proxy for all
+    requests to it, also to a loopback address. `options` go into every request, `npm` is the client
+    that OpenCode has for it.
     """
 
     id: str
@@ -53,6 +54,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     strict: bool = False
     assumed: Callable[[str], ModelFacts] = _nothing
     timeout_s: float = 60.0
+    first_event_s: float = 0.0
     start: str = ""
     proxy: str = ""
     npm: str = ""
@@ -136,6 +138,9 @@ class WireFormat(msgspec.Struct, frozen=True, kw_only=True):
     framing: Framing = "events"
 
 
+LOCAL_TIMEOUT_S = 600.0
+"""A server on this machine may load a model of many gigabytes before it answers."""
+_THIS_MACHINE = ("127.", "localhost", "[::1]")
 OWN_OPTIONS = ("baseURL", "apiKey", "headers", "timeout_s", "timeout", "proxy")
 """Options of a provider that say how it is reached, and go into no request."""
 COMPATIBLE = "@ai-sdk/openai-compatible"
@@ -247,6 +252,9 @@ def _url(known: Endpoint, settings: ProviderConfig, environ: Mapping[str, str]) 
 
 def _configured(known: Endpoint, settings: ProviderConfig, *, is_known: bool) -> Endpoint:
     options = settings.options
+    local = known.url.partition("//")[2].startswith(_THIS_MACHINE)
+    least_s = max(known.timeout_s, LOCAL_TIMEOUT_S) if local else known.timeout_s
+    timeout_s = float(options.get("timeout_s") or least_s)
     return replace(
         known,
         name=settings.name or known.name,
@@ -256,6 +264,7 @@ def _configured(known: Endpoint, settings: ProviderConfig, *, is_known: bool) ->
         options={key: value for key, value in options.items() if key not in OWN_OPTIONS},
         models=tuple(dict.fromkeys((*known.models, *settings.models))),
         strict=known.strict if is_known else bool(settings.models),
-        timeout_s=float(options.get("timeout_s") or known.timeout_s),
+        timeout_s=timeout_s,
+        first_event_s=timeout_s if local else known.first_event_s,
         proxy=str(options.get("proxy") or known.proxy),
     )

@@ -140,6 +140,14 @@ class Refusals:
         text = f"{self._id}: {self._hidden(what)}"
         return ProviderError(text, provider_id=self._id, retryable=True)
 
+    def late(self, what: str) -> ProviderError:
+        """The error for an answer that did not begin in time."""
+        return self.broken(f"{what}; a higher `provider.{self._id}.options.timeout_s` allows more")
+
+    def silent(self, what: str) -> ProviderError:
+        """The error for an answer of which nothing more came in time."""
+        return self.broken(f"{what}; a higher `stream_idle_timeout_s` allows more")
+
     def unreachable(self, url: SplitResult, error: OSError) -> ProviderError:
         """The error for a connection that failed; a bad certificate will be as bad the next time.
 

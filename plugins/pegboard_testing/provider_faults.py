@@ -165,6 +165,8 @@ def _odd_bytes(wire: ServerFrames, framing: Framing) -> Iterator[Fault]:
     split = [spoken[place : place + 1] for place in range(len(spoken))]
     yield Fault(name="letters in pieces", play=split, check=answers(odd))
     yield Fault(name="lines that end in CRLF", play=(_crlf(whole),), check=right)
+    signs = (*(IDLE_FRAMES[framing], Pause(0.05)) * 20, whole)
+    yield Fault(name="comments before the first event", play=signs, check=right)
     yield Fault(name="comments between events", play=(IDLE_FRAMES[framing] + whole,), check=right)
     yield Fault(
         name="an unknown event", play=(wire.start() + wire.stray() + _rest(wire),), check=right

@@ -3,13 +3,13 @@
 import asyncio
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
-from pegboard.arguments.written import fitted, read_arguments, tool_named
 from pegboard.contract import hookspecs
 from pegboard.contract.context import SessionView
 from pegboard.contract.results import PendingCall, ToolResult
@@ -26,7 +26,6 @@ from pegboard.errors import (
     RequiredHookError,
     ToolError,
 )
-from pegboard.kit.suggestions import nearest_names
 from pegboard.kit.threads import shielded
 from pegboard.providers import ToolCall, ToolInputStart
 from pegboard.schema.part import Completed, Failed, ModelChoice, ToolState
@@ -147,9 +146,23 @@ class Caller:
 
     def _repaired(self, call: ToolCall) -> Plan:
         """The call as it is meant, or a refused call for what is beyond repair."""
+        tool = self._run.engine.tools.get(call.name if call.name in self._offered else "")
+        if tool is not None:
+            with suppress(msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+                args = msgspec.json.decode(call.input or "{}")
+                if isinstance(args, dict) and tool.quick(args):
+                    return Plan(tool=tool, input=args)
+        return self._read(call)
+
+    def _read(self, call: ToolCall) -> Plan:
+        """The call, of which something is not as the tool has it."""
+        from pegboard.arguments.written import fitted, read_arguments, tool_named  # few need it
+
         name = tool_named(call.name, self._offered)
         tool = self._run.engine.tools.get(name or "")
         if tool is None:
+            from pegboard.kit.suggestions import nearest_names  # for a mistake only
+
             nearest = nearest_names(call.name, sorted(self._offered), limit=1)
             meant = f", the nearest is {nearest[0]!r}" if nearest else ""
             names = ", ".join(sorted(self._offered))

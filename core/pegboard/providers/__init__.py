@@ -213,6 +213,13 @@ class Usage(msgspec.Struct, frozen=True):
     cache_write: int = 0
 
 
+class Heartbeat(msgspec.Struct, frozen=True):
+    """The provider still waits for its server, which restarts the limit on silence.
+
+    A provider that sends it limits the wait itself.
+    """
+
+
 class StreamFinish(msgspec.Struct, frozen=True):
     """The answer is complete. A stream that ends without it has failed.
 
@@ -237,6 +244,7 @@ StreamEvent = (
     | ToolInputDelta
     | ToolInputEnd
     | ToolCall
+    | Heartbeat
     | StreamFinish
 )
 

@@ -14,6 +14,7 @@ import msgspec
 from pegboard import InvalidInputError
 from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
 from pegboard.providers import (
+    Heartbeat,
     ModelRequest,
     Provider,
     ReasoningDelta,
@@ -256,6 +257,8 @@ class _Answer:
         self.finished = False
 
     def hear(self, event: StreamEvent) -> None:
+        if isinstance(event, Heartbeat):  # of this one time
+            return
         kind = type(event).__name__
         told = {"event": kind, **msgspec.to_builtins(event)}
         self.finished |= isinstance(event, StreamFinish)

@@ -26,9 +26,8 @@ from pegboard.schema.part import Completed, Failed, TextPart, ToolPart
 from pegboard.schema.session import PermissionRequest, QuestionRequest
 from pegboard_plugins.cli.backend import Backend, PromptRequest
 from pegboard_plugins.cli.render import failure_text
-from pegboard_plugins.cli.settled import SettledTexts
 from pegboard_plugins.cli.tally import Tally
-from pegboard_plugins.cli.views import Result, View
+from pegboard_plugins.cli.views import Result, SettledTexts, View
 from pegboard_terminal import CUT, exit_of_answer
 
 QUIET_S = 0.4

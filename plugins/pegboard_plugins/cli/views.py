@@ -1,6 +1,7 @@
 """How a prompt is reported, and the report to a person, made from the events alone."""
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic, time
 from typing import Protocol
@@ -11,6 +12,7 @@ from pegboard.cli import Exit
 from pegboard.kit import Block
 from pegboard.schema.event import (
     Event,
+    MessageUpdated,
     PartDelta,
     PartRemoved,
     PartUpdated,
@@ -20,12 +22,14 @@ from pegboard.schema.event import (
     SessionStatusChanged,
     SessionWarned,
 )
+from pegboard.schema.message import AssistantMessage
 from pegboard.schema.part import (
     Completed,
     Failed,
     Pending,
     ReasoningPart,
     Running,
+    StepFinishPart,
     TextPart,
     ToolPart,
 )
@@ -168,6 +172,49 @@ class TextView:
             line = usage_line(tally.cost, tally.tokens, steps=tally.steps, seconds=seconds)
             self.screen.line(line)
         self.screen.close()
+
+
+class SettledTexts:
+    """Holds complete texts and thoughts back until the attempt that wrote them counts.
+
+    An attempt counts once a tool runs for it, or its step or its message has ended. The engine
+    removes the parts of one that failed before, and their events are dropped here.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[str, Event] = {}
+
+    def settle(self, event: Event) -> Iterator[Event]:
+        """Give the events that count now, in order."""
+        match event.properties:
+            case PartUpdated(part=TextPart() | ReasoningPart() as part):
+                if part.time is None or part.time.end is None:
+                    yield event
+                else:
+                    self._held[part.id] = event
+                return
+            case PartRemoved(part_id=part_id):
+                self._held.pop(part_id, None)
+            case PartUpdated(part=ToolPart(state=Pending())):
+                pass
+            case PartUpdated(part=ToolPart() | StepFinishPart() as part):
+                yield from self._of(part.message_id)
+            case MessageUpdated(info=AssistantMessage() as info) if info.time.completed:
+                yield from self._of(info.id)
+            case _:
+                pass
+        yield event
+
+    def rest(self) -> Iterator[Event]:
+        """Give what is held, when no event follows."""
+        yield from self._held.values()
+        self._held.clear()
+
+    def _of(self, message_id: str) -> Iterator[Event]:
+        for part_id, event in list(self._held.items()):
+            held = event.properties
+            if isinstance(held, PartUpdated) and held.part.message_id == message_id:
+                yield self._held.pop(part_id)
 
 
 class Viewer:

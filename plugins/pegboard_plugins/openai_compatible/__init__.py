@@ -24,10 +24,6 @@ _WIRE = "wire"
 _OFFICIAL = "https://api.openai.com/"
 
 
-LOCAL_TIMEOUT_S = 600.0
-"""A local server may load a model of many gigabytes before it answers."""
-
-
 class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     """How a server differs from the others in what it reads.
 
@@ -67,7 +63,6 @@ def _local(server: str, name: str, port: int, start: str, url_env: str = "") -> 
         name=name,
         url=f"http://127.0.0.1:{port}/v1",
         url_env=url_env,
-        timeout_s=LOCAL_TIMEOUT_S,
         start=start,
         npm=_COMPATIBLE,
     )

@@ -7,7 +7,7 @@ from pegboard.schema.event import Event, PartRemoved
 from pegboard.schema.message import MessageTime
 from pegboard.schema.part import Pending, StepFinishPart
 from pegboard.schema.session import Tokens
-from pegboard_plugins.cli.settled import SettledTexts
+from pegboard_plugins.cli.views import SettledTexts
 from plugins.cli.events import SESSION, answer, call, event, said, text, updated
 
 REMOVED = event(PartRemoved(session_id=SESSION, message_id="msg_2", part_id="prt_t"))

@@ -69,6 +69,7 @@ def test_a_provider_with_a_base_url_is_added() -> None:
         headers={"X-A": "1"},
         options={"seed": 1},
         timeout_s=5,
+        first_event_s=5,
         npm="@ai-sdk/openai-compatible",
     )
 
