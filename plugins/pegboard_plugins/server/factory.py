@@ -5,6 +5,7 @@ import logging
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from pegboard import PegboardError
@@ -70,6 +71,7 @@ def application(state: ServerState) -> FastAPI:
     app.add_exception_handler(PegboardError, _told)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _unknown)
+    app.add_exception_handler(ClientDisconnect, _broken_off)
     app.add_exception_handler(Exception, _broken)
     return app
 
@@ -91,6 +93,11 @@ async def _unknown(request: Request, error: Exception) -> Response:
     if error.status_code == 404:  # noqa: PLR2004 - the status itself
         return problem(404, "NotFoundError", f"no such route: {request.scope['path'][:200]}")
     return problem(error.status_code, "BadRequest", error.detail)
+
+
+async def _broken_off(_request: Request, _error: Exception) -> Response:
+    """Answer a request whose body ended early or is not HTTP; its connection is closed."""
+    return problem(400, "BadRequest", "the body broke off; send the request again", kind="Payload")
 
 
 async def _broken(request: Request, error: Exception) -> Response:

@@ -1,9 +1,10 @@
 """What a client may send on one connection, and how long it may take."""
 
+import os
 import resource
 import socket
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 
@@ -51,6 +52,17 @@ def said(server: Served, request: bytes) -> bytes:
         with suppress(BrokenPipeError, ConnectionResetError):
             connection.sendall(request)
         return heard(connection)
+
+
+@contextmanager
+def logged(server: Served) -> Iterator[list[str]]:
+    """A list that has the lines of the server's log from inside the block once it has ended."""
+    lines: list[str] = []
+    with (server.places / "server.log").open() as log, server.client() as client:
+        log.seek(0, os.SEEK_END)
+        yield lines
+        client.get("/path")  # the line of an earlier request is written by now
+        lines += log.readlines()
 
 
 def test_requests_may_follow_each_other_before_an_answer(server: Served) -> None:
@@ -158,3 +170,29 @@ def test_clients_that_only_connect_do_not_take_all_files(server: Served) -> None
             resource.prlimit(process, kind, before)
 
     assert "no connection can be taken" not in (server.places / "server.log").read_text()
+
+
+@pytest.mark.parametrize("body", [b"ZZ\r\n", b"5\r\n{}\r\nZZ", b"2\r\n{}ZZ"])
+def test_a_body_that_is_no_http_is_refused_without_a_traceback(server: Served, body: bytes) -> None:
+    with logged(server) as lines:
+        answer = said(server, posted(server) + body)
+
+    assert answer.startswith(b"HTTP/1.1 400")
+    assert "Traceback" not in "".join(lines)
+
+
+@pytest.mark.parametrize("route", ["POST /session", "PATCH /config", "PUT /auth/x", "POST /log"])
+def test_a_client_that_leaves_within_its_body_is_no_error_of_the_server(
+    server: Served, route: str
+) -> None:
+    kind = "content-type: application/json"
+    begun = head(server, f"{route} HTTP/1.1", kind, "content-length: 10") + b"{"
+    with (
+        logged(server) as lines,
+        socket.create_connection(address(server), timeout=LIMIT_S) as connection,
+    ):
+        connection.sendall(begun)
+        connection.shutdown(socket.SHUT_WR)
+        heard(connection)
+
+    assert "Traceback" not in "".join(lines)
