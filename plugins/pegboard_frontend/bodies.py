@@ -41,7 +41,7 @@ class PromptBody(Wire, frozen=True):
     """A prompt; `model_id` with `provider_id` beside the parts is the Python SDK's way.
 
     `mentions` are the words that a person typed: a `@name` in them stands for a file or an agent.
-    Most clients look for them themselves.
+    Most clients look for them themselves. `format` has a `type`, of which only `text` is supported.
     """
 
     parts: tuple[PartInput, ...]
@@ -53,6 +53,7 @@ class PromptBody(Wire, frozen=True):
     system: str | None = None
     variant: str | None = None
     mentions: str | None = None
+    format: dict[str, Any] | None = None
     model_id: str | None = None
     provider_id: str | None = None
 

@@ -14,6 +14,7 @@ from starlette.requests import HTTPConnection
 from pegboard import App, InvalidInputError, PegboardError
 from pegboard.embedding import Places, check_id
 from pegboard.errors import NotFoundError
+from pegboard.kit import nearest_names
 from pegboard.schema.session import Session
 from pegboard_frontend import KeyFile
 from pegboard_plugins.server.feed import Feed
@@ -156,6 +157,16 @@ async def _place(sessionID: str, app: Here, state: Served) -> AsyncIterator[Open
 
 AtSession = Annotated[OpenSession, Depends(_place)]
 """The session that the path names; 404 when there is none in the project."""
+
+
+def known_agent(app: App, name: str | None) -> str | None:
+    """Return the name of an agent that a request may give.
+
+    :raises NotFoundError: when the App has no agent of this name; it has the nearest names.
+    """
+    if name is not None and name not in app.agents:
+        raise NotFoundError("agent", name, suggestions=nearest_names(name, app.agents))
+    return name
 
 
 def checked(kind: "str", text: str) -> str:

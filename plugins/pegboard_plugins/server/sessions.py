@@ -1,6 +1,5 @@
 """Sessions: made, listed, changed, forked, reverted, deleted."""
 
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -29,6 +28,8 @@ from pegboard_plugins.server.serverstate import (
     Here,
     Served,
     ServerState,
+    checked,
+    known_agent,
     session_of,
 )
 
@@ -72,7 +73,7 @@ async def create(request: Request, app: Here) -> Response:
     session = await app.create_session(
         title=body.title or None,
         parent_id=body.parent_id,
-        agent=_known_agent(app, body.agent),
+        agent=known_agent(app, body.agent),
         permission=body.permission or (),
     )
     if body.model is not None or body.metadata is not None:
@@ -80,12 +81,6 @@ async def create(request: Request, app: Here) -> Response:
         await app.storage.commit(change)
         session = await app.session(session.id)
     return answer(session)
-
-
-def _known_agent(app: App, name: str | None) -> str | None:
-    if name is not None and name not in app.agents:
-        raise NotFoundError("agent", name)
-    return name
 
 
 @routes.get("/session/status", **operation("session.status", gives=dict[str, SessionStatus]))
@@ -158,23 +153,28 @@ async def fork(request: Request, opened: AtSession) -> Response:
 
 @routes.post("/session/{sessionID}/abort", **operation("session.abort", gives=bool))
 async def abort(sessionID: str, app: Here, state: Served) -> Response:
-    """True, when nothing runs in the session any more, or never did."""
+    """Stop what runs in the session; an unknown session counts as stopped, as in OpenCode."""
+    try:
+        found = await app.session(checked("session", sessionID))
+    except NotFoundError:
+        return answer(value=True)
+    if found.project_id != app.workspace.project_id:
+        raise NotFoundError("Session", sessionID)
     for member in (state.pool.member(app), *state.pool.members()):
         if await member.app.abort(sessionID):
             break
     else:
-        await _tell_rest(state, app, sessionID)
+        _publish_rest(state, found)
     return answer(value=True)
 
 
-async def _tell_rest(state: ServerState, app: App, session_id: str) -> None:
-    """Say that nothing runs: who missed the end of a turn waits for it."""
-    with suppress(NotFoundError):
-        directory = Path((await session_of(app, session_id)).directory)
-        known = {"sessionID": session_id}
-        rest = {**known, "status": {"type": "idle"}}
-        state.feed.say("session.status", rest, directory=directory)
-        state.feed.say("session.idle", known, directory=directory)
+def _publish_rest(state: ServerState, session: Session) -> None:
+    """Publish that nothing runs, for clients that missed the end of a turn and wait for it."""
+    directory = Path(session.directory)
+    known = {"sessionID": session.id}
+    rest = {**known, "status": {"type": "idle"}}
+    state.feed.say("session.status", rest, directory=directory)
+    state.feed.say("session.idle", known, directory=directory)
 
 
 @routes.post(

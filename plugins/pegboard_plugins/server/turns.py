@@ -28,13 +28,20 @@ from pegboard_frontend import (
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.keymask import masked_text
 from pegboard_plugins.server.responses import (
+    BodyError,
     Pieces,
     TooManyError,
     as_json,
     body_of,
     failure,
 )
-from pegboard_plugins.server.serverstate import AtSession, OpenSession, Served, ServerState
+from pegboard_plugins.server.serverstate import (
+    AtSession,
+    OpenSession,
+    Served,
+    ServerState,
+    known_agent,
+)
 from pegboard_plugins.server.trustquestion import ask_once
 from pegboard_plugins.server.wireviews import wire_turn
 
@@ -144,13 +151,21 @@ async def summarize(request: Request, opened: AtSession, state: Served) -> Respo
 
 async def _prompted(opened: OpenSession, body: PromptBody) -> Turn:
     app, session_id = opened.app, opened.session.id
+    if body.format is not None and body.format.get("type") != "text":
+        kind = str(body.format.get("type"))[:80]
+        raise BodyError(
+            f"format {kind} is not supported: answers are text; leave `format` out, "
+            "and describe the JSON in the prompt"
+        )
+    await app.look()
+    agent = known_agent(app, body.agent)  # before anything of the prompt is stored
     parts = body.parts
     if body.mentions:
-        parts += await mentioned(app, session_id, body.mentions, agent=body.agent)
+        parts += await mentioned(app, session_id, body.mentions, agent=agent)
     return await app.prompt(
         session_id,
         parts,
-        agent=body.agent,
+        agent=agent,
         model=body.model_name(),
         message_id=_message_id(body.message_id),
         system=body.system,

@@ -175,6 +175,17 @@ def test_an_abort_of_a_session_at_rest_says_that_it_rests(server, client, sessio
     assert status["properties"] == {"sessionID": session, "status": {"type": "idle"}}
 
 
+def test_a_session_is_aborted_in_its_own_project_only(client, session, tmp_path):
+    elsewhere = {"directory": str(tmp_path)}
+    client.post(f"/session/{session}/prompt_async", json=prompt("x;;%slow 100"))
+    refused = client.post(f"/session/{session}/abort", params=elsewhere)
+    running = client.get("/session/status").json()
+    client.post(f"/session/{session}/abort")
+
+    assert refused.status_code == 404
+    assert running == {session: {"type": "busy"}}
+
+
 def test_what_cannot_wait_is_told_by_tag_and_by_name(client, session):
     client.post(f"/session/{session}/prompt_async", json=prompt("x;;%slow 100"))
 
@@ -212,6 +223,30 @@ def test_a_body_of_another_shape_is_told_as_such(client, session):
     assert answer.status_code == 400
     assert answer.json()["name"] == "BadRequest"
     assert answer.json()["data"]["kind"] == "Payload"
+
+
+@pytest.mark.parametrize("route", ["message", "prompt_async"])
+def test_a_prompt_that_is_not_found_an_agent_for_leaves_nothing_behind(client, session, route):
+    refused = client.post(f"/session/{session}/{route}", json=prompt("lost", agent="nobody"))
+    stored = client.get(f"/session/{session}/message").json()
+    client.post(f"/session/{session}/message", json=prompt("hi"))
+
+    assert refused.status_code == 404
+    assert stored == []
+    assert "lost" not in client.get(f"/session/{session}/message").text
+
+
+@pytest.mark.parametrize("route", ["message", "prompt_async"])
+def test_a_form_of_answers_that_is_not_supported_is_refused(client, session, route):
+    schema = {"type": "json_schema", "schema": {"type": "object"}}
+    refused = client.post(f"/session/{session}/{route}", json=prompt("x", format=schema))
+    stored = client.get(f"/session/{session}/message").json()
+    text = client.post(f"/session/{session}/{route}", json=prompt("x", format={"type": "text"}))
+
+    assert refused.status_code == 400
+    assert "json_schema" in refused.json()["data"]["message"]
+    assert stored == []
+    assert text.is_success
 
 
 NOBODY = {"providerID": "fake", "modelID": "nobody"}
