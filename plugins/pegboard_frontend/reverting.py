@@ -164,6 +164,7 @@ MOST_NAMED = 20
 _OFF = "snapshots are turned off (`snapshot = false`)"
 _NOBODY = "no plugin keeps snapshots"
 _NONE = "no snapshot was taken, or the program ended before"
+_GONE = "it was a repository of its own and is gone: no copy was made"
 _REASONS = {
     "changed": "edited since",
     "lost": "its copy is gone or damaged",
@@ -234,6 +235,8 @@ def said_of(files: Restored, root: Path) -> str:
 
 def reason_of(left: Left, root: Path) -> str:
     """Why a file was not restored, and how to restore it where that is possible."""
+    if left.reason in ("nested", "submodule") and not left.path.exists():
+        return _GONE
     folder = shown_path(_repository(left.path, root), root)
     return _REASONS[left.reason].format(folder=folder, file=shown_path(left.path, root))
 

@@ -108,6 +108,20 @@ async def test_a_repository_within_the_worktree_is_named(tmp_path: Path, project
     assert left(back) == {"known": "nested", "made": "nested", "lib": "submodule"}
 
 
+@pytest.mark.parametrize("command", ["rm -rf known lib", "git rm -qf lib; rm -rf known"])
+async def test_a_repository_within_the_worktree_that_goes_is_named(
+    tmp_path: Path, project: Path, command: str
+) -> None:
+    inner_repository(project / "known")
+    with_submodule(project)
+    (project / "known/inner.txt").write_text("the user's edit\n")
+    async with played(tmp_path, shell(command)) as (app, session):
+        back = await reverted(app, session, await ask(app, session))
+
+    assert left(back) == {"known": "nested", "lib": "submodule"}
+    assert "known: it was a repository of its own and is gone: no copy was made" in back.warning
+
+
 async def test_a_repository_that_nobody_changed_is_not_named(tmp_path: Path, project: Path) -> None:
     inner_repository(project / "known")
     with_submodule(project)

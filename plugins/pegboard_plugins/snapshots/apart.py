@@ -62,6 +62,8 @@ class Apart:
         if self.reasons[path] in ("nested", "submodule"):
             newest, total = _below(self._root + path)
             self.times[path] = newest
+            if not facts:
+                del self.times[path]  # it is gone: its folder tells when
             return (newest, total)
         return facts
 

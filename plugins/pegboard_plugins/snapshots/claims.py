@@ -4,23 +4,23 @@ Of files that no tree has, such as ignored ones, there are copies from before an
 """
 
 import os
+import stat
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from pegboard.storage import Way
+from pegboard_plugins.snapshots.clock import CLOCK_NS, FileClock, file_clock, step_ns
 from pegboard_plugins.snapshots.objects import Entry, Objects, tree_of
 from pegboard_plugins.snapshots.state import NotKeptError, WorktreeState
 
 Copying = Callable[[tuple[str, ...], bytes], None]
 """Keeps a copy of a file, by the sessions that are about to write it and its path."""
-
-CLOCK_NS = 20_000_000
-"""Times of files may lag behind the clock by this much."""
 
 
 class Writing(msgspec.Struct, eq=False):
@@ -34,8 +34,9 @@ class Writing(msgspec.Struct, eq=False):
     root: bytes
     copy: Copying
     tells: bool = False
-    begin_ns: int = msgspec.field(default_factory=time.time_ns)
+    begin_ns: int = 0
     end_ns: int | None = None
+    step_ns: int = msgspec.field(default_factory=step_ns)
     told: set[bytes] = msgspec.field(default_factory=set)
     spoke: bool = False
     pauses: list[tuple[int, int]] = msgspec.field(default_factory=list)
@@ -66,17 +67,29 @@ class Writing(msgspec.Struct, eq=False):
         try:
             yield
         finally:
-            self.pauses.append((begin_ns + CLOCK_NS, time.time_ns() - CLOCK_NS))
+            self.pauses.append((begin_ns, time.time_ns()))
 
-    def covers(self, changed_ns: int) -> bool:
-        """Whether a file that was changed at this instant may be this call's work."""
+    def covers(self, change: "Change", clock: FileClock) -> bool:
+        """Whether a change may be this call's work, by the clock that has stamped it."""
         if self.tells and (self.spoke or self.told):
             return False
-        if changed_ns < self.begin_ns - CLOCK_NS:
+        at_ns = change.at_ns - clock.ahead_ns
+        step = abs(step_ns() - self.step_ns)  # the clock was set during the call or since
+        slack_ns = clock.slack_ns + (step if step > CLOCK_NS else 0)
+        if at_ns < self.begin_ns - slack_ns:
             return False
-        if any(begin_ns < changed_ns < end_ns for begin_ns, end_ns in self.pauses):
+        if change.latest:
+            return True
+        if any(begin + slack_ns < at_ns < end - slack_ns for begin, end in self.pauses):
             return False
-        return self.end_ns is None or changed_ns <= self.end_ns + CLOCK_NS
+        return self.end_ns is None or at_ns <= self.end_ns + slack_ns
+
+
+class Change(NamedTuple):
+    """When a path was changed; `latest` where it may have been before."""
+
+    at_ns: int
+    latest: bool = False
 
 
 class Claims:
@@ -87,6 +100,7 @@ class Claims:
 
     def __init__(self, root: bytes, copy: Copying) -> None:
         self._root = root
+        self._place = Path(os.fsdecode(root))
         self._copy = copy
         self._lock = threading.Lock()
         self._writings: list[Writing] = []
@@ -94,22 +108,33 @@ class Claims:
 
     def begin(self, owners: tuple[str, ...], *, tells: bool) -> Writing:
         """A call of a session begins; `owners` are that session and those above it."""
-        writing = Writing(owners, self._root, self._copy, tells)
+        writing = Writing(owners, self._root, self._copy, tells, begin_ns=time.time_ns())
         with self._lock:
             self._writings.append(writing)
         return writing
 
     def share(
-        self, changed: Iterable[bytes], times: Mapping[bytes, int], *, looked_ns: int
+        self,
+        changed: Iterable[bytes],
+        times: Mapping[bytes, int],
+        moved: Mapping[bytes, bytes],
+        *,
+        looked_ns: int,
     ) -> None:
         """Find out whose work the changed files are, seen at an instant.
 
-        `times` has when some of them changed last, if their own times do not tell. The calls
-        that had ended then are not needed any more.
+        `times` has when some of them changed last, if their own times do not tell. `moved` has
+        where files were before that are gone from there: the move of a folder leaves their times.
+        The calls that had ended then are not needed any more.
         """
+        changed = frozenset(changed)
+        clock = file_clock(self._place) if changed and self._writings else FileClock()
         with self._lock:
             for path in changed:
-                for writing in self._writers(path, times):
+                writers = self._writers(path, times, clock)
+                if not writers and path in moved:
+                    writers = self._writers(moved[path], times, clock)
+                for writing in writers:
                     for owner in writing.owners:
                         self._claimed.setdefault(owner, set()).add(path)
             self._writings = [
@@ -119,7 +144,9 @@ class Claims:
     def owners(self, changed_ns: int) -> set[str]:
         """The sessions with a call that may have done what was done at this instant."""
         with self._lock:
-            found = [each for each in self._writings if each.covers(changed_ns)]
+            waiting = tuple(self._writings)
+        clock = file_clock(self._place) if waiting else FileClock()
+        found = [each for each in waiting if each.covers(Change(changed_ns), clock)]
         return {owner for each in found for owner in each.owners}
 
     def has(self, owner: str) -> bool:
@@ -131,28 +158,30 @@ class Claims:
         with self._lock:
             return tuple(sorted(self._claimed.pop(owner, ())))
 
-    def _writers(self, path: bytes, times: Mapping[bytes, int]) -> list[Writing]:
+    def _writers(self, path: bytes, times: Mapping[bytes, int], clock: FileClock) -> list[Writing]:
         told = [each for each in self._writings if path in each.told]
         if told or not self._writings:
             return told
-        at_ns = times[path] if path in times else _changed_at(self._root, path)
-        return [each for each in self._writings if each.covers(at_ns)]
+        change = Change(times[path]) if path in times else _change_of(self._root, path)
+        return [each for each in self._writings if each.covers(change, clock)]
 
 
-def _changed_at(root: bytes, path: bytes) -> int:
-    """When the file changed last; of one that is gone, when its folder lost something."""
-    name = root + path
-    try:
-        return os.lstat(name).st_ctime_ns
-    except OSError:
-        pass
-    while len(name) > len(root):
-        name = name.rpartition(b"/")[0] or b"/"
+def _change_of(root: bytes, path: bytes) -> Change:
+    """When the path changed last; of one that is gone, when its folder did, or what is there now.
+
+    Times of content are not asked: `touch` and programs that unpack set them.
+    """
+    here, found = root[:-1], 0
+    for name in (b"", *path.split(b"/")):
+        here += b"/" + name if name else b""
         try:
-            return os.stat(name).st_mtime_ns  # noqa: PTH116 - a path of bytes
+            facts = os.lstat(here or b"/")
         except OSError:
-            continue
-    return time.time_ns()
+            return Change(found, latest=True)
+        found = facts.st_ctime_ns
+        if not stat.S_ISDIR(facts.st_mode):
+            return Change(found, latest=here != root + path)
+    return Change(found)
 
 
 class Copies:

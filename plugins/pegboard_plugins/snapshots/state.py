@@ -10,7 +10,12 @@ import msgspec
 
 from pegboard.schema.part import Staged
 from pegboard_files import secret_path
-from pegboard_plugins.snapshots.apart import FILE_LIMIT_BYTES, FREE_BYTES, Apart, LargeFiles
+from pegboard_plugins.snapshots.apart import (
+    FILE_LIMIT_BYTES,
+    FREE_BYTES,
+    Apart,
+    LargeFiles,
+)
 from pegboard_plugins.snapshots.git import Listing, ShadowGit
 from pegboard_plugins.snapshots.objects import (
     EXECUTABLE,
@@ -71,6 +76,8 @@ class WorktreeState:
         self._had: set[bytes] = set()
         self._large = LargeFiles(git.folder / "large")
         self._flooded = False
+        self._linked: dict[bytes, bool] = {}
+        self.moved: dict[bytes, bytes] = {}
         self._head = ""
         self.staged: Staged | None = None
         self._freshened_at = time.monotonic()
@@ -102,6 +109,7 @@ class WorktreeState:
         :raises TooMuchError: when there is no git and there are too many files.
         """
         self.staged = None
+        self._linked.clear()
         state = self._git.index_state()
         whole = self._tree is None or state != self._index_state
         listing = self._git.listing(whole=whole)
@@ -138,6 +146,7 @@ class WorktreeState:
 
         No process where the files are known, one where some are new: they may be ignored.
         """
+        self._linked.clear()
         known: set[bytes] = set()
         new: list[bytes] = []
         unkept: set[bytes] = set()
@@ -256,6 +265,8 @@ class WorktreeState:
         tracked = path in self._index
         name = self._root + path
         try:
+            if self._is_behind_link(path):
+                raise NotADirectoryError
             facts = os.lstat(name)
         except (OSError, ValueError):
             self._seen.pop(path, None)
@@ -276,6 +287,16 @@ class WorktreeState:
         sure = looked_at - max(read.st_mtime_ns, read.st_ctime_ns) > _RACY_NS
         self._seen[path] = _Seen(_facts(read), entry, sure)
         return entry
+
+    def _is_behind_link(self, path: bytes) -> bool:
+        """Whether a folder on the way is a link now, so that what is there is another file."""
+        folder = path.rpartition(b"/")[0]
+        if not folder:
+            return False
+        if folder not in self._linked:
+            is_link = os.path.islink(self._root + folder)  # noqa: PTH114 - a path of bytes
+            self._linked[folder] = is_link or self._is_behind_link(folder)
+        return self._linked[folder]
 
     def _fits(self, path: bytes, size: int) -> bool:
         """Whether a file that git does not track is copied; from here on, or never."""
@@ -300,8 +321,15 @@ class WorktreeState:
     def _take(self, looked: Mapping[bytes, Entry | None]) -> frozenset[bytes]:
         assert self._tree is not None
         changed = {p: entry for p, entry in looked.items() if self._files.get(p) != entry}
+        self.moved = {}
         if not changed:
             return frozenset()
+        gone = {self._files[path].oid: path for path, entry in changed.items() if entry is None}
+        self.moved = {
+            path: gone[entry.oid]
+            for path, entry in changed.items()
+            if entry is not None and entry.oid in gone
+        }
         self._tree.change(changed)
         for path, entry in changed.items():
             if entry is None:

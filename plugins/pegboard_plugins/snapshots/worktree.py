@@ -232,8 +232,9 @@ class GitSnapshots:
                 return None
             self._failures = 0
             self._share_index()
-            times = self._state.apart.times
-            self._claims.share(changed, times, looked_ns=looked_ns)
+            self._claims.share(
+                changed, self._state.apart.times, self._state.moved, looked_ns=looked_ns
+            )
             return self._state.tree
 
     def _share_index(self) -> None:
