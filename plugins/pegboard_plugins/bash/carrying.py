@@ -31,6 +31,13 @@ _SET_UP = pattern("shell", "sets-up")
 _FIND_VALUED, _FIND_PLAIN, _FIND_ACTS = (
     words("programs", "find", name) for name in ("valued", "plain", "acts")
 )
+_GDB_PLAIN = frozenset({"-batch", "--batch", "-q", "-nx", "--nx", "-n", "--quiet", "--args"})
+_FOLLOWS = re.compile(
+    r"([rcnsql]|run|start|bt( full)?|where|continue|next|step|up|down|finish|quit|list)"
+    r"|(b|break|tbreak) [\w:.+-]+|info (locals|args|frame|registers|threads)"
+    r"|thread apply all bt( full)?|set (pagination|confirm) (off|on)"
+)
+"""Commands of gdb that run nothing but the program; source: its manual."""
 _WITH_PLACE = frozenset({"direnv", "rustup"})
 """Of these a folder or a version stands before the command."""
 
@@ -287,6 +294,33 @@ def runner(call: Call) -> None:
         raise call.no("dynamic-command")
 
 
+def screen(call: Call) -> None:
+    """`screen` that only starts a command, which runs on without a terminal."""
+    if not re.match(r"-d ?-?m", " ".join(word.shown for word in call.words)):
+        raise call.no("carrier")
+    wrapper(call)
+
+
+def gdb(call: Call) -> None:
+    """`gdb` that only follows a program: it runs that."""
+    words, at = call.words, 0
+    if call.command.is_fed or call.one.fed is not None:
+        raise call.no("code-on-stdin")
+    while at < len(words) and (words[at].literal or "").startswith("-"):
+        text = words[at].literal
+        is_followed = text in ("-ex", "--ex") and at + 1 < len(words)
+        if is_followed and not _FOLLOWS.fullmatch(words[at + 1].literal or ""):
+            raise call.no("carrier", words[at + 1])
+        if not is_followed and text not in _GDB_PLAIN:
+            raise call.no("carrier", words[at])
+        at += 1 + is_followed
+        if text == "--args":
+            break
+    if at == len(words) or (words[at].literal or "-").startswith("-"):
+        raise call.no("carrier")
+    call.start(words[at:] if words[at - 1].literal == "--args" else words[at : at + 1])
+
+
 def find(call: Call) -> None:
     """`find`, of whose words each must be known; `-exec` runs a command."""
     words, at = call.words, 0
@@ -346,6 +380,8 @@ RULES: Mapping[str, Rule] = {
     **dict.fromkeys(RUNNERS, runner),
     **dict.fromkeys(("find", "gfind"), find),
     **dict.fromkeys((".", "source"), source),
+    "screen": screen,
+    "gdb": gdb,
     "eval": evaluate,
     "trap": trap,
     "script": script,

@@ -37,6 +37,8 @@ _GLUED_VALUE = re.compile(r"-[A-Za-z]([^-].*)", re.DOTALL)
 _SENDS = patterns("programs", "sends")
 _MOUNTED = re.compile(r"([/~.$][^:]*):/.*", re.DOTALL)
 """What `docker -v` takes from here, and where it puts it."""
+_FLAGS = re.compile(r"-[itdP]+|--(rm|init|tty|interactive|detach|read-only|publish-all)")
+"""Options of `docker run` and `docker exec` that take no value."""
 _PS_SHOWS = re.compile(r"[A-Za-z]*[eE][A-Za-z]*|-[A-Za-z]*E[A-Za-z]*")
 _PS_VALUED = re.compile(r"-\w*[CoOkpuUgGtsqN]|[a-zA-Z]*[oOkUpt]|--\w+")
 """With its letter `e`, without a sign before it, `ps` shows the environments; source: ps(1)."""
@@ -128,7 +130,7 @@ def _candidates(base: str, does: Kinds, words: Words) -> list[Operand]:
     if "messages" in does and _SAYING.isdisjoint(git_words([word.text for word in words])[:1]):
         options = []
     rest, skipped = list[Operand](), 0
-    for word in words:
+    for word in _before_image(words) if base in ("docker", "podman") else words:
         if skipped:
             skipped -= 1
         elif word.text in options:
@@ -145,6 +147,16 @@ def _candidates(base: str, does: Kinds, words: Words) -> list[Operand]:
         if re.match(rf"(?!--)({_SENDS[base]})", word.text):
             rest.append(word._replace(text=word.text[len("-d") :]))
     return rest
+
+
+def _before_image(words: Words) -> Words:
+    """What docker takes from here: behind an image, or a container, are words of another world."""
+    acts = [at for at, word in enumerate(words) if word.text in ("run", "exec")]
+    at = acts[0] + 1 if acts else len(words)
+    while at < len(words) and words[at].text.startswith("-"):
+        text = words[at].text
+        at += 1 if "=" in text or _FLAGS.fullmatch(text) else len(("-v", "x"))
+    return words[: at + 1]
 
 
 def _touch(word: Operand, findings: Findings, *, write: bool, is_local: bool = False) -> None:

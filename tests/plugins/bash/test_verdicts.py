@@ -18,7 +18,7 @@ HONEST = json.loads((DATA / "honest_lines.json").read_text(encoding="utf-8"))
 EVIL = json.loads((DATA / "evil_lines.json").read_text(encoding="utf-8"))
 OTHERS = json.loads((DATA / "honest_lines_2.json").read_text(encoding="utf-8"))
 PROJECTS = json.loads((DATA / "honest_lines_3.json").read_text(encoding="utf-8"))
-MOST_ASKED = 0.06
+MOST_ASKED = 0.04
 LEAST_KNOWN = 0.95
 
 
