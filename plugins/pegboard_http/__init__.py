@@ -40,5 +40,6 @@ if TYPE_CHECKING:
     from pegboard_http.overflow import is_overflow as is_overflow
     from pegboard_http.publicaddress import is_public_address as is_public_address
     from pegboard_http.refusals import says as says
+    from pegboard_http.writtencalls import WrittenCalls as WrittenCalls
 else:
     __getattr__, __dir__ = late_names(__name__, __file__)

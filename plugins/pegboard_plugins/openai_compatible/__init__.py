@@ -153,7 +153,9 @@ def _chat(quirks: Quirks) -> WireFormat:
     from pegboard_plugins.openai_compatible.answer import ChatReader  # the first request's
     from pegboard_plugins.openai_compatible.request import encode
 
-    wire = WireFormat(encode=partial(encode, quirks=quirks), reader=lambda _: ChatReader())
+    wire = WireFormat(
+        encode=partial(encode, quirks=quirks), reader=lambda request: ChatReader(request.tools)
+    )
     if not quirks.silent_window:
         return wire
     from pegboard_plugins.openai_compatible.ollama import check_window

@@ -1,15 +1,17 @@
 """The chunks of a chat completion, turned into Pegboard's stream of events."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from pegboard.providers import (
     FinishReason,
+    Heartbeat,
     StreamEvent,
     StreamFinish,
+    ToolDefinition,
     ToolInputStart,
     Usage,
 )
@@ -17,6 +19,7 @@ from pegboard_http import (
     AnswerBlocks,
     AnswerCalls,
     ErrorFrameError,
+    WrittenCalls,
     finish_of,
     forgiven,
     mapping_in,
@@ -101,8 +104,9 @@ class ChatReader:
     `finished` is whether the model said that it has ended; `end` gives the last event.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tools: Sequence[ToolDefinition] = ()) -> None:
         self.finished = False
+        self._written = WrittenCalls({tool.name for tool in tools})
         self._reason: FinishReason = "unknown"
         self._note = ""
         self._usage: dict[str, Any] | None = None
@@ -139,6 +143,7 @@ class ChatReader:
         self._reason, self._note = finish_of(reason)
         for kind, text in self._tags.rest():
             yield from self._said(kind, text)
+        yield from self._read_written()
         yield from self._blocks.close()
         if self._details:
             yield from self._blocks.write("reasoning", "")
@@ -178,8 +183,21 @@ class ChatReader:
         if kind == "thought":
             self._field = TAGS
             yield from self._blocks.write("reasoning", text)
+        elif shown := self._written.feed(text):
+            yield from self._blocks.write("text", shown)
         else:
+            yield Heartbeat()
+
+    def _read_written(self) -> Iterator[StreamEvent]:
+        """The calls of an answer whose whole text is calls; else the text that was held back."""
+        has_ended = self._reason not in _CUT and not self._calls
+        calls, text = self._written.rest(has_ended=has_ended)
+        if text:
             yield from self._blocks.write("text", text)
+        for place, call in enumerate(calls):
+            yield from self._blocks.close()
+            yield from self._calls.add(place, "", call.name, call.arguments)
+        self._note = self._note or self._written.note
 
     def _kept(self, kind: str) -> dict[str, Any] | None:
         """What goes back with a thought that ends."""

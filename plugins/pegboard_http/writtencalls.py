@@ -1,0 +1,202 @@
+"""Tool calls that a model writes as text, where its server does not read them."""
+
+import json
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+BESIDE_TEXT = (
+    "The model wrote a tool call as text, and it was not made: the server does not read the calls"
+    " of this model. Start the server with the model's own template and tool parser, such as"
+    " `llama-server --jinja` or `vllm serve --enable-auto-tool-choice --tool-call-parser NAME`."
+)
+_BAR, _GAP = "\uff5c", "\u2581"
+"""The letters in DeepSeek's tokens: a full-width vertical line, and a block for a space."""
+_DEEPSEEK_CALLS = f"<{_BAR}tool{_GAP}calls{_GAP}"
+_DEEPSEEK_CALL = f"<{_BAR}tool{_GAP}call{_GAP}"
+_DEEPSEEK_SEP = f"<{_BAR}tool{_GAP}sep{_BAR}>"
+_MARKS = (
+    "<tool_call>",  # Hermes, Qwen, GLM
+    "<function=",  # Llama, Qwen Coder
+    "[TOOL_CALLS]",  # Mistral
+    "<|tool_calls_section_begin|>",  # Kimi
+    "<|tool_call_begin|>",
+    f"{_DEEPSEEK_CALLS}begin",
+    f"{_DEEPSEEK_CALL}begin",
+    "<function_calls>",  # in the form of Anthropic's older models
+    "<minimax:tool_call>",  # MiniMax
+    "<invokename=",
+    "<|python_tag|>",  # Llama
+    '{"name":',
+    '{"type":"function"',
+    '```json{"name":',
+    '```{"name":',
+    "```tool_call",
+)
+"""What an answer begins with that may be a call, without its spaces."""
+_END_TOKENS = ("<|eom_id|>", "<|eot_id|>", "<|im_end|>")
+_HEAD_LETTERS = 200
+_BETWEEN = re.compile(
+    rf"\s+|<\|tool_calls_section_(?:begin|end)\|>|{_DEEPSEEK_CALLS}(?:begin|end){_BAR}>"
+    r"|</?function_calls>|</?minimax:tool_call>|<\|python_tag\|>"
+    r"|</tool_call>(?=\s*$)"
+)
+_NAME = r"(?P<name>[\w.:-]{1,200})"
+_BODY = r"(?P<body>.*?)"
+_FENCE = "```"
+_WRITTEN = (
+    r"<tool_call>\s*(?P<call>\{.*?\})\s*(?:</tool_call>|$)",
+    rf"(?:<tool_call>\s*)?<function={_NAME}>{_BODY}</function>(?:\s*</tool_call>)?",
+    rf"<tool_call>\s*{_NAME}\s*(?P<body>(?:<arg_key>.*?)?)</tool_call>",
+    r"\[TOOL_CALLS\]\s*(?P<call>\[\s*\{.*\}\s*\])\s*$",
+    rf"\[TOOL_CALLS\]\s*{_NAME}\s*(?:\[CALL_ID\]\w*)?\s*(?:\[ARGS\])?{_BODY}(?=\[TOOL_CALLS\]|$)",
+    rf"<\|tool_call_begin\|>\s*{_NAME}\s*<\|tool_call_argument_begin\|>{_BODY}<\|tool_call_end\|>",
+    (
+        rf"{_DEEPSEEK_CALL}begin{_BAR}>(?:function{_DEEPSEEK_SEP})?{_NAME}(?:{_DEEPSEEK_SEP}|\n)"
+        rf"\s*(?:{_FENCE}json)?{_BODY}(?:{_FENCE})?\s*{_DEEPSEEK_CALL}end{_BAR}>"
+    ),
+    rf'<invoke name="{_NAME}">{_BODY}</invoke>',
+    rf"{_FENCE}(?:json|tool_call)?\s*(?P<call>\{{.*\}})\s*{_FENCE}\s*$",
+    r"(?P<call>\{.*\})\s*$",
+)
+_FORMS = tuple(re.compile(form, re.DOTALL) for form in _WRITTEN)
+_PARAMETERS = re.compile(
+    r"<parameter=(?P<a>[^>]+)>(?P<b>.*?)</parameter>"
+    r'|<parameter name="(?P<c>[^"]+)"[^>]*>(?P<d>.*?)</parameter>'
+    r"|<arg_key>(?P<e>.*?)</arg_key>\s*<arg_value>(?P<f>.*?)</arg_value>",
+    re.DOTALL,
+)
+_ARGUMENTS = ("arguments", "parameters", "args", "input")
+_OTHERS = ("name", "id", "type", *_ARGUMENTS)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenCall:
+    """A call as its model wrote it; `arguments` are JSON."""
+
+    name: str
+    arguments: str
+
+
+def written_calls(text: str, names: Collection[str]) -> tuple[WrittenCall, ...]:
+    """Return the calls of these tools that the whole text consists of, () for any other text."""
+    text = text.rstrip()
+    for token in _END_TOKENS:
+        text = text.removesuffix(token).rstrip()
+    calls: list[WrittenCall] = []
+    place = 0
+    while place < len(text):
+        if between := _BETWEEN.match(text, place):
+            place = between.end()
+            continue
+        for form in _FORMS:
+            found = form.match(text, place)
+            read = tuple(_calls_in(found, names)) if found else ()
+            if found and read:
+                calls += read
+                place = found.end()
+                break
+        else:
+            return ()
+    return tuple(calls)
+
+
+class WrittenCalls:
+    """The text of an answer, which is held back as long as it may be calls and nothing else.
+
+    `note` is a warning for the user, where a call stands behind other text.
+    """
+
+    def __init__(self, names: Collection[str]) -> None:
+        self.note = ""
+        self._names = names
+        self._pieces: list[str] = []
+        self._is_held = bool(names)
+        self._may_be_call = False
+
+    def feed(self, text: str) -> str:
+        """Add a piece of the text, and return what can be shown of it now."""
+        if not self._names:
+            return text
+        self._pieces.append(text)
+        if not self._is_held:
+            return text
+        if self._may_be_call:
+            return ""
+        whole = "".join(self._pieces)
+        head = "".join(whole[:_HEAD_LETTERS].split())
+        self._may_be_call = head.startswith(_MARKS)
+        self._is_held = self._may_be_call or any(mark.startswith(head) for mark in _MARKS)
+        return "" if self._is_held else whole
+
+    def rest(self, *, has_ended: bool) -> tuple[tuple[WrittenCall, ...], str]:
+        """Return the calls, or else the text that was held back.
+
+        `has_ended` says that the answer was not cut, so that a call in it is whole.
+        """
+        whole = "".join(self._pieces)
+        self._pieces.clear()
+        calls = written_calls(whole, self._names) if has_ended and self._is_held else ()
+        if calls or self._is_held:
+            return calls, "" if calls else whole
+        if has_ended and any(written_calls(tail, self._names) for tail in _tails(whole)):
+            self.note = BESIDE_TEXT
+        return (), ""
+
+
+def _tails(text: str) -> Iterator[str]:
+    """The text from each of the marks in it that stand for nothing else."""
+    for mark in _MARKS:
+        if "{" not in mark and (place := text.find(mark)) > 0:
+            yield text[place:]
+
+
+def _calls_in(found: re.Match[str], names: Collection[str]) -> Iterator[WrittenCall]:
+    groups = found.groupdict()
+    if "call" in groups:
+        value = _json(groups["call"])
+        for each in value if isinstance(value, list) else [value]:
+            yield from _from_json(each, names)
+    elif _is_known(groups["name"], names) and (arguments := _arguments(groups["body"].strip())):
+        yield WrittenCall(groups["name"], arguments)
+
+
+def _arguments(body: str) -> str:
+    """The arguments as JSON, "" where the body is something else."""
+    if isinstance(_json(body), dict):
+        return body
+    if _PARAMETERS.sub("", body).strip():
+        return ""
+    pairs = ([each for each in row if each] for row in _PARAMETERS.findall(body))
+    values = {key.strip(): _value("".join(value)) for key, *value in pairs}
+    return json.dumps(values, ensure_ascii=False)
+
+
+def _from_json(value: object, names: Collection[str]) -> Iterator[WrittenCall]:
+    if isinstance(value, dict) and isinstance(value.get("function"), dict):
+        value = value["function"]
+    if not isinstance(value, dict) or not value.keys() <= {*_OTHERS}:
+        return
+    given = [value[key] for key in _ARGUMENTS if key in value]
+    name = value.get("name")
+    if not isinstance(name, str) or not _is_known(name, names) or len(given) != 1:
+        return
+    arguments = given[0] if isinstance(given[0], str) else json.dumps(given[0], ensure_ascii=False)
+    if isinstance(_json(arguments), dict):
+        yield WrittenCall(name, arguments)
+
+
+def _is_known(name: str, names: Collection[str]) -> bool:
+    return re.sub(r"^functions\.|:\d+$", "", name) in names
+
+
+def _json(text: str) -> object:
+    try:
+        return json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _value(text: str) -> str:
+    """The text of a parameter without the line break after its tag and before the closing one."""
+    return text.removeprefix("\n").removesuffix("\n")
