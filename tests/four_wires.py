@@ -15,6 +15,7 @@ import claude_frames as claude
 import gemini_frames as gemini
 import model_server as ms
 import response_frames as responses
+from media_files import data_url, png
 from pegboard import App, AppOptions, Attachment, ToolResult, hookimpl, tool
 from pegboard.schema.config import Agent
 from pegboard.schema.session import Rule
@@ -23,7 +24,7 @@ from pegboard_plugins import gemini as gemini_plugin
 from played import AllowAll, ToolsPlugin
 from vendor_types import check_chat, check_claude, check_gemini, check_responses
 
-PICTURE = "data:image/png;base64,iVBORw0KGgo="
+PICTURE = data_url("image/png", png())
 Check = Callable[[Mapping[str, Any]], None]
 
 

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from pegboard_files.globs import glob_expression as glob_expression
     from pegboard_files.ignores import IgnoreRules as IgnoreRules
     from pegboard_files.ledger import LocalLedger as LocalLedger
+    from pegboard_files.mediacontent import MEDIA_MIMES as MEDIA_MIMES
+    from pegboard_files.mediacontent import MediaContent as MediaContent
+    from pegboard_files.mediacontent import media_content as media_content
+    from pegboard_files.mediacontent import media_mime as media_mime
     from pegboard_files.mediatypes import DIRECTORY_MIME as DIRECTORY_MIME
     from pegboard_files.mediatypes import TEXT_MIME as TEXT_MIME
     from pegboard_files.mediatypes import is_text as is_text

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pegboard_http.httpprovider import Fetch as Fetch
     from pegboard_http.httpprovider import Framing as Framing
     from pegboard_http.httpprovider import HttpProvider as HttpProvider
+    from pegboard_http.httpprovider import MediaLimits as MediaLimits
     from pegboard_http.httpprovider import Post as Post
     from pegboard_http.httpprovider import WireFormat as WireFormat
     from pegboard_http.httpprovider import endpoints as endpoints
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from pegboard_http.overflow import is_overflow as is_overflow
     from pegboard_http.publicaddress import is_public_address as is_public_address
     from pegboard_http.refusals import says as says
+    from pegboard_http.sentmedia import SentMedia as SentMedia
     from pegboard_http.writtencalls import WrittenCalls as WrittenCalls
 else:
     __getattr__, __dir__ = late_names(__name__, __file__)

@@ -3,13 +3,15 @@
 import asyncio
 import ssl
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
-from pegboard_http.certificates import issuer_of, tls_context, unchecked_context
 from pegboard_http.connection import BrokenAnswerError, Connection
-from pegboard_http.proxies import Proxy, proxy_for
+
+if TYPE_CHECKING:
+    from pegboard_http.proxies import Proxy
 
 IDLE_LIMIT = 8
 """Sockets that are kept for later: as many as subagents are likely to run at once."""
@@ -24,7 +26,7 @@ class Origin(msgspec.Struct, frozen=True):
     scheme: str
     host: str
     port: int
-    proxy: Proxy | None = None
+    proxy: "Proxy | None" = None
 
     @property
     def authority(self) -> str:
@@ -92,7 +94,14 @@ class Client:
         if parts.scheme not in _PORTS or not parts.hostname:
             raise ValueError(f"not an http or https URL: {parts.geturl()}")
         port = parts.port or _PORTS[parts.scheme]
-        return Origin(parts.scheme, parts.hostname, port, proxy_for(parts, self._env, self._chosen))
+        return Origin(parts.scheme, parts.hostname, port, self._proxy(parts))
+
+    def _proxy(self, url: SplitResult) -> "Proxy | None":
+        if not self._chosen and not any(name.lower().endswith("_proxy") for name in self._env):
+            return None
+        from pegboard_http.proxies import proxy_for  # not where there is none
+
+        return proxy_for(url, self._env, self._chosen)
 
     def _take(self, origin: Origin) -> Connection | None:
         for place in reversed(range(len(self._idle))):
@@ -107,6 +116,8 @@ class Client:
     async def _connect(self, origin: Origin) -> Connection:
         if origin.scheme == "http":
             return await _socket(origin)
+        from pegboard_http.certificates import tls_context  # not for servers of this machine
+
         if self._tls is None:
             # Reading the system's certificates takes 20 ms, in which the loop goes on.
             self._tls = await asyncio.to_thread(tls_context, self._env)
@@ -159,7 +170,7 @@ async def _secure(origin: Origin, tls: ssl.SSLContext) -> Connection:
     return connection
 
 
-def _refused_by_proxy(proxy: Proxy, host: str, status: int) -> Exception:
+def _refused_by_proxy(proxy: "Proxy", host: str, status: int) -> Exception:
     """Return the error for a status of a proxy; a missing login is final."""
     text = f"the {proxy} refuses the connection to {host} ({status})"
     if status == _LOGIN_WANTED:
@@ -169,6 +180,8 @@ def _refused_by_proxy(proxy: Proxy, host: str, status: int) -> Exception:
 
 async def _issuer(origin: Origin) -> str:
     """Return the issuer of a certificate that is not trusted; nothing is sent to its server."""
+    from pegboard_http.certificates import issuer_of, unchecked_context
+
     try:
         connection = await _secure(origin, unchecked_context())
     except (OSError, ValueError):

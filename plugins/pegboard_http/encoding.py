@@ -104,14 +104,15 @@ def note_instead(media: Media, kinds: Collection[str], mimes: Collection[str] = 
     """
     kind = media_kind(media)
     if kind not in kinds:
-        return _left_out(media, f"this model does not read {kind} input")
+        return left_out(media, f"this model does not read {kind} input")
     if media.url.startswith("data:") and not media_bytes(media):
-        return _left_out(media, "it is empty or damaged")
+        return left_out(media, "it is empty or damaged")
     if mimes and media.mime not in mimes:
-        return _left_out(media, f"this provider takes no {media.mime}")
+        return left_out(media, f"this provider takes no {media.mime}")
     return ""
 
 
-def _left_out(media: Media, reason: str) -> str:
+def left_out(media: Media, reason: str) -> str:
+    """Return the note in the place of media that are not sent."""
     name = f'"{media.filename}"' if media.filename else f"a file of type {media.mime}"
     return f"ERROR: {name} was left out, because {reason}. Tell the user."

@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import aclosing
-from typing import Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from pegboard.errors import ProviderError
 from pegboard.kit import SHORTEST_VALUE
-from pegboard.providers import Heartbeat, Keys, ModelRequest, StreamEvent
+from pegboard.providers import Heartbeat, Keys, Media, ModelRequest, StreamEvent
 from pegboard_http.client import Client
 from pegboard_http.connection import Connection
 from pegboard_http.eventstream import EventStream, Shape
@@ -22,6 +23,9 @@ from pegboard_http.httpprovider import (
 )
 from pegboard_http.keyadvice import required_key
 from pegboard_http.refusals import Refusals
+
+if TYPE_CHECKING:
+    from pegboard_http.sentmedia import SentMedia
 
 TAIL_S = 5.0
 """How long the usage may take to come once the model has said that it has ended."""
@@ -52,6 +56,7 @@ class Exchange:
         self._endpoint = endpoint
         self._keys = keys
         self._client = Client(environ, endpoint.proxy)
+        self._media: SentMedia | None = None
 
     async def events(
         self, wire: WireFormat, request: ModelRequest
@@ -65,7 +70,7 @@ class Exchange:
         secrets = tuple(each for each in self._secrets(key) if len(each) >= SHORTEST_VALUE)
         refusals = Refusals(place, wire.meanings, secrets)
         answer = _Answer(wire.reader(request), refusals, first_event_s=place.first_event_s)
-        following: ModelRequest | None = request
+        following: ModelRequest | None = await self._prepared(request, wire)
         while following is not None:
             post = wire.encode(following, place, key)
             await wire.before(following, post, self._fetch)
@@ -76,7 +81,15 @@ class Exchange:
                     yield wait
             connection, over = posting.result(), False
             try:
-                stream = await answer.accepted(connection, wire.framing)
+                try:
+                    stream = await answer.accepted(connection, wire.framing)
+                except ProviderError as error:
+                    following = self._media.without(following, error) if self._media else None
+                    if following is None:
+                        raise
+                    continue
+                if self._media:
+                    self._media.taken(following)
                 async with aclosing(answer.events(stream, request.idle_timeout_s)) as events:
                     async for event in events:
                         yield event
@@ -86,6 +99,16 @@ class Exchange:
             following = wire.go_on(following, answer.reader)
         for event in answer.reader.end():
             yield event
+
+    async def _prepared(self, request: ModelRequest, wire: WireFormat) -> ModelRequest:
+        """Return the request with its pictures and PDFs as the provider takes them."""
+        contents = chain.from_iterable(message.content for message in request.messages)
+        if not any(isinstance(part, Media) or getattr(part, "media", ()) for part in contents):
+            return request
+        from pegboard_http.sentmedia import SentMedia  # few requests have any
+
+        self._media = self._media or SentMedia()
+        return await asyncio.to_thread(self._media.prepared, request, wire.media)
 
     async def _fetch(self, url: str) -> bytes:
         try:

@@ -118,6 +118,21 @@ def _never(request: ModelRequest, reader: AnswerReader) -> ModelRequest | None: 
     return None
 
 
+class MediaLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What a provider takes; 0 where it takes any.
+
+    `image_bytes` and `pdf_bytes` count the base64, as providers do, `side` is the longest in
+    pixels, `side_of_many` that in a request with more than 20 pictures. `images` are the types.
+    """
+
+    image_bytes: int = 0
+    side: int = 0
+    side_of_many: int = 0
+    images: tuple[str, ...] = ()
+    pdf_bytes: int = 0
+    pages: int = 0
+
+
 class WireFormat(msgspec.Struct, frozen=True, kw_only=True):
     """How a kind of server is spoken to.
 
@@ -127,7 +142,8 @@ class WireFormat(msgspec.Struct, frozen=True, kw_only=True):
     whose answer the same reader reads. `meanings` are expressions for the words of its errors,
     beside those that are known. `framing` is how it parts the frames, where the type of content
     does not say: `text/event-stream` are events, `application/x-ndjson` and `application/jsonl`
-    lines, and `application/json` is one whole body unless `framing` says lines.
+    lines, and `application/json` is one whole body unless `framing` says lines. `media` are the
+    limits of pictures and PDFs.
     """
 
     encode: Callable[[ModelRequest, Endpoint, str], Post]
@@ -136,6 +152,7 @@ class WireFormat(msgspec.Struct, frozen=True, kw_only=True):
     go_on: Callable[[ModelRequest, AnswerReader], ModelRequest | None] = _never
     meanings: Mapping[Meaning, str] = {}
     framing: Framing = "events"
+    media: MediaLimits = MediaLimits()
 
 
 LOCAL_TIMEOUT_S = 600.0

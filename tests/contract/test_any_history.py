@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import model_server as ms
-from four_wires import WIRES, serving, strings, talking
+from four_wires import PICTURE, WIRES, serving, strings, talking
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.part import Completed, TextInput
 from played import HI, texts, tools_of
@@ -96,7 +96,7 @@ async def test_a_picture_goes_as_one_where_the_model_sees_and_else_as_a_note(
             for name in ("anthropic", "openai", "gemini", "house"):
                 await app.prompt(session.id, HI, model=WIRES[name].model)
 
-    pictures = {name: str(server.requests[-1]).count("iVBORw0KGgo=") for name, server in
+    pictures = {name: str(server.requests[-1]).count(PICTURE.partition(",")[2]) for name, server in
                 servers.items()}  # fmt: skip
     assert pictures == {"anthropic": 1, "openai": 2, "gemini": 3, "house": 0}
     assert str(servers["house"].requests[-1]).count('"seen.png" was left out') == 4

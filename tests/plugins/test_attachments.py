@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from charset_texts import sentences
+from media_files import data_url, jpeg, png, webp
 from pegboard.schema.part import FilePart
 from pegboard_files import mime_of
 from pegboard_plugins.attachments.expansion import MEDIA_LIMIT_BYTES, Expansion, expansion
@@ -83,7 +84,7 @@ def test_what_cannot_be_read_is_said(url: str, why: str) -> None:
 
 
 def test_an_image_reaches_the_model_as_base64_whatever_it_came_as(tmp_path: Path) -> None:
-    raw = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
+    raw = png(20, 20)
     picture = tmp_path / "a b.png"
     picture.write_bytes(raw)
     whole = f"data:image/png;base64,{base64.b64encode(raw).decode()}"
@@ -220,6 +221,46 @@ def test_a_long_file_is_cut_and_a_binary_one_refused(tmp_path: Path) -> None:
     assert one.startswith("xxx")
     assert len(one) < 60_000
     assert "it is a binary file" in refused
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.jpg", "a.pdf", "a", "a.txt"])
+def test_media_have_the_type_of_their_bytes(tmp_path: Path, name: str) -> None:
+    for mime, content in (("image/png", png()), ("image/jpeg", jpeg()), ("image/webp", webp())):
+        file = tmp_path / name
+        file.write_bytes(content)
+        found = expansion(part(file.as_uri(), mime_of(file)), tmp_path)
+        pasted = expansion(part(data_url("image/gif", content), "image/gif"), tmp_path)
+
+        assert found == pasted == Expansion(url=data_url(mime, content), mime=mime)
+
+
+def test_text_in_a_file_that_is_named_as_a_picture_is_read_as_text(tmp_path: Path) -> None:
+    file = tmp_path / "text.png"
+    file.write_text("Just text.\n")
+
+    found = expansion(part(file.as_uri(), "image/png"), tmp_path)
+
+    assert (text_of(found), found.mime) == ("Just text.\n", "text/plain")
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (png(20, 20)[:60], "it is image/png that ends too early or is damaged"),
+        (b"\0" * 60, "its content is not image/png"),
+    ],
+)
+def test_a_picture_that_cannot_be_decoded_is_not_attached(
+    tmp_path: Path, content: bytes, why: str
+) -> None:
+    file = tmp_path / "a.png"
+    file.write_bytes(content)
+    for url in (file.as_uri(), data_url("image/png", content)):
+        found = expansion(part(url, "image/png", "a.png"), tmp_path)
+
+        assert found == Expansion(
+            texts=(f"The attached file a.png could not be read: {why}",), mime="text/plain"
+        )
 
 
 def test_media_have_a_limit(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@ import asyncio
 import importlib.util
 import json
 import os
+import ssl
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -12,7 +13,9 @@ from urllib.parse import quote
 import pytest
 
 import model_server as ms
+from http_proxy import http_proxy
 from keyed import keys_of
+from media_files import media, png
 from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
 from pegboard.providers import (
     Call,
@@ -303,3 +306,41 @@ def test_each_variable_of_a_key_is_one_that_litellm_reads() -> None:
 
     named = {name for names in KEY_VARIABLES.values() for name in names}
     assert {name for name in named if f'"{name}"' not in read} == set()
+
+
+async def test_a_server_of_this_machine_is_asked_without_a_proxy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with http_proxy() as proxy, _served(ms.say("hi")) as (_, provider):
+        for name in ("HTTP_PROXY", "ALL_PROXY", "http_proxy"):
+            monkeypatch.setenv(name, proxy.url)
+        monkeypatch.setenv("NO_PROXY", "other.test")
+
+        assert text_of(await events_of(provider, request_for(provider.resolve(MODEL)))) == "hi"
+
+    assert proxy.requests == []
+
+
+async def test_a_certificate_that_is_not_trusted_is_named_with_the_variable(
+    tls: ssl.SSLContext,
+) -> None:
+    async with ms.ModelServer(ms.in_order(ms.say("hi")), tls=tls) as server:
+        settings = ProviderConfig(options={"baseURL": server.url, "apiKey": "sk-1"})
+        provider = LiteLLM({"openai": settings}, keys_of({"openai": settings}))
+        error = await _failure(provider)
+        await provider.aclose()
+
+    assert "CERTIFICATE_VERIFY_FAILED" in str(error)
+    assert "set SSL_CERT_FILE to a PEM file" in str(error)
+
+
+async def test_a_message_whose_picture_is_refused_is_sent_without_it() -> None:
+    refusal = ms.failure(400, "Could not process image")
+    async with _served(refusal, ms.say("seen")) as (server, provider):
+        message = ModelMessage(role="user", content=(media("image/png", png(), "a.png"),))
+        request = request_for(provider.resolve(MODEL), message)
+
+        assert text_of(await events_of(provider, request)) == "seen"
+
+    pictures = ["image_url" in json.dumps(body) for body in server.requests]
+    assert pictures == [True, False]

@@ -7,13 +7,15 @@ from pegboard import hookimpl
 from pegboard.providers import Keys, Provider
 from pegboard.schema.config import Config
 from pegboard.schema.model import Modalities, Model, ModelFacts
-from pegboard_http import Endpoint, HttpProvider, WireFormat, endpoints
+from pegboard_http import Endpoint, HttpProvider, MediaLimits, WireFormat, endpoints
 
 _NPM = "@ai-sdk/anthropic"
 _URL_ENV = "ANTHROPIC_BASE_URL"
 FIRST_ADAPTIVE = (4, 6)
 """The first version that decides by itself how much to think, and takes no temperature."""
 _FIRST_THINKING = (3, 7)
+_SMALL_WINDOW = 200_000
+"""Models with a larger window take longer PDFs (Anthropic's page "PDF support")."""
 
 
 def _assumed(model_id: str) -> ModelFacts:
@@ -55,8 +57,16 @@ async def register_providers(
     return tuple(HttpProvider(endpoint, _wire, environ=env, keys=keys) for endpoint in found)
 
 
-def _wire(_: Model) -> WireFormat:
+def _wire(model: Model) -> WireFormat:
     from pegboard_plugins.anthropic.answer import MessageReader, go_on  # the first request's
     from pegboard_plugins.anthropic.request import encode
 
-    return WireFormat(encode=encode, reader=lambda _: MessageReader(), go_on=go_on)
+    media = MediaLimits(
+        image_bytes=5 << 20,
+        side=8000,
+        side_of_many=2000,
+        images=("image/jpeg", "image/png", "image/gif", "image/webp"),
+        pdf_bytes=32 << 20,
+        pages=600 if (model.limit.context or 0) > _SMALL_WINDOW else 100,
+    )
+    return WireFormat(encode=encode, reader=lambda _: MessageReader(), go_on=go_on, media=media)

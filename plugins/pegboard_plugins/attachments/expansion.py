@@ -18,9 +18,12 @@ from pegboard.kit import resolved_path
 from pegboard.schema.part import FilePart
 from pegboard_files import (
     DIRECTORY_MIME,
+    MEDIA_MIMES,
     TEXT_MIME,
     file_encoding,
     is_text,
+    media_content,
+    media_mime,
     open_resolved,
     secret_path,
 )
@@ -96,8 +99,7 @@ def _data(part: FilePart) -> Expansion:
         text = found.content.decode(found.charset, errors="replace")
         texts = _read_texts(part.filename or "attachment", _cut(text))
         return Expansion(texts=texts, mime=TEXT_MIME)
-    mime = part.mime or found.mime
-    return Expansion(url=_media(mime, found.content), mime=mime)
+    return _as_media(part.mime or found.mime, found.content)
 
 
 def _parsed(url: str) -> _Data:
@@ -159,19 +161,33 @@ def _file(
         facts = os.fstat(file.fileno())
         if not stat.S_ISREG(facts.st_mode):
             raise ValueError("it is not a regular file")
-        if as_text:
+        start = file.read(_PROBE_BYTES)
+        file.seek(0)
+        if part.mime in MEDIA_MIMES and b"\0" not in start:
+            as_text = True
+        if as_text and not media_mime(start):
             on_read(path)
             content = _lines(file, parse_qs(query)) or (_NO_LINES if query else "")
             return Expansion(texts=_read_texts(str(path), content), mime=TEXT_MIME)
         if facts.st_size > MEDIA_LIMIT_BYTES:
             raise ValueError(_too_long(facts.st_size))
-        return Expansion(url=_media(part.mime, file.read(MEDIA_LIMIT_BYTES + 1)))
+        return _as_media(part.mime, file.read(MEDIA_LIMIT_BYTES + 1))
 
 
-def _media(mime: str, content: bytes) -> str:
+def _as_media(mime: str, content: bytes) -> Expansion:
+    """Return content as base64, the form that all providers take, with the type of its bytes.
+
+    :raises ValueError: when it is too long, or cannot be decoded.
+    """
     if len(content) > MEDIA_LIMIT_BYTES:
         raise ValueError(_too_long(len(content)))
-    return f"data:{mime};base64,{base64.b64encode(content).decode()}"
+    facts = media_content(content)
+    if facts is not None and not facts.whole:
+        raise ValueError(f"it is {facts.mime} that ends too early or is damaged")
+    if facts is None and mime in MEDIA_MIMES:
+        raise ValueError(f"its content is not {mime}")
+    mime = facts.mime if facts else mime
+    return Expansion(url=f"data:{mime};base64,{base64.b64encode(content).decode()}", mime=mime)
 
 
 def _too_long(size: int) -> str:

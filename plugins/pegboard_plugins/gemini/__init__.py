@@ -7,7 +7,7 @@ from pegboard import hookimpl
 from pegboard.providers import Keys, Provider
 from pegboard.schema.config import Config
 from pegboard.schema.model import Modalities, Model, ModelFacts
-from pegboard_http import Endpoint, HttpProvider, WireFormat, endpoints
+from pegboard_http import Endpoint, HttpProvider, MediaLimits, WireFormat, endpoints
 
 _NPM = "@ai-sdk/google"
 _FIRST_THINKING = (2, 5)
@@ -40,6 +40,10 @@ def _google(provider_id: str) -> Endpoint:
     )
 
 
+_MEDIA = MediaLimits(
+    images=("image/jpeg", "image/png", "image/webp", "image/heic", "image/heif"), pages=1000
+)
+"""Google's pages "Image understanding" and "Document understanding"."""
 KNOWN = {"gemini": _google("gemini"), "google": _google("google")}
 """By its own name, and by that of files made for OpenCode."""
 
@@ -57,4 +61,4 @@ def _wire(_: Model) -> WireFormat:
     from pegboard_plugins.gemini.answer import ContentReader  # the first request's
     from pegboard_plugins.gemini.request import encode
 
-    return WireFormat(encode=encode, reader=lambda _: ContentReader())
+    return WireFormat(encode=encode, reader=lambda _: ContentReader(), media=_MEDIA)

@@ -22,6 +22,7 @@ from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import Model
 
 if TYPE_CHECKING:
+    from pegboard_http import SentMedia
     from pegboard_plugins.litellm.catalog import Catalog
 
 ID = "litellm"
@@ -55,6 +56,7 @@ class LiteLLM:
         self._keys = keys
         self._catalog: Catalog | None = None
         self._module: Any = None
+        self._media: SentMedia | None = None
 
     @property
     def id(self) -> str:
@@ -81,9 +83,12 @@ class LiteLLM:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """The answer, event by event; closing the iterator ends the request."""
+        from pegboard_http import MediaLimits, SentMedia
         from pegboard_plugins.litellm.events import ChunkReader
 
         key = await self._key(request.model.id)  # before the import: a missing one is told at once
+        media = self._media = self._media or SentMedia()
+        request = await asyncio.to_thread(media.prepared, request, MediaLimits())
         building = asyncio.to_thread(self._arguments, request, key)
         module, arguments = await asyncio.gather(self._loaded(), building)
         errors = (module.exceptions.openai.OpenAIError, OSError, ValueError)
@@ -92,13 +97,20 @@ class LiteLLM:
         try:
             async with asyncio.timeout(HEADER_TIMEOUT_S):
                 answer = await module.acompletion(**arguments)
+            media.taken(request)
             chunks = aiter(answer)
             while (chunk := await _next(chunks, request.idle_timeout_s)) is not None:
                 for event in reader.read(chunk):
                     yield event
         except errors as error:
             if answer is None or answer.received_finish_reason is None:
-                raise self._failure(error, request.model.id, key) from None
+                failure = self._failure(error, request.model.id, key)
+                without = None if answer else media.without(request, failure)
+                if without is None:
+                    raise failure from None
+                async for event in self.stream(without):
+                    yield event
+                return
             reader.finish(answer.received_finish_reason)  # all but the counts had come
         finally:
             if answer is not None:
@@ -201,7 +213,7 @@ class LiteLLM:
         if isinstance(error, TimeoutError):
             return ProviderError(f"{model_id}: no answer in time", retryable=True, **facts)
         said = without_values(str(error), secrets)
-        text = " ".join(said.removeprefix("litellm.").split())
+        text = " ".join(f"{said.removeprefix('litellm.')}{_reason(error)}".split())
         kind = type(error).__name__
         if kind == "ContextWindowExceededError" or is_overflow(text, status):
             return ContextOverflowError(f"{model_id}: the request is too long: {text}", **facts)
@@ -224,6 +236,19 @@ def _headers(error: Exception) -> dict[str, str]:
     response = getattr(error, "response", None)
     found = getattr(error, "litellm_response_headers", None) or getattr(response, "headers", None)
     return {str(name).lower(): str(value) for name, value in dict(found or {}).items()}
+
+
+def _reason(error: Exception) -> str:
+    """Return what the network says, which litellm's "Connection error." leaves out."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, OSError):
+        cause = cause.__cause__ or cause.__context__
+    if cause is None or str(cause) in str(error):
+        return ""
+    hint = ""
+    if "CERTIFICATE_VERIFY_FAILED" in str(cause):
+        hint = "; set SSL_CERT_FILE to a PEM file with the certificates to trust"
+    return f" ({cause}{hint})"
 
 
 async def _next(chunks: Any, idle_s: float) -> Any:  # noqa: ANN401 - litellm's objects

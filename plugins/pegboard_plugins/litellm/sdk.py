@@ -15,6 +15,8 @@ _ENVIRONMENT = {
 }
 """Whatever the user's shell says: both hold of what litellm is here."""
 
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
 
 async def load() -> Any:  # noqa: ANN401 - litellm's types cost more to check than to do without
     """The module, ready for use.
@@ -26,6 +28,9 @@ async def load() -> Any:  # noqa: ANN401 - litellm's types cost more to check th
 
 def _load() -> Any:  # noqa: ANN401 - as above
     os.environ.update(_ENVIRONMENT)
+    # litellm's HTTP clients would send prompts for a server of this machine to a proxy.
+    name = "no_proxy" if os.environ.get("no_proxy") else "NO_PROXY"
+    os.environ[name] = ",".join(filter(None, (os.environ.get(name), *_LOOPBACK)))
     collected = gc.isenabled()
     gc.disable()  # a quarter of the import is garbage collection that finds nothing
     try:

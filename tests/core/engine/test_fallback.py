@@ -1,12 +1,12 @@
 """Other models answer where one cannot: which, when, and never behind what was shown."""
 
-import base64
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from media_files import data_url, png
 from pegboard import hookimpl
 from pegboard.engine.retry import is_local
 from pegboard.errors import ProviderAuthError, ProviderError
@@ -222,7 +222,7 @@ async def test_a_failure_that_passes_in_time_is_waited_for(tmp_path: Path) -> No
 
 
 async def test_a_prompt_with_a_picture_goes_to_the_model_that_sees(tmp_path: Path) -> None:
-    url = f"data:image/png;base64,{base64.b64encode(b'x').decode()}"
+    url = data_url("image/png", png())
     sees = Capabilities(input=Modalities(image=True))
     played = Played(text("blind"))
     other = Other("other", text("seen"), capabilities=sees)

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 import model_server as ms
+from media_files import media, pdf, png
 from pegboard.engine.modelentry import overridden
 from pegboard.providers import Call, Media, ModelMessage, Reasoning, Result, Text
 from pegboard.schema.model import Model, ModelApi
@@ -17,8 +18,8 @@ from pegboard_plugins.openai_compatible import Quirks
 from pegboard_plugins.openai_compatible.request import Dialect, encode_request
 from provider_run import READ, events_of, provider_at, request_for, user
 
-IMAGE = Media(mime="image/png", url="data:image/png;base64,aGk=", filename="a.png")
-PDF = Media(mime="application/pdf", url="data:application/pdf;base64,aGk=")
+IMAGE = media("image/png", png(), "a.png")
+PDF = media("application/pdf", pdf())
 SOUND = Media(mime="audio/wav", url="data:audio/wav;base64,aGk=")
 
 

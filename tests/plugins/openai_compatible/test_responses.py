@@ -7,10 +7,10 @@ import pytest
 
 import model_server as ms
 import response_frames as frames
+from media_files import media, pdf, png
 from pegboard.errors import ContextOverflowError, ProviderError
 from pegboard.providers import (
     Call,
-    Media,
     ModelMessage,
     Reasoning,
     ReasoningDelta,
@@ -33,8 +33,8 @@ from pegboard_plugins.openai_compatible import is_by_responses
 from provider_run import READ, events_of, model_of, provider_at, request_for, text_of, user
 from vendor_types import check_responses
 
-IMAGE = Media(mime="image/png", url="data:image/png;base64,aGk=", filename="a.png")
-PDF = Media(mime="application/pdf", url="data:application/pdf;base64,aGk=")
+IMAGE = media("image/png", png(), "a.png")
+PDF = media("application/pdf", pdf())
 COUNTS = Usage(input=7, output=7, reasoning=4, cache_read=20, cache_write=3)
 HELLO = {"type": "input_text", "text": "Hello"}
 TOOL = {

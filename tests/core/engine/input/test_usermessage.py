@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from media_files import pdf, png
 from pegboard import hookimpl, tool
 from pegboard.errors import InvalidInputError, NotFoundError
 from pegboard.providers import (
@@ -109,16 +110,16 @@ async def test_an_agent_part_has_the_model_call_the_subagent(tmp_path: Path) -> 
 
 
 async def test_an_image_and_a_pdf_reach_the_model_whatever_url_they_had(tmp_path: Path) -> None:
-    pixels, page = b"\x89PNG pixels", b"%PDF-1.4 page"
+    pixels, page = png(), pdf()
     provider = Played(text("ok"))
     async with opened(tmp_path, provider) as app:
         (tmp_path / "project/shot.png").write_bytes(pixels)
         url = (tmp_path / "project/shot.png").as_uri()
-        pdf = f"data:application/pdf;base64,{base64.b64encode(page).decode()}"
+        document = f"data:application/pdf;base64,{base64.b64encode(page).decode()}"
         session = await app.create_session()
         files = [
             FileInput(mime="image/png", url=url),
-            FileInput(mime="application/pdf", url=pdf, filename="a.pdf"),
+            FileInput(mime="application/pdf", url=document, filename="a.pdf"),
         ]
         await app.prompt(session.id, [*HI, *files])
 
