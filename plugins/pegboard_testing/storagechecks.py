@@ -310,6 +310,9 @@ async def _json(sites: _Sites) -> None:
         turns = json.loads(await site.storage.turns_json(session.id))
         text: Any = turns[0]["parts"][0]["text"]
         must(text == 'a "b" \\ \x00', "turns_json has another text")
+        newest = turns[-1]["info"]["id"]
+        older = json.loads(await site.storage.turns_json(session.id, limit=1, before=newest))
+        must(older == turns[-2:-1], "turns_json lists other messages before one")
 
 
 async def _search(sites: _Sites) -> None:

@@ -139,8 +139,10 @@ class Blind(Faulty):
 
 
 class Ascii(Faulty):
-    async def turns_json(self, session_id: str, *, limit: int | None = None) -> bytes:
-        found = await self.storage.turns_json(session_id, limit=limit)
+    async def turns_json(
+        self, session_id: str, *, limit: int | None = None, before: str | None = None
+    ) -> bytes:
+        found = await self.storage.turns_json(session_id, limit=limit, before=before)
         return found.replace(b"\\u0000", b"")
 
 

@@ -213,8 +213,13 @@ class Storage(Protocol):
         """
         ...
 
-    async def turns_json(self, session_id: str, *, limit: int | None = None) -> bytes:
-        """The result of `turns` as a JSON array, joined from the rows."""
+    async def turns_json(
+        self, session_id: str, *, limit: int | None = None, before: str | None = None
+    ) -> bytes:
+        """The result of `turns` as a JSON array, joined from the rows.
+
+        `before` is the id of a message that all of them precede; before an unknown one is none.
+        """
         ...
 
     async def turn(self, session_id: str, message_id: str) -> Turn:

@@ -181,8 +181,15 @@ class LineStorage:
         turns = tuple(kept.turns.values()) if kept else ()
         return turns if limit is None else turns[len(turns) - limit :]
 
-    async def turns_json(self, session_id: str, *, limit: int | None = None) -> bytes:
-        return msgspec.json.encode(await self.turns(session_id, limit=limit))
+    async def turns_json(
+        self, session_id: str, *, limit: int | None = None, before: str | None = None
+    ) -> bytes:
+        turns = await self.turns(session_id, limit=limit if before is None else None)
+        if before is not None:
+            ids = [turn.info.id for turn in turns]
+            turns = turns[: ids.index(before)] if before in ids else ()
+            turns = turns[max(0, len(turns) - limit) :] if limit is not None else turns
+        return msgspec.json.encode(turns)
 
     async def turn(self, session_id: str, message_id: str) -> Turn:
         kept = self._tables.sessions.get(session_id)

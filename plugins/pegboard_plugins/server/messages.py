@@ -1,5 +1,6 @@
 """Messages and their parts: read, changed and removed one by one."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import msgspec
@@ -7,8 +8,10 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from pegboard import InvalidInputError
+from pegboard.embedding import check_id
 from pegboard.schema.message import Turn
 from pegboard.schema.part import Part
+from pegboard.schema.wire import encode
 from pegboard.storage import DropMessage, DropPart, PutPart
 from pegboard_frontend import edit_turn
 from pegboard_plugins.server.documents import operation
@@ -26,15 +29,55 @@ _PART = _MESSAGE + "/part/{partID}"
 
 @routes.get("/session/{sessionID}/message", **operation("session.messages", gives=tuple[Turn, ...]))
 async def messages(
-    opened: AtSession, limit: Annotated[int | None, Query(ge=1, le=MOST_MESSAGES)] = None
+    request: Request,
+    opened: AtSession,
+    limit: Annotated[int | None, Query(ge=0, le=MOST_MESSAGES)] = None,
+    before: str | None = None,
 ) -> Response:
-    """The messages with their parts, oldest first; `limit` keeps the newest."""
+    """The messages with their parts, oldest first; `limit` keeps the newest of those `before`.
+
+    Where there are older ones, `x-next-cursor` has what `before` is to be for them.
+    """
     await opened.app.store_text(opened.session.id)
-    rows = await opened.app.storage.turns_json(opened.session.id, limit=limit)
-    if _SUMMARY not in rows and UNPRICED not in rows:
-        return as_json(rows)
-    turns = msgspec.json.decode(rows, type=tuple[Turn, ...])
-    return answer(tuple(map(wire_turn, turns)))
+    if not limit:
+        if before:
+            raise InvalidInputError("`before` needs a `limit`: the size of the page")
+        return _listed(await opened.app.storage.turns_json(opened.session.id), {})
+    if before:
+        await opened.app.storage.turn(opened.session.id, check_id("message", before))
+    rows = await opened.app.storage.turns_json(
+        opened.session.id, limit=limit + 1, before=before or None
+    )
+    page = msgspec.json.decode(rows, type=tuple[msgspec.Raw, ...])
+    if len(page) <= limit:
+        return _listed(rows, {})
+    cursor = msgspec.json.decode(page[1], type=_Place).info.id
+    address = request.url.include_query_params(before=cursor)
+    headers = {
+        "x-next-cursor": cursor,
+        "link": f'<{address}>; rel="next"',
+        "access-control-expose-headers": "Link, X-Next-Cursor",
+    }
+    return _listed(b"[%b]" % b",".join(map(bytes, page[1:])), headers)
+
+
+class _Id(msgspec.Struct):
+    """The id of a message."""
+
+    id: str
+
+
+class _Place(msgspec.Struct):
+    """A message with its parts, as far as the next page needs it."""
+
+    info: _Id
+
+
+def _listed(rows: bytes, headers: Mapping[str, str]) -> Response:
+    if _SUMMARY in rows or UNPRICED in rows:
+        turns = msgspec.json.decode(rows, type=tuple[Turn, ...])
+        rows = encode(tuple(map(wire_turn, turns)))
+    return as_json(rows, headers=headers)
 
 
 @routes.get(_MESSAGE, **operation("session.message", gives=Turn))

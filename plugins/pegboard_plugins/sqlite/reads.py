@@ -22,6 +22,8 @@ _Parts = dict[str, list[tuple[str, bytes]]]  # by message: id, JSON
 _NO_JSON = b"!"  # for an empty row, which would not show in a list
 _BEGINNING = b'{"id":"'  # of each session, so that a row of other JSON does not pass for one
 _EVERYTHING = -1  # SQLite's LIMIT for no limit
+_END = (1 << 63) - 1
+"""No ordinal is greater (SQLite, `INTEGER`)."""
 
 
 class SessionFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,9 +101,11 @@ def turns(db: apsw.Connection, session_id: str, limit: int | None) -> tuple[Turn
     return _turns(session_id, *_rows(db, session_id, limit))
 
 
-def turns_json(db: apsw.Connection, session_id: str, limit: int | None) -> bytes:
-    """What `turns` gives, as a JSON array joined from the rows."""
-    messages, parts = _rows(db, session_id, limit)
+def turns_json(
+    db: apsw.Connection, session_id: str, limit: int | None, before: str | None
+) -> bytes:
+    """Return what `turns` gives, or of that what is older than a message, as a JSON array."""
+    messages, parts = _rows(db, session_id, limit, before)
     joined = b",".join(
         b'{"info":%b,"parts":[%b]}'
         % (data, b",".join([part or _NO_JSON for _, part in parts[id_]]))
@@ -213,26 +217,36 @@ def _turns(session_id: str, messages: _Messages, parts: _Parts) -> tuple[Turn, .
     )
 
 
-def _rows(db: apsw.Connection, session_id: str, limit: int | None) -> tuple[_Messages, _Parts]:
-    """The last `limit` messages with their parts."""
+def _rows(
+    db: apsw.Connection, session_id: str, limit: int | None, before: str | None = None
+) -> tuple[_Messages, _Parts]:
+    """Return the last `limit` messages, of those before one if it is given, with their parts."""
     parts: _Parts = defaultdict(list)
-    last = (session_id, _EVERYTHING if limit is None else limit)
-    with db:  # both reads see the same moment
+    with db:  # all reads see the same moment
+        end = _END if before is None else _ordinal(db, session_id, before)
+        last = (session_id, _EVERYTHING if limit is None else limit, end)
         messages = list(
             db.execute(
-                "SELECT id, role, data FROM message WHERE session_id = ? "
-                "ORDER BY ordinal DESC LIMIT ?",
+                "SELECT id, role, data FROM message WHERE session_id = ?1 AND ordinal < ?3 "
+                "ORDER BY ordinal DESC LIMIT ?2",
                 last,
             )
         )
         for message_id, part_id, *row in db.execute(
             "SELECT message_id, id, data, ordinal, state, streamed FROM part WHERE session_id = ?1 "
             "AND (?2 < 0 OR message_id IN (SELECT id FROM message WHERE session_id = ?1 "
-            "ORDER BY ordinal DESC LIMIT ?2)) ORDER BY message_id, ordinal",
+            "AND ordinal < ?3 ORDER BY ordinal DESC LIMIT ?2)) ORDER BY message_id, ordinal",
             last,
         ):
             parts[message_id].append((part_id, pieces.whole(db, *row)))
     return messages[::-1], parts
+
+
+def _ordinal(db: apsw.Connection, session_id: str, message_id: str) -> int:
+    """Return the place of a message in its session; an unknown one has nothing before it."""
+    key = (session_id, message_id)
+    rows = db.execute("SELECT ordinal FROM message WHERE session_id = ? AND id = ?", key)
+    return next((ordinal for (ordinal,) in rows), 0)
 
 
 def _containing(text: str | None) -> str | None:

@@ -214,10 +214,12 @@ class SqliteStorage:
         await self._bury(session_id)
         return await self._read(reads.turns, session_id, limit)
 
-    async def turns_json(self, session_id: str, *, limit: int | None = None) -> bytes:
+    async def turns_json(
+        self, session_id: str, *, limit: int | None = None, before: str | None = None
+    ) -> bytes:
         """See `Storage.turns_json`."""
         await self._bury(session_id)
-        return await self._read(reads.turns_json, session_id, limit)
+        return await self._read(reads.turns_json, session_id, limit, before)
 
     async def turn(self, session_id: str, message_id: str) -> Turn:
         """See `Storage.turn`."""
