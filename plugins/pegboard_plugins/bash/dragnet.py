@@ -33,6 +33,7 @@ _ALL = re.compile(r"\[.*\]\*|\?\*|\*[?/]")
 _SHOWN = 8
 _NEEDS = patterns("programs", "needs")
 _VITAL = pattern("programs", "vital")
+_CODE_DELETES, _CODE_VITAL = pattern("programs", "code-deletes"), pattern("programs", "code-vital")
 _CODE_DESTROYS = pattern("programs", "code-destroys")
 
 
@@ -70,11 +71,13 @@ def is_deleter(path: str) -> bool:
 def code_destruction(code: str, folders: Sequence[str]) -> str:
     """Return what in the code of an interpreter would destroy what is vital, empty if none is seen.
 
-    There the deleting word and what is vital stand in one statement.
+    A program that deletes stands in one statement with what is vital there.
     """
     found = _CODE_DESTROYS.search(code)
     if found is not None:
         return found[0]
+    if (call := _CODE_DELETES.search(code)) and (target := _CODE_VITAL.search(code)):
+        return f"{call[0]} {target[0]}"
     for guise in _guises(code):
         if " " in (destroyed := _in_statement(_WORDS.findall(guise), folders)):
             return destroyed

@@ -27,6 +27,7 @@ _SOUGHT = re.compile(
     r"|awk\s+(?:-\S+\s+)*['\"]/(?P<pattern>[^/]+)/"
 )
 _ONE_PROCESS = re.compile(r"\s-[A-Za-z]*[pC]\b|\s--p?pid\b")
+_BY_NAME = re.compile(r"-i?(name|path|wholename)|-samefile")
 _HISTORY = (".git", "./.git", "./.git/head", "head", "objects", "refs", "config")
 _OWN = "pegboard"
 _OWN_NAMES = (_OWN, "python3", "python")
@@ -87,22 +88,31 @@ def _cleaning(told: Sequence[Word], findings: Findings) -> str:
 
 
 def _finding(words: Sequence[Word], findings: Findings) -> str:
-    """Why a `find` is one: by its name it finds the history of the project, and removes it."""
+    """Why a `find` is one: by its name it finds a home or the project's history, and removes it."""
     texts = [text for word in words for text in findings.values.texts(word)]
     runs = any(text.startswith(("-exec", "-ok")) for text in texts)
     if "-delete" not in texts and not (runs and any(map(destroys, texts))):
         return ""
-    sought = [
-        pattern.lower()
+    named = [
+        (name, pattern)
         for before, name, pattern in zip(["", *texts], texts, texts[1:], strict=False)
-        if re.fullmatch(r"-i?(name|path|wholename)", name) and before not in ("!", "-not")
+        if before not in ("!", "-not")
     ]
+    sought = [text.lower() for name, text in named if _BY_NAME.fullmatch(name)]
+    fits = any(fnmatchcase(name, pattern) for pattern in sought for name in _HISTORY)
+    fits |= any(
+        finds(f"^({text})$", name) for how, text in named if "regex" in how for name in _HISTORY
+    )
+    home = findings.home.rpartition("/")[2].lower()
+    is_above = any(re.match(r"\.\.|/|~", word.shown) for word in words)
+    fits |= is_above and any(fnmatchcase(home, pattern) for pattern in sought)
     is_left_out = "-prune" in texts or any(
         sign in ("!", "-not") and ".git" in pattern
         for sign, pattern in zip(texts, texts[2:], strict=False)
     )
-    fits = any(fnmatchcase(name, pattern) for pattern in sought for name in _HISTORY)
-    return "it would delete the history of the project" if fits and not is_left_out else ""
+    return (
+        "it would delete the history of the project, or a home" if fits and not is_left_out else ""
+    )
 
 
 def _feeding(words: Sequence[Word], findings: Findings) -> str:

@@ -101,11 +101,13 @@ def scan(command: str, place: Place) -> Scan:
     try:
         shell = "bash" if place.is_bash else "sh"
         line, body = judge_line(command, findings.values, shell=shell)
-        if any(map(tells_of_process, line.told)):
-            findings.tell_of_process()
-        for destroyed in filter(None, (code_destruction(code, vital) for code in line.told)):
-            findings.hazards[destroyed] = _IN_CODE
         found = _walked(line, body, findings, place.worktree)
+        told = (*line.told, *told_texts(line, map(str, (*found.writes, *found.lands))))
+        found = found._replace(told=told)
+        if any(map(tells_of_process, told)):
+            found = found._replace(paths=(*found.paths, Path(PROCESS)))
+        if destroyed := next(filter(None, (code_destruction(code, vital) for code in told)), ""):
+            found = found._replace(hazards=(*found.hazards, (destroyed, _IN_CODE)))
         is_known = found.unclear is None and not _names_deleter(line)
         destroyed = "" if is_known else line_destruction(command, vital)
     except Unclear as error:
@@ -141,7 +143,6 @@ def _walked(line: Line, body: Block, findings: Findings, worktree: Path | None) 
         globs=tuple(findings.globs),
         hazards=tuple(findings.hazards.items()),
         overlays=tuple(findings.overlays),
-        told=tuple(line.told),
     )
 
 
@@ -196,7 +197,6 @@ def judge_line(text: str, values: Values, *, shell: str = "bash") -> tuple[Line,
         check()
     values.unsure.clear()
     values.known.clear()
-    line.told += told_texts(line)
     for name, at in line.sums.items():
         if name not in NUMBERS and hijacks(name, None):
             raise Unclear("env-hijack", at, at + len(name))

@@ -1,7 +1,7 @@
 """Texts of a line that it may run as code: what it writes into files, words, and inputs."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pegboard_plugins.bash.line import Line
 from pegboard_plugins.bash.programs import kinds
@@ -11,24 +11,29 @@ _SAYING = frozenset({"echo", "printf"})
 _RULED = {"make": ("makefile", "gnumakefile"), "npm": ("package.json",)}
 """Programs with the files that they obey unnamed."""
 _ONLY_LOOKS = frozenset({"reads", "deletes", "no-files"})
+_NAMES = re.compile(r"[\w.-]+")
 _ESCAPED = re.compile(r"\\[nrt]")
 _KNOWN = frozenset({"takes-texts", "shell", "awk", "coder"})
 _PLACES = frozenset({"git", "touch", "mkdir", "tee"})
 
 
-def told_texts(line: Line) -> Iterator[str]:
+def told_texts(line: Line, written: Iterable[str]) -> Iterator[str]:
     """Yield the texts that may be code: all that it puts out, if it runs a file that it writes.
 
     So are the words of a program of which nothing is known, and what that, or an interpreter, is
-    fed. A path of the system counts as the name at its end, any other as none.
+    fed. A path of the system counts as the name at its end, any other as none. `written` are the
+    paths that the line writes.
     """
-    if _runs_written(line):
+    names = {_name(path) for path in written}
+    if not names.isdisjoint(_ran(line)) if names else False:
         for one in line.simples:
             yield from _texts(one)
     for command in line.judged:
         does = kinds(command.base)
         if not does or "coder" in does:
             yield from _input(line, command)
+        if "coder" in does:
+            yield from _arguments(command)
         if not does & _KNOWN and not (command.code or command.inner):
             for word in command.words[1:]:
                 folder, slash, name = word.shown.rpartition("/")
@@ -38,23 +43,25 @@ def told_texts(line: Line) -> Iterator[str]:
                     yield name
 
 
-def _runs_written(line: Line) -> bool:
-    targets = (each for one in line.simples for each in one.redirections if ">" in each.sign)
-    written = {_name(each.word.shown) for each in targets}
-    for command in line.judged:
-        if command.base == "tee":
-            written |= {_name(word.shown) for word in command.words[1:]}
-    return not written.isdisjoint(_ran(line)) if written else False
+def _arguments(command: Command) -> Iterator[str]:
+    """What the code of an interpreter may run or delete of its arguments, as if it stood there."""
+    texts = [word.shown for word in command.words[1:]]
+    yield " ".join(texts[2:])
+    yield " ".join([*texts[1:2], *(f"'{text}'" for text in texts[2:])])
 
 
 def _ran(line: Line) -> Iterator[str]:
     """The names of files that a command may run: it does not only look at them."""
     for command in line.judged:
         yield from _RULED.get(command.base, ())
-        only_looks = kinds(command.base) & _ONLY_LOOKS or command.base in _PLACES
-        if only_looks and not command.inner:
+        does = kinds(command.base)
+        if (does & _ONLY_LOOKS or command.base in _PLACES) and not command.inner:
             continue
-        yield from (_name(word.shown) for word in command.words)
+        for word in command.words[1:] if "coder" in does else ():
+            yield from (
+                name for each in _NAMES.findall(word.shown) for name in (each, f"{each}.py")
+            )
+        yield from (_name(word.shown.removeprefix("-f")) for word in command.words)
     for one in line.simples:
         yield from (_name(each.word.shown) for each in one.redirections if each.sign == "<")
 
@@ -64,12 +71,12 @@ def _name(path: str) -> str:
 
 
 def _texts(one: Simple) -> Sequence[str]:
-    """What a command puts out that stands in the line, and what it is given to read."""
+    """What a command puts out that stands in the line, what it is given to read, and its texts."""
     found = [each.word.shown for each in one.redirections if each.sign in ("<<", "<<<")]
+    said = [word.shown for word in one.words[1:]]
     if one.words and one.words[0].literal in _SAYING:
-        said = " ".join(word.shown for word in one.words[1:])
-        found.append(_ESCAPED.sub("\n", said))
-    return found
+        return [*found, _ESCAPED.sub("\n", " ".join(said))]
+    return [*found, *(text for text in said if " " in text)]
 
 
 def _input(line: Line, command: Command) -> Iterator[str]:

@@ -34,7 +34,7 @@ def _based(base, stub):
 def bases():
     """The forms of a deletion without what is put around them."""
     stubbed = [_based(base, stub) for stub, base in product(STUBS, FORMS["of_stub"])]
-    return [*stubbed, *FORMS["of_home"], *FORMS["of_git"]]
+    return [*stubbed, *FORMS["of_home"], *FORMS["of_git"], *FORMS["others"]]
 
 
 def forms():
