@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from pegboard_frontend.keyfile import kept_secrets as kept_secrets
     from pegboard_frontend.keyfile import key_of as key_of
     from pegboard_frontend.keyfile import store_secret as store_secret
+    from pegboard_frontend.marking import material as material
     from pegboard_frontend.mentions import mentioned as mentioned
     from pegboard_frontend.projectfolder import branch as branch
     from pegboard_frontend.projectfolder import running_settings as running_settings

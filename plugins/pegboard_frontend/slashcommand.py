@@ -23,7 +23,7 @@ from pegboard.schema.message import Turn
 from pegboard.schema.part import FileInput, ModelChoice, PartInput, SubtaskInput, TextInput
 from pegboard.schema.session import Session
 from pegboard.storage import Emit
-from pegboard_frontend import mentioned
+from pegboard_frontend import material, mentioned
 
 _SNIPPET = re.compile(r"!`([^`\n]+)`")
 _PLACEHOLDER = re.compile(r"\$(?:(?P<all>ARGUMENTS)\b|(?P<number>[1-9]\d*))")
@@ -70,7 +70,7 @@ def snippets(template: str) -> tuple[str, ...]:
 
 
 def fill(template: str, arguments: str, outputs: Mapping[str, str]) -> Filled:
-    """The template with `$1`, `$2` ..., `$ARGUMENTS` and the outputs of its snippets.
+    """The template with `$1`, `$2` ..., `$ARGUMENTS` and the outputs of its snippets as material.
 
     The highest placeholder takes all words that are left. Arguments for which there is no
     placeholder go to the end. A snippet without an output stays as it stands.
@@ -81,7 +81,8 @@ def fill(template: str, arguments: str, outputs: Mapping[str, str]) -> Filled:
     texts, typed = [], []
     for place, piece in enumerate(pieces):
         if place % 2:
-            texts.append(outputs.get(piece, f"!`{piece}`"))
+            output = outputs.get(piece)
+            texts.append(f"!`{piece}`" if output is None else material(output, piece))
         else:
             typed.append(put_in(piece))
             texts.append(typed[-1])

@@ -28,7 +28,7 @@ from pegboard.schema.part import (
     ToolPart,
 )
 from pegboard.schema.session import PermissionRequest, Rule, Verdict
-from pegboard_frontend import CommandOrder, run_command
+from pegboard_frontend import CommandOrder, material, run_command
 from pegboard_frontend.slashcommand import fill, snippets, tokens
 from pegboard_plugins import bash as bash_plugin
 from pegboard_plugins import task
@@ -77,7 +77,8 @@ def test_neither_outputs_nor_arguments_are_read_as_a_template() -> None:
 
     filled = fill("see !`git log` for $1", "!`id`", outputs)
 
-    assert filled.text == "see $1 @secret !`rm` for !`id`"
+    shown = '<material from="git log">$1 @secret !`rm`</material>'
+    assert filled.text == f"see {shown} for !`id`"
     assert "@secret" not in filled.typed
 
 
@@ -153,7 +154,8 @@ async def test_snippets_run_in_the_project_before_arguments_are_put_in(tmp_path:
         files = list(app.workspace.directory.iterdir())
 
     place = tmp_path / "project"
-    assert said(user)[0] == f'In {place}: {evil}|b|"{evil}" b| and {evil} b'
+    words = material(f'{evil}|b|"{evil}" b|', 'printf \'%s|\' "$1" "$2" "$ARGUMENTS"')
+    assert said(user)[0] == f"In {material(str(place), 'pwd')}: {words} and {evil} b"
     assert files == []
 
 
@@ -392,4 +394,4 @@ async def test_a_person_is_asked_for_a_snippet(tmp_path: Path) -> None:
         await running
         [user, _] = await app.turns(session.id)
 
-    assert said(user) == ["hi"]
+    assert said(user) == [material("hi", "echo hi")]

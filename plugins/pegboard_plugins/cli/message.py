@@ -48,8 +48,13 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     def whole(self) -> str:
         """The message, or nothing; bytes that are no UTF-8 become replacement characters."""
         words = [*(self.stdin if word == STDIN else word for word in self.words), *self.literal]
+        said = " ".join(words)
         piped = "" if STDIN in self.words else self.stdin
-        text = "\n\n".join(filter(str.strip, (" ".join(words), piped))).strip()
+        if said.strip() and piped.strip():  # without words what is piped in is the prompt
+            from pegboard_frontend import material  # few prompts have something piped in
+
+            piped = material(piped.strip("\n"), "standard input")
+        text = "\n\n".join(filter(str.strip, (said, piped))).strip()
         return text.encode(errors="surrogateescape").decode(errors="replace")
 
     @property

@@ -55,8 +55,8 @@ def surroundings(session: SessionView) -> str:
         (
             "# Where you work",
             f"- Session: {session.id}",
-            f"- Working directory: {session.directory}",
-            f"- Root of the project: {session.worktree}",
+            f"- Working directory: {plain(str(session.directory))}",
+            f"- Root of the project: {plain(str(session.worktree))}",
             f"- Git repository: {git}",
             f"- Platform: {platform}; bash runs commands",
             f"- Today's date: {began:%Y-%m-%d}",
@@ -118,10 +118,15 @@ async def tree_state(directory: Path) -> str | None:
     found = await asyncio.to_thread(_checkout, directory)
     if found is None:
         return None
-    facts = [f"branch {found.branch}" if found.branch else "no branch (detached HEAD)"]
+    facts = [f"branch {plain(found.branch)}" if found.branch else "no branch (detached HEAD)"]
     if found.git is not None:
         facts += await _changes(found.git, found.root)
     return ", ".join(facts)
+
+
+def plain(name: str) -> str:
+    """Return the name with `?` for each sign that could end a tag or a line."""
+    return "".join(sign if sign.isprintable() and sign not in "<>" else "?" for sign in name)
 
 
 class _Checkout(NamedTuple):

@@ -55,7 +55,7 @@ async def test_the_user_s_shell_lines_are_calls_of_the_tool_that_serves_the_shel
         await run_command(app, session.id, CommandOrder(name="do"))
         turn = await run_shell(app, session.id, ShellOrder(command="echo hi"))
 
-    assert said(provider.requests[0]) == ["It says ran pwd."]
+    assert said(provider.requests[0]) == ['It says <material from="pwd">ran pwd</material>.']
     assert [part.tool for part in tools_of((turn,))] == ["line"]
 
 
@@ -118,7 +118,7 @@ async def test_what_replaces_a_tool_serves_as_that_one_did(tmp_path: Path) -> No
         session = await app.create_session()
         await run_command(app, session.id, CommandOrder(name="do"))
 
-    assert said(provider.requests[0])[0] == "It says mine: pwd."
+    assert said(provider.requests[0])[0] == 'It says <material from="pwd">mine: pwd</material>.'
 
 
 @pytest.mark.parametrize("fact", ["effect", "serves"])

@@ -30,7 +30,8 @@ async def test_what_is_piped_in_reaches_the_model(pegboard: CommandLine) -> None
         done = await pegboard("run", "explain", stdin="the error")
 
     assert done.code == 0
-    assert "explain\\n\\nthe error" in json.dumps(server.requests[0]["messages"])
+    marked = 'explain\n\n<material from="standard input">the error</material>'
+    assert json.dumps(marked)[1:-1] in json.dumps(server.requests[0]["messages"])
 
 
 async def test_a_slash_command_that_is_not_trusted_is_not_sent_as_text(
