@@ -6,7 +6,7 @@ from itertools import dropwhile, pairwise, takewhile
 
 from pegboard_plugins.bash.findings import Findings
 from pegboard_plugins.bash.programs import destroys, git_words, kinds, option_values
-from pegboard_plugins.bash.syntax import Operand
+from pegboard_plugins.bash.syntax import Operand, last
 from pegboard_plugins.bash.tables import rows
 
 _DELETING = re.compile(r"(?:^|[\s;&|(/])(?:rm|shred|srm|unlink|wipe)\s")
@@ -15,6 +15,7 @@ _FOLDER_OPTIONS = ("-C", "--directory", "-d")
 _FIND_OPTION = re.compile(r"-[DHLP]|-O\d*|--")
 _FIND_FILTER = re.compile(r"-(i?(l|whole)?name|i?path|i?regex|size|empty|inum|samefile)")
 """How old a file is does not count: nearly all are older, or newer, than any day."""
+_RUNS = re.compile(r"-(exec|ok)")
 _BY_KIND = frozenset({"deletes", "deletes-all", "empties"})
 _FITS_ALL = re.compile(r"[*?./^$+]+|[+-]?0\w?|-\d+\w?")
 _GONE, _OVERLAID = rows("programs", "gone"), rows("programs", "overlaid")
@@ -110,12 +111,19 @@ def _archived(_texts: Sequence[str], operands: Words) -> Words:
 
 def _found(texts: Sequence[str], operands: Words) -> Words:
     """Where a find starts that deletes whatever it comes by."""
+    return found_from(operands) if deletes(texts) and not _is_narrow(texts) else ()
+
+
+def deletes(texts: Sequence[str]) -> bool:
+    """Whether a find deletes or locks what it finds."""
     locks = "chmod" in texts and any(map(_LOCKS.fullmatch, texts))
-    runs = any(text.startswith(("-exec", "-ok")) for text in texts)
+    runs = any(map(_RUNS.match, texts))
     empties = {"cp", "/dev/null"}.issubset(texts)
-    deletes = "-delete" in texts or (runs and (locks or empties or any(map(_is_deleter, texts))))
-    if not deletes or _is_narrow(texts):
-        return ()
+    return "-delete" in texts or (runs and (locks or empties or any(map(_is_deleter, texts))))
+
+
+def found_from(operands: Words) -> Words:
+    """The folders in which a find looks."""
     behind = dropwhile(lambda word: _FIND_OPTION.fullmatch(word.text), operands)
     starts = takewhile(lambda word: not word.text.startswith(("-", "(", "!")), behind)
     return list(starts) or [Operand(".")]
@@ -133,12 +141,14 @@ def _is_narrow(texts: Sequence[str]) -> bool:
         sign in ("!", "-not") and after in ("(", "!", "-not") for sign, after in pairwise(texts)
     ):
         return False
-    alternatives: list[bool] = [False]
+    alternatives = [False]
     for before, text, value in zip(["", *texts], texts, [*texts[1:], "*"], strict=False):
         if text in ("-o", "-or", ","):
             alternatives.append(False)
         elif _FIND_FILTER.fullmatch(text) and before not in ("!", "-not"):
             alternatives[-1] |= _FITS_ALL.fullmatch(value) is None
+        elif (text == "-delete" or _RUNS.match(text)) and not alternatives[-1]:
+            return False  # what stands behind it narrows nothing
     return all(alternatives)
 
 
@@ -146,18 +156,18 @@ def _copied(texts: Sequence[str], operands: Words) -> Words:
     named = _all(texts, operands)
     is_onto = any(_COPIES_ONTO.fullmatch(word.text) for word in operands)
     is_onto |= any(word.text.endswith("/.") for word in named[:-1])
-    return named[-1:] if is_onto else ()
+    return last(named) if is_onto else ()
 
 
 def _synced(texts: Sequence[str], operands: Words) -> Words:
     named = _all(texts, operands)
-    return named[-1:] if any(word.text.endswith("/") for word in named[:-1]) else ()
+    return last(named) if any(word.text.endswith("/") for word in named[:-1]) else ()
 
 
 _SELECTIONS: Mapping[str, Selection] = {
     "all": _all,
     "wild": lambda texts, operands: [w for w in _all(texts, operands) if _is_wild(w)],
-    "last": lambda texts, operands: _all(texts, operands)[-1:],
+    "last": lambda texts, operands: last(_all(texts, operands)),
     "behind-first": lambda texts, operands: _all(texts, operands)[1:],
     "behind-mode": lambda texts, operands: _all(texts, operands)[1:] or _all(texts, operands),
     "written-out": lambda texts, operands: [w for w in _all(texts, operands) if not w.dynamic],

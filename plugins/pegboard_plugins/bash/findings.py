@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from glob import escape, iglob
 from itertools import islice
 from typing import NamedTuple
@@ -19,7 +20,7 @@ from pegboard_plugins.bash.syntax import (
     Word,
     is_any,
 )
-from pegboard_plugins.bash.values import MADE_UP, Values
+from pegboard_plugins.bash.values import MADE_UP, Values, escaped
 
 MOST_FOLDERS = 16
 MOST_CALLS = 64
@@ -112,7 +113,7 @@ class Findings:
                 found.append(Operand(word.literal, not (own and own[0].quoted), word, wild=False))
                 continue
             bare = not word.is_quoted or word.pieces[0].kind == "variable"
-            for text in self.values.words([_escaped(word)]):
+            for text in self.values.words([escaped(word)]):
                 found.append(Operand(text, bare, word))
                 if "[" in text and all(piece.kind != "glob" for piece in word.pieces):
                     found.append(Operand(text, bare, word, wild=False))  # perhaps it is a name
@@ -166,21 +167,29 @@ class Findings:
         paths = self.folders(word)
         return [path for path in paths if path[:5] != "/dev/" or not _DEVICE.fullmatch(path)]
 
-    def _patterns(self, word: Operand) -> Iterator[tuple[str, str, str]]:
+    def _patterns(self, word: Operand, paths: Iterable[str]) -> Iterator[tuple[str, str, str]]:
         """Each path of a word, as a wildcard that fits it alone, with the folder before its signs.
 
         A wildcard, the folder of which may have such signs in its own name, is a path as it stands.
         """
         tail = word.text.partition("/")[2] if word.text[:1] == "~" else word.text
-        for path in self.places(word):
+        for path in paths:
             start = len(path) - len(tail) if word.wild else len(path)
             found = _GLOB.search(path, start)
             fixed = path if found is None else path[: found.start()].rpartition("/")[0] or "/"
             yield path, escape(path[:start]) + path[start:], fixed
 
+    def entered(self, word: Operand) -> Iterator[str]:
+        """The folders to which a `cd` with the word may lead."""
+        for path, pattern, fixed in self._patterns(word, self.folders(word)):
+            if fixed != path:
+                yield from (made for made in self.made if fnmatchcase(made, pattern))
+                yield from islice(iglob(f"{pattern}/"), MOST_FOLDERS)  # noqa: PTH207 - absolute
+            yield path
+
     def touch(self, word: Operand, *, write: bool = False) -> None:
         """A path that would be read or written; of a glob the part before its first sign."""
-        for path, pattern, fixed in self._patterns(word):
+        for path, pattern, fixed in self._patterns(word, self.places(word)):
             if fixed != path:
                 self.globs[Glob(path, pattern, fixed, write)] = None
             if "mktemp" not in path or not _is_made_up(path):
@@ -227,7 +236,8 @@ class Findings:
 
     def destroy(self, word: Operand) -> None:
         """A path, perhaps a glob, that would be gone with all that is in it."""
-        self.destroys.update(dict.fromkeys(pattern for _, pattern, _ in self._patterns(word)))
+        patterns = self._patterns(word, self.places(word))
+        self.destroys.update(dict.fromkeys(pattern for _, pattern, _ in patterns))
         if self.is_lost(word):
             self.destroys[""] = None
 
@@ -278,14 +288,3 @@ def before_glob(path: str) -> str:
     """The folder before the first wildcard, the path itself when it has none."""
     found = _GLOB.search(path)
     return path if found is None else path[: found.start()].rpartition("/")[0] or "/"
-
-
-def _escaped(word: Word) -> Word:
-    """The word with those signs quoted as in a wildcard that are quoted in the line."""
-    if all(piece.kind != "glob" for piece in word.pieces):
-        return word
-    pieces = [
-        piece._replace(text=escape(piece.text)) if piece.kind == "text" else piece
-        for piece in word.pieces
-    ]
-    return Word(pieces, word.raw, word.at)

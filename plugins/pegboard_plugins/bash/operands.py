@@ -5,13 +5,14 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
+from pegboard_plugins.bash.changing import TARGETS, changed
 from pegboard_plugins.bash.destroying import destroy
 from pegboard_plugins.bash.findings import Findings, hidden_matches, within
 from pegboard_plugins.bash.hazards import tells_of_process
 from pegboard_plugins.bash.languages import git_config
 from pegboard_plugins.bash.listings import names_secret
 from pegboard_plugins.bash.programs import KINDS, git_words, kinds, option_values
-from pegboard_plugins.bash.syntax import ANYTHING, Operand, Word, is_any
+from pegboard_plugins.bash.syntax import ANYTHING, Operand, Word, is_any, last
 from pegboard_plugins.bash.tables import patterns, rows, words
 
 _GIVEN, _WRITES = (
@@ -20,14 +21,10 @@ _GIVEN, _WRITES = (
 )
 _CHOOSES = frozenset({"pattern-first", "messages"})
 _EDITS = re.compile(r"-[a-zA-Z]*i|--i")
-_IN_PLACE = re.compile(r"-[anlpsw0-7]*i")
-"""With these sed writes into its files, and perl and ruby into theirs."""
+"""With these sed writes into its files."""
+_TO_STDOUT = re.compile(r"-[a-zA-Z]*[ctl][a-zA-Z]*|--(stdout|to-stdout|list|test)")
 _GIT_PLACES = frozenset({"mv", "clone", "worktree", "submodule"})
-_GIT_CHANGES = words("git", "words", "changes")
-_GIT_KEEPS = frozenset({"--cached", "--staged", "-S", "-n", "--dry-run"})
-"""With these git leaves the files alone, and changes its index at most."""
 _GIT_SHOWS = frozenset({"show", "diff", "grep", "cat-file", "blame", "add"})
-_TARGETS = ("-t", "--target-directory")
 _SAYING = words("git", "words", "saying")
 _EXPRESSION = re.compile(r"-\w*[ef]|--(reg|file|expr).*")
 _VALUE = re.compile(rf"(--?[\w-]+=|\w+=@?|-[A-Za-z]|@){ANYTHING}")
@@ -59,9 +56,7 @@ def apply(base: str, words: Words, findings: Findings) -> None:
         findings.tell_of_process()
     if "no-files" in does:
         return
-    if "matches" in does or base not in KINDS:
-        words = [word._replace(wild=True) for word in words]
-    operands = words = _there(base, words, findings)
+    operands = words = _as_given(base, does, words, findings)
     if base in _GIVEN or base in _SENDS or not does.isdisjoint(_CHOOSES):
         operands = _candidates(base, does, words)
     if not operands:
@@ -76,18 +71,34 @@ def apply(base: str, words: Words, findings: Findings) -> None:
         _note_process(told, findings, writes=writes)
     if base == "git" or "reads" not in does:
         _hand_over(base, does, operands, findings)
-    _write(base, does, words, operands, findings)
+    _write(base, words, operands, findings)
     findings.end()
+    if "replaces" in does and not any(_TO_STDOUT.fullmatch(text) for text in told):
+        for word in operands:  # it has read them, too
+            _touch(word, findings, write=True)
+        findings.end()
     destroy(base, words, operands, findings)
 
 
-def _there(base: str, words: Words, findings: Findings) -> Words:
-    """The words that are there when it runs; where find may have no start, it is the folder."""
+def _as_given(base: str, does: Kinds, words: Words, findings: Findings) -> Words:
+    """The words as the program takes them; where find may have no start, it is `.`."""
     start = [Operand(".")] * (base == "find")
-    if "" in [word.text for word in words]:
+    texts = [word.text for word in words]
+    if "matches" in does or base not in KINDS:
+        words = [word._replace(wild=True) for word in words]
+    elif "--" in texts:
+        end = texts.index("--")
+        words = [*words[:end], *map(_as_operand, words[end:])]
+    if "" in texts:
         words = [each for w in words for each in (start if findings.is_none(w) else [w])]
     may_be_none = findings.nullglob and any(re.search(r"[*?\[]", word.text) for word in words)
     return [*start, *words] if may_be_none else words
+
+
+def _as_operand(word: Operand) -> Operand:
+    """A word behind `--`, where a name may begin as an option does."""
+    is_name = word.text.startswith("-") and word.text != "--"
+    return word._replace(text=f"./{word.text}") if is_name else word
 
 
 def _shows_variables(texts: Sequence[str]) -> bool:
@@ -263,54 +274,23 @@ def _with_value(word: Operand) -> tuple[Operand, ...]:
 def _place(operands: Words, findings: Findings) -> None:
     """Where things come to be: at the last operand, or in it under their own names."""
     named = [word for word in operands if not word.text.startswith("-")]
-    for target in [*option_values(operands, _TARGETS)] or named[-1:]:
+    for target in [*option_values(operands, TARGETS)] or last(named):
         for folder in () if target.dynamic else findings.places(target):
             names = (word.text.rstrip("/").rpartition("/")[2] for word in named)
             landed = (f"{folder.rstrip('/')}/{name}" for name in names)
             findings.lands |= dict.fromkeys((folder, *landed, *hidden_matches(folder)))
 
 
-def _write(
-    base: str,
-    does: Kinds,
-    words: Words,
-    operands: Words,
-    findings: Findings,
-) -> None:
+def _write(base: str, words: Words, operands: Words, findings: Findings) -> None:
     """What a program writes that has a way of its own to name it."""
     if base == "git" and (file := git_config([word.text for word in words])):
         findings.touch(Operand(file), write=True)
         findings.doubt("git-option")
-    for word in _changed(base, does, operands):
+    for word in changed(base, operands):
         _touch(word, findings, write=True)
     if base in _WRITES:
         named = [word.text for word in operands if not word.text.startswith("-")]
         names = _WRITES.get("-".join([base, *named[:1]])) or _WRITES[base]
         for word in option_values(operands, names):
             if word.text != "-":
-                findings.touch(word, write=True)
-
-
-def _changed(base: str, does: Kinds, operands: Words) -> Iterator[Operand]:
-    """The operands that a program changes by a rule of its own."""
-    if base == "git":
-        yield from _git_changed(operands)
-    if "last-written" in does:
-        yield operands[-1]
-    if "second-written" in does:
-        yield from [word for word in operands if not re.match(r"-.", word.text)][1:]
-    if base in ("perl", "ruby") and any(_IN_PLACE.match(word.text) for word in operands):
-        for before, word in pairwise([Operand(""), *operands]):
-            if not word.text.startswith("-") and not _EXPRESSION.match(before.text):
-                yield word
-
-
-def _git_changed(words: Words) -> Words:
-    """The files that git removes, moves or restores."""
-    texts = [word.text for word in words]
-    name = next(iter(git_words(texts)), "")
-    is_kept = not _GIT_KEEPS.isdisjoint(texts) and {"-W", "--worktree"}.isdisjoint(texts)
-    if is_kept or name not in _GIT_CHANGES or (name == "checkout" and "--" not in texts):
-        return ()
-    behind = words[texts.index("--" if "--" in texts else name) + 1 :]
-    return [word for word in behind if not word.text.startswith("-")]
+                _touch(_as_operand(word), findings, write=True)

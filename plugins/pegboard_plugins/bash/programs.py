@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from pegboard_plugins.bash.syntax import Operand, Unclear, Word
@@ -166,17 +167,25 @@ def option_values(words: Sequence[Operand], names: Sequence[str]) -> Iterator[Op
     A letter may stand in a bundle of others, a long name may be cut short.
     """
     letters = "".join(name[1:] for name in names if len(name) == len("-o"))
-    before = ""
+    before, valued = "", None
     for word in words if any(word.text[:1] == "-" for word in words) or "of" in names else ():
         option, equals, value = word.text.partition("=")
         if equals and _is_called(option, names):
             yield Operand(value, bare=word.bare, wild=word.wild)
-        elif letters and re.match(rf"-[{letters}].", word.text, re.DOTALL):
-            yield Operand(word.text[len("-o") :], bare=word.bare, wild=word.wild)
+        elif letters and (glued := _glued(letters, word.text)):
+            yield Operand(glued[1], bare=word.bare, wild=word.wild)
         is_bundle = letters and re.fullmatch(rf"-[A-Za-z]*[{letters}]", before)
-        if is_bundle or _is_called(before, names):
+        is_again = valued is not None and word.word is valued
+        if is_bundle or _is_called(before, names) or is_again:
+            valued = word.word
             yield word
         before = word.text
+
+
+@lru_cache(maxsize=1024)
+def _glued(letters: str, text: str) -> re.Match[str] | None:
+    """The value that stands in one word with its option, perhaps behind other letters."""
+    return re.match(rf"-[a-zA-RT-Z]*?[{letters}](.+)", text, re.DOTALL)
 
 
 def _is_called(option: str, names: Sequence[str]) -> bool:

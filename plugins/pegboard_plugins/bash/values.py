@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from glob import escape
 from itertools import islice, product
 from pathlib import Path
 
@@ -95,7 +96,7 @@ class Values:
         self.known.clear()
         held = self.held.setdefault(name, [])
         if splits and isinstance(value, Word) and not is_single(value):
-            value = Feed("words", value)
+            value = Feed("words", escaped(value))
         if len(held) <= MOST_TEXTS:
             held.append(value if len(held) < MOST_TEXTS else None)
 
@@ -286,7 +287,8 @@ class Values:
             return [LISTED if lists(body, self.texts) else ANYTHING]
         texts = self._spread(feed.word)
         if feed.kind == "words":
-            return [part for text in texts for part in self.split(text) or [""]]
+            parts = [part for text in texts for part in self.split(text) or [""]]
+            return parts if feed.word.splits else [*texts, *parts]
         return [  # without `-r` a backslash is gone, whatever stands behind it
             part
             for each in dict.fromkeys([*texts, *(text.replace("\\", "") for text in texts)])
@@ -310,6 +312,17 @@ class Values:
         for at, part in enumerate(_NAME.split(text)):
             parts.append(self._of_name(part) if at % 2 else (part,))
         return tuple("".join(each) for each in islice(product(*parts), MOST_TEXTS))
+
+
+def escaped(word: Word) -> Word:
+    """The word with those signs quoted as in a wildcard that are quoted in the line."""
+    if word.literal is not None or all(piece.kind != "glob" for piece in word.pieces):
+        return word
+    pieces = [
+        piece._replace(text=escape(piece.text)) if piece.kind == "text" else piece
+        for piece in word.pieces
+    ]
+    return Word(pieces, word.raw, word.at)
 
 
 def _change(how: str) -> Callable[[str], str] | None:

@@ -223,7 +223,7 @@ def _command(command: Command, findings: Findings) -> None:
     elif "goes" in kinds(base) and not command.is_fed:
         _move(words, findings)
     elif base == "popd":
-        findings.be_in([*findings.cwd, ANYWHERE])
+        findings.be_in(findings.values.been)
     findings.placeholder, findings.fed = placeholder, fed
 
 
@@ -301,16 +301,21 @@ def _in_its_folder(command: Command, own: Sequence[Word], findings: Findings) ->
 
 def _move(words: Sequence[Word], findings: Findings) -> None:
     """Where a `cd` with these words leads to."""
-    target = next((word for word in words if not re.match(r"-[LPe@n]", word.shown)), None)
-    named = [] if target is None else findings.operands([target])
-    home = Operand(findings.home)
+    before, home = findings.cwd, Operand(findings.home)
+    targets = [word for word in words if not re.match(r"-[LPe@n]|--$", word.shown)]
+    named = findings.operands(targets[:1])
     _reach([home if findings.is_none(each) else each for each in named] or [home], findings)
+    if targets[1:]:  # of several it takes none
+        findings.be_in([*before, *findings.cwd])
 
 
 def _reach(targets: Sequence[Operand], findings: Findings) -> None:
     """The line goes on in one of these; where one is not known nobody knows in which."""
-    known = [t for t in targets if not t.dynamic and not re.match(r"-$|[-+]\d", t.text)]
-    folders = [path for target in known for path in findings.folders(target)]
+    if any(re.match(r"-$|[-+]\d", target.text) for target in targets):
+        findings.be_in(findings.values.been)
+        return
+    known = [target for target in targets if not target.dynamic]
+    folders = [path for target in known for path in findings.entered(target)]
     doubtful = next((target for target in targets if is_any(target.text)), None)
     if doubtful is not None:
         findings.doubt("dynamic-cwd", doubtful)

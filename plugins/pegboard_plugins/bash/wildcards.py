@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from glob import iglob
+from glob import escape, iglob
 from itertools import islice
 from pathlib import Path
 
@@ -39,9 +39,13 @@ def looked_up(found: Scan, command: str) -> Scan:
 
 
 def _matches(each: Glob, command: str) -> Iterator[str]:
-    """The files that it fits; a wildcard that fits none stands for itself."""
+    """The files that it fits, also in one that need not be there yet; else its own text."""
     deep = "globstar" in command
     found = [*islice(iglob(each.pattern, recursive=deep), MOST_MATCHES)]  # noqa: PTH207 - absolute
+    folder, _, name = each.pattern.rpartition("/")
+    if not found and each.is_written and escape(name) == name:
+        folders = iglob(folder.rstrip("/"), recursive=deep)  # noqa: PTH207 - absolute
+        found = [f"{placed}/{name}" for placed in islice(folders, MOST_MATCHES)]
     yield from found or [each.path]
 
 

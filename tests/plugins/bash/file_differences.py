@@ -42,6 +42,9 @@ EXPLAINED = {
     "git writes its own files": lambda each: (
         each.kind != "secret" and GIT_OWN.fullmatch(each.path) and _calls_git(each.line)
     ),
+    "git keeps a setting of the user in its configuration": lambda each: (
+        each.path.endswith("/.git/config") and "git config user.name" in each.line
+    ),
     "git reads the repository and the project": lambda each: (
         each.kind == "read" and _calls_git(each.line)
     ),
@@ -52,6 +55,11 @@ EXPLAINED = {
         each.kind == "read" and _finds(each.line)
     ),
     "only the types of files are read": lambda each: each.kind == "read" and _types(each.line),
+    "a listing gives the name of a link, or the line makes one": lambda each: (
+        (_lists(each.line) or re.search(r"\bln\b.*[|&;]", each.line))
+        and each.kind in ("content", "new")
+        and "/home/proj/" not in each.path
+    ),
     "a listing gives names that are read": lambda each: each.kind == "read" and _lists(each.line),
 }
 """What differs without breaking a promise, each with the reason."""
@@ -106,21 +114,31 @@ class Named:
     A wildcard is named with its folder, which then stands for itself and not for all that is in it.
     """
 
-    def __init__(self, found):
+    def __init__(self, found, project):
         self.found = found
-        self.wild = {_real_glob(each): resolved_path(each.folder) for each in found.globs}
+        self.project = str(project)
+        self.wild = {
+            is_written: {
+                _real_glob(each): resolved_path(each.folder)
+                for each in found.globs
+                if each.is_written >= is_written
+            }
+            for is_written in (False, True)
+        }
         self.matched = {guise for each in found.globs for guise in _matched(each)}
         self.patterns = [text for text in (*found.destroys, *found.overlays) if text]
         self.is_asked = bool(found.hazards) or "" in found.destroys
         self.written = {guise for path in found.writes for guise in _guises(path)}
 
-    def _has(self, path, paths):
+    def _has(self, path, paths, *, is_written):
+        wild = self.wild[is_written]
         named = {guise for each in paths for guise in _guises(each)}
-        whole = named - {*self.wild.values()}
+        whole = named - {*wild.values()}
+        whole |= {guise for each in paths if each.name == "*" for guise in _guises(each.parent)}
         return (
             path in named | self.matched
             or any(_is_in(path, each) for each in whole)
-            or any(fits(each).fullmatch(path) for each in self.wild if self.wild[each] in named)
+            or any(fits(each).fullmatch(path) for each, folder in wild.items() if folder in named)
         )
 
     def changes(self, path):
@@ -128,7 +146,8 @@ class Named:
         placed = (*self.found.lands, *self.found.linked)
         return (
             self.is_asked
-            or self._has(path, self.found.writes)
+            or (self.reads(path) and not _is_in(path, self.project))  # whatever is done there
+            or self._has(path, self.found.writes, is_written=True)
             or any(_is_in(path, guise) for each in placed for guise in _guises(each))
             or any(fits(each).fullmatch(path) for text in self.patterns for each in _whole(text))
         )
@@ -148,7 +167,7 @@ class Named:
 
     def reads(self, path):
         """Whether it names that a path is read, or a folder in which it is."""
-        return self._has(path, self.found.paths)
+        return self._has(path, self.found.paths, is_written=False)
 
 
 def _matched(each):
@@ -181,7 +200,7 @@ def differences(lines, root, *, traced=False):
     known = [line for line in found if found[line].unclear is None]
     differ = []
     for line, seen in zip(known, observed(known, root, traced=traced), strict=True):
-        missed = _missed(Named(found[line]), seen, root)
+        missed = _missed(Named(found[line], project_of(root)), seen, root)
         differ += [each for pair in missed if not explanation(each := Difference(line, *pair))]
     return known, differ
 

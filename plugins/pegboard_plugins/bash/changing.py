@@ -1,0 +1,118 @@
+"""The operands that a program changes, by a rule of its own."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from pegboard_plugins.bash.destroying import deletes, found_from
+from pegboard_plugins.bash.programs import git_words, kinds, option_values
+from pegboard_plugins.bash.syntax import Operand, last
+from pegboard_plugins.bash.tables import words
+
+_IN_PLACE = re.compile(r"-[anlpsw0-7]*i")
+"""With these perl and ruby write into their files."""
+_CODE = re.compile(r"-\w*e")
+_MAKES_FOLDERS = re.compile(r"-[a-zA-Z]*d|--d")
+_ARCHIVES = re.compile(r"-?[a-zA-Z]*[cruA][a-zA-Z]*|--(cr|app|up|del|cat|conc).*")
+_GIT_MAKES = {"clone": 2, "init": 1, "worktree": 2}
+"""The commands with which git makes a repository, and where in their words the folder stands."""
+_GIT_CHANGES = words("git", "words", "changes")
+_GIT_KEEPS = frozenset({"--cached", "--staged", "-S", "-n", "--dry-run"})
+"""With these git leaves the files alone, and changes its index at most."""
+TARGETS = ("-t", "--target-directory")
+_PREFIXES = {"split": "x", "csplit": "xx"}
+"""How the pieces of a file are called, where nothing else is said."""
+
+Words = Sequence[Operand]
+
+
+def changed(base: str, operands: Words) -> Iterator[Operand]:
+    """Return the operands that a program changes, where it does not change all of them."""
+    for which in (*sorted(kinds(base)), base):
+        if which in _RULES:
+            yield from _RULES[which](base, operands)
+
+
+def _named(operands: Words) -> list[Operand]:
+    return [word for word in operands if not re.match(r"-.", word.text)]
+
+
+def _installed(base: str, operands: Words) -> Words:
+    """The last one, but all folders that `install -d` makes."""
+    makes = base == "install" and any(_MAKES_FOLDERS.match(word.text) for word in operands)
+    return operands if makes else last(operands)
+
+
+def _linked(_base: str, operands: Words) -> Words:
+    """The name in this folder that a file gets for which no other one is told."""
+    named = _named(operands)
+    return [Operand(named[0].text.rstrip("/").rpartition("/")[2])] if len(named) == 1 else ()
+
+
+def _searched(_base: str, operands: Words) -> Words:
+    return found_from(operands) if deletes([word.text for word in operands]) else ()
+
+
+def _edited(_base: str, operands: Words) -> Words:
+    """The files that are changed in place."""
+    if not any(_IN_PLACE.match(word.text) for word in operands):
+        return ()
+    behind = pairwise([Operand(""), *operands])
+    return [w for before, w in behind if w.text[:1] != "-" and not _CODE.match(before.text)]
+
+
+def _split(base: str, operands: Words) -> Words:
+    named = (
+        _named(operands)[1:] if base == "split" else [*option_values(operands, ("-f", "--prefix"))]
+    )
+    return named or [Operand(_PREFIXES[base])]
+
+
+def _archived(_base: str, operands: Words) -> Iterator[Operand]:
+    """The archive that a tar makes or changes."""
+    texts = [word.text for word in operands]
+    bundles = {*texts[:1], *(text for text in texts if text.startswith("-"))}
+    if any(map(_ARCHIVES.fullmatch, bundles)):
+        yield from option_values(operands, ("-f", "--file"))
+        if re.fullmatch(r"[a-zA-Z]*f[a-zA-Z]*", texts[0]):
+            yield from operands[1:2]
+
+
+def _pathspecs(_base: str, operands: Words) -> Iterable[Operand]:
+    return map(_pathspec, _git_changed(operands))
+
+
+def _pathspec(word: Operand) -> Operand:
+    """The folder in which git looks itself for what a wildcard fits, else the word."""
+    before = re.split(r"[*?\[:]", word.text)[0]
+    if before == word.text:
+        return word
+    return Operand(before.rpartition("/")[0] or ".", bare=word.bare, wild=False)
+
+
+def _git_changed(operands: Words) -> Words:
+    """The files that git removes, moves or restores, and where it makes a repository."""
+    texts = [word.text for word in operands]
+    name = next(iter(git_words(texts)), "")
+    if name in _GIT_MAKES:
+        return _named(operands[texts.index(name) :])[_GIT_MAKES[name] :]
+    is_kept = not _GIT_KEEPS.isdisjoint(texts) and {"-W", "--worktree"}.isdisjoint(texts)
+    if is_kept or name not in _GIT_CHANGES or (name == "checkout" and "--" not in texts):
+        return ()
+    behind = operands[texts.index("--" if "--" in texts else name) + 1 :]
+    return [word for word in behind if not word.text.startswith("-")]
+
+
+_RULES: Mapping[str, Callable[[str, Words], Iterable[Operand]]] = {
+    "finds": _searched,
+    "last-written": _installed,
+    "first-written": lambda _, operands: _named(operands)[:1],
+    "second-written": lambda _, operands: _named(operands)[1:],
+    "archives": _archived,
+    "places": lambda _, operands: option_values(operands, TARGETS),
+    "git": _pathspecs,
+    "ln": _linked,
+    **dict.fromkeys(("perl", "ruby"), _edited),
+    **dict.fromkeys(_PREFIXES, _split),
+}
+"""By kind, and by name."""
