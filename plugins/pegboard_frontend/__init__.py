@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from pegboard_frontend.projectfolder import running_settings as running_settings
     from pegboard_frontend.projectfolder import settings_warnings as settings_warnings
     from pegboard_frontend.reverting import Reverted as Reverted
+    from pegboard_frontend.reverting import copies_of as copies_of
     from pegboard_frontend.reverting import reason_of as reason_of
     from pegboard_frontend.reverting import reverted as reverted
     from pegboard_frontend.reverting import session_diff as session_diff

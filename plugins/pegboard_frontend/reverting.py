@@ -24,6 +24,7 @@ from pegboard.storage import (
     Emit,
     Fence,
     Left,
+    Replaced,
     Restored,
     StagedWay,
     Way,
@@ -111,7 +112,9 @@ async def _moved(
         if point is not None:
             kept = tree if session.revert is None else session.revert.snapshot
             point = replace(point, snapshot=kept, diff="".join(diff.patch for diff in undone))
-    files = replace(files, left=(*files.left, *unkept), unknown=unknown)
+    doubtful = _by_commands(app, turns, here=session.revert, there=point)
+    copies = _among(files.replaced, doubtful)
+    files = replace(files, left=(*files.left, *unkept), unknown=unknown, replaced=copies)
     change = ChangeSession(
         session_id=session.id,
         revert=point,
@@ -213,6 +216,31 @@ def unseen(app: App, turns: Sequence[Turn], *, here: Revert | None, there: Rever
     return f"files that {steps} changed are as they are: {why}"
 
 
+def _by_commands(
+    app: App, turns: Sequence[Turn], *, here: Revert | None, there: Revert | None
+) -> set[Path]:
+    """The files that a user may have edited, too, while calls ran that do not name their files."""
+    patches: dict[str, list[PatchPart]] = {}
+    doubtful = set()
+    for part in _taken_back(turns, here, there):
+        if isinstance(part, PatchPart):
+            patches.setdefault(part.message_id, []).append(part)
+        elif isinstance(part, ToolPart) and not _names_files(app.tools.get(part.tool)):
+            doubtful.add(part.message_id)
+    found = (patch for message_id in doubtful for patch in patches.get(message_id, ()))
+    return {Path(name_of(file)) for patch in found for file in patch.files}
+
+
+def _among(replaced: Replaced | None, files: set[Path]) -> Replaced | None:
+    paths = tuple(path for path in replaced.paths if path in files) if replaced else ()
+    return replace(replaced, paths=paths) if replaced and paths else None
+
+
+def _names_files(tool: Tool | None) -> bool:
+    """Whether calls of a tool name each file that they change."""
+    return tool is not None and tool.effect in ("reads", "edits")
+
+
 def _was_killed(part: ToolPart) -> bool:
     """Whether the end of the call is not known, so that its changes are unknown."""
     return isinstance(part.state, Failed) and part.state.error in INTERRUPTED_CALLS
@@ -224,13 +252,27 @@ def _reads(tool: Tool | None) -> bool:
 
 
 def said_of(files: Restored, root: Path) -> str:
-    """What was not undone, as a text for people, "" when everything was."""
+    """What was not undone, and where copies are, as a text for people; "" without either."""
     lines = [f"{shown_path(left.path, root)}: {reason_of(left, root)}" for left in files.left]
-    if len(lines) > MOST_NAMED:
-        lines[MOST_NAMED:] = [f"and {len(lines) - MOST_NAMED} more"]
     count = "1 file" if len(files.left) == 1 else f"{len(files.left)} files"
-    text = f"not put back, {count}: {'; '.join(lines)}" if lines else ""
-    return "; ".join(each for each in (files.unknown, text) if each)
+    text = f"not put back, {count}: {'; '.join(_first(lines))}" if lines else ""
+    return "; ".join(each for each in (files.unknown, text, copies_of(files, root)) if each)
+
+
+def copies_of(files: Restored, root: Path) -> str:
+    """Which files the user may have edited while a command changed them, and where copies are."""
+    if files.replaced is None:
+        return ""
+    names = ", ".join(_first([shown_path(path, root) for path in files.replaced.paths]))
+    return (
+        f"changed while a command ran, so edits of yours may be undone too: {names};"
+        f" as they were: {files.replaced.command}"
+    )
+
+
+def _first(lines: list[str]) -> list[str]:
+    more = len(lines) - MOST_NAMED
+    return [*lines[:MOST_NAMED], f"and {more} more"] if more > 0 else lines
 
 
 def reason_of(left: Left, root: Path) -> str:

@@ -34,6 +34,7 @@ from pegboard.storage.changes import Tell as Tell
 from pegboard.storage.changes import changed as changed
 from pegboard.storage.snapshots import Followed as Followed
 from pegboard.storage.snapshots import Left as Left
+from pegboard.storage.snapshots import Replaced as Replaced
 from pegboard.storage.snapshots import Restored as Restored
 from pegboard.storage.snapshots import Snapshots as Snapshots
 from pegboard.storage.snapshots import StagedWay as StagedWay

@@ -49,15 +49,27 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
     )
 
 
+class Replaced(msgspec.Struct, frozen=True, kw_only=True):
+    """Files of which a copy was made before they were replaced or deleted.
+
+    `command` prints a copy, with the file's path in the worktree for FILE.
+    """
+
+    paths: tuple[Path, ...]
+    command: str
+
+
 class Restored(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome for each file; those that were already in the wanted state are in neither.
 
-    `unknown` says why the changes of some steps are unknown, else it is "".
+    `unknown` says why the changes of some steps are unknown, else it is "". `replaced` are files
+    among `changed`.
     """
 
     changed: tuple[Path, ...] = ()
     left: tuple[Left, ...] = ()
     unknown: str = ""
+    replaced: Replaced | None = None
 
 
 class Writing(Protocol):

@@ -79,7 +79,7 @@ async def _unreverted(directory: Path, session_id: str | None) -> "Reverted":
 def _shown(directory: Path, done: "Reverted", style: Literal["text", "json"]) -> int:
     from pegboard.kit import open_workspace
     from pegboard_files import stored_name
-    from pegboard_frontend import reason_of, shown_path
+    from pegboard_frontend import copies_of, reason_of, shown_path
     from pegboard_terminal import visible
 
     root = open_workspace(directory).worktree
@@ -89,13 +89,20 @@ def _shown(directory: Path, done: "Reverted", style: Literal["text", "json"]) ->
     ]
     if style == "json":
         changed = [stored_name(str(path)) for path in done.files.changed]
-        facts = {"changed": changed, "left": left, "unknown": done.files.unknown}
+        facts = {
+            "changed": changed,
+            "left": left,
+            "unknown": done.files.unknown,
+            "copies": copies_of(done.files, root),
+        }
         click.echo(schema_json({"info": done.session, **facts}))
     else:
         for path in done.files.changed:
             click.echo(f"put back  {visible(shown_path(path, root))}")
         for each in done.files.left:
             click.echo(visible(f"left      {shown_path(each.path, root)}: {reason_of(each, root)}"))
+        if copies := copies_of(done.files, root):
+            click.echo(visible(f"copies    {copies}"))
         if done.files.unknown:
             click.echo(visible(f"unknown   {done.files.unknown}"))
         point = done.session.revert

@@ -94,6 +94,10 @@ class Objects:
             self.drop(oid)
         return None
 
+    def has(self, oid: bytes) -> bool:
+        """Whether the object is here."""
+        return self._place(oid).exists()
+
     def all(self) -> Iterator[tuple[bytes, os.stat_result]]:
         """The ids of all objects with the state of their files."""
         for folder in self._folder.glob("[0-9a-f][0-9a-f]"):
@@ -241,20 +245,29 @@ class MissingObjectError(LookupError):
     """An object of a snapshot is gone, so nothing can be said about the file."""
 
 
-def look_up(tree: str, path: bytes, objects: Objects) -> Entry | None:
-    """The file at a path of a stored tree, None where the tree has none there.
+class StoredTrees:
+    """Files looked up in stored trees, of which each is read once."""
 
-    :raises MissingObjectError: when a tree on the way is not there; this is never "no file".
-    """
-    here = Entry(FOLDER, tree.encode())
-    for name in path.split(b"/"):
-        if here.mode != FOLDER:
-            return None
-        content = b"" if here.oid == EMPTY_TREE else objects.get(here.oid)
-        if content is None:
-            raise MissingObjectError(f"the snapshot {tree} is not complete any more")
-        found = tree_entries(content).get(name)
-        if found is None:
-            return None
-        here = found
-    return here if here.mode != FOLDER else None
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._read: dict[bytes, dict[bytes, Entry]] = {EMPTY_TREE: {}}
+
+    def look_up(self, tree: str, path: bytes) -> Entry | None:
+        """Return the file at a path of a tree, None where the tree has none there.
+
+        :raises MissingObjectError: when a tree on the way is not there; this is never "no file".
+        """
+        here = Entry(FOLDER, tree.encode())
+        for name in path.split(b"/"):
+            if here.mode != FOLDER:
+                return None
+            if here.oid not in self._read:
+                content = self._objects.get(here.oid)
+                if content is None:
+                    raise MissingObjectError(f"the snapshot {tree} is not complete any more")
+                self._read[here.oid] = tree_entries(content)
+            found = self._read[here.oid].get(name)
+            if found is None:
+                return None
+            here = found
+        return here if here.mode != FOLDER else None

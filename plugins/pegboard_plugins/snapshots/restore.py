@@ -13,8 +13,17 @@ from typing import Literal
 import msgspec
 
 from pegboard.schema.session import FileDiff
+from pegboard.storage import Left, Way
 from pegboard_files import diff_texts, temporary_beside
-from pegboard_plugins.snapshots.objects import EXECUTABLE, SYMLINK, Entry
+from pegboard_plugins.snapshots.objects import (
+    EXECUTABLE,
+    SUBMODULE,
+    SYMLINK,
+    Entry,
+    MissingObjectError,
+    Objects,
+    StoredTrees,
+)
 
 _NEW_FILE = 0o666
 
@@ -28,6 +37,28 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     path: bytes
     expected: Entry | None
     wanted: Entry | None
+
+
+def moves_of(
+    ways: Mapping[Path, Way], root: Path, objects: Objects
+) -> tuple[list[Move], list[Left]]:
+    """Return the moves of files in their order, and the files of which a state is lost."""
+    trees = StoredTrees(objects)
+    moves, lost = [], []
+    for path, way in ways.items():
+        if not path.is_relative_to(root) or ".." in path.parts:  # of an import
+            lost.append(Left(path=path, reason="lost"))
+            continue
+        name = os.fsencode(path.relative_to(root))
+        try:
+            before, after = trees.look_up(way.before, name), trees.look_up(way.after, name)
+        except MissingObjectError:
+            lost.append(Left(path=path, reason="lost"))
+            continue
+        if SUBMODULE not in (before and before.mode, after and after.mode):
+            moves.append(Move(path=name, expected=before, wanted=after))
+    # What goes makes room first: a folder may come where a file was.
+    return sorted(moves, key=lambda move: move.wanted is not None), lost
 
 
 def put_back(root: Path, path: bytes, wanted: Entry | None, content: bytes) -> None:

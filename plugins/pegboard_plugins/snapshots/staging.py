@@ -17,7 +17,7 @@ from pegboard_plugins.snapshots.objects import (
     Entry,
     MissingObjectError,
     Objects,
-    look_up,
+    StoredTrees,
     tree_of,
 )
 
@@ -79,11 +79,12 @@ def _steps(
     git: ShadowGit, ways: Mapping[str, StagedWay], objects: Objects
 ) -> tuple[list[Left], list[_Step]]:
     left, steps = [], []
+    trees = StoredTrees(objects)
     for path, way in ways.items():
         name = os.fsencode(name_of(path))
         try:
-            before = look_up(way.before, name, objects)
-            after = look_up(way.after, name, objects)
+            before = trees.look_up(way.before, name)
+            after = trees.look_up(way.after, name)
         except MissingObjectError:
             left.append(Left(path=git.worktree / name_of(path), reason="unstaged"))
             continue

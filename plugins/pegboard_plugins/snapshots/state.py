@@ -208,6 +208,13 @@ class WorktreeState:
         """The file as it is on the disk, None where there is none; its content is not stored."""
         return _entry_of(self._root + path, None)[0]
 
+    def copy(self, path: bytes) -> Entry | None:
+        """The file as `entry`; its content is stored if it is not too long.
+
+        :raises OSError: when it cannot be stored.
+        """
+        return _entry_of(self._root + path, self._objects)[0]
+
     def has(self, path: bytes) -> bool:
         """Whether the trees have the file, or none is known yet."""
         return self._tree is None or path in self._files or path in self._index

@@ -18,6 +18,8 @@ ORPHANS_KEPT_S = 7 * 24 * 3600.0
 """How long the snapshots of a directory stay after its last session is gone."""
 QUOTA_BYTES = 1 << 30
 """The objects of one worktree are cut to this by dropping the oldest references."""
+REPLACED = "replaced"
+"""The references of copies that reverts have made, which stand where those of a session do."""
 _YOUNG_S = 3600.0
 """Objects younger than this may be about to get a reference, from any process."""
 _TREE = re.compile(r"[0-9a-f]{40}")

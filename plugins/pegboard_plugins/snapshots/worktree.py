@@ -13,21 +13,22 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import Literal, ParamSpec, TypeVar
 
 from pegboard import Workspace
 from pegboard.schema.part import Staged, Unkept
 from pegboard.schema.session import FileDiff
-from pegboard.storage import Followed, Left, Restored, StagedWay, Trail, Way
+from pegboard.storage import Followed, Left, Replaced, Restored, StagedWay, Trail, Way
 from pegboard_files import StepSnapshots, name_of, secret_path
 from pegboard_plugins.snapshots import refusal
 from pegboard_plugins.snapshots.claims import Claims, Copies, Writing
 from pegboard_plugins.snapshots.git import GitUnusableError, ShadowGit
-from pegboard_plugins.snapshots.objects import SUBMODULE, MissingObjectError, Objects, look_up
-from pegboard_plugins.snapshots.restore import Move, file_diff, put_back
+from pegboard_plugins.snapshots.objects import Objects, tree_of
+from pegboard_plugins.snapshots.restore import Move, file_diff, moves_of, put_back
 from pegboard_plugins.snapshots.staging import restage
 from pegboard_plugins.snapshots.state import TooMuchError, WorktreeState
-from pegboard_plugins.snapshots.store import Store, drop_orphans, place_of
+from pegboard_plugins.snapshots.store import REPLACED, Store, drop_orphans, place_of
 from pegboard_plugins.snapshots.watch import Watch
 
 COLLECT_EVERY_S = 24 * 3600.0
@@ -267,14 +268,19 @@ class GitSnapshots:
         self._watch.arm(folders, self._git.ignored)
 
     def _diff(self, ways: Mapping[Path, Way]) -> tuple[FileDiff, ...]:
-        moves, _ = self._moves(ways)
+        moves, _ = moves_of(ways, self._root, self._objects)
         contents = self._contents(moves, both=True)
         return tuple(file_diff(move, contents) for move in moves if move.expected != move.wanted)
 
     def _restore(self, ways: Mapping[Path, Way]) -> Restored:
         with self._busy:
-            moves, left = self._moves(ways)
+            moves, left = moves_of(ways, self._root, self._objects)
             contents = self._contents(moves, both=False)
+            try:
+                tree, copied = self._copied(moves)
+            except OSError:  # without copies nothing is replaced
+                left += [Left(path=self._path(move.path), reason="failed") for move in moves]
+                return Restored(left=tuple(left))
             changed = []
             for move in moves:
                 reason = self._step(move, contents)
@@ -283,7 +289,25 @@ class GitSnapshots:
                     self._told.add(move.path)
                 elif reason != "same":
                     left.append(Left(path=self._path(move.path), reason=reason))
-            return Restored(changed=tuple(changed), left=tuple(left))
+            paths = tuple(sorted(path for path in changed if path in copied))
+            command = f"git --git-dir={quote(str(self._place))} show {tree}:FILE"
+            replaced = Replaced(paths=paths, command=command) if paths else None
+            return Restored(changed=tuple(changed), left=tuple(left), replaced=replaced)
+
+    def _copied(self, moves: Iterable[Move]) -> tuple[str, frozenset[Path]]:
+        """Copy what the moves replace or remove, but for secrets: a tree with it, and the files."""
+        copies = {
+            move.path: move.expected
+            for move in moves
+            if move.expected not in (None, move.wanted)
+            and not _is_secret(move)
+            and self._state.copy(move.path) == move.expected
+            and self._objects.has(move.expected.oid)
+        }
+        tree = tree_of(copies, self._objects)
+        if copies:
+            self._store.keep(REPLACED, tree, before=tree, after=tree)
+        return tree, frozenset(self._path(path) for path in copies)
 
     def _restage(self, ways: Mapping[str, StagedWay]) -> tuple[Left, ...]:
         with self._busy:
@@ -310,24 +334,6 @@ class GitSnapshots:
         except OSError:
             return "failed"
         return None
-
-    def _moves(self, ways: Mapping[Path, Way]) -> tuple[list[Move], list[Left]]:
-        moves, lost = [], []
-        for path, way in ways.items():
-            if not path.is_relative_to(self._root) or ".." in path.parts:  # of an import
-                lost.append(Left(path=path, reason="lost"))
-                continue
-            name = os.fsencode(path.relative_to(self._root))
-            try:
-                before = look_up(way.before, name, self._objects)
-                after = look_up(way.after, name, self._objects)
-            except MissingObjectError:
-                lost.append(Left(path=path, reason="lost"))
-                continue
-            if SUBMODULE not in (before and before.mode, after and after.mode):
-                moves.append(Move(path=name, expected=before, wanted=after))
-        # What goes makes room first: a folder may come where a file was.
-        return sorted(moves, key=lambda move: move.wanted is not None), lost
 
     def _contents(self, moves: Sequence[Move], *, both: bool) -> dict[bytes, bytes]:
         """The contents that the moves need, by id; those that are gone are missing."""
