@@ -25,6 +25,7 @@ from pegboard_http import (
     mapping_in,
 )
 from pegboard_plugins.openai_compatible.thinking import (
+    PARTS,
     TAGS,
     Kind,
     TagSplitter,
@@ -168,9 +169,13 @@ class ChatReader:
         if thought or in_details:
             self._field = "reasoning_content" if delta.reasoning_content else "reasoning"
             yield from self._blocks.write("reasoning", _plain(thought) or in_details)
-        if delta.content:
-            for kind, text in self._tags.split(_plain(delta.content)):
-                yield from self._said(kind, text)
+        for part in delta.content if isinstance(delta.content, list) else [delta.content]:
+            if isinstance(part, dict) and part.get("type") == "thinking":
+                self._field = PARTS
+                yield from self._blocks.write("reasoning", _plain(part))
+            elif spoken := _plain(part):
+                for kind, text in self._tags.split(spoken):
+                    yield from self._said(kind, text)
         if delta.refusal:
             self._refused = True
             yield from self._blocks.write("text", _plain(delta.refusal))

@@ -14,6 +14,8 @@ OWN = "chat"
 """What is under this name in the metadata of parts is ours."""
 TAGS = "think"
 """In the place of a field's name: between tags in the text."""
+PARTS = "parts"
+"""In the place of a field's name: in parts of the content, as Mistral writes it."""
 _OPEN, _CLOSE = "<think>", "</think>"
 _OFF = ("none", "off", "disabled")
 EFFORT = ("reasoningEffort", "reasoning_effort", "effort")
@@ -101,20 +103,29 @@ def with_thoughts(value: dict[str, Any], message: ModelMessage, field: str) -> d
     """The encoded answer, with what the model thought; `field` is where its model wants it.
 
     Without that it goes back only where calls follow, as models need it between the steps of a
-    turn, and only to the model that thought it.
+    turn, and only to the model that thought it. DeepSeek and Kimi refuse calls without the field,
+    and Kimi an empty one, so a model that wants it gets a space where nothing was thought.
     """
     thoughts = [part for part in message.content if isinstance(part, Reasoning)]
     details = [each for part in thoughts for each in _own(part).get("details", ())]
     if details:
         return {**value, "reasoning_details": details}
     if field:
-        return {**value, field: "".join(part.text for part in thoughts)}
-    own = [(_own(part).get("field"), part.text) for part in thoughts]
-    found = {name: text for name, text in own if name}
+        thought = "".join(part.text for part in thoughts).strip()
+        thought = thought or (" " if "tool_calls" in value else "")
+        return {**value, field: thought} if thought else value
+    found: dict[str, str] = {}
+    for part in thoughts:
+        if (name := _own(part).get("field")) and part.text.strip():
+            found[name] = found.get(name, "") + part.text
     if not found or "tool_calls" not in value:
         return value
     if TAGS in found:
         return {**value, "content": f"{_OPEN}{found[TAGS]}{_CLOSE}{value['content'] or ''}"}
+    if PARTS in found:
+        thinking = {"type": "thinking", "thinking": [{"type": "text", "text": found[PARTS]}]}
+        said = [{"type": "text", "text": value["content"]}] if value["content"] else []
+        return {**value, "content": [thinking, *said]}
     return {**value, **found}
 
 

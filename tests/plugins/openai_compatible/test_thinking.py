@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import model_server as ms
+from pegboard import tool
 from pegboard.providers import (
     Call,
     ModelMessage,
@@ -20,9 +22,18 @@ from pegboard.providers import (
     Text,
 )
 from pegboard_plugins.openai_compatible.thinking import TagSplitter
+from played import HI, ToolsPlugin, opened, texts
 from provider_run import events_of, model_of, provider_at, request_for, text_of, user
 
 CALL = Call(id="c", name="read", input={})
+
+
+@tool
+async def note(text: str) -> str:
+    """Take a note."""
+    return f"noted: {text}"
+
+
 RESULT = ModelMessage(role="tool", content=(Result(id="c", name="read", output="x"),))
 
 
@@ -67,6 +78,63 @@ async def test_a_thought_goes_back_in_its_field_where_calls_follow(field: str) -
     assert [message.get(field) for message in body["messages"]] == [
         *(None, None, "Hm.", None, None, None),
     ]
+
+
+async def test_thoughts_around_a_text_go_back_together() -> None:
+    answer = [ms.reasoning("One. "), ms.text("I look."), ms.reasoning("Two."), ms.finish()]
+    events, _ = await _asked(answer)
+    _, (first, second) = _thoughts(events)
+    said = (
+        *(Reasoning(text="One. ", metadata=first), Text(text="I look.")),
+        *(Reasoning(text="Two.", metadata=second), CALL),
+    )
+
+    body = await _sent(user("Hi"), ModelMessage(role="assistant", content=said), RESULT)
+
+    assert body["messages"][2]["reasoning_content"] == "One. Two."
+
+
+async def test_mistral_s_thoughts_in_parts_are_no_text_and_go_back_in_parts() -> None:
+    thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}
+    spoken = {"type": "text", "text": "I look."}
+    events, _ = await _asked([ms.chunk({"content": [thinking, spoken]}), ms.finish()])
+    text, (metadata,) = _thoughts(events)
+
+    body = await _sent(user("Hi"), _repeated(metadata, Text(text="I look."), CALL), RESULT)
+
+    assert (text, text_of(events)) == ("Hm.", "I look.")
+    assert body["messages"][2]["content"] == [thinking, spoken]
+
+
+def _demands(body: ms.Body) -> ms.Answer:
+    """A server that refuses calls without the thought before them, as DeepSeek and Kimi do."""
+    said = [each for each in body["messages"] if each["role"] == "assistant"]
+    for place, message in enumerate(said):
+        if message.get("tool_calls") and not message.get("reasoning_content"):
+            text = "reasoning_content is missing in assistant tool call message at index"
+            return ms.failure(400, f"thinking is enabled but {text} {place}")
+    if len(said) == 2:
+        return ms.say("Done.")
+    thought = ms.reasoning("Hm.") if not said else []
+    return [*thought, *ms.call("note", {"text": str(len(said))})]
+
+
+async def test_a_server_that_demands_the_thoughts_behind_calls_gets_them(tmp_path: Path) -> None:
+    async with ms.ModelServer(_demands) as server:
+        facts = {"m": {"reasoning": True, "interleaved": {"field": "reasoning_content"}}}
+        config = {"model": "test/m", "provider": {"test": {"models": facts}}}
+        provider = provider_at(server.url)
+        async with opened(tmp_path, provider, ToolsPlugin(note), config=config) as app:
+            session = await app.create_session()
+            turn = await app.prompt(session.id, HI)
+        thoughts = [
+            message["reasoning_content"]
+            for message in server.requests[-1]["messages"]
+            if message["role"] == "assistant"
+        ]
+
+    assert texts(turn) == ["Done."]
+    assert thoughts == ["Hm.", " "]
 
 
 async def test_a_thought_of_another_model_does_not_go_back() -> None:
