@@ -45,6 +45,10 @@ if TYPE_CHECKING:
     from pegboard_files.secretfiles import may_name as may_name
     from pegboard_files.secretfiles import may_read as may_read
     from pegboard_files.secretfiles import secret_path as secret_path
+    from pegboard_files.shellpatterns import shell_escape as shell_escape
+    from pegboard_files.shellpatterns import shell_fits as shell_fits
+    from pegboard_files.shellpatterns import shell_names as shell_names
+    from pegboard_files.shellpatterns import shell_paths as shell_paths
     from pegboard_files.stepsnapshots import StepSnapshots as StepSnapshots
     from pegboard_files.stepsnapshots import bounded as bounded
     from pegboard_files.stepsnapshots import summary_of as summary_of

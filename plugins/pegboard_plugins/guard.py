@@ -12,11 +12,10 @@ import asyncio
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from fnmatch import fnmatchcase
-from glob import escape, iglob
 from itertools import islice
 from pathlib import Path
 
+import pegboard_files
 from pegboard import Ruleset, SessionView, hookimpl
 from pegboard.kit import judge, resolved_path
 from pegboard.schema.session import PermissionRequest, Rule, Verdict
@@ -41,7 +40,7 @@ _MOST_FOLDERS = 32
 _FEW = 5
 _MOST = 0.9
 _GLOB = re.compile(r"[*?\[]")
-_ESCAPED = re.compile(r"\[([*?\[])\]")
+_ESCAPED = re.compile(r"\[\\?([*?\[\\])\]")
 _HOMES = (Path("/home"), Path("/Users"))
 _OWN = re.compile(
     r"(?:\S*/)?(?:pegboard|python[\d.]* (?:-\w+ )*-m ?pegboard\S*)"
@@ -232,7 +231,7 @@ def _swept(
     for target in targets:
         if not _named(session, request, DESTROY, target):
             parent, _, name = target.rstrip("/").rpartition("/")
-            for folder in islice(iglob(parent or "/"), _MOST_FOLDERS):  # noqa: PTH207 - absolute
+            for folder in islice(pegboard_files.shell_paths(parent or "/"), _MOST_FOLDERS):
                 folders.setdefault(resolved_path(folder), []).append(name)
     for folder, names in folders.items():
         whose = _kept(folder, session)
@@ -258,17 +257,13 @@ def _is_emptied(folder: str, names: Sequence[str]) -> bool:
             there = [entry.name for entry in islice(entries, _MOST_NAMES)]
     except OSError:
         return False
-    gone = {entry for entry in there if any(_is_meant(entry, name) for name in names)}
+    gone = {
+        entry for entry in there if any(pegboard_files.shell_names(name, entry) for name in names)
+    }
     shown = {entry for entry in there if not entry.startswith(".")}
     is_broad = len(gone) > _FEW or (len(shown) > 1 and any(map(_GLOB.search, names)))
     least = len(shown) if len(gone) <= _FEW else _MOST * len(shown)
     return is_broad and bool(shown) and len(shown & gone) >= least
-
-
-def _is_meant(entry: str, pattern: str) -> bool:
-    """As a shell does it: a wildcard does not fit a dot at the start."""
-    is_hidden = entry.startswith(".") and not pattern.startswith(".")
-    return not is_hidden and fnmatchcase(entry, pattern)
 
 
 def _vitals(session: SessionView) -> Iterator[tuple[Path, str]]:
@@ -301,7 +296,11 @@ def _resolved(pattern: str) -> str:
     A wildcard stays as it is.
     """
     plain = _ESCAPED.sub(r"\1", pattern)
-    return escape(resolved_path(plain)) if escape(plain) == pattern else pattern
+    return (
+        pegboard_files.shell_escape(resolved_path(plain))
+        if pegboard_files.shell_escape(plain) == pattern
+        else pattern
+    )
 
 
 def _covers(pattern: str, vital: Path) -> bool:
@@ -309,5 +308,6 @@ def _covers(pattern: str, vital: Path) -> bool:
     wanted = Path(pattern).parts
     actual = vital.parts[: len(wanted)]
     return len(actual) == len(wanted) and all(
-        fnmatchcase(part, sign) for part, sign in zip(actual, wanted, strict=True)
+        part == sign or pegboard_files.shell_fits(sign, part)
+        for part, sign in zip(actual, wanted, strict=True)
     )

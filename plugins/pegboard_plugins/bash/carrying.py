@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
 from functools import partial
 from itertools import pairwise, takewhile
 
+from pegboard_files import shell_fits
 from pegboard_plugins.bash.line import Call, Rule
 from pegboard_plugins.bash.programs import (
     KINDS,
@@ -346,7 +346,7 @@ def find(call: Call) -> None:
 
 
 def _may_be_test(text: str) -> bool:
-    return text[:1] in ("-", "!", "(", ")", ANYTHING) or fnmatchcase("-exec", text)
+    return text[:1] in ("-", "!", "(", ")", ANYTHING) or shell_fits(text, "-exec")
 
 
 def _executed(call: Call, at: int) -> int:
@@ -371,7 +371,7 @@ def _ends(words: Sequence[Word], at: int) -> bool:
 def _may_end(is_single: bool, text: str) -> bool:  # noqa: FBT001
     """Whether a text may be the end of an `-exec`, behind which another one could follow."""
     is_open = ANYTHING in text and not (is_single and text.strip(f"{ANYTHING};+{{}}"))
-    return is_open or text in (";", "+", "{}") or any(fnmatchcase(sign, text) for sign in ";+")
+    return is_open or text in (";", "+", "{}") or any(shell_fits(text, sign) for sign in ";+")
 
 
 RULES: Mapping[str, Rule] = {

@@ -7,8 +7,8 @@ import binascii
 import re
 from base64 import b64decode
 from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
 
+from pegboard_files import shell_fits
 from pegboard_plugins.bash.tables import pattern, patterns
 
 _QUOTES = re.compile(r"[\\'\"]")
@@ -143,7 +143,7 @@ def _deletes(word: str) -> bool:
     """Whether a word is the name of a program that deletes, or fits one as a wildcard."""
     is_named = re.search(r"/s?bin/|/[^/]*[a-z][^/]*$", word) is not None
     if is_named and any(sign in word for sign in "*?["):
-        return any(fnmatchcase(f"/bin/{each}", f"/bin/{_name(word)}") for each in _DELETERS)
+        return any(shell_fits(f"/bin/{_name(word)}", f"/bin/{each}") for each in _DELETERS)
     return _DELETES.fullmatch(_name(word)) is not None
 
 
@@ -167,7 +167,7 @@ def _is_sacred(word: str, folders: Sequence[str]) -> bool:
         return True
     path = word.rstrip("/*.")
     return path.startswith("/") and any(
-        f"{folder}/".startswith(f"{path}/") or fnmatchcase(folder, path) for folder in folders
+        f"{folder}/".startswith(f"{path}/") or shell_fits(path, folder) for folder in folders
     )
 
 

@@ -4,11 +4,10 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
-from glob import escape, iglob
 from itertools import islice
 from typing import NamedTuple
 
+from pegboard_files import shell_escape, shell_fits, shell_paths
 from pegboard_plugins.bash.reach import Reach, reach
 from pegboard_plugins.bash.syntax import (
     ANYTHING,
@@ -177,14 +176,14 @@ class Findings:
             start = len(path) - len(tail) if word.wild else len(path)
             found = _GLOB.search(path, start)
             fixed = path if found is None else path[: found.start()].rpartition("/")[0] or "/"
-            yield path, escape(path[:start]) + path[start:], fixed
+            yield path, shell_escape(path[:start]) + path[start:], fixed
 
     def entered(self, word: Operand) -> Iterator[str]:
         """The folders to which a `cd` with the word may lead."""
         for path, pattern, fixed in self._patterns(word, self.folders(word)):
             if fixed != path:
-                yield from (made for made in self.made if fnmatchcase(made, pattern))
-                yield from islice(iglob(f"{pattern}/"), MOST_FOLDERS)  # noqa: PTH207 - absolute
+                yield from (made for made in self.made if shell_fits(pattern, made))
+                yield from islice(shell_paths(f"{pattern}/"), MOST_FOLDERS)
             yield path
 
     def touch(self, word: Operand, *, write: bool = False) -> None:
@@ -277,8 +276,8 @@ def within(word: Operand) -> Operand:
 def hidden_matches(path: str) -> Iterator[str]:
     """The hidden paths that one with wildcards may stand for; its last name need not be there."""
     folder, _, name = path.rpartition("/")
-    found = iglob(path) if _GLOB.search(name) else ()  # noqa: PTH207 - absolute, as a shell
-    placed = iglob(folder) if _GLOB.search(folder) else ()  # noqa: PTH207
+    found = shell_paths(path) if _GLOB.search(name) else ()
+    placed = shell_paths(folder) if _GLOB.search(folder) else ()
     for each in islice((*found, *(f"{each}/{name}" for each in placed)), MOST_MATCHES):
         if "/." in f"/{each.removeprefix(before_glob(path))}":
             yield each

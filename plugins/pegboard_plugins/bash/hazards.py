@@ -3,9 +3,9 @@
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from fnmatch import fnmatchcase
 from itertools import pairwise
 
+from pegboard_files import shell_fits
 from pegboard_plugins.bash.findings import Findings
 from pegboard_plugins.bash.listings import finds
 from pegboard_plugins.bash.programs import destroys, git_words
@@ -99,13 +99,13 @@ def _finding(words: Sequence[Word], findings: Findings) -> str:
         if before not in ("!", "-not")
     ]
     sought = [text.lower() for name, text in named if _BY_NAME.fullmatch(name)]
-    fits = any(fnmatchcase(name, pattern) for pattern in sought for name in _HISTORY)
+    fits = any(shell_fits(pattern, name) for pattern in sought for name in _HISTORY)
     fits |= any(
         finds(f"^({text})$", name) for how, text in named if "regex" in how for name in _HISTORY
     )
     home = findings.home.rpartition("/")[2].lower()
     is_above = any(re.match(r"\.\.|/|~", word.shown) for word in words)
-    fits |= is_above and any(fnmatchcase(home, pattern) for pattern in sought)
+    fits |= is_above and any(shell_fits(pattern, home) for pattern in sought)
     is_left_out = "-prune" in texts or any(
         sign in ("!", "-not") and ".git" in pattern
         for sign, pattern in zip(texts, texts[2:], strict=False)
@@ -229,5 +229,5 @@ def tells_of_process(text: str) -> bool:
     if "proc" not in (plain := _QUOTES.sub("", text)):
         return False
     last = (found[1] for found in _IN_PROC.finditer(plain))
-    is_open = any("$" in name or fnmatchcase("environ", name) for name in last)
+    is_open = any("$" in name or shell_fits(name, "environ") for name in last)
     return is_open or any(map(_ENVIRON.search, (text, plain)))

@@ -6,11 +6,10 @@ from a file may be the name of any. Source of the tables: the manuals of GNU, gi
 
 import re
 from collections.abc import Callable, Sequence
-from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 
-from pegboard_files import secret_path
+from pegboard_files import secret_path, shell_fits
 from pegboard_plugins.bash.programs import git_words, kinds
 from pegboard_plugins.bash.syntax import Simple, Statement, Word, is_any
 from pegboard_plugins.bash.tables import patterns, rows
@@ -53,7 +52,7 @@ def names_secret(text: str) -> bool:
     if not name or name in _FITS_ALL:
         return False
     if any(sign in name for sign in "*?["):
-        return any(fnmatchcase(secret, name) for secret in _SECRETS[:-2])
+        return any(shell_fits(name, secret) for secret in _SECRETS[:-2])
     return secret_path(Path(text)) or secret_path(Path(name))
 
 

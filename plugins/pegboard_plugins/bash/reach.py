@@ -3,9 +3,9 @@
 import re
 from collections.abc import Sequence
 from enum import IntEnum
-from fnmatch import fnmatchcase
 from itertools import pairwise
 
+from pegboard_files import shell_fits
 from pegboard_plugins.bash.programs import git_words, kinds
 
 
@@ -82,7 +82,7 @@ def _of_find(texts: Sequence[str]) -> Reach:
         elif _NAMED.fullmatch(sign) and before not in ("!", "-not"):
             named[-1] = True
             wanted.append(text)
-    fits = any(fnmatchcase(name, pattern) for pattern in wanted for name in _RUNNING)
+    fits = any(shell_fits(pattern, name) for pattern in wanted for name in _RUNNING)
     return Reach.FILES if all(named) and not fits else Reach.ANY
 
 

@@ -4,11 +4,10 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
-from glob import escape
 from itertools import islice, product
 from pathlib import Path
 
+from pegboard_files import shell_escape, shell_fits
 from pegboard_plugins.bash.listings import lists, pipes
 from pegboard_plugins.bash.programs import is_single
 from pegboard_plugins.bash.repository import place_of_git
@@ -319,7 +318,7 @@ def escaped(word: Word) -> Word:
     if word.literal is not None or all(piece.kind != "glob" for piece in word.pieces):
         return word
     pieces = [
-        piece._replace(text=escape(piece.text)) if piece.kind == "text" else piece
+        piece._replace(text=shell_escape(piece.text)) if piece.kind == "text" else piece
         for piece in word.pieces
     ]
     return Word(pieces, word.raw, word.at)
@@ -341,7 +340,7 @@ def trimmed(value: str, sign: str, pattern: str) -> str:
     cuts = range(len(value) + 1) if sign in ("#", "%%") else range(len(value), -1, -1)
     for cut in cuts:
         head, tail = value[:cut], value[cut:]
-        if fnmatchcase(head if sign[0] == "#" else tail, pattern):
+        if shell_fits(pattern, head if sign[0] == "#" else tail):
             return tail if sign[0] == "#" else head
     return value
 

@@ -2,12 +2,11 @@
 
 import os
 from collections.abc import Iterator
-from glob import escape, iglob
 from itertools import islice
 from pathlib import Path
 
 from pegboard.kit import resolved_path
-from pegboard_files import secret_path
+from pegboard_files import secret_path, shell_escape, shell_paths
 from pegboard_plugins.bash.findings import Glob
 from pegboard_plugins.bash.scan import Scan
 
@@ -41,10 +40,10 @@ def looked_up(found: Scan, command: str) -> Scan:
 def _matches(each: Glob, command: str) -> Iterator[str]:
     """The files that it fits, also in one that need not be there yet; else its own text."""
     deep = "globstar" in command
-    found = [*islice(iglob(each.pattern, recursive=deep), MOST_MATCHES)]  # noqa: PTH207 - absolute
+    found = [*islice(shell_paths(each.pattern, deep=deep), MOST_MATCHES)]
     folder, _, name = each.pattern.rpartition("/")
-    if not found and each.is_written and escape(name) == name:
-        folders = iglob(folder.rstrip("/"), recursive=deep)  # noqa: PTH207 - absolute
+    if not found and each.is_written and shell_escape(name) == name:
+        folders = shell_paths(folder.rstrip("/"), deep=deep)
         found = [f"{placed}/{name}" for placed in islice(folders, MOST_MATCHES)]
     yield from found or [each.path]
 

@@ -4,9 +4,9 @@ import os
 import re
 from dataclasses import dataclass
 from functools import cache
-from glob import escape, iglob
 
 from pegboard.kit import resolved_path
+from pegboard_files import shell_escape, shell_paths
 from pegboard_plugins.bash.scan import Place, scan
 from pegboard_plugins.bash.wildcards import looked_up
 from plugins.bash.file_box import environment, observed, project_of
@@ -172,19 +172,20 @@ class Named:
 
 def _matched(each):
     """The paths that a wildcard fits, or its own where it fits none."""
-    return (guise for text in (*iglob(each.pattern), each.path) for guise in _guises(text))  # noqa: PTH207
+    return (guise for text in (*shell_paths(each.pattern), each.path) for guise in _guises(text))
 
 
 def _real_glob(each):
     """A wildcard with the links before its first sign followed."""
-    return f"{escape(resolved_path(each.folder))}/{each.pattern[len(escape(each.folder)) :]}"
+    behind = each.pattern[len(shell_escape(each.folder)) :]
+    return f"{shell_escape(resolved_path(each.folder))}/{behind}"
 
 
 def _whole(text):
     """A path or wildcard with the links before its first sign followed."""
     yield text.rstrip("/")
     folder = re.split(r"[*?\[]", text)[0].rpartition("/")[0]
-    yield f"{escape(resolved_path(folder or '/'))}/{text[len(folder) :]}"
+    yield f"{shell_escape(resolved_path(folder or '/'))}/{text[len(folder) :]}"
 
 
 def judged(line, root):

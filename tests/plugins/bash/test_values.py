@@ -5,11 +5,11 @@ others. What is found becomes a case in `evil_lines.json`.
 """
 
 import os
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
 
+from pegboard_files import shell_fits
 from pegboard_plugins.bash.scan import Place, scan
 from plugins.bash.shell_box import needs_box, started_in
 from plugins.bash.value_lines import value_lines
@@ -49,7 +49,7 @@ def unnamed(place, line, ran):
         for word in argv[1:]
         if word and not word.startswith("-")
         if _is_missed(place, argv, Path(os.path.normpath(Path(folder, word))), named, gone)
-        and not any(fnmatchcase(str(Path(folder, word)), path) for path in fitting)
+        and not any(shell_fits(path, str(Path(folder, word))) for path in fitting)
     ]
 
 

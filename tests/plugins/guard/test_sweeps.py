@@ -22,6 +22,8 @@ def full(project):
     "command",
     [
         *("rm -rf [a-zA-Z]*", "rm -rf */ .[a-z]* *.* M*", "rm -rf *.* *", "rm -rf {,.}*"),
+        *("rm -rf [^x]*", "rm -rf [[:alnum:]]*", "mv [^.]* /tmp/"),
+        *("rm -rf ~/[^x]*", "rm -rf ~/[[:alnum:]]*", "cd ~; rm -rf [^x]*", "mv ~/[^x]* /tmp/o"),
         *("rm -rf $(ls)", "rm -rf [!.]*", "rm -rf [a-m]* [n-z]* [A-Z]*", "rm -rf ?*"),
         *("rm -rf ../proj*/[a-zA-Z]*", "rm -rf a* b*; rm -rf d* s*; rm -rf t* R* M*"),
         *("rm -rf away build docs src tests README.md setup.py Makefile", "mv [a-zA-Z]* /tmp/"),
