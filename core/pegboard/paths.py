@@ -7,6 +7,8 @@ from typing import Self
 
 import msgspec
 
+from pegboard.errors import ConfigError
+
 
 class Places(msgspec.Struct, frozen=True, kw_only=True):
     """Where things are kept; nothing is made before it is needed."""
@@ -76,7 +78,28 @@ def _place(name: str, env: Mapping[str, str]) -> Path:
         return Path(variable)
     import platformdirs  # 3 ms, which tests and containers that name their folders do not pay
 
-    return Path(getattr(platformdirs, f"user_{name}_path")("pegboard"))
+    try:
+        return Path(getattr(platformdirs, f"user_{name}_path")("pegboard"))
+    except RuntimeError as error:
+        raise _homeless() from error
+
+
+def _homeless() -> ConfigError:
+    return ConfigError(
+        f"no home folder: HOME is not set and the user id {os.getuid()} has no entry in the user "
+        "database; set HOME to a folder"
+    )
+
+
+def home_of(env: Mapping[str, str]) -> Path:
+    """Return the home folder of the user: `HOME`, else that of the user database.
+
+    :raises ConfigError: when neither names one.
+    """
+    try:
+        return Path(env.get("HOME") or Path.home())
+    except RuntimeError as error:
+        raise _homeless() from error
 
 
 def resolved_path(path: str | Path) -> str:

@@ -140,15 +140,17 @@ def _details(error: BaseException) -> str:
     import traceback  # 15 ms that a command without a failure saves
     from time import strftime
 
+    from pegboard.errors import PegboardError
     from pegboard.kit.redact import redacted, secret_values
     from pegboard.paths import Places
 
     text = redacted("".join(traceback.format_exception(error)), secret_values(os.environ))
-    file = Places.of(os.environ).state / f"crash-{strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
+    name = f"crash-{strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
     try:
+        file = Places.of(os.environ).state / name
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         file.touch(mode=0o600)
         file.write_text(text, encoding="utf-8")
-    except OSError as failure:
+    except (OSError, PegboardError) as failure:
         return f"; the details are in no file ({failure})"
     return f"; the details are in {file}"

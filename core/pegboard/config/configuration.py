@@ -35,6 +35,7 @@ from pegboard.config.project import (
     without_loosening,
 )
 from pegboard.errors import ConfigError
+from pegboard.paths import home_of
 from pegboard.schema.config import Config
 from pegboard.trust.projectcode import read_bounded, way_down
 
@@ -275,8 +276,7 @@ class _Reading(msgspec.Struct, kw_only=True):
         self.untrusted.extend(file for file in inside if os.path.isfile(file))  # noqa: PTH113
 
     def _home(self) -> Path:
-        home = self.env.get("HOME")
-        return Path(home) if home else Path.home()
+        return home_of(self.env)
 
 
 def _readable(file: Path) -> str:
@@ -296,7 +296,7 @@ def check_config(text: str, file: Path, *, env: Mapping[str, str]) -> None:
 
     :raises ConfigError: when it would not be valid there.
     """
-    home = Path(env.get("HOME") or Path.home())
+    home = home_of(env)
     said = json_config(text, file)
     layer = Layer(name=str(file), value=said, syntax="opencode", file=file, text=text)
     raw = substituted(layer, env=env, home=home, folder=file.parent, contents={})

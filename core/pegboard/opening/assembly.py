@@ -21,6 +21,7 @@ from pegboard.kit.hosts import tightened
 from pegboard.loading.register import Register
 from pegboard.opening.options import AppOptions, Opening, open_database
 from pegboard.opening.reload import Reload
+from pegboard.paths import home_of
 from pegboard.providers import Keys
 from pegboard.providers.spending import Budget, OpenBudget
 from pegboard.schema.config import BudgetConfig, Config, SandboxLevel
@@ -104,7 +105,7 @@ async def _engine(
         tools=tools,
         keys=keys,
         env=env,
-        home=Path(env.get("HOME") or Path.home()),
+        home=home_of(env),
         places=places,
         private=_private(opening, await storage),
         decision=decision,

@@ -119,7 +119,10 @@ class Audit:
                 await self._write_all()
         if entry.error is not None or not entry.tried:
             why = entry.error or "the line of another call cannot be"
-            raise ToolError(f"the audit log {self._path} cannot be written: {why}") from entry.error
+            way = "PEGBOARD_STATE_DIR names another folder for it"
+            raise ToolError(
+                f"the audit log {self._path} cannot be written: {why}; {way}"
+            ) from entry.error
 
     async def aclose(self) -> None:
         """Have the disk keep all lines, with the record of the last."""

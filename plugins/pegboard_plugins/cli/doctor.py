@@ -112,6 +112,8 @@ def _configuration(app: "App") -> Iterator[Finding]:
     yield Finding(what="configuration", state="ok", text=files)
     for warning in settings_warnings(app):
         yield Finding(what="configuration", state="warns", text=warning)
+    for warning in app.storage.warnings:
+        yield Finding(what="database", state="warns", text=warning)
     for path in app.untrusted:
         text = f"{path} is not run: `pegboard trust allow` shows what it is"
         yield Finding(what="trust", state="warns", text=text)

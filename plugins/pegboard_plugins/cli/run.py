@@ -4,8 +4,10 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from pegboard import App
 
 
+_ROOM_BYTES = 1 << 16
+"""What a new database needs at least."""
 AUTO = "auto: what would be asked is allowed without asking; what is denied stays denied\n"
 
 
@@ -219,20 +223,41 @@ async def _opened(options: Options, *, asks: bool) -> AsyncIterator[Backend]:
         return
     from pegboard import App, AppOptions
 
-    settings = AppOptions(
-        interactive=asks,
-        trust=True if options.trust else None,
-        config=_config(options),
-        profile=options.profile,
-        plugins=_plugins(options),
-    )
-    async with await App.open(options.directory, settings) as app:
-        _check_tape(app, options)
-        if app.config.auto_approve:
-            sys.stderr.write(AUTO)
-        if app.enclosure is not None:
-            sys.stderr.write(f"sandbox: {app.enclosure.described}\n")
-        yield LocalBackend(app)
+    with ExitStack() as leaving:
+        settings = AppOptions(
+            interactive=asks,
+            trust=True if options.trust else None,
+            config=_config(options),
+            profile=options.profile,
+            plugins=_plugins(options),
+            env=_elsewhere(leaving) if options.unsaved else None,
+        )
+        async with await App.open(options.directory, settings) as app:
+            _check_tape(app, options)
+            if app.config.auto_approve:
+                sys.stderr.write(AUTO)
+            if app.enclosure is not None:
+                sys.stderr.write(f"sandbox: {app.enclosure.described}\n")
+            yield LocalBackend(app)
+
+
+def _elsewhere(leaving: ExitStack) -> Mapping[str, str] | None:
+    """Return an environment with a temporary database, if the user's one cannot be written."""
+    database = Places.of(os.environ).database
+    if "PEGBOARD_DATABASE" in os.environ or _is_writable(database):
+        return None
+    folder = leaving.enter_context(TemporaryDirectory(prefix="pegboard-"))
+    return {**os.environ, "PEGBOARD_DATABASE": f"{folder}/pegboard.db"}
+
+
+def _is_writable(database: Path) -> bool:
+    try:
+        database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with TemporaryFile(dir=database.parent) as file:
+            file.write(bytes(_ROOM_BYTES))
+    except OSError:
+        return False
+    return not database.exists() or os.access(database, os.W_OK)
 
 
 def _plugins(options: Options) -> tuple[object, ...]:

@@ -27,12 +27,17 @@ _DAMAGED = (apsw.NotADBError, apsw.CorruptError)
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True):
-    """An open database: the writing connection, and what was found during the opening."""
+    """An open database: the writing connection, and what was found during the opening.
+
+    `copy` is the folder of the copy that is open in its place, `refused` the error of every write.
+    """
 
     db: apsw.Connection
     owners: Owners
     warnings: tuple[str, ...]
     recovered: tuple[Event, ...]
+    copy: Path | None = None
+    refused: StorageError | None = None
 
 
 def open_database(path: Path, wait: LockWait) -> Opened:

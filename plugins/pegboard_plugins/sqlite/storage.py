@@ -4,6 +4,7 @@ Before 3.51.3, two processes that write one database in WAL mode could lose a co
 """
 
 import asyncio
+import shutil
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -26,9 +27,9 @@ from pegboard_plugins.sqlite.databasefile import (
     connect_reader,
     files_of,
     note_damage,
-    open_database,
 )
 from pegboard_plugins.sqlite.lockwait import LockWait, reason_of
+from pegboard_plugins.sqlite.readonly import open_or_copy
 from pegboard_plugins.sqlite.writerthread import WriterThread
 
 # Two threads keep a long list from delaying a short read.
@@ -47,6 +48,7 @@ class SqliteStorage:
         self.ids = ids
         self.warnings = opened.warnings
         self.path = path
+        self._copy = opened.copy
         self._owners = opened.owners
         self._writer = writer
         self._threads = ThreadPoolExecutor(_READERS, "pegboard-read")
@@ -62,18 +64,21 @@ class SqliteStorage:
 
     @classmethod
     async def open(cls, path: Path, *, ids: IdSource, on_commit: OnCommit | None = None) -> Self:
-        """The database of this path; see `OpenStorage`.
+        """Open the database of this path; see `OpenStorage`.
+
+        Of a database that cannot be written a copy is read, and every write is refused.
 
         :raises StorageError: when it cannot be opened.
         """
         wait = LockWait.of(path)
         try:
-            opened = await asyncio.to_thread(open_database, path, wait)
+            opened = await asyncio.to_thread(open_or_copy, path, wait)
         except asyncio.CancelledError:
             wait.give_up()  # its thread would keep the program from ending
             raise
         loop = asyncio.get_running_loop()
         writer = WriterThread(opened.db, path, wait, loop=loop, on_commit=on_commit)
+        writer.refused = opened.refused
         if on_commit is not None and opened.recovered:
             on_commit(opened.recovered)
         return cls(path, opened, ids=ids, writer=writer)
@@ -257,13 +262,16 @@ class SqliteStorage:
         if self._releasing is not None:
             self._releasing.cancel()
         try:
-            await self._writer.run(partial(owners.release_all, owner=self._owners.own))
+            if self._copy is None:
+                await self._writer.run(partial(owners.release_all, owner=self._owners.own))
         finally:
             await asyncio.to_thread(self._threads.shutdown)
             for reader in self._idle_readers:
                 reader.close()
             await self._writer.aclose()
             self._owners.close()
+            if self._copy is not None:
+                await asyncio.to_thread(shutil.rmtree, self._copy, ignore_errors=True)
 
     async def _bury(self, session_id: str) -> None:
         """Mark the unfinished work of processes that have died since the opening as interrupted."""
@@ -288,9 +296,12 @@ class SqliteStorage:
         call = partial(self._with_reader, lambda db: function(db, *arguments, **names))
         return await loop.run_in_executor(self._threads, call)
 
+    def _connected(self) -> apsw.Connection:
+        return connect_reader(self.path if self._copy is None else Path(self._copy, self.path.name))
+
     def _with_reader(self, read: Callable[[apsw.Connection], _Value]) -> _Value:
         try:
-            db = self._idle_readers.pop() if self._idle_readers else connect_reader(self.path)
+            db = self._idle_readers.pop() if self._idle_readers else self._connected()
             try:
                 return read(db)
             finally:

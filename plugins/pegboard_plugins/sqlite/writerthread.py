@@ -69,6 +69,7 @@ class WriterThread:
         self._look: asyncio.TimerHandle | None = None
         self._ended: asyncio.Future[None] = loop.create_future()
         self._failure = ""
+        self.refused: StorageError | None = None
         self._closed = False
         self._log_pages = 0
         self._pruned_at = 0
@@ -90,8 +91,10 @@ class WriterThread:
     def post(self, work: Work[_Value]) -> "asyncio.Future[_Value]":
         """The result of `work` as a future; the work is done whether anybody waits or not.
 
-        :raises StorageError: when the database is closed.
+        :raises StorageError: when the database is closed, or cannot be written at all.
         """
+        if self.refused is not None:
+            raise self.refused
         if self._closed:
             raise StorageError(f"the database {self._path} is closed")
         job = _Job(work, self._loop.create_future())
