@@ -23,8 +23,16 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
         """The folders: as chosen, else `PEGBOARD_<NAME>_DIR`, else the platform's own.
 
         `chosen` are the names of the fields.
+
+        :raises ConfigError: when the user has no home folder, or a path is not UTF-8.
         """
         found = {name: chosen.get(name) or _place(name, env) for name in cls.__struct_fields__}
+        for name, path in found.items():
+            if not is_utf8(str(path)):
+                variable = f"PEGBOARD_{name.upper()}_DIR"
+                raise ConfigError(
+                    f"the path {path} is not UTF-8; set HOME or {variable} to another"
+                )
         return cls(**found)
 
     @property
@@ -100,6 +108,15 @@ def home_of(env: Mapping[str, str]) -> Path:
         return Path(env.get("HOME") or Path.home())
     except RuntimeError as error:
         raise _homeless() from error
+
+
+def is_utf8(text: str) -> bool:
+    """Return whether a string that came from the system has a form in UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def resolved_path(path: str | Path) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from pegboard.errors import InvalidInputError
+from pegboard.paths import is_utf8
 from pegboard.trust.projectcode import read_bounded
 
 
@@ -41,7 +42,7 @@ def open_workspace(directory: Path) -> Workspace:
 
     A repository around it does not count that is neither ours nor root's nor of its owner.
 
-    :raises InvalidInputError: when `directory` is not a directory.
+    :raises InvalidInputError: when `directory` is not a directory, or its path is not UTF-8.
     """
     try:
         resolved = directory.expanduser().resolve()
@@ -50,6 +51,11 @@ def open_workspace(directory: Path) -> Workspace:
         raise InvalidInputError(f"not a directory: {directory} ({error})") from error
     if not exists:
         raise InvalidInputError(f"not a directory: {directory}")
+    if not is_utf8(str(resolved)):
+        raise InvalidInputError(
+            f"the path of the project is not UTF-8, so that no session can name it: {resolved}; "
+            "rename the folder"
+        )
     for folder in (resolved, *resolved.parents):
         git_dir = _git_dir(folder)
         if git_dir is not None and (folder == resolved or _is_ours(folder, resolved)):

@@ -21,8 +21,8 @@ from pegboard.providers import (
 )
 from pegboard.schema.message import AssistantMessage, Turn, UnknownFailure
 from pegboard.schema.part import Pending, Running, ToolPart
-from pegboard_plugins.sqlite import lockwait, storage
-from pegboard_plugins.sqlite.lockwait import VARIABLE
+from pegboard_plugins.sqlite import databasefile, storage
+from pegboard_plugins.sqlite.databasefile import VARIABLE
 from played import HI, Played, ToolsPlugin, call, opened, text, texts
 
 LIMIT_S = 60
@@ -134,7 +134,7 @@ async def test_a_prompt_right_after_the_failure_needs_no_patience(
 async def test_a_lock_that_ends_in_time_costs_the_turn_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(lockwait, "_NOTICE_S", 0.05)
+    monkeypatch.setattr(databasefile, "_NOTICE_S", 0.05)
     other = OtherProgram(tmp_path)
     loop = asyncio.get_running_loop()
 

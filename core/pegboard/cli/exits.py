@@ -62,6 +62,10 @@ def fault_of(error: BaseException) -> str:
             return faults[0] if all(faults) else ""
         case MemoryError():
             return OUT_OF_MEMORY
+        case UnicodeEncodeError():  # an argument, or the name of a file
+            from pegboard.schema.wire import not_utf8  # only this failure needs it
+
+            return not_utf8(error)
         case RuntimeError() if str(error) == _NO_THREAD:
             return f"no thread can be started: {_THREADS}"
         case OSError(errno=int(number)) if number in _WAYS_OUT:

@@ -70,7 +70,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
         return Exit.FAILED
     except Exception as error:  # noqa: BLE001 - the last frame: a traceback belongs in a file
         complain(fault_of(error) or f"{type(error).__name__}: {error}{_details(error)}")
-        return Exit.FAILED
+        return Exit.USAGE if isinstance(error, UnicodeEncodeError) else Exit.FAILED
     return int(code) if code else 0
 
 

@@ -10,6 +10,9 @@ import msgspec
 
 from pegboard.errors import InvalidInputError
 
+_AROUND = 40
+"""Characters of a string that an error shows before and after what is wrong with it."""
+
 
 def wire_name(name: str) -> str:
     """The protocol's spelling of a Python field name: `session_id` is `sessionID`."""
@@ -32,8 +35,16 @@ def encode_checked(value: object) -> bytes:
     """
     try:
         return encode(value)
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(f"cannot be stored: {not_utf8(error)}") from error
     except (TypeError, ValueError, RecursionError, msgspec.EncodeError) as error:
         raise InvalidInputError(f"cannot be stored as JSON: {error}") from error
+
+
+def not_utf8(error: UnicodeEncodeError) -> str:
+    """Return which string is not UTF-8, and what the user can do about it."""
+    text = error.object[max(error.start - _AROUND, 0) : error.end + _AROUND]
+    return f"{text!a} is not UTF-8; write it in UTF-8, or rename the file"
 
 
 def to_json(value: object) -> Any:  # noqa: ANN401 - JSON leaves here

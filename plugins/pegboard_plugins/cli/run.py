@@ -6,8 +6,6 @@ import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
-from tempfile import TemporaryDirectory, TemporaryFile
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
@@ -36,8 +34,6 @@ if TYPE_CHECKING:
     from pegboard import App
 
 
-_ROOM_BYTES = 1 << 16
-"""What a new database needs at least."""
 AUTO = "auto: what would be asked is allowed without asking; what is denied stays denied\n"
 
 
@@ -230,7 +226,7 @@ async def _opened(options: Options, *, asks: bool) -> AsyncIterator[Backend]:
             config=_config(options),
             profile=options.profile,
             plugins=_plugins(options),
-            env=_elsewhere(leaving) if options.unsaved else None,
+            env=_environment(options, leaving),
         )
         async with await App.open(options.directory, settings) as app:
             _check_tape(app, options)
@@ -241,23 +237,12 @@ async def _opened(options: Options, *, asks: bool) -> AsyncIterator[Backend]:
             yield LocalBackend(app)
 
 
-def _elsewhere(leaving: ExitStack) -> Mapping[str, str] | None:
-    """Return an environment with a temporary database, if the user's one cannot be written."""
-    database = Places.of(os.environ).database
-    if "PEGBOARD_DATABASE" in os.environ or _is_writable(database):
+def _environment(options: Options, leaving: ExitStack) -> Mapping[str, str] | None:
+    if not options.unsaved:
         return None
-    folder = leaving.enter_context(TemporaryDirectory(prefix="pegboard-"))
-    return {**os.environ, "PEGBOARD_DATABASE": f"{folder}/pegboard.db"}
+    from pegboard_plugins.cli.temporarydatabase import with_database  # most runs are saved
 
-
-def _is_writable(database: Path) -> bool:
-    try:
-        database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with TemporaryFile(dir=database.parent) as file:
-            file.write(bytes(_ROOM_BYTES))
-    except OSError:
-        return False
-    return not database.exists() or os.access(database, os.W_OK)
+    return with_database(leaving)
 
 
 def _plugins(options: Options) -> tuple[object, ...]:

@@ -12,7 +12,7 @@ from pegboard.schema.part import Part
 from pegboard.schema.session import Session
 from pegboard.storage import Hit, SessionSize
 from pegboard_plugins.sqlite import opentexts, records
-from pegboard_plugins.sqlite.lockwait import LockWait, reason_of
+from pegboard_plugins.sqlite.databasefile import LockWait, reason_of
 
 _PROBLEMS_SHOWN = 100
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)

@@ -35,7 +35,6 @@ from pegboard.storage import (
     SettlePermissionRequest,
 )
 from pegboard_plugins.sqlite import pieces, reads, records
-from pegboard_plugins.sqlite.lockwait import LockWait
 from pegboard_plugins.sqlite.opentexts import transaction
 from pegboard_plugins.sqlite.records import now_ms
 from pegboard_plugins.sqlite.writes import apply
@@ -67,8 +66,10 @@ class Owners:
         self._lock: int | None = None
 
     @contextmanager
-    def opening(self, wait: LockWait) -> Iterator[None]:
-        """The exclusive right to open the database.
+    def opening(self, wait: Callable[[int], bool]) -> Iterator[None]:
+        """Hold the exclusive right to open the database.
+
+        `wait` sleeps before each further try, and returns False when its limit is reached.
 
         :raises StorageError: when another process has it until the end of the wait.
         """
@@ -117,7 +118,7 @@ class Owners:
             os.close(self._lock)
             self._lock = None
 
-    def _wait_for(self, lock: int, wait: LockWait) -> None:
+    def _wait_for(self, lock: int, wait: Callable[[int], bool]) -> None:
         for tries in count():
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

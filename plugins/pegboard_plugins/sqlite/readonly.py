@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from pegboard.errors import StorageError
 from pegboard_plugins.sqlite import opentexts
-from pegboard_plugins.sqlite.databasefile import Opened, open_database
-from pegboard_plugins.sqlite.lockwait import LockWait
+from pegboard_plugins.sqlite.databasefile import LockWait, Opened, open_database
 
 _COPIED = ("", "-wal", "-journal")
 _UNWRITABLE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
@@ -25,31 +24,27 @@ def is_unwritable(error: BaseException | None) -> bool:
     return isinstance(error, OSError) and error.errno in _UNWRITABLE
 
 
-def open_or_copy(path: Path, wait: LockWait) -> Opened:
-    """Return the open database, or an open copy of one that cannot be written.
+def open_copy(path: Path, wait: LockWait, error: StorageError) -> Opened:
+    """Return an open copy of a database that could not be opened because of this error.
 
-    :raises StorageError: when neither can be opened.
+    :raises StorageError: when the error has another reason, or there is no room for a copy.
     """
+    reason = error.__cause__
+    if not is_unwritable(reason):
+        raise error
+    refused = StorageError(f"{error}; PEGBOARD_DATA_DIR names another folder for it")
     try:
-        return open_database(path, wait)
-    except StorageError as error:
-        reason = error.__cause__
-        if not is_unwritable(reason):
-            raise
-        refused = StorageError(f"{error}; PEGBOARD_DATA_DIR names another folder for it")
-        try:
-            folder = Path(mkdtemp(prefix="pegboard-"))
-        except OSError:
-            raise refused from reason
-        try:
-            _copy(path, folder)
-            opened = open_database(folder / path.name, wait)
-        except (OSError, StorageError):
-            shutil.rmtree(folder, ignore_errors=True)
-            raise refused from reason
-        return replace(
-            opened, copy=folder, refused=refused, warnings=(str(refused), *opened.warnings)
-        )
+        folder = Path(mkdtemp(prefix="pegboard-"))
+    except OSError:
+        raise refused from reason
+    try:
+        _copy(path, folder)
+        opened = open_database(folder / path.name, wait)
+    except (OSError, StorageError):
+        shutil.rmtree(folder, ignore_errors=True)
+        raise refused from reason
+    warnings = (str(refused), *opened.warnings)
+    return replace(opened, copy=folder, refused=refused, warnings=warnings)
 
 
 def _copy(path: Path, folder: Path) -> None:

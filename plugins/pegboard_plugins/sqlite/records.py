@@ -27,7 +27,7 @@ from pegboard.schema.message import (
 )
 from pegboard.schema.part import ModelChoice, Part, Pending, Running, TextPart, ToolPart
 from pegboard.schema.session import PermissionRequest, Project, Session, SessionTime, Todo, Tokens
-from pegboard.schema.wire import encode_checked
+from pegboard.schema.wire import encode_checked, not_utf8
 
 DAMAGE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What reading a row raises whose content is not what was written."""
@@ -51,7 +51,7 @@ def as_utf8(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise InvalidInputError(f"cannot be stored as UTF-8: {error}") from error
+        raise InvalidInputError(f"cannot be stored: {not_utf8(error)}") from error
 
 
 def to_session(data: bytes, id_: str, project_id: str, directory: str, updated: int) -> Session:

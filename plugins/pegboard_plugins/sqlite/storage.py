@@ -23,13 +23,14 @@ from pegboard.schema.session import Approval, Project, Session, Todo
 from pegboard.storage import Change, Fence, Hit, LastIds, OnCommit, SessionSize
 from pegboard_plugins.sqlite import owners, reads, writes
 from pegboard_plugins.sqlite.databasefile import (
+    LockWait,
     Opened,
     connect_reader,
     files_of,
     note_damage,
+    open_database,
+    reason_of,
 )
-from pegboard_plugins.sqlite.lockwait import LockWait, reason_of
-from pegboard_plugins.sqlite.readonly import open_or_copy
 from pegboard_plugins.sqlite.writerthread import WriterThread
 
 # Two threads keep a long list from delaying a short read.
@@ -72,7 +73,7 @@ class SqliteStorage:
         """
         wait = LockWait.of(path)
         try:
-            opened = await asyncio.to_thread(open_or_copy, path, wait)
+            opened = await asyncio.to_thread(_opened, path, wait)
         except asyncio.CancelledError:
             wait.give_up()  # its thread would keep the program from ending
             raise
@@ -311,6 +312,16 @@ class SqliteStorage:
             raise StorageError(
                 f"cannot read the database {self.path}: {reason_of(error)}"
             ) from error
+
+
+def _opened(path: Path, wait: LockWait) -> Opened:
+    """Return the open database, or an open copy of one that cannot be written."""
+    try:
+        return open_database(path, wait)
+    except StorageError as error:
+        from pegboard_plugins.sqlite.readonly import open_copy  # few databases need it
+
+        return open_copy(path, wait, error)
 
 
 def _commit(

@@ -17,8 +17,7 @@ from pegboard.errors import PegboardError, StorageError
 from pegboard.schema.event import Event
 from pegboard.storage import OnCommit
 from pegboard_plugins.sqlite import opentexts, pieces
-from pegboard_plugins.sqlite.databasefile import note_damage
-from pegboard_plugins.sqlite.lockwait import LockWait, reason_of
+from pegboard_plugins.sqlite.databasefile import LockWait, note_damage, reason_of
 
 _Value = TypeVar("_Value")
 Work = Callable[[apsw.Connection], tuple[_Value, tuple[Event, ...]]]

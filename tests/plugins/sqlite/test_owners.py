@@ -328,7 +328,7 @@ def test_only_an_owner_of_this_start_of_the_machine_died_alone() -> None:
 FORKING = """
 import os, sys, time
 from pathlib import Path
-from pegboard_plugins.sqlite.lockwait import LockWait
+from pegboard_plugins.sqlite.databasefile import LockWait
 from pegboard_plugins.sqlite.owners import Owners
 owners = Owners(Path(sys.argv[1]))
 with owners.opening(LockWait.of(Path("pegboard.db"))):

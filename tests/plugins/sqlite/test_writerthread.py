@@ -12,7 +12,7 @@ from pegboard.ids import IdSource
 from pegboard.schema.event import Event
 from pegboard.storage.changes import CreateSession, PutMessage, PutPart
 from pegboard_plugins.sqlite import writerthread
-from pegboard_plugins.sqlite.lockwait import LockWait
+from pegboard_plugins.sqlite.databasefile import LockWait
 from pegboard_plugins.sqlite.owners import Owners
 from pegboard_plugins.sqlite.storage import SqliteStorage
 
