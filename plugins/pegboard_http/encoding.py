@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from math import isfinite
 from typing import Any
 
@@ -14,6 +14,8 @@ from pegboard.schema.model import Model
 
 _MEDIA = ("image", "audio", "pdf", "video")
 _CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])")
+_FIRST_HALF = re.compile(rb'(?<!\\)(?:\\\\)*(\\u[dD][89abAB][0-9a-fA-F]{2})"')
+_SECOND_HALF = re.compile(rb'"(\\u[dD][c-fC-F][0-9a-fA-F]{2})')
 _TOO_DEEP = "it is nested too deep"
 encode_json = msgspec.json.Encoder().encode
 """JSON without a byte that is not needed."""
@@ -51,6 +53,37 @@ def forgiven(frame: bytes) -> str:
     except RecursionError as error:
         raise ValueError(_TOO_DEEP) from error
     return whole.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+class SurrogatePairs:
+    """Frames whose strings were cut inside a letter of two UTF-16 units, put together again.
+
+    A frame with a string that ends in the first half waits for the next one; where that has a
+    string that begins with the second half, the whole letter is in the latter.
+    """
+
+    def __init__(self) -> None:
+        self._waiting = b""
+
+    def join(self, frame: bytes) -> Iterator[bytes]:
+        """Give the frames that are ready, in order."""
+        waiting, self._waiting = self._waiting, b""
+        if waiting:
+            first, second = _FIRST_HALF.search(waiting), _SECOND_HALF.search(frame)
+            if first and second:
+                waiting = waiting[: first.start(1)] + waiting[first.end(1) :]
+                frame = frame[: second.start(1)] + first[1] + frame[second.start(1) :]
+            yield waiting
+        if b"\\u" in frame and _FIRST_HALF.search(frame):
+            self._waiting = frame
+        else:
+            yield frame
+
+    def rest(self) -> Iterator[bytes]:
+        """Give the frame that waits, when none follows."""
+        if self._waiting:
+            yield self._waiting
+            self._waiting = b""
 
 
 def _number(text: str) -> float | str:

@@ -12,6 +12,7 @@ from pegboard.kit import SHORTEST_VALUE
 from pegboard.providers import Heartbeat, Keys, Media, ModelRequest, StreamEvent
 from pegboard_http.client import Client
 from pegboard_http.connection import Connection
+from pegboard_http.encoding import SurrogatePairs
 from pegboard_http.eventstream import EventStream, Shape
 from pegboard_http.httpprovider import (
     AnswerReader,
@@ -178,6 +179,7 @@ class _Answer:
         self.refusals = refusals
         self._first_event_s = first_event_s
         self._heard = False
+        self._pairs = SurrogatePairs()
 
     async def events(self, stream: EventStream, idle_s: float) -> AsyncGenerator[StreamEvent, None]:
         """The events of the body, behind signs of life until the first has come.
@@ -194,11 +196,15 @@ class _Answer:
                 async for wait in waits:
                     yield wait
             if not (frames := reading.result()):
-                return
+                break
             for event in self._all(frames, stream):
                 yield event
-        while frames := await self._frames(stream, idle_s):
-            for event in self._all(frames, stream):
+        else:
+            while frames := await self._frames(stream, idle_s):
+                for event in self._all(frames, stream):
+                    yield event
+        for frame in self._pairs.rest():
+            for event in self.read(frame, stream):
                 yield event
 
     async def accepted(self, connection: Connection, framing: Framing) -> EventStream:
@@ -262,7 +268,8 @@ class _Answer:
 
     def _all(self, frames: list[bytes], stream: EventStream) -> Iterator[StreamEvent]:
         for frame in frames:
-            yield from self.read(frame, stream)
+            for whole in self._pairs.join(frame):
+                yield from self.read(whole, stream)
 
     def read(self, frame: bytes, stream: EventStream) -> Iterable[StreamEvent]:
         """The events of a frame; of one behind the answer's end none, whatever it is."""
