@@ -193,7 +193,8 @@ def failure_of(error: BaseException, note: str = "") -> Failure:
             data = AuthData(provider_id=error.provider_id, message=str(error))
             return ProviderAuthFailure(data=data)
         case ContextOverflowError():
-            overflow = OverflowData(message=str(error), response_body=error.body or None)
+            text = f"{error}; {note}" if note else str(error)
+            overflow = OverflowData(message=text, response_body=error.body or None)
             return ContextOverflowFailure(data=overflow)
         case ProviderError():
             return APIFailure(

@@ -12,6 +12,7 @@ from pegboard.engine.run import Run
 from pegboard.hooks.callers import Hooks
 from pegboard.policy.permissions import hidden, matches
 from pegboard.providers import ModelMessage, ModelRequest, ToolDefinition
+from pegboard.providers.spending import CHARS_AT_LEAST, fixed_tokens, message_tokens
 from pegboard.schema.message import Turn, UserMessage
 
 MAX_OUTPUT_TOKENS = 32_000
@@ -68,7 +69,23 @@ async def build_request(
         request = replace(request, system=(*request.system, LAST_STEP))
     else:
         request = replace(request, tools=tools)
-    return await run.engine.hooks.fold(hookspecs.chat_params, session=view, request=request)
+    request = await run.engine.hooks.fold(hookspecs.chat_params, session=view, request=request)
+    return within_window(request)
+
+
+def can_be_shortened(request: ModelRequest) -> bool:
+    """Return whether a shorter history could make the request fit into the model's window."""
+    window = request.model.limit.input or request.model.limit.context
+    return not window or fixed_tokens(request, CHARS_AT_LEAST) < window
+
+
+def within_window(request: ModelRequest) -> ModelRequest:
+    """Return the request with an answer no longer than what it leaves of the model's window."""
+    window, longest = request.model.limit.context, request.max_output_tokens
+    if not window or not longest or longest <= window // 4:
+        return request
+    sent = fixed_tokens(request, CHARS_AT_LEAST) + message_tokens(request.messages, CHARS_AT_LEAST)
+    return replace(request, max_output_tokens=max(min(longest, window - sent), 1))
 
 
 async def seen_by_model(
@@ -96,7 +113,7 @@ async def bare_request(
         model=model,
         system=tuple(text for text in pieces if text),
     )
-    return ModelRequest(
+    request = ModelRequest(
         model=model,
         system=system,
         messages=messages,
@@ -108,3 +125,4 @@ async def bare_request(
         session_id=view.id,
         idle_timeout_s=engine.config.stream_idle_timeout_s,
     )
+    return within_window(request)

@@ -121,13 +121,14 @@ def _asked_too_long(asked_s: float) -> str:
 def is_hopeless(error: ProviderError, decision: RetryDecision, *, left_s: float) -> bool:
     """Whether another model shall be asked instead of this one, again or at all.
 
-    That is where it is gone, refuses the key, or would be asked again only when the `left_s`
-    seconds are over in which it may be waited for.
+    That is where it is gone, cannot be reached, refuses the key, or would be asked again only when
+    the `left_s` seconds are over in which it may be waited for.
     """
     status = error.status or 0
     if isinstance(error, ProviderAuthError) or status in _UNUSABLE or (status and _is_gone(error)):
         return True
-    held_up = error.retryable or status == _TOO_MANY or status >= _SERVER_FAULT
+    unreached = isinstance(error.__cause__, OSError)  # no server there, or no trust in it
+    held_up = error.retryable or unreached or status == _TOO_MANY or status >= _SERVER_FAULT
     return held_up and (decision.wait_s is None or decision.wait_s > left_s)
 
 

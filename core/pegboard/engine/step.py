@@ -20,6 +20,7 @@ from pegboard.engine.finish import (
     ending,
     failure_of,
 )
+from pegboard.engine.request import can_be_shortened
 from pegboard.engine.run import Run
 from pegboard.engine.stream import run_step, within_bounds
 from pegboard.engine.toolcall import STOPPED, Caller
@@ -40,7 +41,7 @@ from pegboard.providers import (
     TextEnd,
     ToolInputStart,
 )
-from pegboard.providers.spending import cost_of, tokens_of
+from pegboard.providers.spending import cost_of, sizes_of, tokens_of
 from pegboard.schema.event import SessionFailed, SessionWarned
 from pegboard.schema.message import (
     APIFailure,
@@ -136,8 +137,10 @@ class Step:
         while (error := await self._attempt(request, caller)) is not None:
             attempts = attempts or self._attempts()
             decision = attempts.failed(error)
-            if may_overflow and isinstance(error, ContextOverflowError) and not caller.started:
-                return self._overflowed()
+            if isinstance(error, ContextOverflowError):
+                if may_overflow and can_be_shortened(request) and not caller.started:
+                    return self._overflowed()
+                decision = replace(decision, note=sizes_of(request))
             seen = self._shown or caller.started
             if decision.hopeless and not seen and await self._fall_back(error, tried):
                 return None

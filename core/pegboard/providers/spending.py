@@ -24,6 +24,8 @@ from pegboard.schema.session import CacheTokens, Session, Tokens
 
 CHARS_PER_TOKEN = 4
 """Of text and code in most tokenisers; good to a quarter or so."""
+CHARS_AT_LEAST = 3
+"""Of the same where the tokens must not be more than estimated."""
 MEDIA_TOKENS = 1_500
 """About what a picture of full size costs, whatever its bytes."""
 _MILLION = 1_000_000
@@ -79,9 +81,37 @@ def message_tokens(messages: Iterable[ModelMessage], chars: int = CHARS_PER_TOKE
 
 def fixed_tokens(request: ModelRequest, chars: int = CHARS_PER_TOKEN) -> int:
     """About how many tokens the system prompt and the tools of a request have."""
-    system = sum(map(len, request.system))
-    tools = sum(len(tool.description) + len(str(tool.parameters)) for tool in request.tools)
-    return (system + tools) // chars
+    return (_system_length(request) + _tools_length(request)) // chars
+
+
+def _system_length(request: ModelRequest) -> int:
+    return sum(map(len, request.system))
+
+
+def _tools_length(request: ModelRequest) -> int:
+    return sum(len(tool.description) + len(str(tool.parameters)) for tool in request.tools)
+
+
+def sizes_of(request: ModelRequest) -> str:
+    """Return what a request consists of, in estimated tokens, and what makes it shorter."""
+    window = request.model.limit.input or request.model.limit.context
+    system, tools = (
+        _system_length(request) // CHARS_AT_LEAST,
+        _tools_length(request) // CHARS_AT_LEAST,
+    )
+    messages = message_tokens(request.messages, CHARS_AT_LEAST)
+    of_window = f", and the window of the model has {window:,}" if window else ""
+    way_out = (
+        "choose a model with a larger window, switch tools off (`tools` of the agent), or shorten "
+        "the instructions"
+        if system + tools > messages
+        else "shorten the prompt and its files, start a new session, or choose a model with a larger "
+        "window"
+    )
+    return (
+        f"the system prompt has about {system:,} tokens, the {len(request.tools)} tools {tools:,}, "
+        f"the {len(request.messages)} messages {messages:,}{of_window}: {way_out}"
+    )
 
 
 def _length(item: Content, chars: int) -> int:

@@ -1,5 +1,6 @@
 """Other models answer where one cannot: which, when, and never behind what was shown."""
 
+import socket
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from pegboard.schema.event import SessionIdle, SessionWarned
 from pegboard.schema.message import APIFailure
 from pegboard.schema.model import Capabilities, Modalities, Model, ModelApi, ModelCost
 from pegboard.schema.part import FileInput, TextInput
+from pegboard_plugins import openai_compatible
 from played import HI, Played, assistant, call, calls, opened, text, texts
 
 DOLLAR = ModelCost(input=100_000, output=100_000)
@@ -110,6 +112,24 @@ async def test_it_is_said_which_model_answers_instead_and_why(tmp_path: Path) ->
 
     [warning] = [each.message for each in told if isinstance(each, SessionWarned)]
     assert warning == ("played/m does not answer (the key is refused): other/m is asked instead")
+
+
+async def test_another_model_is_asked_where_the_first_refuses_the_connection(
+    tmp_path: Path,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+    settings = config("other/m")
+    settings["model"] = "house/m"
+    settings["provider"] = {"house": {"api": f"http://127.0.0.1:{port}/v1"}}
+    other = Other("other", text("done"))
+    async with opened(
+        tmp_path, Played(), Providers(other), openai_compatible, config=settings
+    ) as app:
+        session = await app.create_session()
+        turn = await app.prompt(session.id, HI)
+
+    assert texts(turn) == ["done"]
 
 
 @pytest.mark.parametrize(
