@@ -105,8 +105,8 @@ def sizes_of(request: ModelRequest) -> str:
         "choose a model with a larger window, switch tools off (`tools` of the agent), or shorten "
         "the instructions"
         if system + tools > messages
-        else "shorten the prompt and its files, start a new session, or choose a model with a larger "
-        "window"
+        else "shorten the prompt and its files, start a new session, or choose a model with a "
+        "larger window"
     )
     return (
         f"the system prompt has about {system:,} tokens, the {len(request.tools)} tools {tools:,}, "

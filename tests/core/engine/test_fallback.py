@@ -114,15 +114,15 @@ async def test_it_is_said_which_model_answers_instead_and_why(tmp_path: Path) ->
     assert warning == ("played/m does not answer (the key is refused): other/m is asked instead")
 
 
+@pytest.mark.parametrize(("own", "cost"), [(["other/m"], None), ([], ModelCost(input=0, output=0))])
 async def test_another_model_is_asked_where_the_first_refuses_the_connection(
-    tmp_path: Path,
+    tmp_path: Path, own: list[str], cost: ModelCost | None
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
-    settings = config("other/m")
-    settings["model"] = "house/m"
-    settings["provider"] = {"house": {"api": f"http://127.0.0.1:{port}/v1"}}
-    other = Other("other", text("done"))
+    house = {"api": f"http://127.0.0.1:{port}/v1", "fallback": own}
+    settings = config("other/m") | {"model": "house/m", "provider": {"house": house}}
+    other = Other("other", text("done"), cost=cost)
     async with opened(
         tmp_path, Played(), Providers(other), openai_compatible, config=settings
     ) as app:

@@ -1,4 +1,4 @@
-"""The window of a model: how long an answer may be, and what is named where a request is too long."""
+"""The window of a model: how long an answer may be, and what is named where it is exceeded."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -76,7 +76,7 @@ async def test_what_is_too_large_is_named_where_no_shorter_history_helps(tmp_pat
     assert failure.data.message.startswith(
         "prompt is too long; the system prompt has about 0 tokens, the 1 tools 4,0"
     )
-    assert "messages 1, and the window of the model has 2,000" in failure.data.message
+    assert "messages 0, and the window of the model has 2,000" in failure.data.message
     assert "choose a model with a larger window, switch tools off" in failure.data.message
     assert (len(provider.requests), summaries(turns)) == (1, [])
 
