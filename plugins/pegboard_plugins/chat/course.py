@@ -67,6 +67,7 @@ class Child(msgspec.Struct):
 
     session: Session
     last: str = ""
+    wait: str = ""
     tokens: int = 0
     running: bool = True
 
@@ -238,6 +239,7 @@ class Course:
                 child.running = False
             case SessionStatusChanged(status=status):
                 child.running = not isinstance(status, Idle)
+                child.wait = _retry(status) if isinstance(status, Retry) else ""
             case _:
                 pass
 

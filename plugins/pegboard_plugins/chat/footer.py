@@ -176,7 +176,7 @@ def _children(course: Course | None) -> Sequence[SpanLine]:
         who = child.session.agent or "subagent"
         title = one_line(child.session.title).removesuffix(f" (@{who} subagent)")
         tokens = f" · {child.tokens:,} tokens" if child.tokens else ""
-        text = f" {title} · {child.last or 'begins'}{tokens}"
+        text = f" {title} · {child.wait or child.last or 'begins'}{tokens}"
         rows.append(shown_line((Span("◆ ", "accent"), Span(who, "bold"), Span(text, "dim"))))
     return rows
 

@@ -14,6 +14,7 @@ from pegboard.schema.event import (
     PluginFailed,
     QuestionAsked,
     SessionFailed,
+    SessionStatusChanged,
     SessionWarned,
 )
 from pegboard.schema.part import (
@@ -26,6 +27,7 @@ from pegboard.schema.part import (
     TextPart,
     ToolPart,
 )
+from pegboard.schema.session import Retry
 from pegboard.schema.wire import to_json
 from pegboard_plugins.cli.jsontext import as_json
 from pegboard_plugins.cli.render import Line
@@ -44,9 +46,10 @@ class Records:
         self._written: set[str] = set()
 
     def show(self, event: Event) -> None:
-        """Write the record of the event, if it has one; of subagents only warnings have."""
+        """Write the record of the event, if it has one; of subagents warnings and waits have."""
         depth = self._tally.depth(event.session_id)
-        warned = isinstance(event.properties, SessionWarned) and depth is not None
+        warning = isinstance(event.properties, SessionWarned | SessionStatusChanged)
+        warned = warning and depth is not None
         if warned or isinstance(event.properties, PluginFailed) or depth == 0:
             for kind, facts in record_of(event, self._tally):
                 if self._is_new(event):
@@ -144,21 +147,26 @@ def result_facts(result: Result, tally: Tally) -> Mapping[str, Any]:
 
 def record_of(event: Event, tally: Tally) -> tuple[tuple[str, dict[str, Any]], ...]:
     """The type and the facts of an event's record; nothing when it has none."""
+    kind, facts = "", dict[str, Any]()
     match event.properties:
         case PartUpdated(part=part) if _is_complete(part, tally):
-            return ((part_type(part), {"part": to_json(part)}),)
+            kind, facts = part_type(part), {"part": to_json(part)}
         case SessionFailed(error=error) if error is not None:
-            return (("error", {"error": to_json(error)}),)
+            kind, facts = "error", {"error": to_json(error)}
+        case SessionStatusChanged(session_id=waiting, status=Retry() as status):
+            facts = {"attempt": status.attempt, "message": status.message, "next": status.next}
+            kind, facts = "retry", {**facts, "waiting": waiting}
         case PermissionAsked() | QuestionAsked() as asked:
             kind = "permission_asked" if isinstance(asked, PermissionAsked) else "question_asked"
-            return ((kind, {"request": to_json(asked.request)}),)
+            facts = {"request": to_json(asked.request)}
         case PermissionReplied(request_id=request_id, reply=reply):
-            return (("permission_replied", {"requestID": request_id, "reply": reply}),)
-        case PluginFailed() | SessionWarned() as told:
-            kind = "plugin_error" if isinstance(told, PluginFailed) else "warning"
-            return ((kind, to_json(told)),)
+            kind, facts = "permission_replied", {"requestID": request_id, "reply": reply}
+        case PluginFailed() | SessionWarned() as warned:
+            kind = "plugin_error" if isinstance(warned, PluginFailed) else "warning"
+            facts = to_json(warned)
         case _:
-            return ()
+            pass
+    return ((kind, facts),) if kind else ()
 
 
 def part_type(part: Part) -> str:

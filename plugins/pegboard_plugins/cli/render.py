@@ -113,11 +113,11 @@ def failure_text(failure: Failure) -> str:
     return text if len(text) <= FAILURE_WIDTH else f"{text[: FAILURE_WIDTH - 1]}…"
 
 
-def retry_line(status: Retry, *, now_ms: int) -> Line:
+def retry_line(status: Retry, *, now_ms: int, indent: int = 0) -> Line:
     """When the model is asked again, and why."""
     wait_s = max(0, round((status.next - now_ms) / 1000))
     text = f"attempt {status.attempt + 1} in {wait_s} s: {one_line(status.message)}"
-    return Line(head="retry", text=text, style="warning")
+    return Line(head="retry", text=text, style="warning", indent=indent)
 
 
 def usage_line(cost: float | None, tokens: Tokens, *, steps: int, seconds: float) -> Line:

@@ -258,6 +258,10 @@ class Viewer:
         match event.properties:
             case PartUpdated(part=ToolPart() as part):
                 self._show_call(part, depth)
+            case SessionStatusChanged(session_id=session_id, status=Retry() as status):
+                self._name_caller(session_id, depth)
+                now_ms = int(time() * _MS_PER_S)
+                self._screen.line(retry_line(status, now_ms=now_ms, indent=depth))
             case SessionWarned(message=message):
                 self._screen.line(Line(head="warning:", text=visible(message), style="warning"))
             case _ if depth == 0:
@@ -283,8 +287,6 @@ class Viewer:
                 self._forget_call(part_id)
                 if self._streamed.pop(part_id, "") or part_id in self._texts:
                     self._note("the answer broke off; what was shown of it does not count")
-            case SessionStatusChanged(status=Retry() as status):
-                self._screen.line(retry_line(status, now_ms=int(time() * _MS_PER_S)))
             case SessionCompacted():
                 self._note("the history was summarised")
             case PermissionReplied(reply="reject"):

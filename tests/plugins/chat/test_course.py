@@ -9,12 +9,22 @@ from pegboard.schema.event import (
     PermissionAsked,
     PermissionReplied,
     Properties,
+    SessionCreated,
+    SessionStatusChanged,
 )
 from pegboard.schema.message import MessageTime, Turn, UserMessage
 from pegboard.schema.part import Completed, CompletedSpan, ModelChoice, Running, TimeSpan, ToolPart
-from pegboard.schema.session import PermissionRequest, Session, SessionTime, ToolReference
+from pegboard.schema.session import (
+    Busy,
+    PermissionRequest,
+    Retry,
+    Session,
+    SessionTime,
+    ToolReference,
+)
 from pegboard_plugins.chat.course import Course
 from pegboard_plugins.chat.finished import Called, Finished, call_head
+from pegboard_plugins.chat.footer import _children
 
 SESSION = Session(
     id="ses_1",
@@ -69,6 +79,26 @@ def test_the_seconds_of_a_call_are_those_in_which_it_worked(
     assert (waiting, finished.waited_s) == (60.0, 60.0)
     head = call_head(finished.part, "a", waited_s=finished.waited_s)
     assert head[-1].text.strip() == "1.5 s"
+
+
+def test_a_subagent_that_waits_for_its_provider_says_so_until_it_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pegboard_plugins.chat.course.time", lambda: 2.0)
+    course = Course(SESSION)
+    child = msgspec.structs.replace(SESSION, id="ses_2", parent_id="ses_1", agent="explore")
+    waits = Retry(attempt=1, message="overloaded", next=5_000)
+
+    def take(properties: Properties) -> list[str]:
+        assert not [*course.take(Event(properties=properties))]
+        return ["".join(span.text for span in line) for line in _children(course)]
+
+    take(SessionCreated(session_id="ses_2", info=child))
+    waiting = take(SessionStatusChanged(session_id="ses_2", status=waits))
+    going_on = take(SessionStatusChanged(session_id="ses_2", status=Busy()))
+
+    assert waiting == ["◆ explore t · attempt 2 in 3 s: overloaded"]
+    assert going_on == ["◆ explore t · begins"]
 
 
 def test_of_a_stored_call_no_seconds_are_shown_in_which_it_may_have_waited() -> None:

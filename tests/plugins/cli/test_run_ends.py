@@ -13,6 +13,7 @@ from model_server import (
     by_step,
     call,
     chunk,
+    failure,
     finish,
     in_order,
     say,
@@ -139,6 +140,29 @@ async def test_the_text_of_a_failed_attempt_has_no_record(pegboard: CommandLine)
 
     texts = [each["part"]["text"] for each in done.records if each["type"] == "text"]
     assert texts == ["I look. Done."]
+
+
+TASK = {"description": "look", "prompt": "Look.", "subagent_type": "explore"}
+BUSY = failure(429, "slow down", headers={"retry-after-ms": "20"})
+
+
+async def test_the_wait_of_a_subagent_has_a_record(pegboard: CommandLine) -> None:
+    done, _ = await run(pegboard, call("task", TASK), BUSY, say("Looked."), say("Done."))
+
+    [waited] = [each for each in done.records if each["type"] == "retry"]
+    assert (done.code, waited["attempt"], waited["message"]) == (0, 1, "fake: slow down (429)")
+    assert waited["waiting"] != waited["sessionID"]
+
+
+async def test_the_wait_of_a_subagent_is_a_line_below_its_call(pegboard: CommandLine) -> None:
+    answers = (call("task", TASK), BUSY, say("Looked."), say("Done."))
+    async with ModelServer(in_order(*answers)) as server:
+        pegboard.use_model(server.url, title="off", permission={"*": "allow"})
+        done = await pegboard("run", "hi")
+
+    head, wait = done.err.split("\n")[:2]
+    assert head.startswith("task explore: look")
+    assert wait == "  retry attempt 2 in 0 s: fake: slow down (429)"
 
 
 async def test_the_text_of_the_last_attempt_is_shown_once(pegboard: CommandLine) -> None:
