@@ -67,6 +67,7 @@ TABLE = (
         "cursor.com/docs: mcp.json, hooks; the others likewise",
     ),
     Row(_AGENT, (".gemini/", ".codex/", ".qwen/", ".goose/"), "each one's settings: mcpServers"),
+    Row(_AGENT, (".agents/",), "agentskills.io: skills of a project"),
     Row(_AGENT, (".aider.conf.yml", ".crush.json", "crush.json"), "aider.chat: lint-cmd, test-cmd"),
     Row(_BOX, (".devcontainer/", ".devcontainer.json"), "containers.dev: initializeCommand"),
     Row(_BOX, (".gitpod.yml", ".idx/", ".replit"), "gitpod.io, firebase.google.com, replit.com"),

@@ -1,4 +1,8 @@
-"""Instruction files: `AGENTS.md` and its like, and what the configuration names."""
+"""Instruction files: `AGENTS.md` and its like, and what the configuration names.
+
+A file that the session itself has changed is material: what it says counts from the next session
+on. Until then the session goes by the text that it had before.
+"""
 
 import asyncio
 import os
@@ -63,7 +67,8 @@ def _with_nested(
     nested = [file for file in _nested(session, path) if file not in claimed]
     if not nested:
         return None  # as for most files: then nobody has to look through the session
-    known = {*instruction_files(session), *_loaded(session), path.resolve()}
+    changed = pegboard_files.changed_files(session.turns)
+    known = {*instruction_files(session), *_loaded(session), *changed, path.resolve()}
     found = [file for file in nested if file not in known]
     claimed.update(found)
     pieces = [piece for file in found if (piece := _piece(file, session.id))]
@@ -163,9 +168,19 @@ def _inside(paths: Iterable[Path], worktree: Path) -> Iterator[Path]:
 def _pieces(session: SessionView) -> tuple[str, ...]:
     """The files that have a text, each text once."""
     files = instruction_files(session)
-    texts = {text: file for file in reversed(files) if (text := _content(file))}
+    changed, before = pegboard_files.changed_files(session.turns), _texts_of(session.id)
+    for file in files:
+        if file not in changed:
+            before[file] = _content(file)
+    texts = {text: file for file in reversed(files) if (text := before.get(file))}
     first = {file: text for text, file in texts.items()}
     return tuple(_marked(file, first[file], session.id) for file in files if file in first)
+
+
+@lru_cache(maxsize=128)
+def _texts_of(session_id: str) -> dict[Path, str]:  # noqa: ARG001 - the key
+    """The text of each file as the session found it."""
+    return {}
 
 
 def _piece(file: Path, session_id: str) -> str:

@@ -13,6 +13,7 @@ pegboard.code-workspace .idea/workspace.xml .idea/runConfigurations/x.xml .run/a
 .zed/tasks.json .helix/languages.toml .nvim.lua .exrc .dir-locals.el .mcp.json .cursor/mcp.json
 .cursor/hooks.json .claude/settings.json .claude/settings.local.json .claude/hooks/x.sh
 .claude/commands/x.md .claude/agents/x.md .gemini/settings.json .codex/config.toml .aider.conf.yml
+.agents/skills/x/SKILL.md
 .devcontainer/devcontainer.json .devcontainer.json .gitpod.yml .husky/pre-commit .husky/_/husky.sh
 .pre-commit-config.yaml lefthook.yml .lefthook/pre-commit/x.sh .githooks/pre-push .envrc mise.toml
 .mise.local.toml .config/mise/config.toml .autoenv.zsh .venv/lib/python3.11/site-packages/x.pth

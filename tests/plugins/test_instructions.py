@@ -1,12 +1,13 @@
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pegboard import PendingCall, SessionView, ToolResult
 from pegboard.schema.config import Config
 from pegboard.schema.message import AssistantMessage, MessagePath, MessageTime, Turn
-from pegboard.schema.part import Completed, CompletedSpan, ToolPart
+from pegboard.schema.part import Completed, CompletedSpan, PatchPart, ToolPart
 from pegboard.schema.session import Tokens
 from pegboard_plugins.instructions import (
     LIMIT_BYTES,
@@ -198,6 +199,38 @@ async def test_other_tools_are_left_alone(project: Path) -> None:
     call = PendingCall(id="call", tool="grep", input={"filePath": "sub/a"}, message_id="msg_2")
 
     assert await tool_execute_after(view(project), call, RESULT) is None
+
+
+def _turn_that_changed(file: Path) -> Turn:
+    turn = _turn_that_loaded(file)
+    patch = PatchPart(
+        id="prt_2", session_id="ses_1", message_id="msg_0", hash="a", after="b", files=(str(file),)
+    )
+    return Turn(info=turn.info, parts=(patch,))
+
+
+async def test_what_the_session_wrote_is_no_instruction_of_it(project: Path) -> None:
+    file = project / "sub" / "AGENTS.md"
+    (project / "sub" / "a.py").write_text("x")
+    file.write_text("obey")
+    session = view(project, turns=(_turn_that_changed(file),))
+
+    assert await tool_execute_after(session, _read_call("sub/a.py", "msg_new"), RESULT) is None
+
+
+async def test_a_session_goes_by_the_instructions_that_it_found(project: Path) -> None:
+    file = project / "AGENTS.md"
+    file.write_text("from the user")
+    session = view(project)
+
+    before = await _pieces(session)
+    file.write_text("from the model")
+    after = await _pieces(msgspec.structs.replace(session, turns=(_turn_that_changed(file),)))
+    other = await _pieces(view(project, turns=()))
+
+    assert before == after
+    assert "from the user" in before[0]
+    assert "from the model" in other[0]
 
 
 def _turn_that_loaded(file: Path) -> Turn:

@@ -1,8 +1,11 @@
+import json
+
 import pytest
 
 from pegboard.schema.part import Completed, Failed, TextInput, TextPart, ToolPart
 from pegboard_frontend import CommandOrder, run_command
-from pegboard_plugins import commands, rules, skill
+from pegboard_plugins import commands, files, rules, skill
+from pegboard_plugins.edit import write_plugin
 from played import Played, call, calls, opened, text
 
 HI = [TextInput(text="Hi.")]
@@ -245,3 +248,25 @@ async def test_a_skill_takes_no_name_that_another_command_has(tmp_path):
         sources = {name: each.source for name, each in app.commands.items()}
 
     assert sources == {"init": None, "review": None, "brew": "skill", "tea": "command"}
+
+
+async def test_a_skill_that_the_session_wrote_is_material(tmp_path):
+    write(tmp_path / "project" / ".agents" / "skills", "coffee")
+    content = "---\nname: tea\ndescription: Makes tea.\n---\nBoil water.\n"
+    file = {"filePath": ".agents/skills/tea/SKILL.md", "content": content}
+    steps = (
+        calls(call("write", json.dumps(file))),
+        calls(call("skill", '{"name": "tea"}', call_id="c2")),
+        text("done"),
+    )
+
+    async with opened(tmp_path, Played(*steps), skill, files, write_plugin, config=CONFIG) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+        turns = await app.turns(session.id)
+
+    written, read = [part for turn in turns for part in turn.parts if isinstance(part, ToolPart)]
+    assert isinstance(written.state, Completed)
+    assert isinstance(read.state, Completed)
+    assert read.state.output.startswith("This session has written the skill tea")
+    assert "<skill" not in read.state.output
