@@ -69,11 +69,19 @@ async def test_git_obeys_no_folder_that_only_looks_like_a_repository(tmp_path):
     assert not list(tmp_path.rglob("PWN"))
 
 
-async def test_settings_that_the_user_gives_git_by_variables_hold(tmp_path):
-    own = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "user.name", "GIT_CONFIG_VALUE_0": "me"}
+async def test_settings_that_the_user_gives_git_by_variables_hold_but_secrets(tmp_path):
+    settings = {
+        "user.name": "me",
+        "http.proxy": "http://me:a-password-of-mine@localhost:1",
+        "core.abbrev": "12",
+    }
+    own = {"GIT_CONFIG_COUNT": str(len(settings))}
+    for number, (key, value) in enumerate(settings.items()):
+        own |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
 
-    output = await run(
-        "git config user.name; git config safe.bareRepository", tmp_path, env={**os.environ, **own}
-    )
+    names = ("user.name", "core.abbrev", "safe.bareRepository", "http.proxy")
+    command = "; ".join(f"git config {name}" for name in names)
+    output = await run(command, tmp_path, env={**os.environ, **own})
 
-    assert output.split() == ["me", "explicit"]
+    assert output.split()[:3] == ["me", "12", "explicit"]
+    assert "password" not in output

@@ -55,6 +55,8 @@ _SHAPES = (
 _IN_VARIABLE = rf"(?<![\w.-])(?<![^/]/)(?:{'|'.join(_KEYS)})|{_URL}"
 """A credential in a variable: not within a word, nor a folder of a path."""
 _NO_EDITOR = shlex.join([sys.executable, "-I", str(Path(__file__).with_name("noeditor.py"))])
+_MOST_SETTINGS = 1000
+"""So many settings of git are taken from variables."""
 _QUIET = {
     "AGENT": "pegboard",
     **dict.fromkeys(("EDITOR", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "VISUAL"), _NO_EDITOR),
@@ -154,11 +156,16 @@ def child_env(env: Mapping[str, str], *, secrets: Iterable[str] = ()) -> dict[st
     count = env.get("GIT_CONFIG_COUNT") or "0"
     if not count.isdecimal():  # git refuses to run with it
         return child
-    return child | {
-        "GIT_CONFIG_COUNT": str(int(count) + 1),
-        f"GIT_CONFIG_KEY_{int(count)}": "safe.bareRepository",
-        f"GIT_CONFIG_VALUE_{int(count)}": "explicit",
-    }
+    given = [
+        (key, value)
+        for number in range(min(int(count), _MOST_SETTINGS))
+        if (key := env.get(f"GIT_CONFIG_KEY_{number}")) is not None
+        and (value := child.get(f"GIT_CONFIG_VALUE_{number}")) is not None
+    ]
+    settings = [*given, ("safe.bareRepository", "explicit")]
+    for number, (key, value) in enumerate(settings):
+        child |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return child | {"GIT_CONFIG_COUNT": str(len(settings))}
 
 
 def without_secrets(env: Mapping[str, str], secrets: Iterable[str] = ()) -> dict[str, str]:
