@@ -136,7 +136,7 @@ from pegboard.cli.main import main
 
 main()
 """
-MOST_FOR_AN_EDIT = 221
+MOST_FOR_AN_EDIT = 223
 """Files of ours that a run loads in which a model reads a file and edits it."""
 
 

@@ -45,13 +45,13 @@ if TYPE_CHECKING:
     from pegboard_files.secretfiles import may_name as may_name
     from pegboard_files.secretfiles import may_read as may_read
     from pegboard_files.secretfiles import secret_path as secret_path
-    from pegboard_files.sessionchanges import changed_files as changed_files
     from pegboard_files.shellpatterns import shell_escape as shell_escape
     from pegboard_files.shellpatterns import shell_fits as shell_fits
     from pegboard_files.shellpatterns import shell_names as shell_names
     from pegboard_files.shellpatterns import shell_paths as shell_paths
     from pegboard_files.stepsnapshots import StepSnapshots as StepSnapshots
     from pegboard_files.stepsnapshots import bounded as bounded
+    from pegboard_files.stepsnapshots import changed_files as changed_files
     from pegboard_files.stepsnapshots import summary_of as summary_of
     from pegboard_files.stepsnapshots import total as total
     from pegboard_files.stepsnapshots import total_by_name as total_by_name

@@ -5,7 +5,7 @@ It starts once the request has been sent, and a tool that may write waits for it
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -13,13 +13,21 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+import pegboard_files  # whose names are loaded with the first patch
 from pegboard.kit import shielded
 from pegboard.schema.event import SessionDiffed
-from pegboard.schema.message import AssistantMessage
-from pegboard.schema.part import PatchPart, Staged, StepFinishPart, StepStartPart
+from pegboard.schema.message import AssistantMessage, Turn
+from pegboard.schema.part import (
+    Completed,
+    Part,
+    PatchPart,
+    Staged,
+    StepFinishPart,
+    StepStartPart,
+    ToolPart,
+)
 from pegboard.schema.session import FileDiff, SessionSummary
 from pegboard.storage import ChangeSession, Emit, Followed, PutPart, StepParts, Way, Writing
-from pegboard_files.storednames import name_of, stored_name
 
 if TYPE_CHECKING:
     from pegboard_files.filestates import States
@@ -177,7 +185,9 @@ class StepSnapshots:
         kept = tuple(path for path in left if path in copied)
         others = tuple(path for path in changed if path not in left)
         named = {
-            stored_name(str(path)): reason for path, reason in left.items() if path not in copied
+            pegboard_files.stored_name(str(path)): reason
+            for path, reason in left.items()
+            if path not in copied
         }
         patches = []
         if others or named or index:
@@ -198,7 +208,7 @@ class StepSnapshots:
             session_id=step.message.session_id,
             message_id=step.message.id,
             hash=way.before,
-            files=tuple(stored_name(str(file)) for file in files),
+            files=tuple(pegboard_files.stored_name(str(file)) for file in files),
             after=way.after,
         )
 
@@ -235,7 +245,28 @@ PATCH_LIMIT_CHARS = 1 << 18
 
 def total(patches: Iterable[PatchPart]) -> dict[Path, Way]:
     """Each file's change from before the first patch to after the last one."""
-    return {Path(name_of(file)): way for file, way in total_by_name(patches).items()}
+    return {Path(pegboard_files.name_of(file)): way for file, way in total_by_name(patches).items()}
+
+
+def changed_files(turns: Iterable[Turn]) -> frozenset[Path]:
+    """Return the resolved paths of the files that a session has changed.
+
+    They are those of its steps' patches, its subagents' changes included, and those of the edits
+    of a step that still runs.
+    """
+    return frozenset(
+        path.resolve() for turn in turns for part in turn.parts for path in _changed_by(part)
+    )
+
+
+def _changed_by(part: Part) -> Iterator[Path]:
+    match part:
+        case PatchPart(files=files):
+            yield from (Path(pegboard_files.name_of(file)) for file in files)
+        case ToolPart(state=Completed(metadata={"filediff": {"file": str(file)}})):
+            yield Path(file)
+        case _:
+            pass
 
 
 def total_by_name(changes: Iterable[PatchPart | Staged]) -> dict[str, Way]:
