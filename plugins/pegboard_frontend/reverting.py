@@ -35,7 +35,7 @@ from pegboard_files import bounded, name_of, stored_name, summary_of, total, tot
 class Reverted(msgspec.Struct, frozen=True, kw_only=True):
     """The session after going back or forth, and what became of its files.
 
-    `warning` says what was left, and why, for people; it is "" when nothing was.
+    `warning` says what was left, why, and where copies are; it is "" without any of it.
     """
 
     session: Session

@@ -1,12 +1,13 @@
 """Git's index goes back with the files, and what the user has staged is not lost."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from pegboard_frontend import reverted, unreverted
-from worktrees import git
-from written import ask, full_repository, played, shell
+from worktrees import IDENTITY, git
+from written import ask, full_repository, played, shell, state
 
 
 @pytest.fixture
@@ -133,3 +134,78 @@ async def test_a_user_who_stages_between_turns_is_not_undone(tmp_path: Path, pro
 
     assert back.files.left == ()
     assert git(project, "status", "--porcelain") == "A  own.txt"
+
+
+def in_conflict(project: Path) -> None:
+    """A merge that the user has begun, with a conflict of each kind."""
+    for branch, content in (("theirs", "theirs\n"), ("ours", "ours\n")):
+        git(project, "checkout", "-qb", branch, "HEAD~0" if branch == "theirs" else "theirs~1")
+        (project / "a.txt").write_text(content)
+        (project / "both.txt").write_text(content)
+        (project / "src/b.txt").write_text(content)
+        if branch == "ours":
+            git(project, "rm", "-qf", "src/b.txt")
+        git(project, "add", "-A")
+        git(project, "commit", "-qm", branch)
+    done = subprocess.run(
+        ["git", *IDENTITY, "merge", "-q", "theirs"], cwd=project, check=False, capture_output=True
+    )
+    assert done.returncode == 1
+
+
+SOLUTIONS = {
+    "solved": "printf mine > a.txt; git add a.txt",
+    "removed": "git rm -q a.txt",
+    "all solved": "git add -A",
+    "one side": "git checkout -q --ours a.txt both.txt; rm src/b.txt; git add -u",
+    "given up": "git merge --abort",
+}
+
+
+@pytest.mark.parametrize("command", SOLUTIONS.values(), ids=SOLUTIONS.keys())
+async def test_a_conflict_that_was_solved_is_one_again(
+    tmp_path: Path, project: Path, command: str
+) -> None:
+    in_conflict(project)
+    before, files = git(project, "ls-files", "-s"), state(project)
+    async with played(tmp_path, shell(command)) as (app, session):
+        prompt = await ask(app, session)
+        after = git(project, "ls-files", "-s")
+
+        back = await reverted(app, session, prompt)
+
+        assert (back.files.left, git(project, "ls-files", "-s")) == ((), before)
+        assert state(project) == files
+        assert before != after
+        forth = await unreverted(app, session)
+        assert (forth.files.left, git(project, "ls-files", "-s")) == ((), after)
+
+
+async def test_a_conflict_that_was_solved_and_committed_is_left_and_named(
+    tmp_path: Path, project: Path
+) -> None:
+    in_conflict(project)
+    async with played(tmp_path, shell(SOLUTIONS["all solved"])) as (app, session):
+        prompt = await ask(app, session)
+        git(project, "commit", "-qm", "merged")
+        after = git(project, "ls-files", "-s")
+
+        back = await reverted(app, session, prompt)
+
+    assert {each.path.name: each.reason for each in back.files.left} == dict.fromkeys(
+        ("a.txt", "both.txt", "b.txt"), "committed"
+    )
+    assert git(project, "ls-files", "-s") == after
+
+
+async def test_a_name_that_looks_like_a_stage_is_staged_as_it_is(
+    tmp_path: Path, project: Path
+) -> None:
+    (project / ":2:a.txt").write_text("one\n")
+    git(project, "--literal-pathspecs", "add", ":2:a.txt")
+    before = git(project, "ls-files", "-s")
+    command = "echo two > :2:a.txt; git add -A"
+    async with played(tmp_path, shell(command)) as (app, session):
+        back = await reverted(app, session, await ask(app, session))
+
+    assert (back.files.left, git(project, "ls-files", "-s")) == ((), before)

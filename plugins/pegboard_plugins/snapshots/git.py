@@ -47,6 +47,7 @@ _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n"
 # Files are taken byte by byte: attributes that change content on its way do not count.
 _ATTRIBUTES = "* -text -eol -ident -filter -working-tree-encoding -diff -merge\n"
 _CONVERTING = re.compile(rb"\b(text|eol|crlf|ident|filter|working-tree-encoding)\b")
+_STAGED = re.compile(rb":([0-3]):")
 _COMMIT = re.compile(rb"[0-9a-f]{40}")
 _OTHER_HASH = re.compile(rb"objectformat\s*=\s*sha256", re.IGNORECASE)
 
@@ -67,10 +68,12 @@ class Listing(msgspec.Struct):
 
     `indexed` are the files of the index as it has them, only when all were asked for; `others`
     are files that it does not have and that are not ignored, `nested` are repositories among
-    them. `doubtful` are those of which the file may differ from the index.
+    them. `doubtful` are those of which the file may differ from the index. `unmerged` are the
+    versions of files in a conflict, by `stage_name`; such files are not in `indexed`.
     """
 
     indexed: dict[bytes, Entry] = msgspec.field(default_factory=dict)
+    unmerged: dict[bytes, Entry] = msgspec.field(default_factory=dict)
     doubtful: set[bytes] = msgspec.field(default_factory=set)
     others: set[bytes] = msgspec.field(default_factory=set)
     nested: set[bytes] = msgspec.field(default_factory=set)
@@ -196,10 +199,13 @@ class ShadowGit:
     def write_index(self, files: Mapping[bytes, Entry | None]) -> None:
         """Set these paths in the user's index, or remove them from it; one process.
 
+        They are by `stage_name`: whoever gives one stage of a path gives all that it is to have.
+
         :raises GitError: when another process has locked it, or it cannot be written.
         """
-        removed = [b"0 %s\t%s" % (b"0" * 40, path) for path, entry in files.items() if not entry]
-        put = [b"%s %s\t%s" % (*entry, path) for path, entry in files.items() if entry]
+        named = [(*path_and_stage(name), entry) for name, entry in files.items()]
+        removed = [b"0 %s\t%s" % (b"0" * 40, path) for path in {path for path, *_ in named}]
+        put = [b"%s %s %s\t%s" % (*entry, stage, path) for path, stage, entry in named if entry]
         if files:
             given = b"\0".join((*removed, *put)) + b"\0"
             self._run("update-index", "-z", "--index-info", given=given)
@@ -356,14 +362,27 @@ def _parsed(output: bytes, *, whole: bool) -> Listing:
             continue
         elif whole:
             head, _, path = rest.partition(b"\t")
-            mode, oid, _ = head.split(b" ")
+            mode, oid, stage = head.split(b" ")
             if tag != b"H":
                 found.doubtful.add(path)
-            if tag != b"M":
+            if stage != b"0":
+                found.unmerged[stage_name(path, stage)] = Entry(mode, oid)
+            else:
                 found.indexed[path] = Entry(mode, oid)
         else:
             found.doubtful.add(rest)
     return found
+
+
+def stage_name(path: bytes, stage: bytes = b"0") -> bytes:
+    """Return the path for stage 0, else the path with its stage, as git's revisions spell it."""
+    return path if stage == b"0" and not _STAGED.match(path) else b":%s:%s" % (stage, path)
+
+
+def path_and_stage(name: bytes) -> tuple[bytes, bytes]:
+    """Return what `stage_name` was given."""
+    found = _STAGED.match(name)
+    return (name[found.end() :], found[1]) if found else (name, b"0")
 
 
 def _put(file: Path, content: bytes) -> None:

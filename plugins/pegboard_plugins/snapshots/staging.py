@@ -5,13 +5,19 @@ itself, under git's own lock.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from pegboard.schema.part import Staged
 from pegboard.storage import Left, StagedWay
 from pegboard_files import name_of, stored_name
-from pegboard_plugins.snapshots.git import GitError, ShadowGit
+from pegboard_plugins.snapshots.git import (
+    GitError,
+    Listing,
+    ShadowGit,
+    path_and_stage,
+    stage_name,
+)
 from pegboard_plugins.snapshots.objects import (
     SUBMODULE,
     Entry,
@@ -21,78 +27,93 @@ from pegboard_plugins.snapshots.objects import (
     tree_of,
 )
 
+_Reason = Literal["restaged", "committed", "unstaged", "locked"]
+
 
 class _Step(NamedTuple):
+    name: bytes
     path: bytes
     expected: Entry | None
     wanted: Entry | None
     head: str
 
 
-def staged(
-    before: Mapping[bytes, Entry], after: Mapping[bytes, Entry], head: str, objects: Objects
-) -> Staged | None:
+def staged(before: Listing, after: Listing, head: str, objects: Objects) -> Staged | None:
     """What became of the index, None when nothing did; `head` is the commit before it."""
-    paths = {path for path, _ in before.items() ^ after.items()}
-    if not paths:
+    paths = {path for path, _ in before.indexed.items() ^ after.indexed.items()}
+    names = {stage_name(path) for path in paths}
+    names |= {name for name, _ in before.unmerged.items() ^ after.unmerged.items()}
+    if not names:
         return None
     was, now = (
-        tree_of({path: index.get(path) for path in paths}, objects) for index in (before, after)
+        tree_of({name: _entry(index, name) for name in names}, objects) for index in (before, after)
     )
-    files = tuple(stored_name(os.fsdecode(path)) for path in sorted(paths))
+    files = tuple(stored_name(os.fsdecode(name)) for name in sorted(names))
     return Staged(hash=was, after=now, files=files, head=head)
 
 
 def restage(git: ShadowGit, objects: Objects, ways: Mapping[str, StagedWay]) -> tuple[Left, ...]:
     """Put paths of the index back from `before` to `after`; what was left as it is, with why.
 
-    What somebody has staged since is left, and so is what was committed.
+    What somebody has staged since is left, and so is what was committed. The stages of a path are
+    put back together or not at all.
 
     :raises OSError: when git cannot be asked; nothing is changed then.
     """
     if not ways:
         return ()
-    left, steps = _steps(git, ways, objects)
-    now = git.listing(whole=True).indexed
-    steps = [step for step in steps if now.get(step.path) != step.wanted]
+    lost, steps = _steps(ways, objects)
+    index = git.listing(whole=True)
+    different = {step.path for step in steps if _entry(index, step.name) != step.wanted}
+    steps = [step for step in steps if step.path in different]
+    reasons: dict[bytes, _Reason] = dict.fromkeys(lost, "unstaged")
+    for path, reason in _obstacles(git, steps, index).items():
+        reasons.setdefault(path, reason)
+    todo = {step.name: step.wanted for step in steps if step.path not in reasons}
+    try:
+        git.write_index(todo)
+    except GitError:
+        reasons |= dict.fromkeys((path_and_stage(name)[0] for name in todo), "locked")
+    places = ((git.worktree / os.fsdecode(path), reason) for path, reason in reasons.items())
+    return tuple(Left(path=path, reason=reason) for path, reason in places)
+
+
+def _obstacles(git: ShadowGit, steps: Sequence[_Step], index: Listing) -> dict[bytes, _Reason]:
+    """The paths whose steps cannot be taken, with the reason."""
     head = git.head()
     committed = git.tree_of(head, [step.path for step in steps if step.head != head])
     there = git.users_own([step.wanted.oid for step in steps if step.wanted is not None])
-    todo = []
+    resolved = {step.name: step.expected for step in steps}
+    names = {step.name for step in steps}
+    reasons: dict[bytes, _Reason] = {}
+    for name in index.unmerged.keys() - names:
+        reasons[path_and_stage(name)[0]] = "restaged"
     for step in steps:
-        if now.get(step.path) != step.expected:
-            left.append(_left(git, step, "restaged"))
-        elif step.head != head and committed.get(step.path) == step.expected:
-            left.append(_left(git, step, "committed"))
+        if _entry(index, step.name) not in (step.expected, step.wanted):
+            reasons[step.path] = "restaged"
+        elif step.head != head and committed.get(step.path) == resolved.get(stage_name(step.path)):
+            reasons.setdefault(step.path, "committed")
         elif step.wanted and step.wanted.mode != SUBMODULE and step.wanted.oid not in there:
-            left.append(_left(git, step, "unstaged"))
-        else:
-            todo.append(step)
-    try:
-        git.write_index({step.path: step.wanted for step in todo})
-    except GitError:
-        left += [_left(git, step, "locked") for step in todo]
-    return tuple(left)
+            reasons.setdefault(step.path, "unstaged")
+    return {path: reasons[path] for path in {step.path for step in steps} & reasons.keys()}
 
 
-def _steps(
-    git: ShadowGit, ways: Mapping[str, StagedWay], objects: Objects
-) -> tuple[list[Left], list[_Step]]:
-    left, steps = [], []
+def _entry(index: Listing, name: bytes) -> Entry | None:
+    path, stage = path_and_stage(name)
+    return index.indexed.get(path) if stage == b"0" else index.unmerged.get(name)
+
+
+def _steps(ways: Mapping[str, StagedWay], objects: Objects) -> tuple[list[bytes], list[_Step]]:
+    """The paths of which a state is lost, and the steps of the others."""
+    lost, steps = [], []
     trees = StoredTrees(objects)
-    for path, way in ways.items():
-        name = os.fsencode(name_of(path))
+    for stored, way in ways.items():
+        name = os.fsencode(name_of(stored))
+        path, _ = path_and_stage(name)
         try:
-            before = trees.look_up(way.before, name)
-            after = trees.look_up(way.after, name)
+            before, after = trees.look_up(way.before, name), trees.look_up(way.after, name)
         except MissingObjectError:
-            left.append(Left(path=git.worktree / name_of(path), reason="unstaged"))
+            lost.append(path)
             continue
-        steps.append(_Step(name, before, after, way.head))
-    return left, steps
-
-
-def _left(
-    git: ShadowGit, step: _Step, reason: Literal["restaged", "committed", "unstaged", "locked"]
-) -> Left:
-    return Left(path=git.worktree / os.fsdecode(step.path), reason=reason)
+        steps.append(_Step(name, path, before, after, way.head))
+    return lost, steps

@@ -67,6 +67,7 @@ class WorktreeState:
         self._objects = objects
         self._root = os.fsencode(git.worktree) + b"/"
         self._index: dict[bytes, Entry] = {}
+        self._unmerged: dict[bytes, Entry] = {}
         self._index_state: tuple[int, ...] | None = None
         self._unlike_index: dict[bytes, Entry | None] = {}
         self._files: dict[bytes, Entry] = {}
@@ -118,8 +119,9 @@ class WorktreeState:
             if self._git.converts(listing):
                 listing.doubtful |= self._converted(listing.indexed)
             if self._tree is not None:
-                self.staged = staged(self._index, listing.indexed, self._head, self._objects)
-            self._index, self._index_state = listing.indexed, state
+                before = Listing(indexed=self._index, unmerged=self._unmerged)
+                self.staged = staged(before, listing, self._head, self._objects)
+            self._index, self._unmerged = listing.indexed, listing.unmerged
             for path in (p for p, entry in listing.indexed.items() if entry.mode == SUBMODULE):
                 self.apart.add(path, "submodule")
         first = self._tree is None
@@ -135,6 +137,7 @@ class WorktreeState:
         self._head = self._git.head()
         self._large.remember({path: (s.facts, s.entry) for path, s in self._seen.items() if s.sure})
         unkept = self.apart.changed()
+        self._index_state = state
         if whole:
             changed = self._take_all()
             return changed if first else changed | unkept
