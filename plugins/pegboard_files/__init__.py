@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pegboard_files.mediatypes import is_text as is_text
     from pegboard_files.mediatypes import mime_of as mime_of
     from pegboard_files.placing import TEMPORARY as TEMPORARY
+    from pegboard_files.placing import copy_traits as copy_traits
     from pegboard_files.placing import is_resolved as is_resolved
     from pegboard_files.placing import move_resolved as move_resolved
     from pegboard_files.placing import open_resolved as open_resolved

@@ -234,5 +234,5 @@ def _stamp(target: str) -> _Stamp | None:
         return None
     with os.fdopen(file, "rb") as content:
         short = now.st_size <= DIGEST_LIMIT_BYTES
-        digest = blake2b(content.read(), digest_size=16).digest() if short else b""
+        digest = blake2b(content.read(now.st_size), digest_size=16).digest() if short else b""
     return _Stamp(now.st_mtime_ns, now.st_ctime_ns, now.st_size, now.st_ino, digest)

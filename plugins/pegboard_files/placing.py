@@ -161,13 +161,14 @@ def _write_new(name: str, content: bytes, *, folder: int, old: str | None) -> No
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
     with os.fdopen(os.open(name, flags, 0o666, dir_fd=folder), "wb") as file:
         if old is not None:
-            _copy_traits(old, folder, file.fileno())
+            copy_traits(old, file.fileno(), folder=folder)
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
 
 
-def _copy_traits(old: str, folder: int, file: int) -> None:
+def copy_traits(old: str, file: int, *, folder: int | None = None) -> None:
+    """Give an open file the owner, permissions and attributes of another, as far as possible."""
     facts = os.stat(old, dir_fd=folder, follow_symlinks=False)
     if (facts.st_uid, facts.st_gid) != (os.geteuid(), os.getegid()):
         with suppress(PermissionError):
@@ -178,7 +179,7 @@ def _copy_traits(old: str, folder: int, file: int) -> None:
             _copy_attributes(old, folder, file)
 
 
-def _copy_attributes(old: str, folder: int, file: int) -> None:
+def _copy_attributes(old: str, folder: int | None, file: int) -> None:
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     source = os.open(old, flags, dir_fd=folder)
     try:

@@ -57,6 +57,7 @@ class StepSnapshots:
         self._owners = states.lineage(run.session.id, run.session.parent_id)
         self._step: _Step | None = None
         self._task: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
         self._go = asyncio.Event()
         self._wrote = False
         self._working = 0
@@ -76,7 +77,13 @@ class StepSnapshots:
         self._task = asyncio.create_task(
             self._take(self._step, earlier, self._task), name="snapshot"
         )
-        self._task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+        self._tasks.add(self._task)
+        self._task.add_done_callback(self._taken)
+
+    def _taken(self, ended: "asyncio.Task[None]") -> None:
+        self._tasks.discard(ended)
+        if not ended.cancelled():
+            ended.exception()
 
     def expect(self, effect: str) -> None:
         """A call is coming: start the snapshot now."""
@@ -113,7 +120,8 @@ class StepSnapshots:
         if self._patches or self._wrote or self._states.claimed(self._run.session.id):
             self._go.set()
         else:
-            task.cancel()
+            for each in self._tasks:
+                each.cancel()
         own = asyncio.current_task()
         stopped = own is not None and own.cancelling()
         work = asyncio.create_task(self._ended(task, step), name="last snapshot")
@@ -122,10 +130,14 @@ class StepSnapshots:
         finally:
             with suppress(TimeoutError):
                 await shielded(asyncio.wait_for(work, STOP_LIMIT_S))
+            for each in self._tasks:
+                each.cancel()
+            if self._tasks:
+                await asyncio.wait(self._tasks)
 
     async def _ended(self, task: "asyncio.Task[None]", step: _Step) -> None:
         """Store the changes of the last step, once its own snapshot is taken."""
-        await asyncio.wait((task,))
+        await asyncio.wait({task, *self._tasks})
         tree = None if task.cancelled() else await self._states.track()
         if tree is not None:
             await self._settle(step, tree)

@@ -48,7 +48,8 @@ async def reverted(
 ) -> Reverted:
     """The session and its files as they were before a message, or before a part of one.
 
-    The messages stay until the next prompt. A second call moves the point, either way.
+    The messages stay until the next prompt. A second call moves the point, either way; to the same
+    point it tries again what could not be put back.
 
     :raises NotFoundError: when the session has no such message or part; nothing is changed.
     :raises SessionBusyError: while the session runs.
@@ -99,12 +100,15 @@ async def _moved(
     files = Restored()
     diffs: tuple[FileDiff, ...] = ()
     snapshots = app.snapshots
-    unknown = unseen(app, turns, here=session.revert, there=point)
-    unkept = left_by(turns, here=session.revert, there=point)
+    here = session.revert
+    if here and point and (here.message_id, here.part_id) == (point.message_id, point.part_id):
+        here = None  # what could not be put back is tried again; all else is as it is to be
+    unknown = unseen(app, turns, here=here, there=point)
+    unkept = left_by(turns, here=here, there=point)
     if snapshots is not None:
         tree = await snapshots.track(fresh=True)
-        files = await snapshots.restore(between(turns, here=session.revert, there=point))
-        ways = staged_between(turns, here=session.revert, there=point)
+        files = await snapshots.restore(between(turns, here=here, there=point))
+        ways = staged_between(turns, here=here, there=point)
         files = replace(files, left=(*files.left, *await snapshots.restage(ways)))
         before, behind = split(turns, point)
         diffs = bounded(await snapshots.diff(total(before)))
@@ -112,7 +116,7 @@ async def _moved(
         if point is not None:
             kept = tree if session.revert is None else session.revert.snapshot
             point = replace(point, snapshot=kept, diff="".join(diff.patch for diff in undone))
-    doubtful = _by_commands(app, turns, here=session.revert, there=point)
+    doubtful = _by_commands(app, turns, here=here, there=point)
     copies = _among(files.replaced, doubtful)
     files = replace(files, left=(*files.left, *unkept), unknown=unknown, replaced=copies)
     change = ChangeSession(

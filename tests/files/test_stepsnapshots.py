@@ -220,3 +220,19 @@ async def test_a_step_costs_one_process_of_git_at_most_and_the_request_goes_firs
     # At the end of the turn also, once, the contents that its diff begins with.
     assert first[6] <= 2
     assert max(second) <= 1
+
+
+@tool(effect="reads")
+async def look() -> str:
+    """Look at nothing."""
+    return "nothing"
+
+
+async def test_no_snapshot_of_a_run_outlives_it(tmp_path: Path, project: Path) -> None:
+    provider = Played(calls(call("look", "{}")), calls(call("look", "{}")), text("done"))
+    async with opened(tmp_path, provider, ToolsPlugin(look)) as app:
+        await ask(app, (await app.create_session()).id)
+
+        names = {task.get_name() for task in asyncio.all_tasks() if not task.done()}
+
+    assert not names & {"snapshot", "last snapshot"}

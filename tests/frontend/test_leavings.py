@@ -218,3 +218,22 @@ async def test_a_long_file_that_git_does_not_track_comes_back(
         "one.bin",
         "three.bin",
     }
+
+
+async def test_what_could_not_be_put_back_is_tried_again(tmp_path: Path, project: Path) -> None:
+    command = "rm -r src; echo x > a.txt; git add -A"
+    async with played(tmp_path, shell(command)) as (app, session):
+        prompt = await ask(app, session)
+        (project / "src").symlink_to("/tmp")
+        first = await reverted(app, session, prompt)
+        (project / "src").unlink()
+        (project / "a.txt").write_text("the user's, since\n")
+
+        second = await reverted(app, session, prompt)
+        third = await reverted(app, session, prompt)
+
+    assert left(first) == {"b.txt": "failed"}
+    assert left(second) == left(third) == {"a.txt": "changed"}
+    assert (project / "src/b.txt").read_text() == "two\n"
+    assert (project / "a.txt").read_text() == "the user's, since\n"
+    assert git(project, "diff", "--cached") == ""

@@ -5,11 +5,12 @@ rename: processes may share the folder without a lock. Of the trees of a worktre
 is computed and stored.
 """
 
+import errno
 import hashlib
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ COMPRESSED_LIMIT_BYTES = 2 << 20
 """Longer contents are mostly packed already, and a tool waits for this."""
 _CHUNK_BYTES = 1 << 20
 _READ_ONLY = 0o444
+_TEMPORARY = "tmp_"
 
 
 class Entry(NamedTuple):
@@ -40,11 +42,16 @@ def object_id(kind: str, content: bytes) -> bytes:
 
 
 def file_id(file: int, size: int) -> bytes:
-    """The id of an open file's content as a blob, which is not held in memory."""
+    """The id of an open file's first `size` bytes as a blob, which is not held in memory."""
     digest = hashlib.sha1(f"blob {size}\0".encode(), usedforsecurity=False)
-    while chunk := os.read(file, _CHUNK_BYTES):
+    while size and (chunk := os.read(file, min(size, _CHUNK_BYTES))):
         digest.update(chunk)
+        size -= len(chunk)
     return digest.hexdigest().encode()
+
+
+class NoRoomError(OSError):
+    """The disk has no more room than it is to keep for everything else."""
 
 
 class Objects:
@@ -53,6 +60,18 @@ class Objects:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._known: set[bytes] = set()
+        self._room: int | None = None
+
+    @contextmanager
+    def sparing(self, reserve_bytes: int) -> Iterator[None]:
+        """A block in which `put` raises `NoRoomError` before less than this is free on the disk."""
+        places = (self._folder, *self._folder.parents)
+        facts = os.statvfs(next(place for place in places if place.exists()))
+        self._room = facts.f_bavail * facts.f_frsize - reserve_bytes
+        try:
+            yield
+        finally:
+            self._room = None
 
     def put(self, kind: str, content: bytes) -> bytes:
         """The id of the content, which is there afterwards, and young."""
@@ -63,7 +82,12 @@ class Objects:
         if not _touched(place):
             head = f"{kind} {len(content)}\0".encode()
             level = QUICK_LEVEL if len(content) <= COMPRESSED_LIMIT_BYTES else 0
-            _write(place, zlib.compress(head + content, level))
+            packed = zlib.compress(head + content, level)
+            if self._room is not None:
+                self._room -= len(packed)
+                if self._room < 0:
+                    raise NoRoomError(errno.ENOSPC, "the disk is nearly full")
+            _write(place, packed)
         self._known.add(oid)
         return oid
 
@@ -105,6 +129,17 @@ class Objects:
                 for file in files:
                     if len(file.name) == len("f" * 38):
                         yield f"{folder.name}{file.name}".encode(), file.stat()
+
+    def sweep(self, older: float) -> int:
+        """Remove what an end of the process left half written before this time; its bytes."""
+        freed = 0
+        for file in self._folder.glob(f"[0-9a-f][0-9a-f]/{_TEMPORARY}*"):
+            with suppress(FileNotFoundError):
+                facts = file.stat()
+                if facts.st_mtime < older:
+                    file.unlink()
+                    freed += facts.st_size
+        return freed
 
     def drop(self, oid: bytes) -> None:
         """Remove an object; nothing happens when it is not here."""
@@ -151,7 +186,7 @@ def _touched(place: Path) -> bool:
 def _write(place: Path, content: bytes) -> None:
     """Not synced to the disk: a lost object costs an undo, the user's files are elsewhere."""
     place.parent.mkdir(parents=True, exist_ok=True)
-    temporary = place.with_name(f"tmp_{os.urandom(8).hex()}")
+    temporary = place.with_name(f"{_TEMPORARY}{os.urandom(8).hex()}")
     try:
         temporary.write_bytes(content)
         temporary.chmod(_READ_ONLY)

@@ -14,7 +14,7 @@ import msgspec
 
 from pegboard.schema.session import FileDiff
 from pegboard.storage import Left, Way
-from pegboard_files import diff_texts, temporary_beside
+from pegboard_files import copy_traits, diff_texts, temporary_beside
 from pegboard_plugins.snapshots.objects import (
     EXECUTABLE,
     SUBMODULE,
@@ -24,8 +24,6 @@ from pegboard_plugins.snapshots.objects import (
     Objects,
     StoredTrees,
 )
-
-_NEW_FILE = 0o666
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +78,7 @@ def put_back(root: Path, path: bytes, wanted: Entry | None, content: bytes) -> N
         if wanted.mode == SYMLINK:
             temporary.symlink_to(os.fsdecode(content))
         else:
-            _write(temporary, content, _mode(place, executable=wanted.mode == EXECUTABLE))
+            _write(temporary, content, place, executable=wanted.mode == EXECUTABLE)
         temporary.replace(place)
     except BaseException:
         with suppress(OSError):
@@ -101,24 +99,16 @@ def _is_folder(place: Path) -> bool:
     return place.is_dir() and not place.is_symlink()
 
 
-def _mode(place: Path, *, executable: bool) -> int | None:
-    """The permissions of the file that is there, with the wanted executable bits."""
-    try:
-        found = place.lstat()
-    except FileNotFoundError:
-        return 0o777 if executable else None
-    if not stat.S_ISREG(found.st_mode):
-        return 0o777 if executable else None
-    mode = stat.S_IMODE(found.st_mode)
-    if not executable:
-        return mode & ~0o111
-    return mode | ((mode & 0o444) >> 2)
-
-
-def _write(temporary: Path, content: bytes, mode: int | None) -> None:
+def _write(temporary: Path, content: bytes, old: Path, *, executable: bool) -> None:
+    """Write a new file with the owner, permissions and attributes of the one that is there."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    created = _NEW_FILE if mode is None else mode
+    created = 0o777 if executable else 0o666
     with os.fdopen(os.open(temporary, flags, created), "wb") as file:
+        if old.is_file() and not old.is_symlink():
+            copy_traits(str(old), file.fileno())
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            readers = (mode & 0o444) >> 2
+            os.fchmod(file.fileno(), mode | readers if executable else mode & ~0o111)
         file.write(content)
         file.flush()
         os.fsync(file.fileno())

@@ -109,7 +109,6 @@ class WorktreeState:
         :raises OSError: when git fails or an object cannot be stored.
         :raises TooMuchError: when there is no git and there are too many files.
         """
-        self.staged = None
         self._linked.clear()
         state = self._git.index_state()
         whole = self._tree is None or state != self._index_state
@@ -120,7 +119,8 @@ class WorktreeState:
                 listing.doubtful |= self._converted(listing.indexed)
             if self._tree is not None:
                 before = Listing(indexed=self._index, unmerged=self._unmerged)
-                self.staged = staged(before, listing, self._head, self._objects)
+                change = staged(before, listing, self._head, self._objects)
+                self.staged = change or self.staged  # that of a look that failed is still there
             self._index, self._unmerged = listing.indexed, listing.unmerged
             for path in (p for p, entry in listing.indexed.items() if entry.mode == SUBMODULE):
                 self.apart.add(path, "submodule")
@@ -366,7 +366,7 @@ def _entry_of(name: bytes, objects: Objects | None) -> tuple[Entry | None, os.st
         mode = EXECUTABLE if facts.st_mode & stat.S_IXUSR else FILE
         if facts.st_size > FILE_LIMIT_BYTES:
             return Entry(mode, file_id(file, facts.st_size)), facts
-        return Entry(mode, _put(content.read(), objects)), facts
+        return Entry(mode, _put(content.read(facts.st_size), objects)), facts
 
 
 def _put(content: bytes, objects: Objects | None) -> bytes:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pegboard_plugins.snapshots.objects import FOLDER, Entry, Objects, tree_entries
 
+COLLECT_EVERY_S = 24 * 3600.0
 KEPT_S = 30 * 24 * 3600.0
 """How long a change can be undone."""
 ORPHANS_KEPT_S = 7 * 24 * 3600.0
@@ -80,6 +81,18 @@ class Store:
                 freed += self._sweep()
             return freed
 
+    def is_due(self) -> bool:
+        """Whether nothing was collected for long, by any process; from here on it is not."""
+        stamp = self._folder / "collected"
+        try:
+            due = time.time() - stamp.stat().st_mtime > COLLECT_EVERY_S
+        except FileNotFoundError:
+            stamp.touch()
+            return False
+        if due:
+            stamp.touch()
+        return due
+
     def _steps(self) -> list[list[Path]]:
         """The references, those of one step together, the oldest first."""
         steps: dict[str, list[Path]] = {}
@@ -109,7 +122,7 @@ class Store:
     def _sweep(self) -> int:
         wanted = self._reachable()
         old = time.time() - _YOUNG_S
-        freed = 0
+        freed = self._objects.sweep(old)
         for oid, facts in tuple(self._objects.all()):
             if oid not in wanted and facts.st_mtime < old:
                 self._objects.drop(oid)

@@ -7,6 +7,7 @@ user's index. Nothing of the user's repository is changed by it, and nothing of 
 """
 
 import asyncio
+import logging
 import os
 import threading
 import time
@@ -24,17 +25,24 @@ from pegboard_files import StepSnapshots, name_of, secret_path
 from pegboard_plugins.snapshots import refusal
 from pegboard_plugins.snapshots.claims import Claims, Copies, Writing
 from pegboard_plugins.snapshots.git import GitUnusableError, ShadowGit
-from pegboard_plugins.snapshots.objects import Objects, tree_of
+from pegboard_plugins.snapshots.objects import NoRoomError, Objects, tree_of
 from pegboard_plugins.snapshots.restore import Move, file_diff, moves_of, put_back
 from pegboard_plugins.snapshots.staging import restage
 from pegboard_plugins.snapshots.state import TooMuchError, WorktreeState
 from pegboard_plugins.snapshots.store import REPLACED, Store, drop_orphans, place_of
 from pegboard_plugins.snapshots.watch import Watch
 
-COLLECT_EVERY_S = 24 * 3600.0
 MOST_FAILURES = 3
 MOST_WATCHED = 500
 """More files are found faster by git than one by one."""
+
+RESERVE_BYTES = 128 << 20
+"""So much of the disk is left to everything else, the database above all."""
+_FULL = (
+    "no snapshots are made while less than %d MiB are free on the disk of %s, so changes of files"
+    " cannot be undone: make room, or run `pegboard session gc`"
+)
+_log = logging.getLogger("pegboard.snapshots")
 
 _Reason = Literal["same", "changed", "lost", "failed", "secret"]
 _Arguments = ParamSpec("_Arguments")
@@ -63,6 +71,7 @@ class GitSnapshots:
         self._told: set[bytes] = set()
         self._staged: dict[str, list[Staged]] = {}
         self._failures = 0
+        self._full = False
         self._watch = Watch(self._root_bytes)
         self._trusted = 0
         self._unarmed = False
@@ -199,7 +208,7 @@ class GitSnapshots:
     async def _kept_up(self) -> None:
         """Beside the work: watch the folders, and once a day drop what is too old."""
         await self._beside(self._arm)
-        if self._collection_is_due():
+        if self._store.is_due():
             await asyncio.to_thread(self._store.collect)
 
     async def _beside(
@@ -220,10 +229,17 @@ class GitSnapshots:
             told, self._told = self._told, set()
             looked_ns = time.time_ns()
             try:
-                self._state.freshen()
-                changed = self._looked(told, everywhere=fresh or stirred)
+                with self._objects.sparing(RESERVE_BYTES):
+                    self._state.freshen()
+                    changed = self._looked(told, everywhere=fresh or stirred)
             except TooMuchError as error:
                 self.refused = str(error)
+                return None
+            except NoRoomError:
+                self._stirred, self._trusted = True, 0
+                if not self._full:
+                    _log.warning(_FULL, RESERVE_BYTES >> 20, self._place)
+                self._full = True
                 return None
             except OSError as error:
                 self._stirred, self._trusted = True, 0
@@ -231,7 +247,7 @@ class GitSnapshots:
                 if self._failures >= MOST_FAILURES or isinstance(error, GitUnusableError):
                     self.refused = f"git cannot be used: {error}"
                 return None
-            self._failures = 0
+            self._failures, self._full = 0, False
             self._share_index()
             self._claims.share(
                 changed, self._state.apart.times, self._state.moved, looked_ns=looked_ns
@@ -368,17 +384,6 @@ class GitSnapshots:
 
     def _path(self, path: bytes) -> Path:
         return self._root / os.fsdecode(path)
-
-    def _collection_is_due(self) -> bool:
-        stamp = self._place / "collected"
-        try:
-            due = time.time() - stamp.stat().st_mtime > COLLECT_EVERY_S
-        except FileNotFoundError:
-            stamp.touch()
-            return False
-        if due:
-            stamp.touch()
-        return due
 
 
 def _is_secret(move: Move) -> bool:
