@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pegboard_plugins.bash.programs import KINDS, RUNS, is_single, kinds
+from pegboard_plugins.bash.programs import KINDS, RUNS, is_single, kinds, plain_form
 from pegboard_plugins.bash.reader import read
 from pegboard_plugins.bash.source import DEVICE, RESERVED, placed
 from pegboard_plugins.bash.syntax import (
@@ -246,6 +246,8 @@ class Line:
         self.commands[first, *shown] = None
         if first != base:
             self.commands |= dict.fromkeys(((name, *shown), (base, *shown)))
+        if plain := plain_form(command.base, shown):
+            self.commands[plain] = None
         self.judged.append(command)
         self.rules.get(command.base, self.default)(call)
 

@@ -35,7 +35,10 @@ CODE_ON_STDIN = re.compile(
     r"|^\s*(system|\\!)|\\!|#\s*include|program",
     re.MULTILINE,
 )
-_WITH_VALUE = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env"})
+_AHEAD = {
+    name: frozenset(" ".join(values).split()) for name, values in rows("prefixes", "ahead").items()
+}
+"""Of programs whose acts are words the options that take a value and may stand ahead of the act."""
 
 
 def runs_code(base: str) -> bool:
@@ -155,10 +158,23 @@ def _named(text: str, grammar: Grammar) -> Iterator[tuple[str, bool | None, int]
 
 def git_words(texts: Sequence[str]) -> list[str]:
     """The subcommand of git and what follows, without options, nor before it their values."""
+    return [text for text in _from_act("git", texts) if not text.startswith("-")]
+
+
+def plain_form(program: str, texts: Sequence[str]) -> tuple[str, ...]:
+    """Return a command without the options ahead of its act: `git push` of `git -C . push`.
+
+    Empty where none stands there.
+    """
+    words = _from_act(program, texts) if program in _AHEAD else texts
+    return (program, *words) if words and len(words) < len(texts) else ()
+
+
+def _from_act(program: str, texts: Sequence[str]) -> Sequence[str]:
     at = 0
-    while at < len(texts) and texts[at].startswith("-"):
-        at += 2 if texts[at] in _WITH_VALUE else 1
-    return [text for text in texts[at:] if not text.startswith("-")]
+    while at < len(texts) and texts[at].startswith(("-", "+")):
+        at += 2 if texts[at] in _AHEAD[program] else 1
+    return texts[at:]
 
 
 def option_values(words: Sequence[Operand], names: Sequence[str]) -> Iterator[Operand]:

@@ -211,3 +211,35 @@ def test_a_table_says_where_its_rows_are_from_and_what_its_kinds_mean():
 
     assert all("Source" in text for text in texts.values())
     assert {kind for each in KINDS.values() for kind in each} <= set(re.findall(r"[\w-]+", told))
+
+
+@pytest.mark.parametrize(
+    ("line", "plain"),
+    [
+        ("git -C . --no-pager push x", "git push x"),
+        ("git -P push", "git push"),
+        ("git -c user.name=x push", "git push"),
+        ("git -c color.ui=never -C a log -n 3", "git log -n 3"),
+        ("/usr/bin/git -C . push", "git push"),
+        ("env git -C . push", "git push"),
+        ("find . -exec git -C . push ;", "git push"),
+        ("docker --context x rm y", "docker rm y"),
+        ("kubectl -n x delete pod y", "kubectl delete pod y"),
+        ("npm --prefix web publish", "npm publish"),
+    ],
+)
+def test_options_ahead_of_what_a_tool_does_hide_it_from_no_rule(line, plain):
+    assert plain in {" ".join(argv) for argv in judged(line.replace(" ;", " \\;")).commands}
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        *((word, "option-runs") for word in ("'A!=x y'", "'A != x'", "COMPILE.c='x y'", "RM=x")),
+        *((word, "option-runs") for word in ("'CC := x'", "AS=x", ".SHELLFLAGS=x", "MAKE=x")),
+        *((word, "option-runs") for word in ("CFLAGS='-wrapper x'", "-kf-", "--file=-", "a.b+=x")),
+        *((word, "") for word in ("V=1 foo.o", "CC=gcc-12 -j4", "ARGS=a.b", "DESTDIR=/tmp/x all")),
+    ],
+)
+def test_a_variable_of_make_that_is_a_command_is_unclear(words, why):
+    assert code(f"make {words}") == why

@@ -101,6 +101,26 @@ async def test_who_is_denied_without_a_terminal_hears_why_and_the_way_out(
     assert all(text in found[line][1] for text in told)
 
 
+@pytest.mark.parametrize(
+    ("rules", "verdict"),
+    [
+        ({"git push *": "deny"}, "deny"),
+        ({"git *": "allow", "git push*": "deny"}, "deny"),
+        ({"git *": "allow", "git push*": "ask"}, "ask"),
+        ({"git *": "allow"}, "allow"),
+        ({"*": "ask", "git push*": "allow"}, "ask"),
+    ],
+)
+async def test_a_rule_for_what_git_does_holds_behind_its_own_options(
+    project, tmp_path, rules, verdict
+):
+    lines = [f"git {option} push origin x" for option in ("-C .", "--no-pager", "-P")]
+
+    found = await verdicts(project, tmp_path, lines, permission={"bash": rules})
+
+    assert [said[0] for said in found.values()] == [verdict] * len(lines)
+
+
 async def test_no_evil_line_runs_unasked(project, tmp_path):
     found = await verdicts(project, tmp_path, EVIL)
 
