@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from pegboard.errors import ProviderError
 from pegboard.kit import SHORTEST_VALUE
-from pegboard.providers import Heartbeat, Keys, Media, ModelRequest, StreamEvent
+from pegboard.providers import Heartbeat, Keys, Media, ModelRequest, StreamEvent, unset_variables
 from pegboard_http.client import Client
 from pegboard_http.connection import Connection
 from pegboard_http.encoding import SurrogatePairs
@@ -67,6 +67,13 @@ class Exchange:
         :raises ProviderError: when the model cannot be asked or the answer breaks off.
         """
         place = self._endpoint
+        for value in (place.url, *place.headers.values()):
+            for name in unset_variables(value):
+                raise ProviderError(
+                    f"{place.id}: the variable {name} is not set, which the address or a header "
+                    f"of `provider.{place.id}` takes; set it, or change the configuration",
+                    provider_id=place.id,
+                )
         key = await self._key()
         secrets = tuple(each for each in self._secrets(key) if len(each) >= SHORTEST_VALUE)
         refusals = Refusals(place, wire.meanings, secrets)

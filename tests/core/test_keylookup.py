@@ -139,3 +139,19 @@ async def test_without_a_store_the_settings_and_the_environment_have_all_keys():
     assert await keys.find("other", ("OTHER_KEY",)) is None
     assert keys.source("other", ("OTHER_KEY",)) is None
     assert set(keys.variables()) == {VARIABLE, "OTHER_KEY"}
+
+
+async def test_a_variable_that_is_not_set_is_named_where_there_is_no_other_key():
+    said = ProviderConfig(options={"apiKey": "{env:HOUSE_KEY}"})
+    keys = Keys(Config(provider={"acme": said}), {})
+
+    with pytest.raises(ProviderAuthError) as caught:
+        await keys.find("acme")
+    assert str(caught.value) == (
+        "acme: `provider.acme.options.apiKey` is {env:HOUSE_KEY}, and the variable HOUSE_KEY is "
+        "not set; set it, or run `pegboard auth login acme`"
+    )
+    assert (keys.source("acme"), keys.values()) == (None, ())
+    assert await found(Keys(Config(provider={"acme": said}), {VARIABLE: "from-env"})) == (
+        *("from-env", f"the variable {VARIABLE}"),
+    )

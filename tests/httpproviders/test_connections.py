@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 
 import model_server as ms
+from keyed import keys_of
 from pegboard.errors import ProviderError
 from pegboard.providers import StreamFinish, TextDelta
+from pegboard.schema.config import Config, ProviderConfig
+from pegboard_http.httpprovider import COMPATIBLE, endpoints
+from pegboard_plugins.openai_compatible import Quirks
+from pegboard_plugins.openai_compatible import provider as chat_provider
 from provider_run import events_of, provider_at, request_for, text_of
 
 ABORT_LIMIT_S = 0.2
@@ -178,3 +183,22 @@ async def test_p2_a_certificate_that_is_not_trusted_is_final(tls: ssl.SSLContext
 
         assert not caught.value.retryable
         assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    "options", [{"headers": {"x-team": "{env:HOUSE_TEAM}"}}, {"baseURL": "http://{env:HOUSE_TEAM}"}]
+)
+async def test_a_variable_that_is_not_set_is_named_before_any_connection(
+    options: dict[str, object],
+) -> None:
+    async with ms.ModelServer(ms.in_order(ms.say("hi"))) as server:
+        settings = ProviderConfig(options={"baseURL": server.url, **options})
+        [endpoint] = endpoints(
+            Config(provider={"house": settings}), {}, known={}, npm=(COMPATIBLE,)
+        )
+        provider = chat_provider(endpoint, Quirks(), environ={}, keys=keys_of())
+
+        with pytest.raises(ProviderError, match="the variable HOUSE_TEAM is not set"):
+            await events_of(provider, request_for(provider.resolve("m")))
+
+    assert server.requests == []

@@ -86,6 +86,8 @@ def profile_layers(layers: Sequence[Layer], name: str) -> Iterator[Layer]:
 
 _REFERENCE = re.compile(r"\{(env|file):([^{}]+)\}")
 
+_SENT = re.compile(r"provider\..+\.(api|options\.(apiKey|baseURL|headers\..+))")
+
 
 def substituted(
     layer: Layer,
@@ -97,8 +99,9 @@ def substituted(
 ) -> dict[str, Any]:
     """The layer's value with all references in its texts replaced; keys stay as they are.
 
-    A variable that is not set is empty. A file's text is stripped; its path starts at
-    `folder`, or at `home` behind `~/`. Those of `contents` were read before.
+    A variable that is not set is empty, but its reference stays in a provider's key, address and
+    headers: a request that needs it then fails with its name. A file's text is stripped; its path
+    starts at `folder`, or at `home` behind `~/`. Those of `contents` were read before.
 
     :raises ConfigError: when a file cannot be read; its text names the path, no content.
     """
@@ -106,7 +109,7 @@ def substituted(
     def replaced(match: re.Match[str], key: str) -> str:
         kind, name = match[1], match[2].strip()
         if kind == "env":
-            return env.get(name, "")
+            return env.get(name) or (match[0] if _SENT.fullmatch(key) else "")
         path = _place(name, home, folder)
         try:
             raw = contents.get(path)

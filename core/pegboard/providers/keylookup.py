@@ -1,8 +1,10 @@
 """The order in which keys are looked for: the user's word, the environment, what is kept."""
 
+import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from pegboard.errors import ProviderAuthError
 from pegboard.kit.redact import secret_values
 from pegboard.schema.config import Config, ProviderConfig
 
@@ -91,11 +93,21 @@ class Keys:
 
         One that the user names by its label comes before the environment.
 
-        :raises ProviderAuthError: when the place that the user has named for it fails.
+        :raises ProviderAuthError: when the place that the user has named for it fails, or is a
+            variable that is not set.
         """
-        if (key := self._given(provider_id, env)) or self._store is None:
-            return key
-        return await self._store.find(provider_id, self._config)
+        key = self._given(provider_id, env)
+        if key is None and self._store is not None:
+            key = await self._store.find(provider_id, self._config)
+        said = self._config.provider.get(provider_id, ProviderConfig()).options.get("apiKey")
+        if key is None and (unset := unset_variables(said)):
+            raise ProviderAuthError(
+                f"{provider_id}: `provider.{provider_id}.options.apiKey` is {said}, and the "
+                f"variable {unset[0]} is not set; set it, or run `pegboard auth login "
+                f"{provider_id}`",
+                provider_id=provider_id,
+            )
+        return key
 
     def source(self, provider_id: str, env: Sequence[str] = ()) -> str | None:
         """Where a key would come from, for lists; None if nowhere. Nothing is run or asked."""
@@ -133,4 +145,10 @@ class Keys:
 
 def _option(said: ProviderConfig) -> str:
     value = said.options.get("apiKey")
-    return value if isinstance(value, str) else ""
+    return value if isinstance(value, str) and not unset_variables(value) else ""
+
+
+def unset_variables(value: object) -> tuple[str, ...]:
+    """Return the variables of the references that a value still has, as they are not set."""
+    found = re.findall(r"\{env:([^{}]+)\}", value) if isinstance(value, str) else ()
+    return tuple(name.strip() for name in found)
