@@ -63,6 +63,9 @@ if TYPE_CHECKING:
     from pegboard_files.textfile import decode_text as decode_text
     from pegboard_files.textfile import line_text as line_text
     from pegboard_files.textfile import new_text as new_text
+    from pegboard_files.typography import PLAIN as PLAIN
+    from pegboard_files.typography import in_letters_of as in_letters_of
+    from pegboard_files.typography import plain as plain
     from pegboard_files.walk import printable_name as printable_name
     from pegboard_files.walk import ripgrep as ripgrep
     from pegboard_files.walk import ripgrep_names as ripgrep_names

@@ -110,3 +110,22 @@ async def test_every_place_is_changed_on_demand(context, tmp_path):
 
     assert (tmp_path / "a.txt").read_text() == "y y y\n"
     assert "3 places" in result.output
+
+
+async def test_a_file_keeps_its_typography_where_an_edit_repeats_it(context, tmp_path):
+    (tmp_path / "a.txt").write_text("He said “yes” — twice.\nelm\n")
+    context.files.note_read(tmp_path / "a.txt")
+
+    await change(context, 'He said "yes" - twice.', 'He said "yes" - once.')
+
+    assert (tmp_path / "a.txt").read_text() == "He said “yes” — once.\nelm\n"
+
+
+async def test_an_edit_that_changes_nothing_is_refused(context, tmp_path):
+    (tmp_path / "a.txt").write_text("say “yes”\n")
+    context.files.note_read(tmp_path / "a.txt")
+
+    with pytest.raises(ToolError, match="was not changed: it has the new text already"):
+        await change(context, 'say "yes"', "say “yes”")
+
+    assert context.asks == []

@@ -161,6 +161,9 @@ def _updating(context: ToolContext, section: Update, path: Path, target: Path | 
         raise PatchError("io", str(error), line=section.line) from error
     applied = apply(there.text.removeprefix(BOM), section.chunks, path=section.path)
     changed = BOM + applied.text if there.text.startswith(BOM) else applied.text
+    if changed == there.text and target is None:
+        text = f"{section.path} would not change: it has the new lines already"
+        raise PatchError("same", text, line=section.line)
     after = _encoded(section, there, changed)
     diff = diff_texts(there.text, changed, name=title(context, path))
     kind: Kind = "update" if target is None else "move"

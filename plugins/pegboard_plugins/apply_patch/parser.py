@@ -30,6 +30,7 @@ Problem = Literal[
     "context",
     "duplicate",
     "io",
+    "same",
 ]
 Sign = Literal[" ", "-", "+"]
 

@@ -1,15 +1,16 @@
 """Where the chunks of a patch stand in a file, and the file with them applied."""
 
 import re
-import unicodedata
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, groupby
+from operator import itemgetter
 
 import msgspec
 
-from pegboard_plugins.apply_patch.parser import Chunk, PatchError
+from pegboard_files import in_letters_of, plain
+from pegboard_plugins.apply_patch.parser import Chunk, PatchError, Sign
 
 SHOWN_LINES = 12
 SHOWN_PLACES = 5
@@ -18,19 +19,10 @@ SHOWN_LETTERS = 200
 SEARCHED_LETTERS = 2_000_000_000
 """In one file: the chunks of a longer patch are each looked for in a shorter one (some seconds)."""
 _LINE = re.compile(r"([^\n]*?)(\r?\n|\Z)")
-_PLAIN = str.maketrans(
-    {
-        **dict.fromkeys("\u2018\u2019\u201a\u201b", "'"),
-        **dict.fromkeys("\u201c\u201d\u201e\u201f", '"'),
-        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
-        **dict.fromkeys("\u00a0\u2002\u2003\u2009\u202f\u3000", " "),
-        "\u2026": "...",
-    }
-)
 
 
 def _plain(line: str) -> str:
-    return unicodedata.normalize("NFC", line.translate(_PLAIN)).strip()
+    return plain(line.replace("\u2026", "..."))
 
 
 _PASSES: tuple[Callable[[str], str], ...] = (str, str.rstrip, str.strip, _plain)
@@ -115,7 +107,7 @@ def _changed(
     chunk: Chunk, lines: Sequence[tuple[str, str]], at: int, made: list[tuple[str, str]]
 ) -> int:
     """Where the chunk ends in the file, once its outcome is added to `made`."""
-    for sign, text in chunk.body:
+    for sign, text in _in_letters_of_the_file(chunk, lines, at):
         if sign == " ":
             made.append(lines[at])
         elif sign == "+":
@@ -123,6 +115,25 @@ def _changed(
             made.append((text, near[0][1] if near else "\n"))
         at += sign != "+"
     return at
+
+
+def _in_letters_of_the_file(
+    chunk: Chunk, lines: Sequence[tuple[str, str]], at: int
+) -> Iterator[tuple[Sign, str]]:
+    """The chunk's body, in which added lines repeat removed ones in the letters of the file."""
+    there: list[str] = []
+    given: list[str] = []
+    for sign, group in groupby(chunk.body, key=itemgetter(0)):
+        texts = [text for _, text in group]
+        if sign == "+":
+            if there != given:
+                added = in_letters_of("\n".join(there), "\n".join(given), "\n".join(texts))
+                texts = added.split("\n")
+        else:
+            there = [line for line, _ in lines[at : at + len(texts)]] if sign == "-" else []
+            given = texts if sign == "-" else []
+            at += len(texts)
+        yield from ((sign, text) for text in texts)
 
 
 class _Keys:

@@ -41,6 +41,8 @@ async def change_file(context: ToolContext, filePath: str, edits: Sequence[Edit]
         before = await asyncio.to_thread(_current, context, path, edits[0].old)
         old = before.text if before else ""
         text, steps = await asyncio.to_thread(_steps, context, old, edits)
+        if before is not None and text == old:
+            raise ToolError(f"{path} was not changed: it has the new text already")
         after = await asyncio.to_thread(_laid_down, path, before, text)
         check = partial(_unchanged, context, path, existed=before is not None)
         put = await _put(context, path, before, after, check)

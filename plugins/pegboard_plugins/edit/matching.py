@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+import pegboard_files
 from pegboard import ToolError
 from pegboard_plugins.edit import rules
 from pegboard_plugins.edit.candidates import SHOWN_PLACES, fitting, nearest
@@ -43,12 +44,14 @@ class _Rule(msgspec.Struct, frozen=True):
     find: Callable[[str, str], list[Place]]
 
 
+TYPOGRAPHY = "unicode"
+"""The rule under which the file keeps its letters where the new text repeats the old."""
 _FUZZY = (
     _Rule("line_trimmed", rules.trimmed_lines),
     _Rule("whitespace", rules.folded_whitespace),
     _Rule("escape", rules.unescaped),
     _Rule("trimmed_boundary", rules.trimmed_boundary),
-    _Rule("unicode", rules.plain_punctuation),
+    _Rule(TYPOGRAPHY, rules.plain_punctuation),
     _Rule("block_anchor", rules.anchored_block),
 )
 
@@ -77,7 +80,7 @@ def replace(text: str, old: str, new: str, *, replace_all: bool = False) -> Repl
         return Replaced(text=mark + flat.replace(old, new), rule="exact", count=count)
     rule, places = _places(flat, old, replace_all=replace_all)
     _check_size(len(body), len(places), old, new)
-    edits = [_edit(flat, place, old, new) for place in places]
+    edits = [_edit(flat, place, old, new, keeps=rule == TYPOGRAPHY) for place in places]
     return Replaced(text=mark + _apply(body, flat, edits), rule=rule, count=len(places))
 
 
@@ -153,7 +156,11 @@ class _Edit(msgspec.Struct, frozen=True):
     new: str
 
 
-def _edit(flat: str, place: Place, old: str, new: str) -> _Edit:
+def _edit(flat: str, place: Place, old: str, new: str, *, keeps: bool) -> _Edit:
+    if keeps:
+        new = pegboard_files.in_letters_of(
+            flat[place.start : place.end], old.removesuffix("\n"), new
+        )
     if place.lines is None:
         return _Edit(place.start, place.end, _inner(old, new) if place.trimmed else new)
     start, end = place.start, place.end

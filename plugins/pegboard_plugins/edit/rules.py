@@ -5,12 +5,13 @@ can refuse when there are several; none of them takes a place inside a word.
 """
 
 import re
-import unicodedata
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from difflib import SequenceMatcher
 
 import msgspec
+
+import pegboard_files
 
 SIMILAR_LINE = 0.8
 """Each line between the anchors is at least so similar,"""
@@ -22,14 +23,6 @@ MOST_COMPARISONS = 20_000
 FOLDING_BUDGET = 50_000_000
 """Words times letters: above, only whole lines are searched (about a second at worst)."""
 
-_PLAIN = str.maketrans(
-    {
-        **dict.fromkeys("\u2018\u2019\u201a\u201b", "'"),
-        **dict.fromkeys("\u201c\u201d\u201e\u201f", '"'),
-        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
-        **dict.fromkeys("\u00a0\u2002\u2003\u2009\u202f\u3000", " "),
-    }
-)
 _ESCAPE = re.compile(r"\\([ntr'\"`\\$\n])")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 
@@ -84,9 +77,10 @@ def trimmed_boundary(text: str, old: str) -> list[Place]:
 
 def plain_punctuation(text: str, old: str) -> list[Place]:
     """Places that differ in typographic quotes, dashes and blanks, or in composed letters."""
-    keys = [_composed(line) for line in text.split("\n")]
-    blocks = _blocks(text, keys, _keys(old, _composed))
-    return _all_of(blocks, _words(text.translate(_PLAIN), old.translate(_PLAIN)))
+    keys = [pegboard_files.plain(line) for line in text.split("\n")]
+    blocks = _blocks(text, keys, _keys(old, pegboard_files.plain))
+    flat, wanted = (each.translate(pegboard_files.PLAIN) for each in (text, old))
+    return _all_of(blocks, _words(flat, wanted))
 
 
 def anchored_block(text: str, old: str) -> list[Place]:
@@ -132,10 +126,6 @@ def _keys(old: str, key: Callable[[str], str]) -> list[str]:
 
 def _fold(line: str) -> str:
     return " ".join(line.split())
-
-
-def _composed(line: str) -> str:
-    return unicodedata.normalize("NFC", line.translate(_PLAIN)).strip()
 
 
 def _blocks(text: str, keys: list[str], wanted: list[str]) -> list[Place]:
