@@ -5,7 +5,7 @@ It starts once the request has been sent, and a tool that may write waits for it
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 import pegboard_files  # whose names are loaded with the first patch
 from pegboard.kit import shielded
 from pegboard.schema.event import SessionDiffed
-from pegboard.schema.message import AssistantMessage, Turn
+from pegboard.schema.message import AssistantMessage, Turn, UserMessage, UserSummary
 from pegboard.schema.part import (
     Completed,
     Part,
@@ -24,10 +24,21 @@ from pegboard.schema.part import (
     Staged,
     StepFinishPart,
     StepStartPart,
+    TextPart,
     ToolPart,
 )
-from pegboard.schema.session import FileDiff, SessionSummary
-from pegboard.storage import ChangeSession, Emit, Followed, PutPart, StepParts, Way, Writing
+from pegboard.schema.session import FileDiff, SessionSummary, title_from
+from pegboard.storage import (
+    ChangeSession,
+    Emit,
+    Followed,
+    PutMessage,
+    PutPart,
+    StepParts,
+    Tell,
+    Way,
+    Writing,
+)
 
 if TYPE_CHECKING:
     from pegboard_files.filestates import States
@@ -62,6 +73,7 @@ class StepSnapshots:
         self._wrote = False
         self._working = 0
         self._patches: list[PatchPart] = []
+        self._prompts: dict[str, str] = {}
 
     def known(self, prompt_id: str) -> str | None:
         """The current tree if it is known without a snapshot; after a new prompt it is not."""
@@ -71,6 +83,7 @@ class StepSnapshots:
 
     def begin(self, message: AssistantMessage, parts: StepParts) -> None:
         """Start the snapshot of a step, beside its request."""
+        self._prompts[message.id] = message.parent_id
         known = self.known(message.parent_id)
         earlier, self._step = self._step, _Step(message, parts, known)
         self._go.clear()
@@ -141,17 +154,38 @@ class StepSnapshots:
         tree = None if task.cancelled() else await self._states.track()
         if tree is not None:
             await self._settle(step, tree)
-        if self._patches:
-            await self._tell()
+        await self._summarise()
 
-    async def _tell(self) -> None:
-        """Store and publish the summary of all changes of the session, once per run."""
-        run, session_id = self._run, self._run.session.id
-        parts = (part for turn in run.turns() for part in turn.parts)
-        before = [part for part in parts if isinstance(part, PatchPart)]
-        diffs = bounded(await self._states.diff(total((*before, *self._patches))))
-        run.change(ChangeSession(session_id=session_id, summary=summary_of(diffs)))
-        run.change(Emit(SessionDiffed(session_id=session_id, diff=diffs)))
+    async def _summarise(self) -> None:
+        """Publish the changes of the session and of each prompt, once per run.
+
+        The event of a run without changes is not stored: it repeats one that is.
+        """
+        run, session_id, answered = self._run, self._run.session.id, set(self._prompts.values())
+        patches = {
+            part.id: (turn.prompt_id, part)
+            for turn in run.turns()
+            for part in turn.parts
+            if isinstance(part, PatchPart)
+        }
+        patches |= {each.id: (self._prompts[each.message_id], each) for each in self._patches}
+        ways = total(part for _, part in patches.values())
+        diffs = await self._diffs(ways)
+        diffed = SessionDiffed(session_id=session_id, diff=diffs)
+        if self._patches:
+            run.change(ChangeSession(session_id=session_id, summary=summary_of(diffs)))
+        run.change(Emit(diffed) if self._patches else Tell(diffed))
+        for turn in run.turns():
+            if not isinstance(turn.info, UserMessage) or turn.info.id not in answered:
+                continue
+            own = total(part for prompt_id, part in patches.values() if prompt_id == turn.info.id)
+            changed = diffs if own == ways else await self._diffs(own)
+            summary = UserSummary(diffs=changed, title=title_from(_words(turn)))
+            if summary != turn.info.summary:
+                run.change(PutMessage(replace(turn.info, summary=summary)))
+
+    async def _diffs(self, ways: Mapping[Path, Way]) -> tuple[FileDiff, ...]:
+        return bounded(await self._states.diff(ways)) if ways else ()
 
     async def _take(
         self, step: _Step, earlier: _Step | None, before: "asyncio.Task[None] | None"
@@ -240,6 +274,12 @@ _P = TypeVar("_P", StepStartPart, StepFinishPart)
 
 def _part(step: StepParts, kind: type[_P]) -> _P | None:
     return next((part for part in step.parts.values() if isinstance(part, kind)), None)
+
+
+def _words(turn: Turn) -> str:
+    """Return what the user typed of a prompt."""
+    texts = (part for part in turn.parts if isinstance(part, TextPart) and not part.synthetic)
+    return "\n".join(part.text for part in texts)
 
 
 def ways_of(patch: PatchPart) -> dict[str, Way]:

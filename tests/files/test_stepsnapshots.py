@@ -11,6 +11,7 @@ import pytest
 from pegboard import ToolContext, tool
 from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.schema.event import PartUpdated, SessionDiffed, SessionIdle
+from pegboard.schema.message import UserMessage
 from pegboard.schema.part import StepFinishPart, StepStartPart, TextInput
 from pegboard.schema.session import SessionSummary
 from pegboard_frontend import reverted, session_diff
@@ -90,6 +91,34 @@ async def test_ignored_files_are_left_alone(tmp_path: Path, project: Path) -> No
     assert [patch.files for patch in told] == [(str(project / "new.txt"),)]
     assert (project / "old.log").read_text() == "x\n"
     assert (project / "new.tmp").exists()
+
+
+async def test_every_prompt_has_the_changes_of_its_turn_and_every_turn_those_of_the_session(
+    tmp_path: Path, project: Path
+) -> None:
+    answers = (written("a.txt", "1\\n"), text("done"), text("read"), written("n.txt", "x\\n"))
+    told: list[list[str]] = []
+    async with played(tmp_path, *answers) as (app, session):
+        for _ in range(3):
+            listening = asyncio.create_task(
+                heard(app, lambda event: isinstance(event.properties, SessionIdle))
+            )
+            await asyncio.sleep(0)
+            await ask(app, session)
+            told += [
+                [diff.file for diff in each.properties.diff]
+                for each in await listening
+                if isinstance(each.properties, SessionDiffed)
+            ]
+        prompts = [t.info for t in await app.turns(session) if isinstance(t.info, UserMessage)]
+        alone = [await session_diff(app, session, message_id=each.id) for each in prompts]
+
+    summaries = [each.summary for each in prompts if each.summary is not None]
+    assert told == [["a.txt"], ["a.txt"], ["a.txt", "n.txt"]]
+    assert [each.diffs for each in summaries] == alone
+    assert [[diff.file for diff in each] for each in alone] == [["a.txt"], [], ["n.txt"]]
+    assert all("@@" in diff.patch for each in alone for diff in each)
+    assert all(each.title for each in summaries)
 
 
 async def test_the_whole_change_of_a_session_is_told_once_per_turn(

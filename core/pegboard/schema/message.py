@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 from pegboard.schema.part import ModelChoice, Part
-from pegboard.schema.session import Tokens
+from pegboard.schema.session import FileDiff, Tokens
 from pegboard.schema.wire import Rest, Wire
 
 
@@ -14,8 +14,22 @@ class MessageTime(Wire, frozen=True):
     completed: int | None = None
 
 
+class UserSummary(Wire, frozen=True):
+    """What became of a prompt: its turn's changes of files, as unified diffs, and a title.
+
+    `title` is made from the prompt's own words. Pegboard writes no `body`.
+    """
+
+    diffs: tuple[FileDiff, ...]
+    title: str | None = None
+    body: str | None = None
+
+
 class UserMessage(Wire, frozen=True, tag_field="role", tag="user"):
-    """What the user sent, with the agent and the model that are to answer."""
+    """What the user sent, with the agent and the model that are to answer.
+
+    `summary` comes at the end of the run that answers, where a plugin follows changes of files.
+    """
 
     id: str
     session_id: str
@@ -25,6 +39,7 @@ class UserMessage(Wire, frozen=True, tag_field="role", tag="user"):
     system: str | None = None
     tools: dict[str, bool] | None = None
     variant: str | None = None
+    summary: UserSummary | None = None
 
 
 class MessagePath(Rest, frozen=True):

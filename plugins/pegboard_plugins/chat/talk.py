@@ -149,7 +149,8 @@ class Talk:
 
     def _look(self, course: Course, event: Event) -> None:
         info = event.properties.info if isinstance(event.properties, MessageUpdated) else None
-        if isinstance(info, UserMessage) and info.session_id == course.session.id:
+        is_new = isinstance(info, UserMessage) and info.summary is None
+        if info is not None and is_new and info.session_id == course.session.id:
             self._taken.set()
             if course.knows_prompt(info.id):
                 return

@@ -237,7 +237,7 @@ async def _stored(events: Any, session_id: str, running: Container[str]) -> None
     stored = False
     async for event in events:
         match event.properties:
-            case MessageUpdated(session_id=at, info=UserMessage()) if at == session_id:
+            case MessageUpdated(session_id=at, info=UserMessage(summary=None)) if at == session_id:
                 stored = True
         if stored and session_id in running:
             return
