@@ -17,14 +17,21 @@ import msgspec
 from pegboard import Plugin, Workspace, hookimpl
 from pegboard.providers import Keys, Provider
 
+Field = Literal[
+    "model", "system", "messages", "tools", "temperature", "top_p", "max_output_tokens", "options"
+]
 Mode = Literal["record", "replay", "auto", "passthrough"]
 
 
 class Options(msgspec.Struct, frozen=True):
-    """`file` is the tape, below the project's folder unless it is absolute."""
+    """`file` is the tape, below the project's folder unless it is absolute.
+
+    `match_on` are the parts of a request that have to be equal to be played; all where it is empty.
+    """
 
     file: str = ""
     mode: Mode = "auto"
+    match_on: tuple[Field, ...] = ()
 
 
 options = Options
@@ -43,5 +50,5 @@ async def wrap_providers(
     from pegboard_plugins.cassette.taped import Taped, open_tape
 
     wording = Wording(keys, workspace.directory)
-    tape = await open_tape(Path(workspace.directory, file), mode)
+    tape = await open_tape(Path(workspace.directory, file), mode, plugin.options.match_on)
     return {name: Taped(each, tape, wording) for name, each in providers.items()}

@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ _PASSING = (
     (r"\b1[6-9]\d{8}(?:\d{3})?\b", "<instant>"),
 )
 _ID = re.compile(r"\b(ses|msg|prt|per|que|evt|run)_[0-9a-zA-Z]{12,}\b")
+_CHECKOUT = re.compile(r"The checkout when this session began: [^\n]*|Git repository: (yes|no)")
 _UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 
 
@@ -95,6 +96,15 @@ def digest(canonical: Mapping[str, Any]) -> str:
     """What two requests have in common that are the same."""
     content = json.dumps(canonical, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(content.encode()).hexdigest()
+
+
+def matched(canonical: Mapping[str, Any], match_on: Sequence[str] = ()) -> str:
+    """Return the digest by which a request is found: of these fields, or of all.
+
+    Facts of the checkout do not count: the tape itself may be a new file in it.
+    """
+    fields = {name: canonical.get(name) for name in match_on} if match_on else dict(canonical)
+    return digest(_mapped(fields, lambda text: _CHECKOUT.sub("<checkout>", text)))
 
 
 def lines_of(value: Any, at: str = "") -> Iterator[str]:  # noqa: ANN401 - JSON

@@ -24,7 +24,7 @@ from pegboard.providers import (
     ToolInputDelta,
 )
 from pegboard.schema.model import Model
-from pegboard_plugins.cassette.canonical import Wording, digest, lines_of
+from pegboard_plugins.cassette.canonical import Wording, digest, lines_of, matched
 
 _log = logging.getLogger("pegboard.cassette")
 _DELTAS = (TextDelta, ReasoningDelta, ToolInputDelta)
@@ -48,21 +48,27 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 class Tape:
     """The records of a file, in their order; each is played once, and the last of a request again.
 
-    In the mode `replay` nothing is written, in `record` nothing is played.
+    In the mode `replay` nothing is written, in `record` nothing is played. `match_on` are the
+    fields of a request that have to be equal, all where it is empty.
     """
 
-    def __init__(self, file: Path, mode: str, records: Sequence[Record]) -> None:
+    def __init__(
+        self, file: Path, mode: str, records: Sequence[Record], match_on: Sequence[str] = ()
+    ) -> None:
         self.file = file
         self.mode = mode
+        self._match_on = match_on
         self._records = list(records)
         self._waiting: dict[str, list[Record]] = {}
         self._writing = asyncio.Lock()
         for record in records:
-            self._waiting.setdefault(record.key, []).append(record)
+            self._waiting.setdefault(matched(record.request, match_on), []).append(record)
 
-    def find(self, key: str) -> Record | None:
+    def find(self, canonical: Mapping[str, Any]) -> Record | None:
         """What is played for a request, None if it is to be asked."""
-        known = self._waiting.get(key) if self.mode != "record" else None
+        if self.mode == "record":
+            return None
+        known = self._waiting.get(matched(canonical, self._match_on))
         if not known:
             return None
         return known.pop(0) if len(known) > 1 else known[0]
@@ -114,15 +120,15 @@ class Tape:
             os.close(opened)
 
 
-async def open_tape(file: Path, mode: str) -> Tape:
-    """The tape of this file.
+async def open_tape(file: Path, mode: str, match_on: Sequence[str] = ()) -> Tape:
+    """The tape of this file, as `Tape` says.
 
     :raises InvalidInputError: when it cannot be read, or a line of it is no whole record.
     """
-    return await asyncio.to_thread(_opened, file, mode)
+    return await asyncio.to_thread(_opened, file, mode, match_on)
 
 
-def _opened(file: Path, mode: str) -> Tape:
+def _opened(file: Path, mode: str, match_on: Sequence[str]) -> Tape:
     try:
         if mode == "record":
             file.unlink(missing_ok=True)
@@ -137,7 +143,7 @@ def _opened(file: Path, mode: str) -> Tape:
                 f"{file}, line {number}: {fault}; nothing is played. Delete the line, or record "
                 f"the file anew with `--record {file}`"
             )
-    return Tape(file, mode, records)
+    return Tape(file, mode, records, match_on)
 
 
 def _fault_of(line: bytes, records: list[Record]) -> str:
@@ -207,8 +213,7 @@ class Taped:
         :raises ProviderError: when a tape that is only replayed does not have it.
         """
         canonical = self._wording.canonical(request)
-        key = digest(canonical)
-        if record := self._tape.find(key):
+        if record := self._tape.find(canonical):
             for event in self._wording.played(record.events):
                 yield msgspec.convert(_fields_of(event), _EVENTS[event["event"]])
             if record.error is not None:
@@ -222,20 +227,20 @@ class Taped:
                 answer.hear(event)
                 yield event
         except ProviderError as error:
-            await self._keep(key, canonical, answer, error)
+            await self._keep(canonical, answer, error)
             raise
         if answer.finished:
-            await self._keep(key, canonical, answer, None)
+            await self._keep(canonical, answer, None)
 
     async def aclose(self) -> None:
         """Close the provider."""
         await self._provider.aclose()
 
     async def _keep(
-        self, key: str, canonical: dict[str, Any], answer: "_Answer", error: ProviderError | None
+        self, canonical: dict[str, Any], answer: "_Answer", error: ProviderError | None
     ) -> None:
         record = Record(
-            key=key,
+            key=digest(canonical),
             request=canonical,
             events=[self._stored(event) for event in answer.events],
             error=self._wording.stored(_facts_of(error)) if error else None,

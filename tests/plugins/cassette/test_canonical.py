@@ -12,7 +12,7 @@ import model_server as ms
 from hook_samples import REQUEST
 from keyed import keys_of
 from pegboard.providers import Call, ModelMessage, Result, Text
-from pegboard_plugins.cassette.canonical import Wording, digest
+from pegboard_plugins.cassette.canonical import Wording, digest, matched
 
 TMP = tempfile.gettempdir()
 
@@ -128,3 +128,18 @@ async def test_the_fixture_records_once_and_plays_from_then_on(tmp_path):
     assert [each.name for each in (tmp_path / "cassettes").iterdir()] == [
         "test_it.test_it_answers.jsonl"
     ]
+
+
+def test_facts_of_the_checkout_do_not_count_and_other_words_do():
+    def found(text, **more):
+        wording = Wording(keys_of(), Path("/p/one"))
+        return matched(wording.canonical(request(text)), **more)
+
+    began = "The checkout when this session began: branch "
+    first = found(f"{began}main, no uncommitted changes.\nand more")
+
+    assert first == found(f"{began}other, 0 changed and 1 untracked files, which are the user's."
+                          "\nand more")  # fmt: skip
+    assert first != found(f"{began}main, no uncommitted changes.\nand less")
+    assert found("a", match_on=("model",)) == found("b", match_on=("model",))
+    assert found("a", match_on=("model", "system")) != found("b", match_on=("model", "system"))

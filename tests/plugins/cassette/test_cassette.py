@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import stat
+import subprocess
 import sys
 
 import pytest
@@ -60,6 +61,23 @@ async def test_what_was_recorded_is_played_without_a_model(line, tmp_path):
     assert "pear" in again.out
     assert [len(each["events"]) > 1 for each in records(tape)] == [True, True]
     assert stat.S_IMODE(tape.stat().st_mode) == 0o600
+
+
+async def test_what_was_recorded_in_a_repository_is_played_in_it_and_on_another_branch(
+    line, tmp_path
+):
+    one = line("one")
+    git = ("git", "-C", str(one.project))
+    await asyncio.to_thread(subprocess.run, [*git, "init", "-q", "-b", "main"], check=True)
+    tape = one.project / "tape.jsonl"
+    done = await recorded(one, tape)
+    again = await one("run", "--replay", str(tape), "--title", "t", "look")
+    await asyncio.to_thread(subprocess.run, [*git, "checkout", "-q", "-b", "other"], check=True)
+    (one.project / "b.txt").touch()
+    elsewhere = await one("run", "--replay", str(tape), "--title", "t", "look")
+
+    played = done.out.replace(KEY, "[secret]")
+    assert [(each.code, each.out) for each in (again, elsewhere)] == [(0, played)] * 2
 
 
 async def test_a_tape_has_no_key_and_no_folder_of_its_user(line, tmp_path):
