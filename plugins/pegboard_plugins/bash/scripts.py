@@ -11,6 +11,7 @@ _SAYING = frozenset({"echo", "printf"})
 _RULED = {"make": ("makefile", "gnumakefile"), "npm": ("package.json",)}
 """Programs with the files that they obey unnamed."""
 _ONLY_LOOKS = frozenset({"reads", "deletes", "no-files"})
+_GIVES_TEXT = ("<<", "<<<")
 _NAMES = re.compile(r"[\w.-]+")
 _ESCAPED = re.compile(r"\\[nrt]")
 _KNOWN = frozenset({"takes-texts", "shell", "awk", "coder"})
@@ -72,7 +73,7 @@ def _name(path: str) -> str:
 
 def _texts(one: Simple) -> Sequence[str]:
     """What a command puts out that stands in the line, what it is given to read, and its texts."""
-    found = [each.word.shown for each in one.redirections if each.sign in ("<<", "<<<")]
+    found = [each.word.shown for each in one.redirections if each.sign in _GIVES_TEXT]
     said = [word.shown for word in one.words[1:]]
     if one.words and one.words[0].literal in _SAYING:
         return [*found, _ESCAPED.sub("\n", " ".join(said))]
@@ -84,7 +85,7 @@ def _input(line: Line, command: Command) -> Iterator[str]:
     one = next((each for each in line.simples if each.runs is command), None)
     if one is None:
         return
-    yield from _texts(one)
+    yield from (each.word.shown for each in one.redirections if each.sign in _GIVES_TEXT)
     feed = one.fed or one.outer
     for part in feed.parts if feed is not None else ():
         if isinstance(part, Simple):

@@ -47,6 +47,7 @@ grep -rn 'touch ' src
 echo x > touched.txt; make
 cat > a.py <<'E'; python3 a.py\nprint('hello')\nE
 tsc --build src/touch
+script -q -c 'echo touch' /dev/null
 """
 
 
