@@ -53,7 +53,8 @@ async def _requests(
         facts = {"command": command, "runs_in": str(cwd)}
         await context.ask("edit", inside, always=["*"], metadata=facts)
     commands = [" ".join(argv) for argv in scanned.commands]
-    patterns = [UNCLEAR + command] if scanned.unclear else commands or [command]
+    settings = [" ".join(argv) for argv in scanned.settings]
+    patterns = [UNCLEAR + command] if scanned.unclear else [*commands, *settings] or [command]
     await context.ask(
         "bash",
         patterns,

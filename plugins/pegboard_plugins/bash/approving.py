@@ -26,7 +26,8 @@ def covered(scanned: Scan) -> list[str]:
     """What an approval for good covers; nothing when a part of the line could run anything."""
     if scanned.unclear or not all(map(_is_plain, scanned.commands)):
         return []
-    return list(dict.fromkeys(f"{prefix(argv)} *" for argv in scanned.commands))
+    behind = (f"{given} {prefix(argv)} *" for given, *argv in scanned.settings)
+    return list(dict.fromkeys((*(f"{prefix(argv)} *" for argv in scanned.commands), *behind)))
 
 
 def _opens(name: str) -> bool:

@@ -36,7 +36,7 @@ _NO_PROGRAMS = RESERVED - {"time"}
 _IN_THIS_SHELL = frozenset({"eval", "trap"})
 _UNLIKE_SH = frozenset({"zsh", "fish", "rbash", "mksh"})
 _BASH_ONLY, _PLAIN_CODE = pattern("shell", "bash-only"), pattern("shell", "plain-code")
-_HIJACKS = pattern("variables", "hijacks")
+_HIJACKS, _EVERYDAY = pattern("variables", "hijacks"), pattern("variables", "everyday")
 _TAME = tuple(
     (re.compile(names), re.compile(values))
     for names, values in patterns("variables", "tame").items()
@@ -136,6 +136,7 @@ class Line:
 
     `values` are all that a variable is given anywhere, `told` the codes that are given to
     interpreters. What depends on all values is checked `later`. `shell` is who reads what is read.
+    `settings` are the commands behind variables that may change what they do.
     """
 
     rules: Mapping[str, Rule]
@@ -147,6 +148,7 @@ class Line:
     simples: list[Simple] = field(default_factory=list)
     functions: set[str] = field(default_factory=set)
     sums: dict[str, int] = field(default_factory=dict)
+    settings: dict[tuple[str, ...], None] = field(default_factory=dict)
     told: list[str] = field(default_factory=list)
     later: list[Callable[[], None]] = field(default_factory=list)
     has_arrays: bool = False
@@ -193,6 +195,7 @@ class Line:
         if one.kind or not one.words:
             self.commands |= dict.fromkeys(_told(one))
             return
+        self.settings |= dict.fromkeys(_settings(one)) if one.assignments else {}
         one.runs = Command(one.words, "")
         if around is not None:
             one.runs.placeholder = around.command.placeholder
@@ -337,6 +340,14 @@ def _told(one: Simple) -> Iterator[tuple[str, ...]]:
         yield tuple(f"{name}={word.shown}" for name, _, word in one.assignments)
     elif not one.kind and one.redirections:
         yield tuple(f"{sign} {word.shown}" for sign, _, word in one.redirections)
+
+
+def _settings(one: Simple) -> Iterator[tuple[str, ...]]:
+    """Yield the variables that may change what a command does, as one text, and its words."""
+    given = [each for each in one.assignments if not _EVERYDAY.fullmatch(each.name)]
+    if given:
+        names = (f"{name}={word.shown}" for name, _, word in given)
+        yield " ".join(names), *(word.shown for word in one.words)
 
 
 def _first(body: Block, simples: Sequence[Simple]) -> tuple[str, Word] | None:

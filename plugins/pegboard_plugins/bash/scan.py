@@ -58,7 +58,8 @@ class Scan(NamedTuple):
     At `lands` a file, folder or link may come to be; those of `linked` get another name. `globs`
     are the paths with wildcards, of which `paths` has the folder. `hazards` are commands that
     destroy what they do not name, each with the reason to ask. `overlays` are folders whose whole
-    content would be written over. `told` are texts that are code for interpreters.
+    content would be written over. `told` are texts that are code for interpreters,
+    `settings` the variables that may change what a command does, with its words.
     """
 
     commands: tuple[tuple[str, ...], ...] = ()
@@ -73,6 +74,7 @@ class Scan(NamedTuple):
     overlays: tuple[str, ...] = ()
     reads: tuple[Path, ...] = ()
     told: tuple[str, ...] = ()
+    settings: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +145,7 @@ def _walked(line: Line, body: Block, findings: Findings, worktree: Path | None) 
         globs=tuple(findings.globs),
         hazards=tuple(findings.hazards.items()),
         overlays=tuple(findings.overlays),
+        settings=tuple(line.settings),
     )
 
 

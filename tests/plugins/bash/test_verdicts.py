@@ -121,6 +121,46 @@ async def test_a_rule_for_what_git_does_holds_behind_its_own_options(
     assert [said[0] for said in found.values()] == [verdict] * len(lines)
 
 
+ALLOW_LIST = {
+    "*": "ask",
+    "git status*": "allow",
+    "ls *": "allow",
+    "ls": "allow",
+    "pip list*": "allow",
+}
+
+
+@pytest.mark.parametrize(
+    ("line", "verdict"),
+    [
+        ("PATH=$PWD/bin:$PATH ls -la", "ask"),
+        ("PATH=node_modules/.bin:$PATH ls", "ask"),
+        ("PATH=.venv/bin:$PATH git status", "ask"),
+        ("PYTHONPATH=src pip list", "ask"),
+        ("FOO=x ls -la", "ask"),
+        ("ls $(KUBECONFIG=x git status)", "ask"),
+        ("LESS=-kx ls", "ask"),
+        ("NO_COLOR=1 LC_ALL=C ls -la", "allow"),
+        ("GIT_PAGER=cat git status", "allow"),
+    ],
+)
+async def test_under_an_allow_list_a_variable_makes_a_command_another_one(
+    project, tmp_path, line, verdict
+):
+    found = await verdicts(project, tmp_path, [line], permission={"bash": ALLOW_LIST})
+
+    assert found[line][0] == verdict
+
+
+async def test_a_rule_may_name_a_variable_with_its_command(project, tmp_path):
+    rules = {**ALLOW_LIST, "PYTHONPATH=src pip list*": "allow"}
+    line = "PYTHONPATH=src pip list"
+
+    found = await verdicts(project, tmp_path, [line], permission={"bash": rules})
+
+    assert found[line][0] == "allow"
+
+
 async def test_no_evil_line_runs_unasked(project, tmp_path):
     found = await verdicts(project, tmp_path, EVIL)
 
