@@ -85,7 +85,7 @@ def code_destruction(code: str, folders: Sequence[str]) -> str:
 
 
 def _guises(text: str) -> Iterator[str]:
-    """The text without quotes, also where they part words, and what is encoded in it."""
+    """Yield the text without quotes, also where they part words, and what is encoded in it."""
     yield from _parted(text)
     if re.search(r"\brev\b", text):
         yield from _parted(text[::-1])
@@ -107,7 +107,7 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def _parted(text: str) -> Iterator[str]:
-    """The text without the names that stand for the input of xargs, and without quotes."""
+    """Yield the text without quotes and without the names that xargs replaces by its input."""
     joined = _QUOTES.sub("", text)
     for filled in dict.fromkeys((joined, _QUOTES.sub(" ", text))):
         plain = filled.replace("$IFS", " ").replace("${IFS}", " ")
@@ -123,7 +123,7 @@ def _in_line(words: Sequence[str], folders: Sequence[str]) -> str:
 
 
 def _in_statement(words: Sequence[str], folders: Sequence[str]) -> str:
-    """The words of one statement that destroy what is vital, or what only the shell will know."""
+    """Return the words of a statement that destroy what is vital or known to the shell alone."""
     for statement in _statements(words):
         for at in [at for at, word in enumerate(statement) if _may_destroy(word)][:_SHOWN]:
             behind = statement[at + 1 :]

@@ -33,7 +33,7 @@ from pegboard_plugins.bash.programs import (
     is_single,
     kinds,
 )
-from pegboard_plugins.bash.scripts import told_texts
+from pegboard_plugins.bash.scripts import code_texts
 from pegboard_plugins.bash.source import LONGEST
 from pegboard_plugins.bash.syntax import ANYTHING, LISTED, Block, Operand, Piece, Unclear, Word
 from pegboard_plugins.bash.tables import words
@@ -104,7 +104,7 @@ def scan(command: str, place: Place) -> Scan:
         shell = "bash" if place.is_bash else "sh"
         line, body = judge_line(command, findings.values, shell=shell)
         found = _walked(line, body, findings, place.worktree)
-        told = (*line.told, *told_texts(line, map(str, (*found.writes, *found.lands))))
+        told = (*line.told, *code_texts(line, map(str, (*found.writes, *found.lands))))
         found = found._replace(told=told)
         if any(map(tells_of_process, told)):
             found = found._replace(paths=(*found.paths, Path(PROCESS)))

@@ -18,7 +18,7 @@ _KNOWN = frozenset({"takes-texts", "shell", "awk", "coder"})
 _PLACES = frozenset({"git", "touch", "mkdir", "tee"})
 
 
-def told_texts(line: Line, written: Iterable[str]) -> Iterator[str]:
+def code_texts(line: Line, written: Iterable[str]) -> Iterator[str]:
     """Yield the texts that may be code: all that it puts out, if it runs a file that it writes.
 
     So are the words of a program of which nothing is known, and what that, or an interpreter, is
@@ -45,14 +45,14 @@ def told_texts(line: Line, written: Iterable[str]) -> Iterator[str]:
 
 
 def _arguments(command: Command) -> Iterator[str]:
-    """What the code of an interpreter may run or delete of its arguments, as if it stood there."""
+    """Yield the arguments of an interpreter as its code may run or delete them."""
     texts = [word.shown for word in command.words[1:]]
     yield " ".join(texts[2:])
     yield " ".join([*texts[1:2], *(f"'{text}'" for text in texts[2:])])
 
 
 def _ran(line: Line) -> Iterator[str]:
-    """The names of files that a command may run: it does not only look at them."""
+    """Yield the names of files that a command may run: it does not only look at them."""
     for command in line.judged:
         yield from _RULED.get(command.base, ())
         does = kinds(command.base)
@@ -72,16 +72,16 @@ def _name(path: str) -> str:
 
 
 def _texts(one: Simple) -> Sequence[str]:
-    """What a command puts out that stands in the line, what it is given to read, and its texts."""
-    found = [each.word.shown for each in one.redirections if each.sign in _GIVES_TEXT]
-    said = [word.shown for word in one.words[1:]]
+    """Return what a command puts out that stands in the line, its input, and its texts."""
+    texts = [each.word.shown for each in one.redirections if each.sign in _GIVES_TEXT]
+    words = [word.shown for word in one.words[1:]]
     if one.words and one.words[0].literal in _SAYING:
-        return [*found, _ESCAPED.sub("\n", " ".join(said))]
-    return [*found, *(text for text in said if " " in text)]
+        return [*texts, _ESCAPED.sub("\n", " ".join(words))]
+    return [*texts, *(text for text in words if " " in text)]
 
 
 def _input(line: Line, command: Command) -> Iterator[str]:
-    """What a command is fed, as far as it stands in the line."""
+    """Yield the input of a command, as far as it stands in the line."""
     one = next((each for each in line.simples if each.runs is command), None)
     if one is None:
         return
