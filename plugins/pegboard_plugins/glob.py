@@ -27,6 +27,7 @@ MOST_WAITING = 16 << 20
 
 _FOREIGN = re.compile("[\udc80-\udcff]")
 """Bytes of a name that are no letters."""
+_WILD = frozenset("*?[{\\")
 _Aged = tuple[float, str]
 """When a file was changed, and its path below the folder."""
 
@@ -42,7 +43,7 @@ async def _requests(context: ToolContext, pattern: str, path: str) -> Path:
 async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult:
     """Find files by name, last changed first, at most a hundred.
 
-    Files that git ignores are left out, unless path is a folder of them.
+    Files that git ignores are left out, unless path is a folder of them or pattern names one.
 
     Args:
         pattern: such as "**/*.py" or "src/*.{ts,tsx}"; one without a slash fits at any depth.
@@ -70,25 +71,34 @@ async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult
         )
     else:
         whole = await asyncio.to_thread(_walk, context, folder, newest)
+    if not newest.count and _WILD.isdisjoint(pattern):  # an exact path, which git may ignore
+        await asyncio.to_thread(newest.add, [pattern])
     names, secrets = await asyncio.to_thread(_shown, context, folder, newest.names)
     more = newest.count - len(newest.names)
-    notes = []
-    if more and whole:
-        notes.append(f"\n\n({more} more files fit: use a narrower pattern or path)")
-    elif more:
-        notes.append(
-            f"\n\n(The newest of {newest.count:,} that fit; there are more, not looked at:"
-            " use a narrower pattern or path)"
-        )
-    elif not whole:
-        notes.append("\n\n(The search took too long and was ended: use a narrower path)")
-    if secrets:
-        notes.append(f"\n\n({secrets} that look like secrets are left out: read would ask)")
     return ToolResult(
-        output=("\n".join(map(pegboard_files.printable_name, names)) or NOTHING) + "".join(notes),
+        output=("\n".join(map(pegboard_files.printable_name, names)) or NOTHING)
+        + _notes(newest, secrets, whole=whole),
         title=os.path.relpath(folder, context.worktree),  # noqa: ASYNC240 - of texts, no I/O
         metadata={"count": len(names), "truncated": more > 0 or not whole},
     )
+
+
+def _notes(newest: "_Newest", secrets: int, *, whole: bool) -> str:
+    """What the list leaves out, and the way to see it."""
+    more = newest.count - len(newest.names)
+    notes = []
+    if more and whole:
+        notes.append(f"{more} more files fit: use a narrower pattern or path")
+    elif more:
+        notes.append(
+            f"The newest of {newest.count:,} that fit; there are more, not looked at: use a"
+            " narrower pattern or path"
+        )
+    elif not whole:
+        notes.append("The search took too long and was ended: use a narrower path")
+    if secrets:
+        notes.append(f"{secrets} that look like secrets are left out: read would ask")
+    return "".join(f"\n\n({note})" for note in notes)
 
 
 def _shown(context: ToolContext, folder: Path, names: Sequence[str]) -> tuple[list[str], int]:

@@ -316,3 +316,11 @@ async def test_the_fallback_does_not_block_for_a_hopeless_expression(tmp_path, m
 
 def test_python_is_where_the_fallback_needs_it():
     assert Path(sys.executable).is_absolute()
+
+
+async def test_the_exact_path_of_an_ignored_file_is_found(context):
+    found = await call(glob, context, pattern="built/x.py")
+    fitting = await call(glob, context, pattern="built/*.py")
+
+    assert found.output == str(context.directory / "built" / "x.py")
+    assert fitting.output == GLOB_NOTHING
