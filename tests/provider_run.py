@@ -3,15 +3,21 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pytest
+
+import model_server as ms
 from keyed import keys_of
 from pegboard.engine.modelentry import overridden
+from pegboard.errors import ProviderError
 from pegboard.providers import (
     ModelMessage,
     ModelRequest,
     Provider,
     StreamEvent,
+    StreamFinish,
     Text,
     TextDelta,
+    ToolCall,
     ToolDefinition,
 )
 from pegboard.schema.config import Config, ProviderConfig
@@ -71,3 +77,20 @@ def provider_at(
     config = Config(provider={"test": ProviderConfig(options={"apiKey": key} if key else {})})
     env = environ or {}
     return chat_provider(endpoint, quirks, environ=env, keys=keys_of(config.provider, env))
+
+
+async def failure_of(*answer: ms.Answer, idle_timeout_s: float = 5, **facts: Any) -> ProviderError:
+    """The error of one request, which no call may come before."""
+    async with ms.ModelServer(ms.in_order(answer)) as server:
+        provider = provider_at(server.url, **facts)
+        request = request_for(provider.resolve("m"), idle_timeout_s=idle_timeout_s)
+        events = []
+        try:
+            async for event in provider.stream(request):
+                events.append(event)  # noqa: PERF401 - what came before the error is looked at
+        except ProviderError as error:
+            assert not any(isinstance(event, ToolCall | StreamFinish) for event in events)
+            return error
+        finally:
+            await provider.aclose()
+    pytest.fail(f"no error, but {events}")

@@ -5,6 +5,7 @@ JSON as in https://github.com/ndjson/ndjson-spec, and RFC 7464, whose marks are 
 """
 
 import asyncio
+import json
 import zlib
 from collections.abc import Callable
 from typing import Literal
@@ -17,6 +18,7 @@ BODY_LIMIT_BYTES = 256 << 20
 PIECE_LIMIT_BYTES = 16 << 20
 PIECE_RATIO = 200
 """What a piece may decompress to; more has been made to fill the memory, not to be read."""
+HEAD_BYTES = 2_000
 WHOLE_ANSWER_BYTES = 16 << 20
 DONE = b"[DONE]"
 """The data of the last event."""
@@ -26,6 +28,10 @@ _AROUND = b" \t\r\x1e"
 """What stands around a value and is none of it, such as a CR, or the mark of a sequence."""
 Shape = Literal["events", "lines", "whole"]
 """How a body is parted."""
+
+
+class UnknownEncodingError(BrokenAnswerError):
+    """The body is compressed in a way that was not asked for."""
 
 
 class LineTooLongError(ValueError):
@@ -132,7 +138,7 @@ class EventParser:
 class EventStream:
     """The data of the events or lines of one answer; of one that is not streamed, the whole body.
 
-    `complete` is whether the server said that nothing follows.
+    `complete` is whether the server said that nothing follows, `head` what the body begins with.
     """
 
     def __init__(self, connection: Connection, shape: Shape = "events") -> None:
@@ -140,9 +146,10 @@ class EventStream:
         self.is_whole = shape == "whole"
         self._connection = connection
         self._parser = LineParser() if shape == "lines" else EventParser()
-        self._decode = _decoder(connection.headers.get("content-encoding", ""))
+        self._decode = _decoder(connection.headers.get("content-encoding", "").lower())
         self._ended = False
         self._taken = 0
+        self.head = b""
 
     async def read(self, limit_s: float, *, left_s: float | None = None) -> list[bytes]:
         """The events that have come, at least one; none at the end of the answer.
@@ -204,6 +211,7 @@ class EventStream:
             if self._taken > BODY_LIMIT_BYTES:
                 raise BrokenAnswerError("the answer is over 256 MB")
             if decoded:
+                self.head += decoded[: HEAD_BYTES - len(self.head)]
                 return decoded
 
 
@@ -211,7 +219,7 @@ def _decoder(encoding: str) -> Callable[[bytes], bytes]:
     if encoding in ("", "identity"):
         return _as_it_is
     if encoding not in ("gzip", "x-gzip", "deflate"):
-        raise BrokenAnswerError(
+        raise UnknownEncodingError(
             f"the answer is compressed with {encoding}, which was not asked for"
         )
     decompressor = zlib.decompressobj(_GZIP_OR_ZLIB)
@@ -234,10 +242,22 @@ def _as_it_is(content: bytes) -> bytes:
 
 
 def _lines(block: bytes) -> bytes:
-    """The data of an event that has more than one line, or an unusual one."""
-    values = []
+    """The data of an event that has more than one line, or an unusual one.
+
+    That of an event named `error` is the value of a field `error`, unless it speaks of one itself.
+    """
+    values, name = [], b""
     for line in block.split(b"\n"):
         field, _, value = line.partition(b":")
         if field == b"data":
             values.append(value.removeprefix(b" "))
-    return b"\n".join(values)
+        elif field == b"event":
+            name = value.strip()
+    data = b"\n".join(values)
+    if name != b"error" or b'"error"' in data or not data:
+        return data
+    try:
+        error = json.loads(data)
+    except (ValueError, RecursionError):
+        error = data.decode("utf-8", "replace")
+    return json.dumps({"type": "error", "error": error}).encode()

@@ -13,7 +13,7 @@ from pegboard.providers import Heartbeat, Keys, Media, ModelRequest, StreamEvent
 from pegboard_http.client import Client
 from pegboard_http.connection import Connection
 from pegboard_http.encoding import SurrogatePairs
-from pegboard_http.eventstream import EventStream, Shape
+from pegboard_http.eventstream import EventStream, Shape, UnknownEncodingError
 from pegboard_http.httpprovider import (
     AnswerReader,
     Endpoint,
@@ -39,6 +39,7 @@ ERROR_BODY_S = 10.0
 FETCH_S = 2.0
 FETCH_BYTES = 1 << 20
 _OK = 200
+_DONE = range(200, 300)
 _REDIRECTS = range(300, 400)
 _LINES = ("ndjson", "jsonl", "json-lines", "jsonlines", "json-seq")
 """What types of content are called whose every line is a value."""
@@ -225,9 +226,12 @@ class _Answer:
             body = await stream.body(ERROR_BODY_BYTES, ERROR_BODY_S)
         except OSError as error:
             if status == _OK:
-                raise self.refusals.broken(str(error)) from error
+                raise self.refusals.broken(
+                    str(error), retryable=not isinstance(error, UnknownEncodingError)
+                ) from error
             body = b""
-        text = body.decode("utf-8", "replace")
+        is_answer = status in _DONE and "event-stream" in content_type
+        text = "" if is_answer else body.decode("utf-8", "replace")
         if status in _REDIRECTS:
             raise self.refusals.moved(status, headers)
         if status == _OK:
@@ -270,8 +274,17 @@ class _Answer:
                 return []
             raise self.refusals.broken(str(error)) from error
         if not frames and not (stream.complete or finished):
-            raise self.refusals.broken("the answer broke off before its end")
+            raise self._broken_off(stream)
         return frames
+
+    def _broken_off(self, stream: EventStream) -> ProviderError:
+        """The error for a body that ends before the answer, by what there is of it."""
+        head = stream.head.decode("utf-8", "replace").strip()
+        if not head:
+            return self.refusals.broken("the server sent an empty answer")
+        if head.startswith("<") and not self._heard:
+            return self.refusals.no_stream("text/event-stream", head)
+        return self.refusals.broken("the answer broke off before its end")
 
     def _all(self, frames: list[bytes], stream: EventStream) -> Iterator[StreamEvent]:
         for frame in frames:

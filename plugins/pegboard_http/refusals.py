@@ -6,6 +6,7 @@ have been a status, are understood by their words: `MEANINGS` holds what is know
 
 import errno
 import json
+import os
 import re
 import ssl
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,6 +50,7 @@ MEANINGS: Mapping[Meaning, str] = {
 """Expressions, read without regard to case, by what they say of a request."""
 _HTML = r"\s*(<!doctype html|<html)"
 _TITLE = r"(?s)<title[^>]*>(.*?)</title>"
+_SHOULD_RETRY = {"true": True, "false": False}
 _REPEATED = ("input", "messages", "request", "body")
 """Fields in which servers repeat what was sent to them."""
 _SECRET_HEADERS = ("set-cookie", "authorization", "proxy-authorization")
@@ -88,6 +90,8 @@ class Refusals:
             text = f"{self._id} refused the credential ({status}): {message}. {advice}"
             return ProviderAuthError(text, **facts)
         passing = self._passes(status, texts, waits=asked_wait_s({}, None, body) is not None)
+        if passing is None:  # what OpenAI's and Anthropic's own clients go by
+            passing = _SHOULD_RETRY.get(headers.get("x-should-retry", "").lower())
         return ProviderError(f"{self._id}: {message} ({status})", retryable=passing, **facts)
 
     def moved(self, status: int, headers: Mapping[str, str]) -> ProviderError:
@@ -135,10 +139,10 @@ class Refusals:
             body=body,
         )
 
-    def broken(self, what: str) -> ProviderError:
+    def broken(self, what: str, *, retryable: bool = True) -> ProviderError:
         """The error for an answer that broke off or cannot be read: worth another attempt."""
         text = f"{self._id}: {self._hidden(what)}"
-        return ProviderError(text, provider_id=self._id, retryable=True)
+        return ProviderError(text, provider_id=self._id, retryable=retryable)
 
     def late(self, what: str) -> ProviderError:
         """The error for an answer that did not begin in time."""
@@ -160,6 +164,8 @@ class Refusals:
             text = f"{self._id}: nothing listens at {host}; {way_out}"
             return ProviderError(text, provider_id=self._id)
         why, hint = error.strerror or str(error), ""
+        if error.errno and why.startswith("Connect call failed"):  # asyncio's text
+            why = os.strerror(error.errno)
         if isinstance(error, ssl.SSLCertVerificationError):
             why = error.verify_message
             hint = "; set SSL_CERT_FILE to a PEM file with the certificates to trust"

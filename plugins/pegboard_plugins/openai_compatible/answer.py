@@ -70,6 +70,7 @@ class Choice(msgspec.Struct, frozen=True):
     delta: Delta | None = None
     message: Delta | None = None
     finish_reason: Any = None
+    error: Any = None
 
 
 class Chunk(msgspec.Struct, frozen=True):
@@ -125,8 +126,10 @@ class ChatReader:
         :raises ErrorFrameError: when it is an error, and the answer has not come to its end.
         """
         chunk = chunk_from(frame)
-        if chunk.error and not (self.finished and self._reason != "error"):
-            raise ErrorFrameError(chunk.error)
+        first = chunk.choices[0] if chunk.choices else None
+        error = chunk.error or (first and first.error)
+        if error and not (self.finished and self._reason != "error"):
+            raise ErrorFrameError(error)
         if chunk.usage and isinstance(chunk.usage, dict):
             self._usage = chunk.usage
         if self.finished or not chunk.choices or chunk.choices[0] is None:
