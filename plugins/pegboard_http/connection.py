@@ -15,6 +15,8 @@ BUFFER_LIMIT_BYTES = 1 << 20
 """How much of an answer may wait here before the server is made to wait."""
 DRAIN_LIMIT_BYTES = 1 << 16
 """How much may come after the part of an answer that was of interest."""
+HEAD_LIMIT_BYTES = 1 << 20
+"""How long the head of an answer, or its trailers, may be; servers allow 8 to 64 KiB."""
 _INFORMATIONAL = range(100, 200)
 _CUT_OFF = "the connection closed before the answer was complete"
 
@@ -38,6 +40,7 @@ class Connection(asyncio.Protocol):
         self._parser: HttpResponseParser | None = None
         self._pieces: deque[bytes] = deque()
         self._buffered = 0
+        self._unread = 0
         self._head_is_there = False
         self._complete = True
         self._kept = True
@@ -62,7 +65,7 @@ class Connection(asyncio.Protocol):
         """Start an exchange with a whole request."""
         self.status, self.headers, self.answered = 0, {}, False
         self._pieces.clear()
-        self._buffered = 0
+        self._buffered = self._unread = 0
         self._head_is_there = self._complete = self._draining = False
         self._parser = HttpResponseParser(self)
         self.transport.writelines((head, body))
@@ -123,10 +126,15 @@ class Connection(asyncio.Protocol):
             self.abort()  # nobody asked: what comes cannot be told from a later answer
             return
         self.answered = True
+        self._unread += len(data)
         try:
             self._parser.feed_data(data)
         except HttpParserError as error:
             self._fail(BrokenAnswerError(f"the server does not speak HTTP ({error})"))
+            self.abort()
+        if self._unread > HEAD_LIMIT_BYTES and not self._complete:
+            size = f"{HEAD_LIMIT_BYTES >> 20} MiB"
+            self._fail(BrokenAnswerError(f"the head or the end of the answer exceeds {size}"))
             self.abort()
 
     def eof_received(self) -> None:
@@ -143,7 +151,9 @@ class Connection(asyncio.Protocol):
         self._wake()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """The parser has a header."""
+        """The parser has a header of the head; trailers (RFC 9110 6.5) are not used."""
+        if self._head_is_there:
+            return
         self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
@@ -151,12 +161,14 @@ class Connection(asyncio.Protocol):
         assert self._parser
         status = self._parser.get_status_code()
         if status not in _INFORMATIONAL:
+            self._unread = 0
             self.status = status
             self._head_is_there = True
             self._wake()
 
     def on_body(self, body: bytes) -> None:
         """The parser has a part of the body."""
+        self._unread = 0
         if self._draining:
             self._drained += len(body)
             if self._drained > DRAIN_LIMIT_BYTES:

@@ -12,6 +12,7 @@ from keyed import keys_of
 from pegboard.errors import ProviderError
 from pegboard.providers import StreamFinish, TextDelta
 from pegboard.schema.config import Config, ProviderConfig
+from pegboard_http.connection import HEAD_LIMIT_BYTES
 from pegboard_http.httpprovider import COMPATIBLE, endpoints
 from pegboard_plugins.openai_compatible import Quirks
 from pegboard_plugins.openai_compatible import provider as chat_provider
@@ -202,3 +203,30 @@ async def test_a_variable_that_is_not_set_is_named_before_any_connection(
             await events_of(provider, request_for(provider.resolve("m")))
 
     assert server.requests == []
+
+
+_OK = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n"
+
+
+@pytest.mark.parametrize(
+    ("begin", "piece"),
+    [
+        (_OK, b"x-field: value\r\n" * 4096),
+        (_OK + b"x-field: ", b"value" * 8192),
+        (_OK + b"\r\n0\r\n", b"x-trailer: value\r\n" * 4096),
+        (_OK + b"\r\n1;", b"extension=1;" * 4096),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 4096),
+    ],
+    ids=["fields", "a field", "trailers", "chunk extensions", "1xx"],
+)
+async def test_a_head_or_trailers_without_end_are_given_up(begin: bytes, piece: bytes) -> None:
+    pieces = [piece] * (4 * HEAD_LIMIT_BYTES // len(piece))
+    answer = [ms.Wire(begin), *map(ms.Wire, pieces), ms.Pause()]
+    async with ms.ModelServer(ms.in_order(answer)) as server:
+        provider = provider_at(server.url, timeout_s=30)
+
+        with pytest.raises(ProviderError, match="exceeds 1 MiB") as caught:
+            await events_of(provider, request_for(provider.resolve("m"), idle_timeout_s=30))
+        await provider.aclose()
+
+    assert caught.value.retryable
