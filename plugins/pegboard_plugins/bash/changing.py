@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from pegboard_plugins.bash.destroying import deletes, found_from
-from pegboard_plugins.bash.programs import git_words, kinds, option_values
-from pegboard_plugins.bash.syntax import Operand, last
+from pegboard_plugins.bash.programs import git_words, kinds, last, option_values, without_options
+from pegboard_plugins.bash.syntax import Operand
 from pegboard_plugins.bash.tables import words
 
 _IN_PLACE = re.compile(r"-[anlpsw0-7]*i")
@@ -30,7 +30,13 @@ def changed(base: str, operands: Words) -> Iterator[Operand]:
     """Return the operands that a program changes, where it does not change all of them."""
     for which in (*sorted(kinds(base)), base):
         if which in _RULES:
-            yield from _RULES[which](base, operands)
+            yield from map(as_operand, _RULES[which](base, operands))
+
+
+def as_operand(word: Operand) -> Operand:
+    """Return a word that is no option, although its name may begin as one does."""
+    is_name = word.text.startswith("-") and word.text not in ("-", "--")
+    return word._replace(text=f"./{word.text}") if is_name else word
 
 
 def _named(operands: Words) -> list[Operand]:
@@ -40,7 +46,8 @@ def _named(operands: Words) -> list[Operand]:
 def _installed(base: str, operands: Words) -> Words:
     """The last one, but all folders that `install -d` makes."""
     makes = base == "install" and any(_MAKES_FOLDERS.match(word.text) for word in operands)
-    return operands if makes else last(operands)
+    named = without_options(base, operands)
+    return named if makes else last(named)
 
 
 def _linked(_base: str, operands: Words) -> Words:

@@ -5,8 +5,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import dropwhile, pairwise, takewhile
 
 from pegboard_plugins.bash.findings import Findings
-from pegboard_plugins.bash.programs import destroys, git_words, kinds, option_values
-from pegboard_plugins.bash.syntax import Operand, last
+from pegboard_plugins.bash.programs import (
+    destroys,
+    git_words,
+    kinds,
+    last,
+    option_values,
+    without_options,
+)
+from pegboard_plugins.bash.syntax import Operand
 from pegboard_plugins.bash.tables import rows
 
 _DELETING = re.compile(r"(?:^|[\s;&|(/])(?:rm|shred|srm|unlink|wipe)\s")
@@ -77,12 +84,11 @@ def _is_wild(word: Operand) -> bool:
     return word.wild and not word.dynamic and any(sign in word.text for sign in "*?[")
 
 
-def _moved(texts: Sequence[str], operands: Words) -> Words:
+def _moved(_texts: Sequence[str], operands: Words) -> Words:
     """What a `mv` moves away; below the folder it is called in a wildcard only tidies up."""
-    named = _all(texts, operands)
-    targets = [word.text for word in option_values(operands, ("-t", "--target-directory"))]
-    if targets:
-        return [word for word in named if word.text not in targets]
+    named = without_options("mv", operands)
+    if any(True for _ in option_values(operands, ("-t", "--target-directory"))):
+        return named
     target = named[-1].text if named else ""
     if target.startswith(("/", "~")) or ".." in target.split("/"):
         return named[:-1]
@@ -152,15 +158,15 @@ def _is_narrow(texts: Sequence[str]) -> bool:
     return all(alternatives)
 
 
-def _copied(texts: Sequence[str], operands: Words) -> Words:
-    named = _all(texts, operands)
+def _copied(_texts: Sequence[str], operands: Words) -> Words:
+    named = without_options("cp", operands)
     is_onto = any(_COPIES_ONTO.fullmatch(word.text) for word in operands)
     is_onto |= any(word.text.endswith("/.") for word in named[:-1])
     return last(named) if is_onto else ()
 
 
-def _synced(texts: Sequence[str], operands: Words) -> Words:
-    named = _all(texts, operands)
+def _synced(_texts: Sequence[str], operands: Words) -> Words:
+    named = without_options("rsync", operands)
     return last(named) if any(word.text.endswith("/") for word in named[:-1]) else ()
 
 

@@ -5,14 +5,21 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
-from pegboard_plugins.bash.changing import TARGETS, changed
+from pegboard_plugins.bash.changing import TARGETS, as_operand, changed
 from pegboard_plugins.bash.destroying import destroy
 from pegboard_plugins.bash.findings import Findings, hidden_matches, within
 from pegboard_plugins.bash.hazards import tells_of_process
 from pegboard_plugins.bash.languages import git_config
 from pegboard_plugins.bash.listings import names_secret
-from pegboard_plugins.bash.programs import KINDS, git_words, kinds, option_values
-from pegboard_plugins.bash.syntax import ANYTHING, Operand, Word, is_any, last
+from pegboard_plugins.bash.programs import (
+    KINDS,
+    git_words,
+    kinds,
+    last,
+    option_values,
+    without_options,
+)
+from pegboard_plugins.bash.syntax import ANYTHING, Operand, Word, is_any
 from pegboard_plugins.bash.tables import patterns, rows, words
 
 _GIVEN, _WRITES = (
@@ -88,17 +95,11 @@ def _as_given(base: str, does: Kinds, words: Words, findings: Findings) -> Words
         words = [word._replace(wild=True) for word in words]
     elif "--" in texts:
         end = texts.index("--")
-        words = [*words[:end], *map(_as_operand, words[end:])]
+        words = [*words[:end], *map(as_operand, words[end:])]
     if "" in texts:
         words = [each for w in words for each in (start if findings.is_none(w) else [w])]
     may_be_none = findings.nullglob and any(re.search(r"[*?\[]", word.text) for word in words)
     return [*start, *words] if may_be_none else words
-
-
-def _as_operand(word: Operand) -> Operand:
-    """A word behind `--`, where a name may begin as an option does."""
-    is_name = word.text.startswith("-") and word.text != "--"
-    return word._replace(text=f"./{word.text}") if is_name else word
 
 
 def _shows_variables(texts: Sequence[str]) -> bool:
@@ -243,7 +244,7 @@ def _hand_over(base: str, does: Kinds, operands: Words, findings: Findings) -> N
     if base == "mkdir":
         findings.made |= dict.fromkeys(path for word in operands for path in findings.places(word))
     if "places" in does:
-        _place(operands, findings)
+        _place(base, operands, findings)
     if "links" in does:
         findings.linked |= dict.fromkeys(p for w in operands[:-1] for p in findings.places(w))
 
@@ -252,7 +253,7 @@ def _place_clone(operands: Words, findings: Findings) -> None:
     """Where git places what it is told to, a clone also under the name of its source."""
     named = [word for word in operands if not word.text.startswith("-")]
     if any(word.text in _GIT_PLACES for word in named[:2]):
-        _place(named, findings)
+        _place("git", named, findings)
         name = re.split(r"[/:]", named[-1].text.rstrip("/"))[-1].removesuffix(".git")
         findings.made |= dict.fromkeys(findings.places(Operand(name)))
 
@@ -271,9 +272,9 @@ def _with_value(word: Operand) -> tuple[Operand, ...]:
     return named if glued is None else (*named, Operand(glued[1], bare=False))
 
 
-def _place(operands: Words, findings: Findings) -> None:
+def _place(base: str, operands: Words, findings: Findings) -> None:
     """Where things come to be: at the last operand, or in it under their own names."""
-    named = [word for word in operands if not word.text.startswith("-")]
+    named = without_options(base, operands)
     for target in [*option_values(operands, TARGETS)] or last(named):
         for folder in () if target.dynamic else findings.places(target):
             names = (word.text.rstrip("/").rpartition("/")[2] for word in named)
@@ -293,4 +294,4 @@ def _write(base: str, words: Words, operands: Words, findings: Findings) -> None
         names = _WRITES.get("-".join([base, *named[:1]])) or _WRITES[base]
         for word in option_values(operands, names):
             if word.text != "-":
-                _touch(_as_operand(word), findings, write=True)
+                _touch(as_operand(word), findings, write=True)

@@ -30,6 +30,9 @@ HARMLESS_CARRIERS = patterns("programs", "harmless")
 RUNNERS = {name: values[0] for name, values in rows("programs", "runners").items()}
 RUNNER_REFUSED = re.compile(r"-[A-Za-z]*c|--(call|script-shell|node-options|shell)(=.*)?")
 RUNS = patterns("programs", "runs")
+VALUED = {
+    name: frozenset(" ".join(values).split()) for name, values in rows("programs", "valued").items()
+}
 CODE_ON_STDIN = re.compile(
     r"^\s*\.(sh|sy|lo|im|re|ou|on|ex|sa|ba|cl|ar)|(?i:vacuum.*into)"
     r"|^\s*(system|\\!)|\\!|#\s*include|program",
@@ -175,6 +178,23 @@ def _from_act(program: str, texts: Sequence[str]) -> Sequence[str]:
     while at < len(texts) and texts[at].startswith(("-", "+")):
         at += 2 if texts[at] in _AHEAD[program] else 1
     return texts[at:]
+
+
+def without_options(base: str, words: Sequence[Operand]) -> list[Operand]:
+    """Return the words of a program that are no options, and no values of options."""
+    found, valued, is_value = list[Operand](), VALUED.get(base, frozenset()), False
+    for word in words:
+        is_option = re.match(r"-.", word.text) is not None
+        if not is_option and not is_value:
+            found.append(word)
+        is_value = word.text in valued
+    return found
+
+
+def last(words: Sequence[Operand]) -> list[Operand]:
+    """Return the last operand, all of them where its word may come to several."""
+    word = words[-1].word if words else None
+    return [each for each in words[:-1] if word and each.word is word] + [*words[-1:]]
 
 
 def option_values(words: Sequence[Operand], names: Sequence[str]) -> Iterator[Operand]:

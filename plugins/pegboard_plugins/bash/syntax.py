@@ -256,12 +256,6 @@ class Operand(NamedTuple):
         return self.text.translate(_NOTHING)
 
 
-def last(operands: Sequence[Operand]) -> list[Operand]:
-    """The operands to which the last word may come: several, when a variable has several values."""
-    word = operands[-1].word if operands else None
-    return [each for each in operands[:-1] if word and each.word is word] + [*operands[-1:]]
-
-
 def is_any(text: str) -> bool:
     """Whether a file that is named so may be any, one of secrets among them."""
     return ANYTHING in text and ANYTHING in text.replace(LISTED, "")
