@@ -13,7 +13,7 @@ _IN_PLACE = re.compile(r"-[anlpsw0-7]*i")
 """With these perl and ruby write into their files."""
 _CODE = re.compile(r"-\w*e")
 _MAKES_FOLDERS = re.compile(r"-[a-zA-Z]*d|--d")
-_ARCHIVES = re.compile(r"-?[a-zA-Z]*[cruA][a-zA-Z]*|--(cr|app|up|del|cat|conc).*")
+_ARCHIVES = re.compile(r"-[a-zA-Z]*[cruA].*|[a-zA-Z]*[cruA][a-zA-Z]*|--(cr|app|up|del|cat|conc).*")
 _GIT_MAKES = {"clone": 2, "init": 1, "worktree": 2}
 """The commands with which git makes a repository, and where in their words the folder stands."""
 _GIT_CHANGES = words("git", "words", "changes")
@@ -68,6 +68,12 @@ def _edited(_base: str, operands: Words) -> Words:
     return [w for before, w in behind if w.text[:1] != "-" and not _CODE.match(before.text)]
 
 
+def _temporary(_base: str, operands: Words) -> Words:
+    """The files that a template stands for."""
+    named = [word for word in operands if "XXX" in word.text]
+    return [Operand(re.sub("X+", "*", word.text), bare=word.bare) for word in named]
+
+
 def _split(base: str, operands: Words) -> Words:
     named = (
         _named(operands)[1:] if base == "split" else [*option_values(operands, ("-f", "--prefix"))]
@@ -116,6 +122,7 @@ _RULES: Mapping[str, Callable[[str, Words], Iterable[Operand]]] = {
     "first-written": lambda _, operands: _named(operands)[:1],
     "second-written": lambda _, operands: _named(operands)[1:],
     "archives": _archived,
+    "mktemp": _temporary,
     "places": lambda _, operands: option_values(operands, TARGETS),
     "git": _pathspecs,
     "ln": _linked,

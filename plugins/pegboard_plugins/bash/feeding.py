@@ -10,6 +10,7 @@ from pegboard_plugins.bash.listings import names_secret
 from pegboard_plugins.bash.operands import apply, moves_content
 from pegboard_plugins.bash.programs import option_values, runs_code
 from pegboard_plugins.bash.syntax import Command, Operand, Word, lone
+from pegboard_plugins.bash.values import escaped
 
 _READ_OTHERWISE, _SPLITS = re.compile(r"['\"\\]"), re.compile(r"-\w*[d0]|--(d|nu)")
 """Signs that xargs takes away from a text, and its options with which it splits it otherwise."""
@@ -40,9 +41,12 @@ def feed(command: Command, words: Sequence[Word], findings: Findings) -> None:
 def _feed_words(command: Command, options: Sequence[str], findings: Findings) -> None:
     """What xargs gives to its command."""
     is_of_file = any(re.match(r"-a|--arg-file", text) for text in options)
+    is_fed = findings.fed is not None
+    if is_of_file:
+        findings.fed = None
     may_be_any = is_of_file or findings.values.feeds_any(findings.fed)
     is_taken = any(map(_takes_anything, command.inner))
-    if may_be_any and (is_taken or (not command.inner and findings.fed is not None)):
+    if may_be_any and (is_taken or (not command.inner and is_fed)):
         findings.doubt("dynamic-args", command.words[0])
     if text := "\n".join(fed_texts(findings)):
         if _READ_OTHERWISE.search(text) or any(map(_SPLITS.match, options)):
@@ -59,7 +63,7 @@ def fed_texts(findings: Findings) -> Sequence[str]:
     one = lone(fed.parts) if fed is not None and fed.kind == "pipe" else None
     if one is None or one.words[0].literal not in ("echo", "printf"):
         return ()
-    return [" ".join(findings.values.words(one.words[1:])).replace("\\n", "\n")]
+    return [" ".join(findings.values.words(map(escaped, one.words[1:]))).replace("\\n", "\n")]
 
 
 def named_on_input(

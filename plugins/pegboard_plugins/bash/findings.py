@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
 
+from pegboard.kit import resolved_path
 from pegboard_files import shell_escape, shell_fits, shell_paths
 from pegboard_plugins.bash.reach import Reach, reach
 from pegboard_plugins.bash.syntax import (
@@ -33,6 +34,7 @@ PROCESS = "/proc/environ"
 """Stands for what any process was given, whichever it is."""
 _GLOB = re.compile(r"[*?\[]")
 _EXTENSION = re.compile(r"[^/]\.\w{1,4}$")
+_ANY_NUMBER = "[0-9]*"
 _DEVICE = re.compile(r"/dev/(null|zero|random|urandom|full|tty|stdin|stdout|stderr|fd/\d+)")
 
 
@@ -105,14 +107,13 @@ class Findings:
     def operands(self, words: Iterable[Word]) -> list[Operand]:
         """All texts to which the words may come, in their order, as names of files."""
         found = []
-        self.values.be_in(self.cwd)
         for word in words:
             if word.literal is not None:
                 own = word.own_pieces  # of a plain word there are none yet
                 found.append(Operand(word.literal, not (own and own[0].quoted), word, wild=False))
                 continue
             bare = not word.is_quoted or word.pieces[0].kind == "variable"
-            for text in self.values.words([escaped(word)]):
+            for text in self.values.words([escaped(word)], number=_ANY_NUMBER):
                 found.append(Operand(text, bare, word))
                 if "[" in text and all(piece.kind != "glob" for piece in word.pieces):
                     found.append(Operand(text, bare, word, wild=False))  # perhaps it is a name
@@ -185,6 +186,8 @@ class Findings:
                 yield from (made for made in self.made if shell_fits(pattern, made))
                 yield from islice(shell_paths(f"{pattern}/"), MOST_FOLDERS)
             yield path
+            if "/.." in path and resolved_path(path) != resolved_path(os.path.normpath(path)):
+                yield os.path.normpath(path)  # as the shell reads it, which knows of no links
 
     def touch(self, word: Operand, *, write: bool = False) -> None:
         """A path that would be read or written; of a glob the part before its first sign."""

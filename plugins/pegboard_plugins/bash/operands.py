@@ -30,6 +30,7 @@ _CHOOSES = frozenset({"pattern-first", "messages"})
 _EDITS = re.compile(r"-[a-zA-Z]*i|--i")
 """With these sed writes into its files."""
 _TO_STDOUT = re.compile(r"-[a-zA-Z]*[ctl][a-zA-Z]*|--(stdout|to-stdout|list|test)")
+_LINKS = re.compile(r"-[a-zA-Z]*[ls]|--(li|sy)")
 _GIT_PLACES = frozenset({"mv", "clone", "worktree", "submodule"})
 _GIT_SHOWS = frozenset({"show", "diff", "grep", "cat-file", "blame", "add"})
 _SAYING = words("git", "words", "saying")
@@ -245,7 +246,7 @@ def _hand_over(base: str, does: Kinds, operands: Words, findings: Findings) -> N
         findings.made |= dict.fromkeys(path for word in operands for path in findings.places(word))
     if "places" in does:
         _place(base, operands, findings)
-    if "links" in does:
+    if "links" in does or (base == "cp" and any(_LINKS.match(word.text) for word in operands)):
         findings.linked |= dict.fromkeys(p for w in operands[:-1] for p in findings.places(w))
 
 

@@ -206,6 +206,8 @@ def judge_line(text: str, values: Values, *, shell: str = "bash") -> tuple[Line,
         is_argument = name.isdigit() and bool(line.functions)
         if is_argument or not counts(name, line.values):
             raise Unclear("calculation", at, at + len(name))
+    values.counted |= line.sums.keys()
+    values.known.clear()
     return line, body
 
 

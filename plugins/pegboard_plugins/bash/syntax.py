@@ -10,6 +10,8 @@ ANYTHING = "\ue000"
 """Stands in a text for what nobody knows."""
 LISTED = f"{ANYTHING}\ue001"
 """Stands in a text for the name of a file that is there, or a number: nobody knows which."""
+NUMBER = "\ue002"
+"""Stands in a text for a number, until it is told which."""
 _NOTHING = dict.fromkeys(map(ord, LISTED))
 _PLAIN = ("text", "tilde")
 

@@ -14,6 +14,7 @@ from pegboard_plugins.bash.repository import place_of_git
 from pegboard_plugins.bash.syntax import (
     ANYTHING,
     LISTED,
+    NUMBER,
     Block,
     Feed,
     Piece,
@@ -57,7 +58,7 @@ _CASES: Mapping[str, Callable[[str], str]] = {
     "^": lambda text: text[:1].upper() + text[1:],
 }
 _DEEPEST = 6
-_STANDS = {"sum": "1", "process": "/dev/fd/63", "braces": ANYTHING}
+_STANDS = {"sum": NUMBER, "process": "/dev/fd/63", "braces": ANYTHING}
 """What stands for what a piece comes to."""
 _MOST_ROUNDS = 3
 """So often values that hang on each other are looked up once more."""
@@ -84,6 +85,8 @@ class Values:
     here: tuple[str, ...] = ()
     """The folders that the line may be in, as far as one has walked through it."""
     been: dict[str, None] = field(default_factory=dict)
+    counted: set[str] = field(default_factory=set)
+    """Those that a sum may set."""
     unsure: set[str] = field(default_factory=set)
     """Those that may have no value where they are used, although the line gives them one."""
 
@@ -114,19 +117,28 @@ class Values:
         """All that the line gives the variable, None where it never does."""
         return self.held.get(ARGUMENTS if (name.isdigit() and name != "0") or name == "*" else name)
 
-    def texts(self, word: Word) -> tuple[str, ...]:
-        """The texts that a word may come to, with `ANYTHING` in them for what is not known."""
+    def texts(self, word: Word, *, number: str = "1") -> tuple[str, ...]:
+        """The texts that a word may come to, with `ANYTHING` in them for what is not known.
+
+        In place of a number, whichever it is, stands another text.
+        """
+        texts = self._texts(word)
+        if self.depth or self.active or not any(NUMBER in text for text in texts):
+            return texts
+        return tuple(text.replace(NUMBER, number) for text in texts)
+
+    def _texts(self, word: Word) -> tuple[str, ...]:
         if word.literal is not None:
             return (word.literal,)
         if self.depth > _DEEPEST:
             return (ANYTHING,)
         if self.depth or self.active:
-            return self._texts(word)
+            return self._put_together(word)
         if word not in self.known:
-            self.known[word] = self._texts(word)
+            self.known[word] = self._put_together(word)
         return self.known[word]
 
-    def _texts(self, word: Word) -> tuple[str, ...]:
+    def _put_together(self, word: Word) -> tuple[str, ...]:
         self.depth += 1
         parts = [self._of_piece(piece) for piece in word.pieces]
         self.depth -= 1
@@ -137,11 +149,11 @@ class Values:
                 more += texts
         return tuple(dict.fromkeys(["".join(texts) for texts in joined[:MOST_TEXTS]] + [*more]))
 
-    def words(self, words: Iterable[Word]) -> list[str]:
+    def words(self, words: Iterable[Word], *, number: str = "1") -> list[str]:
         """The texts that these words may come to; what splits into several does so."""
         found = []
         for word in words:
-            for text in self.texts(word):
+            for text in self.texts(word, number=number):
                 found += self.split(text) or [""] if word.splits else [text]
         return found
 
@@ -173,7 +185,7 @@ class Values:
         if word is not None and word.literal is not None:
             return (self._spread(word)[0].rstrip("\n"), ANYTHING)
         if is_count(piece.body):
-            return ("1",)
+            return (NUMBER,)
         return (LISTED if lists(piece.body, self.texts) else ANYTHING,)
 
     def _places(self, one: Simple) -> tuple[str, ...]:
@@ -187,7 +199,7 @@ class Values:
     def _folders(self) -> tuple[str, ...]:
         """The folders that the line may be in, or, for what a variable was given, has been in."""
         found = (*self.been,) if self.active else self.here
-        return tuple(ANYTHING if each == "\0" else each for each in found)
+        return tuple(ANYTHING if each == "\0" else os.path.normpath(each) for each in found)
 
     def be_in(self, folders: tuple[str, ...]) -> None:
         """The line goes on in one of these folders."""
@@ -199,7 +211,7 @@ class Values:
     def _of_variable(self, piece: Piece) -> tuple[str, ...]:
         how = piece.how
         if how in ("#n", "!") or (piece.text in NUMBERS and piece.text not in self.held):
-            return (LISTED if how == "!" else "1" if piece.text != "!" else "",)
+            return (LISTED if how == "!" else NUMBER if piece.text != "!" else "",)
         texts = self._of_name(piece.text)
         if "IFS" in self.held and (piece.text == "*" or "[*]" in piece.raw):
             texts = (ANYTHING,)  # several values with a sign between them that the line sets
@@ -253,7 +265,7 @@ class Values:
         own, given = _SETS_ITSELF.fullmatch(name), self.environment.get(name, "")
         if own is not None and not (given and name in ("SHELL", "TERM")):
             return (ANYTHING if own[1] else LISTED,)
-        return (given,)
+        return (given, NUMBER) if name in self.counted else (given,)
 
     def _of_value(self, value: Value) -> Sequence[str]:
         if not isinstance(value, Word):

@@ -31,6 +31,8 @@ from pegboard_plugins.bash.syntax import (
 _FEEDERS = frozenset({"find", "xargs"})
 _ARRAYS = ("mapfile", "readarray")
 _SETTERS = {"set", "unset", *_ARRAYS, *(name for name in KINDS if "assigns" in KINDS[name])}
+_SUCCEEDS = frozenset({"cd", "pushd", "popd", "mkdir", "echo", "export", "set", "true", ":"})
+_IN_THIS_SHELL = frozenset({"builtin", "command"})
 _OF_FILES = re.compile(r"-[a-zA-Z]|-nt|-ot|-ef")
 
 
@@ -86,12 +88,22 @@ def _group(block: Block, findings: Findings) -> None:
 
 
 def _and(block: Block, findings: Findings) -> None:
-    """`a && b` goes on where `a` left."""
+    """`a && b` goes on where `a` left, and what follows also where `b` has not run."""
     first, second = block.parts
     _first(first, findings)
+    reached = findings.cwd
     strays, findings.strays = findings.strays, ()
     walk(second, findings)
+    if findings.cwd != reached and not _succeeds(first):
+        strays = (*strays, *reached)
     findings.strays += strays
+
+
+def _succeeds(statement: Statement) -> bool:
+    """Whether a statement nearly always does; that of a `cd` is judged by its folder."""
+    if isinstance(statement, Block):
+        return statement.kind in ("and", "list", "group") and all(map(_succeeds, statement.parts))
+    return statement.runs is None or statement.runs.base in _SUCCEEDS
 
 
 def _or(block: Block, findings: Findings) -> None:
@@ -216,13 +228,13 @@ def _command(command: Command, findings: Findings) -> None:
         _command(inner, findings)
     for code in command.code:
         _run(code, findings, stays=command.stays)
-    if command.inner or command.folder is not None:
+    if (command.inner and base not in _IN_THIS_SHELL) or command.folder is not None:
         findings.cwd, findings.strays = cwd, strays
     if base in findings.functions:
         _call(base, command.words, findings)
-    elif "goes" in kinds(base) and not command.is_fed:
+    elif "goes" in kinds(base) and not command.is_fed and (words or base != "pushd"):
         _move(words, findings)
-    elif base == "popd":
+    elif base in ("popd", "pushd"):
         findings.be_in(findings.values.been)
     findings.placeholder, findings.fed = placeholder, fed
 
@@ -305,7 +317,7 @@ def _move(words: Sequence[Word], findings: Findings) -> None:
     targets = [word for word in words if not re.match(r"-[LPe@n]|--$", word.shown)]
     named = findings.operands(targets[:1])
     _reach([home if findings.is_none(each) else each for each in named] or [home], findings)
-    if targets[1:]:  # of several it takes none
+    if targets[1:] or "-n" in [word.shown for word in words]:  # then it goes nowhere
         findings.be_in([*before, *findings.cwd])
 
 

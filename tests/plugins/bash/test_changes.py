@@ -4,6 +4,7 @@ import pytest
 
 from guarding import of_command
 from pegboard_plugins.bash.scan import Place, scan
+from pegboard_plugins.bash.wildcards import looked_up
 
 
 @pytest.fixture
@@ -11,12 +12,13 @@ def project(tmp_path):
     """A project with a few folders."""
     (tmp_path / "home/proj/src/sub").mkdir(parents=True)
     (tmp_path / "home/proj/docs").mkdir()
+    (tmp_path / "home/proj/link").symlink_to("..")
     return (tmp_path / "home/proj").resolve()
 
 
 def written(project, command):
     found = scan(command, Place(cwd=project, home=project.parent, worktree=project))
-    return {str(path).removeprefix(f"{project}/") for path in found.writes}
+    return {str(path).removeprefix(f"{project}/") for path in found.writes} - {str(project)}
 
 
 @pytest.mark.parametrize(
@@ -49,6 +51,15 @@ def written(project, command):
         ("touch -- -n", {"-n"}),
         ("rm -- -rf", {"-rf"}),
         ("sort -o -n a", {"-n"}),
+        ("cp a new -v", {"new"}),
+        ("cp a new -S .old -b", {"new"}),
+        ("install a new -m 600", {"new"}),
+        ("mv a new -f", {"a", "new"}),
+        ("link a new", {"new"}),
+        ("iconv a -o new", {"new"}),
+        ("mktemp src/t.XXXX", {"src"}),
+        ("bash <<< 'xargs -a list rm'", {"*"}),
+        ("echo *.log | xargs rm", set()),
     ],
 )
 def test_a_command_changes_what_it_names(project, command, writes):
@@ -80,10 +91,63 @@ def test_each_value_of_a_word_is_changed(project, command, writes):
         ("pushd src; pushd ../docs; popd; touch a", "src/a"),
         ("cd src; cd -; touch a", "a"),
         ("cd src; cd ../docs; cd -; touch a", "src/a"),
+        ("false && cd src; touch a", "a"),
+        ("[ -d src ] && cd src; touch a", "a"),
+        ("make && cd src && ls; touch a", "a"),
+        ("builtin cd src; touch a", "src/a"),
+        ("command cd src; touch a", "src/a"),
+        ("pushd; touch a", "a"),
+        ("cd -n; touch a", "a"),
+        ("cd link/..; touch a", "a"),
+        ("cd link/..; touch a", "link/../a"),
+        ("cd src/..; touch $PWD/a", "a"),
+        ("env -C src touch $PWD/a", "a"),
     ],
 )
 def test_a_line_goes_on_where_its_words_lead(project, command, path):
     assert path in written(project, command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            "touch f$((1 + 1))",
+            "n=$((1 + 1)); touch f$n",
+            "touch f$?",
+            "touch f$$",
+            "touch f$RANDOM",
+        ),
+        *("n=$(ls | wc -l); touch f$n", "for ((i=1;i<3;i++)); do touch f$i; done"),
+        *("touch f$(date +%s)", "let n=1+1; touch f$n"),
+    ],
+)
+def test_a_number_in_a_name_may_be_any(project, command):
+    (project / "f25").touch()
+
+    found = scan(command, Place(cwd=project, home=project.parent, worktree=project))
+
+    assert f"{project}/f25" in map(str, looked_up(found, command).writes)
+
+
+@pytest.mark.parametrize(
+    "command", ["[ -d build ] && cd build; rm -rf *", "false && cd src || true; rm -rf *"]
+)
+async def test_behind_a_cd_that_may_not_have_run_the_line_is_judged_where_it_was(project, command):
+    (project / "build").mkdir()
+
+    verdict = await of_command(project, command)
+
+    assert verdict.action == "deny"
+
+
+@pytest.mark.parametrize(
+    "command", ["mkdir -p build && cd build; rm -rf *", "cd src && cd sub; rm -rf *"]
+)
+async def test_a_cd_behind_what_succeeds_has_run(project, command):
+    (project / "build").mkdir()
+
+    assert await of_command(project, command) is None
 
 
 @pytest.mark.parametrize(
