@@ -21,7 +21,7 @@ SEED = int(os.environ.get("PEGBOARD_FUZZ_SEED", "1"))
 TRACED = EXAMPLES // 20
 """A trace makes a line fifteen times as slow."""
 LEAST_KNOWN = 0.6
-MOST_DIFFERENT = 0.02
+MOST_DIFFERENT = 0.005
 """So many lines still do more than their judgement names: each fix lowers it, until it is none."""
 pytestmark = [pytest.mark.long, pytest.mark.timeout(180 + EXAMPLES / 10)]
 
