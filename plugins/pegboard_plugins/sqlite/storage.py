@@ -119,6 +119,8 @@ class SqliteStorage:
         try:
             await self._release(fence)
         except StorageError:
+            if self._closed:
+                raise  # the closing gives all rights back
             self._unreleased[fence.session_id] = fence
             if self._releasing is None or self._releasing.done():
                 self._releasing = asyncio.create_task(self._release_later())

@@ -298,3 +298,15 @@ async def test_a_closed_database_says_so(storage: SqliteStorage) -> None:
         await storage.commit(CreateSession(rows.session()))
     with pytest.raises(StorageError, match="closed"):
         await storage.sessions()
+
+
+async def test_a_release_after_the_closing_leaves_no_task(tmp_path: Path) -> None:
+    storage = await SqliteStorage.open(tmp_path / "pegboard.db", ids=IdSource())
+    await storage.commit(CreateSession(rows.session()))
+    fence = await storage.claim("ses_1")
+    await storage.aclose()
+
+    with pytest.raises(StorageError, match="closed"):
+        await storage.release(fence)
+
+    assert asyncio.all_tasks() == {asyncio.current_task()}
