@@ -2,8 +2,10 @@
 
 import errno
 import os
+import signal
 from collections.abc import Mapping
 from enum import IntEnum
+from types import FrameType
 from typing import NoReturn
 
 OUT_OF_MEMORY = "the memory is used up: close other programs, or raise the limit (`ulimit -v`)"
@@ -79,3 +81,22 @@ def end_without_memory() -> NoReturn:
     """End the process at once, with a sentence; nothing here asks for memory."""
     os.write(2, _LAST_WORDS)
     os._exit(1)
+
+
+def end_at_once_when_interrupted() -> None:
+    """Let Ctrl-C end the process without a word, until a command begins: there is nothing to tidy.
+
+    An import that it breaks off would raise errors of its own.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _end_at_once)
+
+
+def _end_at_once(_number: int, _frame: FrameType | None) -> None:
+    os._exit(Exit.INTERRUPTED)
+
+
+def interrupt_as_python_does() -> None:
+    """Let Ctrl-C raise KeyboardInterrupt, which a command handles."""
+    if signal.getsignal(signal.SIGINT) is _end_at_once:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

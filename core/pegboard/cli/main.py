@@ -9,7 +9,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
-from pegboard.cli.exits import Exit, end_without_memory, fault_of
+from pegboard.cli.exits import (
+    Exit,
+    end_at_once_when_interrupted,
+    end_without_memory,
+    fault_of,
+)
 
 GARBAGE_AFTER = 100_000
 """New objects after which garbage is looked for: more than a start makes, which leaves none.
@@ -23,6 +28,7 @@ def main() -> NoReturn:
     """Run the command line and end the process with one of the codes of `pegboard.cli.exits`."""
     if sys.argv[1:] == ["--version"]:
         _leave(_say_version())
+    end_at_once_when_interrupted()
     gc.set_threshold(GARBAGE_AFTER)
     keep_memory_private()
     _open_what_is_closed()

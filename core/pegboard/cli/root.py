@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pegboard import __version__
+from pegboard.cli.exits import interrupt_as_python_does
 from pegboard.errors import InvalidInputError, PegboardError, PluginError
 
 if TYPE_CHECKING:
@@ -151,6 +152,7 @@ def root(ctx: click.Context, directory: Path) -> object:
 
     Without a command it is a chat in this terminal, and takes the options of `pegboard chat`.
     """
+    interrupt_as_python_does()
     try:
         ctx.obj = directory.resolve()
     except OSError as error:

@@ -6,13 +6,16 @@ Which versions of Pegboard a distribution is for, its own metadata says.
 import importlib
 import inspect
 import re
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from operator import attrgetter, eq, ge, gt, le, lt, ne
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Literal, TypeVar
 
 import msgspec
@@ -29,6 +32,10 @@ OWN = "pegboard"
 """The distribution of Pegboard itself."""
 _METADATA = (".dist-info", ".egg-info")
 _T = TypeVar("_T")
+IMPORT_LIMIT_S = 30.0
+"""How long the import of a plugin may take; the slowest known library takes 10 s under load."""
+_AGAIN_S = 1.0
+"""Code that catches the end of its import gets it once more after this time."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -98,13 +105,15 @@ def entry_points(group: str = GROUP, path: Sequence[str] | None = None) -> tuple
 
 
 def attempt(load: Callable[[], _T], where: str = "", *, file: str = "") -> _T | Problem:
-    """What foreign code gives, or why it gave nothing, of a plugin that is not named.
+    """Return what foreign code gives, or why it gave nothing, of a plugin that is not named.
 
-    `where` is put before the reason, with the line of `file` in which it is.
+    `where` is put before the reason, with the line of `file` in which it is. The code has
+    `IMPORT_LIMIT_S`, where the process can set a timer.
     """
     try:
-        return load()
-    except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - foreign code
+        with _limited():
+            return load()
+    except BaseException as error:  # noqa: BLE001 - foreign code may raise anything
         line = next(iter(_said(error).strip().splitlines()), "")
         place = _placed(where, file, error)
         text = f"{place}: {line}" if place else line
@@ -112,8 +121,41 @@ def attempt(load: Callable[[], _T], where: str = "", *, file: str = "") -> _T | 
         return Problem(kind, "", text, traceback.format_exc())
 
 
+class _ImportLimitError(BaseException):
+    """The end of an import that takes too long; no `except Exception` of the code catches it."""
+
+
+@contextmanager
+def _limited() -> Iterator[None]:
+    """Raise in the block when it takes longer than `IMPORT_LIMIT_S`.
+
+    Only the main thread gets signals, and a timer of another owner is left alone.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGALRM, _end_import)
+    signal.setitimer(signal.ITIMER_REAL, IMPORT_LIMIT_S, _AGAIN_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+
+def _end_import(_number: int, frame: FrameType | None) -> None:
+    place = f", at {frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
+    raise _ImportLimitError(
+        f"its import did not end within {IMPORT_LIMIT_S:g} s{place}; PEGBOARD_DISABLE_PLUGINS "
+        "with its name, or `pegboard plugins disable`, leaves it out"
+    )
+
+
 def _said(error: BaseException) -> str:
     match error:
+        case _ImportLimitError():
+            return str(error)
         case SignatureError():
             return str(error).removeprefix(f"plugin {error.plugin}: ")
         case ModuleNotFoundError():

@@ -1,5 +1,6 @@
 """Where plugins come from: distributions on the path, and files run from their bytes."""
 
+import subprocess
 import sys
 import zipfile
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from types import ModuleType
 import importlib_metadata
 import pytest
 
+from pegboard.loading import discovery
 from pegboard.loading.discovery import (
     EntryPoint,
     Problem,
@@ -238,3 +240,55 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     assert isinstance(failure, Problem)
     assert "cannot be read: No such file" in failure.text
     assert user_code(tmp_path) == ()
+
+
+HANGING = """
+import signal, sys
+from pegboard.loading import discovery
+discovery.IMPORT_LIMIT_S = 0.2
+sys.path.insert(0, sys.argv[1])
+found = discovery.load_module("hanging_plugin")
+print(found.text, signal.getsignal(signal.SIGALRM) is signal.SIG_DFL)
+"""
+CATCHING = """
+while True:
+    try:
+        while True:
+            pass
+    except BaseException:
+        if seen:
+            raise
+        seen = True
+"""
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["import time\ntime.sleep(60)", "import threading\nthreading.Event().wait()", CATCHING],
+    ids=["sleeps", "waits", "catches"],
+)
+def test_an_import_that_does_not_end_is_left_out(tmp_path: Path, code: str) -> None:
+    (tmp_path / "hanging_plugin.py").write_text(f"seen = False\n{code}\n")
+
+    done = subprocess.run(  # in a process of its own, since pytest has a timer, too
+        [sys.executable, "-c", HANGING, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=True,
+    )
+
+    assert "did not end within 0.2 s, at " in done.stdout
+    assert "hanging_plugin.py" in done.stdout or "threading.py" in done.stdout
+    assert "PEGBOARD_DISABLE_PLUGINS" in done.stdout
+    assert done.stdout.endswith("True\n")
+
+
+def test_an_import_may_raise_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "rude_plugin.py").write_text("class Rude(BaseException): pass\nraise Rude('no')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    found = discovery.load_module("rude_plugin")
+
+    assert isinstance(found, discovery.Problem)
+    assert found.text == "Rude: no"

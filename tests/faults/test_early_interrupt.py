@@ -1,0 +1,51 @@
+"""Ctrl-C ends a command with 130 and without a traceback, however early it comes."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from plugins.cli.commands import CommandLine
+
+STARTED = """
+import os, sys
+print("main", flush=True)
+import pegboard.cli.main as cli
+sys.argv = ["pegboard", *sys.argv[1:]]
+print("loaded", flush=True)
+cli.main()
+"""
+
+
+@pytest.mark.parametrize("delay_ms", range(0, 120, 6))
+def test_an_interrupt_in_the_start_is_130(tmp_path: Path, delay_ms: int) -> None:
+    (tmp_path / "project").mkdir()
+    pegboard = CommandLine(tmp_path, tmp_path / "project")
+    model = pegboard.script({"text": "x", "delay_s": 30})
+    process = subprocess.Popen(
+        [sys.executable, "-c", STARTED, "run", "-m", model, "hi"],
+        cwd=pegboard.project,
+        env=pegboard.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.stdout.readline()
+        time.sleep(delay_ms / 1000)  # each moment of the start is to be met by one of the tests
+        process.send_signal(signal.SIGINT)
+        try:
+            _, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
+
+    assert "Traceback" not in err
+    assert "KeyboardInterrupt" not in err
+    assert process.returncode == 130, err
+    assert list(tmp_path.rglob("crash-*")) == []
