@@ -249,6 +249,13 @@ async def test_a_missing_file_names_its_like(context, tmp_path):
         await call(read, context, filePath="nowhere/x")
 
 
+async def test_a_blank_that_looks_like_another_is_named_by_its_number(context, tmp_path):
+    (tmp_path / "at 9\u202fPM.txt").touch()
+
+    with pytest.raises(ToolError, match=r"Did you mean .*/at 9\\u202fPM\.txt\?"):
+        await call(read, context, filePath="at 9 PM.txt")
+
+
 async def test_a_directory_is_listed(context, tmp_path):
     (tmp_path / "sub").mkdir()
     (tmp_path / "new\nline").touch()

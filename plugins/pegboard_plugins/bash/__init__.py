@@ -286,7 +286,7 @@ def _notes(result: ProcessResult, timeout_ms: int) -> Iterable[str]:
     elif result.exit_code is not None:
         yield f"exit code {result.exit_code}, {took}"
     if result.background_ended:
-        yield "processes that it left in the background were ended"
+        yield "processes that it left running were ended; background=true keeps a command running"
     if result.truncated and (kept := _kept(result.output_path)) < result.output_bytes:
         what = f"its file has the first {kept:,}" if kept else "no file could keep the middle"
         yield f"of {result.output_bytes:,} bytes of output {what}"

@@ -1,11 +1,15 @@
 """Output of programs as text that a model and a screen can take."""
 
 import re
+from itertools import pairwise
 
 _SEQUENCE = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_](?:[^\x07\x1b\n]*(?:\x07|\x1b\\))?|[ -/]*[0-~])"
 )
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+
+MOST_STATES = 100
+"""A line with more of them is a display of progress, whatever their lengths."""
 
 
 def plain(text: str) -> str:
@@ -18,4 +22,11 @@ def plain(text: str) -> str:
 
 
 def _last_drawn(line: str) -> str:
-    return line.rstrip("\r").rpartition("\r")[2]
+    """The last state of a redrawn line; carriage returns that redraw nothing as escapes.
+
+    A state that is shorter than the one before does not replace it on a screen.
+    """
+    states = [state for state in line.split("\r") if state]
+    if len(states) <= MOST_STATES and any(len(b) < len(a) for a, b in pairwise(states)):
+        return "\\r".join(states)
+    return states[-1] if states else ""

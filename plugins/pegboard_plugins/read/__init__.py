@@ -133,7 +133,7 @@ def _opened(path: Path) -> BinaryIO:
     try:
         number = pegboard_files.open_resolved(path, os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError as error:
-        near = ", ".join(_near_names(path))
+        near = ", ".join(map(pegboard_files.printable_name, _near_names(path)))
         hint = f". Did you mean {near}?" if near else ""
         raise ToolError(f"{path} does not exist{hint}") from error
     except OSError as error:

@@ -91,7 +91,7 @@ async def test_processes_in_the_background_are_said_to_be_ended(context):
     result = await call(bash, context, command="sleep 60 >/dev/null & echo on")
 
     assert said(result.output) == "on"
-    assert result.output.endswith("\n[processes that it left in the background were ended]")
+    assert "\n[processes that it left running were ended; background=true " in result.output
 
 
 async def test_it_runs_in_workdir(context, tmp_path):
@@ -324,6 +324,7 @@ def test_escapes_and_redrawn_lines_do_not_reach_the_model():
     ("text", "shown"),
     [
         ("a\r\rb\r\r\n\r\n", "b\n\n"),
+        ("first line\rsecond\rthird\r\nend\n", "first line\\rsecond\\rthird\nend\n"),
         (
             "\x1b]0;a title without an end\nlines\nafter it",
             "0;a title without an end\nlines\nafter it",
