@@ -24,7 +24,8 @@ def is_once(scanned: Scan) -> bool:
 
 def covered(scanned: Scan) -> list[str]:
     """What an approval for good covers; nothing when a part of the line could run anything."""
-    if scanned.unclear or not all(map(_is_plain, scanned.commands)):
+    is_open = any(re.search(r"[*?]", given) for given, *_ in scanned.settings)
+    if scanned.unclear or is_open or not all(map(_is_plain, scanned.commands)):
         return []
     behind = (f"{given} {prefix(argv)} *" for given, *argv in scanned.settings)
     return list(dict.fromkeys((*(f"{prefix(argv)} *" for argv in scanned.commands), *behind)))

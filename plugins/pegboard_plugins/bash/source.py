@@ -46,6 +46,8 @@ _INVISIBLE = re.compile(
     r"\U000e0000-\U000e0fff])"
 )
 """Odd blanks and what nobody sees; what belongs to a picture in front of it is none of them."""
+QUOTABLE = "\u00a0\u200d\u3000"
+"""Of these what texts are written with: outside of quotes no word takes it."""
 _WORD = re.compile(r"[^\W\d_]+")
 _LOOKALIKES = ("CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "FULLWIDTH", "MATHEMATICAL")
 
@@ -217,7 +219,7 @@ def suspicion(text: str) -> tuple[str, int, int] | None:
         return None
     found = {"control-char": _CONTROL.search(text)}
     if not text.isascii():
-        unseen = (each for each in _INVISIBLE.finditer(text) if each[1])
+        unseen = (each for each in _INVISIBLE.finditer(text) if each[1] and each[1] not in QUOTABLE)
         mixed = (each for each in _WORD.finditer(text) if _is_mixed(each[0]))
         found["unicode-bidi"] = _BIDI.search(text)
         found["unicode-invisible"] = next(unseen, None)

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Literal
 
-from pegboard_plugins.bash.source import DEEPEST, Source, placed, read_sum
+from pegboard_plugins.bash.source import DEEPEST, QUOTABLE, Source, placed, read_sum
 from pegboard_plugins.bash.syntax import Feed, Piece, Word
 
-_LETTERS = r"[A-Za-z0-9_./:,@%+^=!\]\-\x80-\U0010ffff]+"
+_LETTERS = r"[A-Za-z0-9_./:,@%+^=!\]\-\x80-\x9f\xa1-\u200c\u200e-\u2fff\u3001-\U0010ffff]+"
+"""Without the blanks and the joiner of Unicode, which are letters in quotes alone."""
 _ENDS = r"(?=[ \t\n;|)]|\Z)[ \t]*"
 _WHOLE = re.compile(
     rf"""(?:({_LETTERS})|('([^'\n]*)'|"([^"\\$`\n]*)"|("?)\$([A-Za-z][A-Za-z0-9_]*)\5)){_ENDS}"""
@@ -52,6 +53,7 @@ _NO_ASCII = 0x7F
 _REFUSED = {"(": "parenthesis", "#": "syntax", "'": "unfinished", "\\": "line-continuation"}
 _NO_SET = ("", *" \t\n;")
 _REFUSED |= dict.fromkeys("<>", "process-substitution")
+_REFUSED |= dict.fromkeys(QUOTABLE, "unicode-invisible")
 
 
 def read_word(source: Source, *, assigning: bool = False) -> Word:

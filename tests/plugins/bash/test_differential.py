@@ -19,6 +19,7 @@ from pegboard_plugins.bash.syntax import Unclear
 from pegboard_plugins.bash.values import Values
 from plugins.bash.made_lines import LINES, made_lines
 from plugins.bash.manual_lines import manual_lines
+from plugins.bash.name_lines import name_lines
 from plugins.bash.shell_box import needs_box, started_by
 
 EXAMPLES = int(os.environ.get("PEGBOARD_FUZZ", "2000"))
@@ -181,3 +182,10 @@ def _words(line):
         for one in simples
         if one.kind != "sum" and one.words
     )
+
+
+def test_no_name_and_no_sum_starts_a_program_that_was_not_judged():
+    lines = name_lines(EXAMPLES, SEED)
+
+    assert sum(known(line) is not None for line in lines) > EXAMPLES / 10
+    assert differences(lines) == []

@@ -185,7 +185,7 @@ def test_no_prefix_is_an_option():
         ("python -m evil", []),
         ("python x.py -m pytest", []),
         ("git -C . push", []),
-        ("git --no-pager log -3", ["git --no-pager log *"]),
+        ("git --no-pager log -3", ["git --no-pager log *", "git log *"]),
         ("git --no-pager -c a.b=c push", []),
         ("npm run 'test:*'", []),
         ("git ?ush", []),

@@ -110,3 +110,25 @@ def test_a_name_in_quotes_is_the_name_without_them(line):
 )
 def test_a_value_that_is_split_gives_no_more_names_and_no_command(line, why):
     assert code(line) == why
+
+
+@pytest.mark.parametrize("letter", ["\u00a0", "\u200d", "\u3000"])
+@pytest.mark.parametrize(
+    ("line", "is_known"),
+    [
+        ("echo 'a{0}b'", True),
+        ('echo "a{0}b$HOME"', True),
+        ("cat <<'E'\na{0}b\nE", True),
+        ("git commit -m 'a{0}b' # a{0}b", True),
+        ("echo a{0}b", False),
+        ("{0}ls", False),
+        ("ls{0}-la", False),
+        ("sh -c 'ls{0}x'", False),
+        ("x=a{0}b", False),
+        ("$(ls{0}x)", False),
+        ("ls >{0}x", False),
+        ("f{0}() {{ ls; }}", False),
+    ],
+)
+def test_a_blank_of_unicode_is_a_letter_in_quotes_alone(letter, line, is_known):
+    assert (code(line.format(letter)) == "") is is_known
