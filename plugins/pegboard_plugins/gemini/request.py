@@ -11,6 +11,7 @@ from urllib.parse import quote
 from pegboard.providers import Call, Content, Media, ModelMessage, ModelRequest, Result, Text
 from pegboard_http import Endpoint, Post, encode_json, media_bytes, media_inputs, note_instead
 from pegboard_plugins.gemini import version_of
+from pegboard_plugins.gemini.schemas import documented
 
 OWN = "gemini"
 """What is under this name in the metadata of parts is ours."""
@@ -40,7 +41,7 @@ def _body(request: ModelRequest) -> bytes:
         {
             "name": tool.name,
             "description": tool.description,
-            "parametersJsonSchema": tool.parameters,
+            "parametersJsonSchema": documented(tool.parameters),
         }
         for tool in request.tools
     ]
