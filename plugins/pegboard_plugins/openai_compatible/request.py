@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from pegboard.providers import Call, Media, ModelMessage, ModelRequest, Result, Text, ToolDefinition
 from pegboard.schema.model import Model
@@ -55,6 +56,10 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return f"openai:{':'.join((*sorted(self.inputs), self.reasoning_field, rules))}"
 
 
+_MISTRAL = re.compile(r"(?i)(mis|minis|magis|codes|devs|pix)tral|mixtral")
+"""Models of Mistral's, whose templates check ids and the order of messages on any server."""
+
+
 def encode(request: ModelRequest, endpoint: Endpoint, key: str, *, quirks: Quirks) -> Post:
     """The request to a server with these quirks."""
     return Post(
@@ -71,7 +76,7 @@ def _dialect(model: Model, quirks: Quirks) -> Dialect:
         inputs=media_inputs(model),
         reasoning_field=interleaved.get("field", "") if isinstance(interleaved, dict) else "",
         marks=cached == "marks" or (cached is None and "claude" in model.api.id.lower()),
-        quirks=quirks,
+        quirks=replace(quirks, short_ids=True) if _MISTRAL.search(model.api.id) else quirks,
     )
 
 
