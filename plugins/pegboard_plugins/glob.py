@@ -25,6 +25,8 @@ TELL_S = 1.0
 MOST_WAITING = 16 << 20
 """Letters of names that wait for their ages to be looked up, if a disk is slow."""
 
+_REPLACED = "\ufffd"
+"""What stands in ripgrep's list for bytes of a name that are no letters."""
 _FOREIGN = re.compile("[\udc80-\udcff]")
 """Bytes of a name that are no letters."""
 _WILD = frozenset("*?[{\\")
@@ -98,6 +100,11 @@ def _notes(newest: "_Newest", secrets: int, *, whole: bool) -> str:
         notes.append("The search took too long and was ended: use a narrower path")
     if secrets:
         notes.append(f"{secrets} that look like secrets are left out: read would ask")
+    if newest.unnamed:
+        notes.append(
+            f"{newest.unnamed:,} that fit are left out, as their names are not UTF-8: only a"
+            " command can open them"
+        )
     return "".join(f"\n\n({note})" for note in notes)
 
 
@@ -127,6 +134,7 @@ class _Newest:
         self._fits = expression.fullmatch
         self._aged: list[_Aged] = []
         self.count = 0
+        self.unnamed = 0
 
     @property
     def full(self) -> bool:
@@ -148,6 +156,10 @@ class _Newest:
                 try:
                     changed_at = os.stat(name, dir_fd=base, follow_symlinks=False).st_mtime
                 except OSError:
+                    self.unnamed += _REPLACED in name
+                    continue
+                if not _is_text(name):
+                    self.unnamed += 1
                     continue
                 self._keep((changed_at, name))
         finally:
@@ -243,12 +255,12 @@ def _walk(context: ToolContext, folder: Path, newest: _Newest) -> bool:
     paths = takewhile(
         lambda _: not (context.cancelled or newest.full), pegboard_files.walk_files(folder)
     )
-    newest.add(path[start:] for path in paths if _is_text(path))
+    newest.add(path[start:] for path in paths)
     return not newest.full
 
 
 def _is_text(name: str) -> bool:
-    """Whether the name can be said to other tools; ripgrep's list is of such names, too."""
+    """Whether other tools can be given the name."""
     return name.isascii() or not _FOREIGN.search(name)
 
 

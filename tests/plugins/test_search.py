@@ -324,3 +324,18 @@ async def test_the_exact_path_of_an_ignored_file_is_found(context):
 
     assert found.output == str(context.directory / "built" / "x.py")
     assert fitting.output == GLOB_NOTHING
+
+
+async def test_glob_counts_the_files_that_it_cannot_name(context):
+    for name in (b"src/caf\xe9.py", b"src/\xff.py", b"src/\xff.other"):
+        (context.directory / os.fsdecode(name)).write_text("x")
+    (context.directory / "src/real\ufffd.py").write_text("x")
+
+    result = await call(glob, context, pattern="src/*.py")
+
+    names, _, note = result.output.partition("\n\n")
+    assert len(names.splitlines()) == 3
+    assert "real\ufffd.py" in names
+    assert note == (
+        "(2 that fit are left out, as their names are not UTF-8: only a command can open them)"
+    )
