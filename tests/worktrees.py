@@ -36,11 +36,13 @@ def small_repository(folder: Path) -> Path:
 
 
 @asynccontextmanager
-async def taking(project: Path, env: dict[str, str] | None = None) -> AsyncIterator[GitSnapshots]:
+async def taking(
+    project: Path, env: dict[str, str] | None = None, *, directory: Path | None = None
+) -> AsyncIterator[GitSnapshots]:
     """The snapshots of a project, kept beside it."""
     folder = project.parent / "data"
     env = {"PATH": os.environ["PATH"], "HOME": str(project.parent / "home"), **(env or {})}
-    snapshots = GitSnapshots(open_workspace(project), folder=folder, env=env)
+    snapshots = GitSnapshots(open_workspace(directory or project), folder=folder, env=env)
     yield snapshots
     await snapshots.aclose()
 

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from pegboard.schema.event import SessionWarned
+from pegboard.storage import Way
 from pegboard_frontend import Reverted, reverted, unreverted
 from pegboard_plugins.snapshots.objects import object_id
 from played import heard, text
-from worktrees import git
-from written import ask, full_repository, played, shell, written
+from worktrees import git, taking, writing
+from written import ask, full_repository, played, shell, state, written
 
 LARGE = (50 << 20) + 1
 
@@ -237,3 +238,50 @@ async def test_what_could_not_be_put_back_is_tried_again(tmp_path: Path, project
     assert (project / "src/b.txt").read_text() == "two\n"
     assert (project / "a.txt").read_text() == "the user's, since\n"
     assert git(project, "diff", "--cached") == ""
+
+
+@pytest.mark.parametrize("watched", [False, True])
+async def test_a_file_that_goes_among_too_many_is_named(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch, watched: bool
+) -> None:
+    monkeypatch.setattr("pegboard_plugins.snapshots.state.OTHERS_LIMIT_FILES", 2)
+    for number in range(4):
+        (project / f"{number}.txt").write_text("the user's\n")
+    commands = ["echo x > a.txt", "rm 1.txt"] if watched else ["rm 1.txt"]
+    async with played(tmp_path, *map(shell, commands)) as (app, session):
+        back = await reverted(app, session, await ask(app, session))
+
+    assert left(back) == {"1.txt": "many"}
+    assert (project / "a.txt").read_text() == "one\n"
+
+
+@pytest.mark.parametrize("command", ["echo x > a.txt", "rm a.txt", "echo x > src/b.txt"])
+async def test_a_file_that_git_is_told_to_skip_is_undone(
+    tmp_path: Path, project: Path, command: str
+) -> None:
+    git(project, "update-index", "--skip-worktree", "a.txt", "src/b.txt")
+    (project / "a.txt").write_text("the user's edit\n")
+    (project / "src/b.txt").unlink()
+    (project / "src/stays").touch()
+    before = state(project)
+    async with played(tmp_path, shell(command)) as (app, session):
+        prompt = await ask(app, session)
+        assert state(project) != before
+        back = await reverted(app, session, prompt)
+
+    assert (back.files.left, state(project)) == ((), before)
+
+
+async def test_the_project_s_own_folder_stays(tmp_path: Path, project: Path) -> None:
+    (project / "work").mkdir()
+    (project / "work/only.txt").write_text("x\n")
+    async with taking(project, directory=project / "work") as snapshots:
+        (project / "work/only.txt").unlink()
+        before = str(await snapshots.track())
+        with writing(snapshots):
+            (project / "work/new.txt").write_text("x\n")
+        after = str(await snapshots.track())
+        way = Way(before=after, after=before)
+        await snapshots.restore({project / "work/new.txt": way})
+
+    assert tuple((project / "work").iterdir()) == ()

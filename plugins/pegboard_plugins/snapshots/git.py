@@ -69,11 +69,13 @@ class Listing(msgspec.Struct):
     `indexed` are the files of the index as it has them, only when all were asked for; `others`
     are files that it does not have and that are not ignored, `nested` are repositories among
     them. `doubtful` are those of which the file may differ from the index. `unmerged` are the
-    versions of files in a conflict, by `stage_name`; such files are not in `indexed`.
+    versions of files in a conflict, by `stage_name`; such files are not in `indexed`, and neither
+    are those that are `skipped`, as a sparse checkout does not have them.
     """
 
     indexed: dict[bytes, Entry] = msgspec.field(default_factory=dict)
     unmerged: dict[bytes, Entry] = msgspec.field(default_factory=dict)
+    skipped: set[bytes] = msgspec.field(default_factory=set)
     doubtful: set[bytes] = msgspec.field(default_factory=set)
     others: set[bytes] = msgspec.field(default_factory=set)
     nested: set[bytes] = msgspec.field(default_factory=set)
@@ -358,8 +360,9 @@ def _parsed(output: bytes, *, whole: bool) -> Listing:
                 found.nested.add(rest[:-1])
             else:
                 found.others.add(rest)
-        elif tag in b"Ss":  # a sparse checkout does not have these
-            continue
+        elif tag in b"Ss":
+            if whole:
+                found.skipped.add(rest.partition(b"\t")[2])
         elif whole:
             head, _, path = rest.partition(b"\t")
             mode, oid, stage = head.split(b" ")

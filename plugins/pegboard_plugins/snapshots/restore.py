@@ -59,8 +59,10 @@ def moves_of(
     return sorted(moves, key=lambda move: move.wanted is not None), lost
 
 
-def put_back(root: Path, path: bytes, wanted: Entry | None, content: bytes) -> None:
+def put_back(root: Path, path: bytes, wanted: Entry | None, content: bytes, *, stays: Path) -> None:
     """Make the file what it was; `content` is a symlink's target for a symlink.
+
+    Of the folders that it leaves empty `stays` does not go.
 
     :raises OSError: when it cannot be done; the file is then as it was.
     """
@@ -68,7 +70,7 @@ def put_back(root: Path, path: bytes, wanted: Entry | None, content: bytes) -> N
     _check_parents(root, place)
     if wanted is None:
         place.unlink(missing_ok=True)
-        _drop_empty(root, place.parent)
+        _drop_empty(root, place.parent, stays)
         return
     if _is_folder(place):
         place.rmdir()  # fails when something is in it
@@ -114,11 +116,11 @@ def _write(temporary: Path, content: bytes, old: Path, *, executable: bool) -> N
         os.fsync(file.fileno())
 
 
-def _drop_empty(root: Path, folder: Path) -> None:
+def _drop_empty(root: Path, folder: Path, stays: Path) -> None:
     """Folders that the file leaves empty go too: git has none, and the session made them."""
     names: Sequence[Path] = (folder, *folder.parents)
     for each in names:
-        if each == root or not each.is_relative_to(root):
+        if each in (root, stays) or not each.is_relative_to(root):
             return
         try:
             each.rmdir()

@@ -33,6 +33,10 @@ from pegboard_plugins.snapshots.staging import staged
 OTHERS_LIMIT_FILES = 10_000
 OTHERS_LIMIT_BYTES = 128 << 20
 """More files that git does not track, or more bytes in short ones, are left out altogether."""
+MOST_REMEMBERED = 100_000
+"""Of more files that are left out it is not seen that one is gone."""
+MOST_SKIPPED = 10_000
+"""Of more files that git is told to skip none is looked at."""
 FRESHEN_EVERY_S = 20 * 60.0
 """Well within the time for which objects without a reference are kept."""
 _RACY_NS = 20_000_000
@@ -67,6 +71,8 @@ class WorktreeState:
         self._objects = objects
         self._root = os.fsencode(git.worktree) + b"/"
         self._index: dict[bytes, Entry] = {}
+        self._skipped: set[bytes] = set()
+        self._many: set[bytes] = set()
         self._unmerged: dict[bytes, Entry] = {}
         self._index_state: tuple[int, ...] | None = None
         self._unlike_index: dict[bytes, Entry | None] = {}
@@ -122,6 +128,7 @@ class WorktreeState:
                 change = staged(before, listing, self._head, self._objects)
                 self.staged = change or self.staged  # that of a look that failed is still there
             self._index, self._unmerged = listing.indexed, listing.unmerged
+            self._skipped = listing.skipped if len(listing.skipped) <= MOST_SKIPPED else set()
             for path in (p for p, entry in listing.indexed.items() if entry.mode == SUBMODULE):
                 self.apart.add(path, "submodule")
         first = self._tree is None
@@ -159,8 +166,11 @@ class WorktreeState:
                 unkept.add(above)
             elif path in self.apart.reasons:
                 unkept.add(path)
-            elif path in self._files or path in self._index:
+            elif path in self._files or path in self._index or path in self._skipped:
                 known.add(path)
+            elif path in self._many and not os.path.lexists(self._root + path):
+                self.apart.add(path, "many")
+                unkept.add(path)
             elif os.path.lexists(self._root + path):
                 new.append(path)
         if new:
@@ -254,6 +264,10 @@ class WorktreeState:
                 f"{OTHERS_LIMIT_BYTES >> 20} MiB and is no git repository"
             )
         self._flooded = True
+        for path in self._many - listing.others:
+            if not os.path.lexists(self._root + path):
+                self.apart.add(path, "many")
+        self._many = listing.others if len(listing.others) <= MOST_REMEMBERED else set()
         listing.others = {path for path in listing.others if path in self._files}
 
     def _converted(self, indexed: Mapping[bytes, Entry]) -> set[bytes]:
@@ -269,7 +283,8 @@ class WorktreeState:
     def _candidates(self, listing: Listing) -> set[bytes]:
         """The files that have to be looked at; those that were unlike the index, too."""
         converted = self._unlike_index.keys() & self._index.keys()
-        return listing.doubtful | listing.others | converted
+        skipped = (p for p in self._skipped if p in self._files or os.path.lexists(self._root + p))
+        return listing.doubtful.union(listing.others, converted, skipped)
 
     def _entry(self, path: bytes) -> Entry | None:
         tracked = path in self._index

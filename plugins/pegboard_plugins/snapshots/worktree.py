@@ -62,6 +62,7 @@ class GitSnapshots:
         self._store = Store(self._place, self._objects)
         self._state = WorktreeState(self._git, self._objects)
         self._root = workspace.worktree
+        self._directory = workspace.directory
         self._root_bytes = os.fsencode(workspace.worktree) + b"/"
         self._copies = Copies(self._state, self._objects)
         self._claims = Claims(self._root_bytes, self._copies.note)
@@ -346,7 +347,7 @@ class GitSnapshots:
         if content is None or (is_secret and move.wanted is None):
             return "secret" if is_secret else "lost"
         try:
-            put_back(self._root, move.path, move.wanted, content)
+            put_back(self._root, move.path, move.wanted, content, stays=self._directory)
         except OSError:
             return "failed"
         return None
