@@ -1,6 +1,7 @@
 """The engine: what every turn needs from its App, in one value."""
 
 import asyncio
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -173,6 +174,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
         await self.end_processes(session_id)
         if self.snapshots is not None:
             await self.snapshots.forget(session_id)
+        await asyncio.to_thread(shutil.rmtree, self.outputs(session_id), ignore_errors=True)
 
     async def end_processes(self, session_id: str | None = None) -> None:
         """End the processes of a session that are left, or all; then no others can be started."""
