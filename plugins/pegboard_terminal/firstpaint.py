@@ -11,7 +11,7 @@ import sys
 import termios
 import tty
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from threading import Thread
 from typing import Any, NoReturn
@@ -89,10 +89,11 @@ class _Footer:
         if self._has_ended:
             return
         self._has_ended = True
-        if self._stands:
-            self.take_away()
-            _write(_PASTES_OFF)
-        termios.tcsetattr(sys.stdin, termios.TCSANOW, self._before)
+        with suppress(OSError, termios.error):  # the terminal was closed
+            if self._stands:
+                self.take_away()
+                _write(_PASTES_OFF)
+            termios.tcsetattr(sys.stdin, termios.TCSANOW, self._before)
 
 
 _STANDING: ContextVar[_Footer | None] = ContextVar("standing", default=None)
