@@ -9,6 +9,8 @@ import resource
 import time
 from typing import Any
 
+from starlette.types import Scope
+from uvicorn._types import HTTPScope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 LONGEST_HEAD_BYTES = 64 << 10
@@ -26,6 +28,8 @@ _log = logging.getLogger("pegboard.server")
 _TOO_LARGE = b"431 Request Header Fields Too Large"
 _TOO_SLOW = b"408 Request Timeout"
 _AMBIGUOUS = b"400 Bad Request"
+_INTERIM = b"HTTP/1.1 102 Processing\r\n\r\n"
+_INTERIM_EXTENSION = "pegboard.interim"
 _REFUSAL = b"HTTP/1.1 %b\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
@@ -63,6 +67,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """A request begins, maybe on a connection that has had others."""
         super().on_message_begin()
+        scope = self.scope
+        scope["extensions"] = {_INTERIM_EXTENSION: {"send": lambda: self._send_interim(scope)}}
         self._in_head = True
         self._expect_more()
 
@@ -115,6 +121,11 @@ class BoundedProtocol(HttpToolsProtocol):
         # A whole address instead of a path would name another host than the `Host` header.
         return self.url.startswith(b"/")
 
+    def _send_interim(self, scope: HTTPScope) -> None:
+        is_waiting = self.cycle.scope is scope and not self.cycle.response_started
+        if is_waiting and scope["http_version"] == "1.1" and not self.transport.is_closing():
+            self.transport.write(_INTERIM)
+
     def _is_answering(self) -> bool:
         return (
             self.cycle is not None  # type: ignore[redundant-expr] # it is, before the first request
@@ -137,6 +148,16 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._in_head and not self._is_answering():
             self.transport.write(_REFUSAL % status)
         self.transport.close()
+
+
+def send_interim(scope: Scope) -> None:
+    """Send a response 102 before the answer to a request, if its connection can carry one.
+
+    A client of HTTP/1.1 reads past it (RFC 9110 §15.2).
+    """
+    extension = (scope.get("extensions") or {}).get(_INTERIM_EXTENSION)
+    if extension is not None:
+        extension["send"]()
 
 
 class RefusedError(Exception):

@@ -25,6 +25,7 @@ from pegboard_frontend import (
     run_command,
     run_shell,
 )
+from pegboard_plugins.server.connection import send_interim
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.keymask import masked_text
 from pegboard_plugins.server.responses import (
@@ -45,8 +46,10 @@ from pegboard_plugins.server.serverstate import (
 from pegboard_plugins.server.trustquestion import ask_once
 from pegboard_plugins.server.wireviews import wire_turn
 
-HEADERS_AFTER_S = 5.0
-"""A turn that takes longer has its status sent; what can be refused is refused before."""
+INTERIM_AFTER_S = 45.0
+"""A response 102 keeps clients waiting that give up after 60 s without a byte (Python's)."""
+MOST_INTERIM = 5
+"""Go's client takes no more, and fetch of Bun and node wait 300 s for a status."""
 SIGN_OF_LIFE_S = 20.0
 """JSON may begin with blanks: now and then one keeps a client from asking twice."""
 STORED_WITHIN_S = 10.0
@@ -70,7 +73,7 @@ async def prompt(request: Request, opened: AtSession, state: Served) -> Response
     """The last answer, once the prompt is answered; that may take as long as it takes."""
     body = await body_of(request, PromptBody)
     ask_once(state, opened)
-    return await _outcome(state, opened, _prompted(opened, body))
+    return await _outcome(request, state, opened, _prompted(opened, body))
 
 
 @routes.post(
@@ -111,7 +114,7 @@ async def command(request: Request, opened: AtSession, state: Served) -> Respons
         variant=body.variant,
         files=body.parts,
     )
-    return await _outcome(state, opened, run_command(opened.app, opened.session.id, order))
+    return await _outcome(request, state, opened, run_command(opened.app, opened.session.id, order))
 
 
 @routes.post("/session/{sessionID}/init", **operation("session.init", gives=bool, takes=InitBody))
@@ -124,7 +127,9 @@ async def init(request: Request, opened: AtSession, state: Served) -> Response:
         model=f"{body.provider_id}/{body.model_id}",
         message_id=_message_id(body.message_id),
     )
-    return await _outcome(state, opened, run_command(opened.app, opened.session.id, order), _true)
+    return await _outcome(
+        request, state, opened, run_command(opened.app, opened.session.id, order), _true
+    )
 
 
 @routes.post(
@@ -135,7 +140,7 @@ async def shell(request: Request, opened: AtSession, state: Served) -> Response:
     body = await body_of(request, ShellBody)
     model = f"{body.model.provider_id}/{body.model.model_id}" if body.model else None
     order = ShellOrder(command=body.command, agent=body.agent, model=model)
-    return await _outcome(state, opened, run_shell(opened.app, opened.session.id, order))
+    return await _outcome(request, state, opened, run_shell(opened.app, opened.session.id, order))
 
 
 @routes.post(
@@ -146,7 +151,7 @@ async def summarize(request: Request, opened: AtSession, state: Served) -> Respo
     """True, when the history is summarised."""
     body = await body_of(request, SummarizeBody)
     work = opened.app.summarize(opened.session.id, model=f"{body.provider_id}/{body.model_id}")
-    return await _outcome(state, opened, work, _true)
+    return await _outcome(request, state, opened, work, _true)
 
 
 async def _prompted(opened: OpenSession, body: PromptBody) -> Turn:
@@ -180,11 +185,18 @@ def _message_id(text: str | None) -> str | None:
 
 
 async def _outcome(
-    state: ServerState, opened: OpenSession, work: Work, shape: Shape = _shown
+    request: Request, state: ServerState, opened: OpenSession, work: Work, shape: Shape = _shown
 ) -> Response:
-    """The work's answer; the work goes on when the client does not wait for it."""
+    """The work's answer; the work goes on when the client does not wait for it.
+
+    The status is that of the outcome, unless the work takes longer than clients wait for one.
+    """
     task = _started(state, opened, work)
-    await asyncio.wait({task}, timeout=HEADERS_AFTER_S)
+    for _ in range(MOST_INTERIM):
+        await asyncio.wait({task}, timeout=INTERIM_AFTER_S)
+        if task.done():
+            break
+        send_interim(request.scope)
     if task.done():
         turn = task.result()
         await state.feed.read(opened.app.workspace.directory)
