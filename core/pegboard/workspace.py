@@ -11,7 +11,6 @@ from pathlib import Path
 import msgspec
 
 from pegboard.errors import InvalidInputError
-from pegboard.paths import is_utf8
 from pegboard.trust.projectcode import read_bounded
 
 
@@ -51,11 +50,13 @@ def open_workspace(directory: Path) -> Workspace:
         raise InvalidInputError(f"not a directory: {directory} ({error})") from error
     if not exists:
         raise InvalidInputError(f"not a directory: {directory}")
-    if not is_utf8(str(resolved)):
+    try:
+        str(resolved).encode()
+    except UnicodeEncodeError as error:
         raise InvalidInputError(
             f"the path of the project is not UTF-8, so that no session can name it: {resolved}; "
             "rename the folder"
-        )
+        ) from error
     for folder in (resolved, *resolved.parents):
         git_dir = _git_dir(folder)
         if git_dir is not None and (folder == resolved or _is_ours(folder, resolved)):
