@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from media_files import data_url, png
 from pegboard import Tool, ToolContext, hookimpl, tool
 from pegboard.errors import (
     AbortedError,
@@ -33,6 +34,8 @@ from pegboard_frontend.slashcommand import fill, snippets, tokens
 from pegboard_plugins import bash as bash_plugin
 from pegboard_plugins import task
 from played import Played, PlayedPlugin, heard, opened, text
+
+PICTURE = data_url("image/png", png())
 
 
 @pytest.mark.parametrize(
@@ -123,7 +126,7 @@ async def test_a_command_is_a_prompt_with_agent_model_files_and_an_event(tmp_pat
             heard(app, lambda event: isinstance(event.properties, CommandExecuted))
         )
         await asyncio.sleep(0)
-        picture = FileInput(mime="image/png", url="data:image/png;base64,AAAA")
+        picture = FileInput(mime="image/png", url=PICTURE)
         answer = await run_command(
             app, session.id, CommandOrder(name="do", arguments="cats", files=(picture,))
         )
