@@ -17,6 +17,8 @@ from pegboard_plugins.bash.syntax import (
     Statement,
     Unclear,
     Word,
+    has_caret_set,
+    joined,
     lone,
     text_word,
 )
@@ -162,6 +164,8 @@ class Line:
         if place := _read_otherwise(text, self.shell):
             raise Unclear("dialect", *place)
         reading = read(text, level)
+        if self.shell != "bash" and any(map(has_caret_set, reading.simples)):
+            raise Unclear("dialect", 0, len(text))
         self.functions |= reading.functions.keys()
         if around is not None:
             for each in reading.simples:
@@ -215,7 +219,7 @@ class Line:
         added = [value]
         if how.endswith("+=") and word is not None:
             held = self.values.held.get(name) or [None]
-            added += [_joined(each, word) for each in held if isinstance(each, Word)]
+            added += [joined(each, word) for each in held if isinstance(each, Word)]
             added += [None] * (held == [None])
         for each in added:
             self.values.add(name, each, splits=how in ("for", "array"))
@@ -372,10 +376,6 @@ def _looked_up(word: Word) -> str:
     *asked, name = [each.literal or "" for each in one.words]
     is_asked = asked in (["which"], ["command", "-v"], ["type", "-P"], ["type", "-p"])
     return name if is_asked and re.fullmatch(r"[\w.+-]+", name) else ""
-
-
-def _joined(first: Word, second: Word) -> Word:
-    return Word([*first.pieces, *second.pieces], second.raw, second.at)
 
 
 def hijacks(name: str, word: Word | None, how: str = "=") -> bool:

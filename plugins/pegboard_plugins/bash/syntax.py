@@ -205,6 +205,17 @@ class Block:
 Statement = Simple | Block
 
 
+def joined(first: Word, second: Word) -> Word:
+    """The word of both, one behind the other."""
+    return Word([*first.pieces, *second.pieces], second.raw, second.at)
+
+
+def has_caret_set(one: Simple) -> bool:
+    """Whether a command has a wildcard in which another shell may take `^` for a letter."""
+    pieces = (piece for word in one.expanded for piece in word.pieces)
+    return any(piece.kind == "glob" and piece.shown.startswith("[^") for piece in pieces)
+
+
 def lone(parts: Sequence[Statement]) -> Simple | None:
     """The one command that these statements are, if it sets nothing."""
     while len(parts) == 1 and isinstance(parts[0], Block) and parts[0].kind == "list":

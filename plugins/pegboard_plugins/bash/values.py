@@ -57,6 +57,7 @@ _CASES: Mapping[str, Callable[[str], str]] = {
     ",,": str.lower,
     "^": lambda text: text[:1].upper() + text[1:],
 }
+_CLASS = re.compile(r"\[[!^]?\]?[^\]]*\]")
 _DEEPEST = 6
 _STANDS = {"sum": NUMBER, "process": "/dev/fd/63", "braces": ANYTHING}
 """What stands for what a piece comes to."""
@@ -179,6 +180,7 @@ class Values:
                 return told_places
             texts = self.texts(one.words[1]) if len(one.words) == len(("dirname", "x")) else ()
             is_told = len(texts) == 1 and ANYTHING not in texts[0] and texts[0][:1] != "~"
+            is_told &= all(piece.kind != "glob" for word in one.words for piece in word.pieces)
             if one.words[0].literal == "dirname" and is_told:
                 return (str(Path(texts[0]).parent),)
         word = told(piece.body)
@@ -231,7 +233,11 @@ class Values:
         """What is left of a value; of a name that is listed it may be another one."""
         if ANYTHING in text:
             return ANYTHING if _CHANGES.match(how) else text
-        return ANYTHING if change is None or len(text) > _LONGEST_CHANGED else change(text)
+        if change is None or len(text) > _LONGEST_CHANGED:
+            return ANYTHING
+        changed = change(text)
+        is_cut = "[" in text and re.search(r"[\[\]]", _CLASS.sub("", changed)) is not None
+        return "*" if is_cut else changed  # of a wildcard that is cut in two any name
 
     def _of_name(self, name: str) -> tuple[str, ...]:
         if name in self.known:

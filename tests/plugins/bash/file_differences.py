@@ -60,6 +60,9 @@ EXPLAINED = {
         and each.kind in ("content", "new")
         and "/home/proj/" not in each.path
     ),
+    "a name with brackets that is not quoted is a wildcard again": lambda each: (
+        re.search(r"\[.*\$[A-Za-z]", each.line) and re.search(r"/[ax]\.txt", each.path)
+    ),
     "a listing gives names that are read": lambda each: each.kind == "read" and _lists(each.line),
 }
 """What differs without breaking a promise, each with the reason."""

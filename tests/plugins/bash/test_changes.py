@@ -98,6 +98,7 @@ def test_each_value_of_a_word_is_changed(project, command, writes):
         ("command cd src; touch a", "src/a"),
         ("pushd; touch a", "a"),
         ("cd -n; touch a", "a"),
+        ('cd "$(dirname [sd]*/x)"; touch a', "a"),
         ("cd link/..; touch a", "a"),
         ("cd link/..; touch a", "link/../a"),
         ("cd src/..; touch $PWD/a", "a"),
@@ -128,6 +129,21 @@ def test_a_number_in_a_name_may_be_any(project, command):
     found = scan(command, Place(cwd=project, home=project.parent, worktree=project))
 
     assert f"{project}/f25" in map(str, looked_up(found, command).writes)
+
+
+def test_of_a_wildcard_that_is_cut_in_two_any_name_is_left(project):
+    place = Place(cwd=project, home=project.parent, worktree=project)
+
+    found = scan("for f in *[.]txt; do cp a ${f%.*}.md; done", place)
+
+    assert [each.path for each in found.globs if each.is_written] == [f"{project}/*.md"]
+
+
+def test_another_shell_may_read_a_set_otherwise(project):
+    place = Place(cwd=project, home=project.parent, worktree=project)
+
+    assert scan("sh -c 'cat .[^a]nv'", place).unclear.code == "dialect"
+    assert scan("bash -c 'cat .[^a]nv'; sh -c 'cat .[!a]nv'", place).unclear is None
 
 
 @pytest.mark.parametrize(
