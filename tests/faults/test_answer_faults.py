@@ -70,7 +70,7 @@ async def test_p23_unreadable_arguments_are_not_run_and_the_third_in_a_row_ends_
         {"text": None},
         {"text": {"text": "deep"}},
         {"text": "a", "more": 1},
-        json.dumps(json.dumps({"text": "twice"})),
+        json.dumps(json.dumps({"text": {"text": "twice"}})),
     ],
 )
 async def test_p24_arguments_of_the_wrong_shape_are_not_run(
@@ -81,6 +81,15 @@ async def test_p24_arguments_of_the_wrong_shape_are_not_run(
     assert outcome.noted == []
     [part] = outcome.calls
     assert isinstance(part.state, Failed)
+    assert is_well(outcome, requests=2)
+
+
+async def test_p24_arguments_that_are_encoded_twice_are_run(tmp_path: Path) -> None:
+    twice = json.dumps(json.dumps({"text": "twice"}))
+
+    outcome = await played(tmp_path, ms.call("note", twice), OK)
+
+    assert outcome.noted == ["twice"]
     assert is_well(outcome, requests=2)
 
 

@@ -35,6 +35,7 @@ from pegboard.hooks.implementation import LIMIT, Implementation
 from pegboard.policy.clock import Clock
 from pegboard.schema.event import PluginFailed
 from pegboard.schema.session import Rule, Ruleset, Verdict
+from written import until
 
 MOST_CALLS_OF_A_HOOK = 80
 """Of functions of Python, the event loop's own included."""
@@ -313,7 +314,7 @@ async def test_listeners_hear_everything_in_order_at_their_own_pace() -> None:
     async with plugins as hooks:
         for number in range(5):
             hooks.notify(NEWS, value=number)
-        await asyncio.sleep(0.05)
+        await until(lambda: len(quick) == 5)
         assert (slow, quick) == ([], [0, 1, 2, 3, 4])
         release.set()
         await hooks.notify_last(NEWS, value=5)

@@ -114,7 +114,13 @@ class AnyTerminal(ABC):
 
     async def see_dialog(self, text: str) -> None:
         """Wait until a dialog with this text is on the screen and has the keys."""
-        await self.until(lambda: text in (rows := "\n".join(self.shown)) and WAITING not in rows)
+        await self.until(lambda: text in self.dialog and WAITING not in self.dialog)
+
+    @property
+    def dialog(self) -> str:
+        """The rows from the head of a dialog on; all of them where it has none."""
+        rows = "\n".join(self.shown)
+        return rows[max(0, rows.rfind("Permission"), rows.rfind("Question")) :]
 
     async def gone(self, text: str) -> None:
         """Wait until this is no longer on the screen."""

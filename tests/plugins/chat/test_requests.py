@@ -114,12 +114,12 @@ async def test_the_pattern_of_an_approval_can_be_narrowed(
         await terminal.until(lambda: terminal.editor == "❯ git push *")
         await written(terminal, "git p*")
         await terminal.see_now('"git p*" would allow more than is offered: "git push *"')
-        assert terminal.editor == "❯ git p*"
+        await terminal.until(lambda: terminal.editor == "❯ git p*")
         await written(terminal, "git push upstream *")
         await terminal.see_now('"git push origin main", which is asked for, would not be allowed')
         terminal.press("escape")
         await terminal.see_now(OFFERED)
-        assert terminal.editor == "❯"
+        await terminal.until(lambda: terminal.editor == "❯")
         terminal.press("e")
         await terminal.until(lambda: terminal.editor == "❯ git push *")
         await written(terminal, "git push origin *")

@@ -43,7 +43,8 @@ def test_what_is_piped_in_stands_behind_the_words() -> None:
         given = read_stdin(stdin, ("explain",), pytest.fail)
     message = Message(words=("explain",), stdin=given)
 
-    assert message.text == "explain\n\nan error"
+    marked = '<material from="standard input">an error</material>'
+    assert message.text == f"explain\n\n{marked}"
     assert message.typed == "explain"
     assert not message.is_typed
 
