@@ -148,7 +148,8 @@ class Chat:
         if session_id is not None:
             return await feed.session(session_id)
         found = await feed.sessions() if continued else ()
-        return found[0] if found else None
+        own = [each for each in found if each.directory == str(feed.facts.directory)]
+        return await feed.session((own or found)[0].id) if found else None
 
     async def unload(self) -> None:
         """Close the feed."""

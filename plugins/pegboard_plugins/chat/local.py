@@ -38,6 +38,7 @@ from pegboard_frontend import (
     forked,
     mentioned,
     plugin_entries,
+    require_folder,
     reverted,
     run_command,
     session_diff,
@@ -168,8 +169,10 @@ class LocalFeed:
         return await self._app.sessions(limit=LISTED, search=search)
 
     async def session(self, session_id: str) -> Session:
-        """The session."""
-        return await self._app.session(session_id)
+        """The session; one of another folder is refused."""
+        session = await self._app.session(session_id)
+        require_folder(session, self._app.workspace.directory)
+        return session
 
     async def create(self) -> Session:
         """A new session."""

@@ -52,8 +52,9 @@ async def choose_session(chat: "Chat", argument: str) -> None:
         ]
         chosen = await chat.choose("Session", items)
     if chosen is not None:
+        session = await feed.session(chosen)
         _talk(chat).leave()
-        await _talk(chat).resume(await feed.session(chosen), replayed=chat.options.replayed)
+        await _talk(chat).resume(session, replayed=chat.options.replayed)
 
 
 def _when(at_ms: int) -> str:

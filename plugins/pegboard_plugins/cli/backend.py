@@ -250,8 +250,9 @@ class LocalBackend:
 
     async def newest(self) -> Session | None:
         """The session that was used last."""
-        found = await self._app.sessions(limit=1)
-        return found[0] if found else None
+        from pegboard_plugins.cli.foundsession import newest_session  # where one goes on
+
+        return await newest_session(self._app)
 
     async def create(self, *, title: str | None, agent: str | None) -> Session:
         """A new session."""

@@ -7,9 +7,12 @@ from pegboard import InvalidInputError
 from pegboard.errors import NotFoundError
 from pegboard.kit import nearest_names
 from pegboard.schema.session import Session
+from pegboard_frontend import require_folder
 
 if TYPE_CHECKING:
     from pegboard import App
+    from pegboard_plugins.cli.backend import Backend
+    from pegboard_plugins.cli.runoptions import Options
 
 _SHOWN = 5
 _SEARCHED = 500
@@ -52,3 +55,28 @@ async def find_session(app: "App", session_id: str | None, *, whole: bool = Fals
             raise InvalidInputError(text) from error
         hint = nearest_names(session_id, [each.id for each in every[:_SEARCHED]])
         raise NotFoundError("session", session_id, suggestions=hint) from error
+
+
+async def newest_session(app: "App") -> Session | None:
+    """Return the session used last in the App's folder, else in the project."""
+    project, folder = app.workspace.project_id, str(app.workspace.directory)
+    here = await app.storage.sessions(project, roots=True, limit=1, directory=folder)
+    found = here or await app.sessions(limit=1)
+    return found[0] if found else None
+
+
+async def old_session(backend: "Backend", options: "Options") -> Session:
+    """Return the session that `run` goes on with or copies.
+
+    A server runs each session in the session's own folder.
+
+    :raises NotFoundError: when no session has the id.
+    :raises InvalidInputError: when there is none to continue, or it works in another folder.
+    """
+    named = options.session_id
+    found = await (backend.session(named) if named else backend.newest())
+    if found is None:
+        raise InvalidInputError("there is no session to continue in this project")
+    if not options.forked and options.attach is None:
+        require_folder(found, options.directory)
+    return found

@@ -167,7 +167,11 @@ async def _turn(  # noqa: PLR0913, PLR0917 - what a prompt needs
     for warning in await _warnings(backend, options):
         view.warn(warning)
     prompt = await _prompt(backend, options, parts)
-    found = await _old_session(backend, options)
+    found = None
+    if options.session_id or options.continued:
+        from pegboard_plugins.cli.foundsession import old_session  # most runs begin one
+
+        found = await old_session(backend, options)
     if options.model is None and options.style == "text":
         from pegboard_plugins.cli.modelchoice import with_model  # most runs have a model
 
@@ -351,17 +355,6 @@ async def _session(
     if found is None:
         return await backend.create(title=options.title, agent=options.agent)
     return await backend.fork(found.id) if options.forked else found
-
-
-async def _old_session(backend: Backend, options: Options) -> Session | None:
-    if options.session_id:
-        return await backend.session(options.session_id)
-    if not options.continued:
-        return None
-    newest = await backend.newest()
-    if newest is None:
-        raise InvalidInputError("there is no session to continue in this project")
-    return newest
 
 
 async def _check_variant(

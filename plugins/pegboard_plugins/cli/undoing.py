@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from pegboard import InvalidInputError
-from pegboard_frontend import reverted, unreverted
+from pegboard_frontend import require_folder, reverted, unreverted
 from pegboard_plugins.cli.completing import live
 from pegboard_plugins.cli.jsontext import format_option, schema_json
 from pegboard_terminal import open_app, run_async
 
 if TYPE_CHECKING:
     from pegboard import App
+    from pegboard.schema.session import Session
     from pegboard_frontend import Reverted
 
 _STYLE = format_option("text")
@@ -46,11 +47,19 @@ def unrevert(directory: Path, session_id: str | None, style: Literal["text", "js
 
 
 async def _reverted(directory: Path, session_id: str | None, message_id: str | None) -> "Reverted":
+    async with open_app(directory) as app:
+        session = await _here(app, session_id)
+        return await reverted(app, session.id, message_id or await _last_prompt(app, session.id))
+
+
+async def _here(app: "App", session_id: str | None) -> "Session":
+    """Return the session, if its folder is in this worktree, which the snapshots are of."""
     from pegboard_plugins.cli.foundsession import find_session
 
-    async with open_app(directory) as app:
-        session = await find_session(app, session_id)
-        return await reverted(app, session.id, message_id or await _last_prompt(app, session.id))
+    session = await find_session(app, session_id)
+    if not Path(session.directory).is_relative_to(app.workspace.worktree):
+        require_folder(session, app.workspace.directory)
+    return session
 
 
 async def _last_prompt(app: "App", session_id: str) -> str:
@@ -70,10 +79,8 @@ async def _last_prompt(app: "App", session_id: str) -> str:
 
 
 async def _unreverted(directory: Path, session_id: str | None) -> "Reverted":
-    from pegboard_plugins.cli.foundsession import find_session
-
     async with open_app(directory) as app:
-        return await unreverted(app, (await find_session(app, session_id)).id)
+        return await unreverted(app, (await _here(app, session_id)).id)
 
 
 def _shown(directory: Path, done: "Reverted", style: Literal["text", "json"]) -> int:
