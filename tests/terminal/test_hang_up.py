@@ -5,7 +5,10 @@ import pty
 import subprocess
 from pathlib import Path
 
+from pegboard.cli.exits import Exit
 from plugins.cli.commands import COMMAND, CommandLine
+
+READ_BYTES = 4096
 
 
 def test_a_closed_terminal_leaves_no_crash_file(tmp_path: Path) -> None:
@@ -22,9 +25,10 @@ def test_a_closed_terminal_leaves_no_crash_file(tmp_path: Path) -> None:
         start_new_session=True,
     )
     os.close(theirs)
-    os.read(ours, 1)  # the chat has begun to paint
+    painted = b""
+    while b"no model" not in painted:  # the status line of the chat, which waits for a prompt
+        painted += os.read(ours, READ_BYTES)
     os.close(ours)
 
-    chat.wait(60)
-
+    assert chat.wait(60) == Exit.INTERRUPTED
     assert list(tmp_path.rglob("crash-*")) == []

@@ -1,6 +1,7 @@
 """The command line: `main` is what the `pegboard` script calls, and its outermost frame."""
 
 import atexit
+import errno
 import gc
 import os
 import sys
@@ -37,6 +38,8 @@ def main() -> NoReturn:
         _leave(run_command_line(sys.argv[1:]))
     except MemoryError:  # also of what says what failed
         end_without_memory()
+    except OSError as error:  # stderr cannot be written; EIO: its terminal was closed
+        _leave(Exit.INTERRUPTED if error.errno == errno.EIO else Exit.FAILED)
 
 
 def _say_version() -> int:
