@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pegboard_files.encodings import marked_encoding as marked_encoding
     from pegboard_files.expressions import LineExpression as LineExpression
     from pegboard_files.expressions import line_expression as line_expression
+    from pegboard_files.filestates import COPIED_LIMIT_BYTES as COPIED_LIMIT_BYTES
     from pegboard_files.filestates import States as States
     from pegboard_files.globs import glob_expression as glob_expression
     from pegboard_files.ignores import IgnoreRules as IgnoreRules

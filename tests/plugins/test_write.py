@@ -125,3 +125,29 @@ async def test_an_overwritten_file_keeps_its_mark_and_line_ends(tmp_path, before
     await call(write, context, filePath="a.bat", content=content)
 
     assert (tmp_path / "a.bat").read_bytes() == after
+
+
+@pytest.mark.parametrize(
+    ("mebibytes", "encoding", "copied"),
+    [(6, "utf-8", True), (6, "utf-16", True), (51, "utf-8", False)],
+)
+async def test_a_long_file_is_counted_whole_and_the_request_names_what_the_diff_leaves_out(
+    tmp_path, mebibytes, encoding, copied
+):
+    file = tmp_path / "b.txt"
+    width = len("x\n".encode(encoding)) - len("".encode(encoding))
+    lines = (mebibytes << 20) // width
+    file.write_bytes(("x\n" * lines).encode(encoding))
+    context = Context(tmp_path)
+    context.files.note_read(file)
+    size = file.stat().st_size
+
+    result = await call(write, context, filePath="b.txt", content="new\n")
+
+    (ask,) = context.asks
+    note = ask.metadata["text"]
+    assert f"{lines:,} lines in {size:,} bytes" in note
+    assert ("no copy" in note) is not copied
+    assert ask.metadata["diff"].startswith("--- b.txt\n+++ b.txt\n@@ -0,0 +1 @@\n+")
+    assert result.output == f"Overwrote b.txt: +1 -{lines} lines.\n{note}"
+    assert result.metadata["filediff"] == {"file": str(file), "additions": 1, "deletions": lines}

@@ -1,6 +1,7 @@
 """The change of one file, by edits or as a whole: its text before, its bytes, and the report."""
 
 import asyncio
+import codecs
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -11,12 +12,21 @@ from msgspec.structs import replace as replaced
 
 from pegboard import ToolContext, ToolError, ToolResult
 from pegboard.kit import named_path
-from pegboard_files import Diff, FileText, decode_text, diff_texts, new_text, open_resolved
+from pegboard_files import (
+    COPIED_LIMIT_BYTES,
+    Diff,
+    FileText,
+    decode_text,
+    diff_texts,
+    new_text,
+    open_resolved,
+)
 from pegboard_plugins.edit.matching import MatchError, replace
 
 LIMIT_BYTES = 50 << 20
 COMPARED_BYTES = 5 << 20
-"""Above this size the old content of a file that is overwritten is not read for the diff."""
+"""Above this size the old content of a file that is overwritten is not in the diff."""
+_CHUNK_BYTES = 1 << 20
 _NEW = "{} has come into being in the meantime: read it first"
 _EXACT = frozenset({"exact", "create"})
 """The rules that take oldString as it is."""
@@ -45,7 +55,7 @@ async def change_file(context: ToolContext, filePath: str, edits: Sequence[Edit]
             raise ToolError(f"{path} was not changed: it has the new text already")
         after = await asyncio.to_thread(_laid_down, path, before, text)
         check = partial(_unchanged, context, path, existed=before is not None)
-        put = await _put(context, path, before, after, check)
+        put = await _put(context, path, _Change(before, after), check)
     await context.edited(path)
     return replaced(_result(path, put), output=_edited(put, steps))
 
@@ -58,19 +68,56 @@ async def write_file(context: ToolContext, filePath: str, content: str) -> ToolR
     """
     path = await context.ask_path(named_path(context, filePath))
     async with context.files.writing(path):
-        before = await asyncio.to_thread(_overwritten, context, path)
+        before, long = await asyncio.to_thread(_overwritten, context, path)
         after = await asyncio.to_thread(_laid_out, path, before, content)
         check = partial(_still_there, context, path, existed=before is not None)
-        put = await _put(context, path, before, after, check)
+        put = await _put(context, path, _Change(before, after, long), check)
     await context.edited(path)
     result = _result(path, put)
     existed = before is not None
     verb = "Overwrote" if existed else "Wrote"
+    note = f"\n{long.note}" if long else ""
     return replaced(
         result,
-        output=f"{verb} {put.title}: {put.counts}.{put.linked}",
+        output=f"{verb} {put.title}: {put.counts}.{put.linked}{note}",
         metadata={**result.metadata, "filepath": str(path), "exists": existed},
     )
+
+
+class _LongFile(msgspec.Struct, frozen=True):
+    """The old content of a file that is overwritten and too long for a diff."""
+
+    size_bytes: int
+    lines: int
+
+    @property
+    def note(self) -> str:
+        """What the diff leaves out, and whether the change can be undone."""
+        note = (
+            f"The old content, {self.lines:,} lines in {self.size_bytes:,} bytes, is replaced as a"
+            " whole; the diff has the new content alone."
+        )
+        if self.size_bytes <= COPIED_LIMIT_BYTES:
+            return note
+        limit = f"{COPIED_LIMIT_BYTES >> 20} MiB"
+        return (
+            f"{note} Undo can restore it only if git has it committed: Pegboard makes no copy of a"
+            f" file larger than {limit}."
+        )
+
+
+class _Change(msgspec.Struct, frozen=True):
+    """The text of a file before and after; `before` is the beginning of a long file."""
+
+    before: FileText | None
+    after: FileText
+    long: _LongFile | None = None
+
+    def diff(self, name: str) -> Diff:
+        """Return the diff, which counts all lines of a long file as deleted."""
+        old = self.before.text if self.before and not self.long else ""
+        diff = diff_texts(old, self.after.text, name=name)
+        return replaced(diff, deletions=self.long.lines) if self.long else diff
 
 
 class _Put(msgspec.Struct, frozen=True):
@@ -94,20 +141,17 @@ class _Put(msgspec.Struct, frozen=True):
 
 
 async def _put(
-    context: ToolContext,
-    path: Path,
-    before: FileText | None,
-    after: FileText,
-    check: Callable[[], None],
+    context: ToolContext, path: Path, change: _Change, check: Callable[[], None]
 ) -> _Put:
     """Write the text, once its diff was allowed; the user may have taken a while, so `check`."""
     title = os.path.relpath(path, context.worktree)  # noqa: ASYNC240 - of texts, no I/O
-    content = (before or after).encoded(after.text, name=str(path))
-    old = before.text if before else ""
-    diff = await asyncio.to_thread(diff_texts, old, after.text, name=title)
-    await context.ask(
-        "edit", [title], always=["*"], metadata={"filepath": str(path), "diff": diff.text}
-    )
+    after = change.after
+    content = (change.before or after).encoded(after.text, name=str(path))
+    diff = await asyncio.to_thread(change.diff, title)
+    facts = {"filepath": str(path), "diff": diff.text}
+    if change.long:
+        facts["text"] = change.long.note
+    await context.ask("edit", [title], always=["*"], metadata=facts)
     await asyncio.to_thread(check)
     try:
         links = await context.files.replace(path, content)
@@ -171,14 +215,22 @@ def _unchanged(context: ToolContext, path: Path, *, existed: bool) -> None:
         raise ToolError(_NEW.format(path))
 
 
-def _overwritten(context: ToolContext, path: Path) -> FileText | None:
-    """What stands in the file, or begins a long one; None where there is no file."""
+def _overwritten(context: ToolContext, path: Path) -> tuple[FileText | None, _LongFile | None]:
+    """Return the content, of a long file the beginning and its size; None where no file is."""
     if not _is_there(context, path):
-        return None
+        return None, None
     with os.fdopen(open_resolved(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         content = file.read(COMPARED_BYTES)
-        whole = not file.read(1)
-    return decode_text(content, name=str(path), whole=whole)
+        size = os.fstat(file.fileno()).st_size
+        before = decode_text(content, name=str(path), whole=size <= COMPARED_BYTES)
+        if size <= COMPARED_BYTES:
+            return before, None
+        file.seek(0)
+        chunks = iter(partial(file.read, _CHUNK_BYTES), b"")
+        lines, last = 0, ""
+        for text in codecs.iterdecode(chunks, before.encoding or "latin-1", "replace"):
+            lines, last = lines + text.count("\n"), text[-1]
+    return before, _LongFile(size, lines + (last != "\n"))
 
 
 def _laid_out(path: Path, before: FileText | None, content: str) -> FileText:

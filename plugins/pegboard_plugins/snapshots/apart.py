@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from pegboard.schema.part import Unkept
+from pegboard_files import COPIED_LIMIT_BYTES
 from pegboard_plugins.snapshots.objects import Entry, Objects
 
 MOST_BELOW = 2_000
@@ -103,8 +104,6 @@ def _below(folder: bytes) -> tuple[int, int]:
 
 FREE_BYTES = 2 << 20
 """Files up to this are not counted."""
-FILE_LIMIT_BYTES = 50 << 20
-"""A longer one is not copied, and of a tracked one only the id is kept."""
 LIMIT_BYTES = 500 << 20
 """Of all long files together."""
 
@@ -128,7 +127,7 @@ class LargeFiles:
         if size <= FREE_BYTES:
             return True
         taken = sum(self._sizes.values()) - self._sizes.get(path, 0)
-        if size > FILE_LIMIT_BYTES or taken + size > LIMIT_BYTES:
+        if size > COPIED_LIMIT_BYTES or taken + size > LIMIT_BYTES:
             return False
         self._sizes[path] = size
         return True

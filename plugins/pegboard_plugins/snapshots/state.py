@@ -9,9 +9,8 @@ from pathlib import Path
 import msgspec
 
 from pegboard.schema.part import Staged
-from pegboard_files import secret_path
+from pegboard_files import COPIED_LIMIT_BYTES, secret_path
 from pegboard_plugins.snapshots.apart import (
-    FILE_LIMIT_BYTES,
     FREE_BYTES,
     Apart,
     LargeFiles,
@@ -379,7 +378,7 @@ def _entry_of(name: bytes, objects: Objects | None) -> tuple[Entry | None, os.st
     with os.fdopen(file, "rb", buffering=0) as content:
         facts = os.fstat(file)
         mode = EXECUTABLE if facts.st_mode & stat.S_IXUSR else FILE
-        if facts.st_size > FILE_LIMIT_BYTES:
+        if facts.st_size > COPIED_LIMIT_BYTES:
             return Entry(mode, file_id(file, facts.st_size)), facts
         return Entry(mode, _put(content.read(facts.st_size), objects)), facts
 
