@@ -1,6 +1,7 @@
 """The thread that writes: waiting jobs share one transaction (group commit)."""
 
 import asyncio
+import ctypes
 import threading
 import time
 from collections import deque
@@ -31,6 +32,10 @@ _LOG_PAGES = 1000
 _IDLE_S = 2.0
 _RETRY_S = 0.05
 _ALIVE_S = 1.0
+_MOVED = (
+    "its file was removed or replaced while it was open; move the file back, or restart Pegboard "
+    "to use the file that has its path now"
+)
 
 
 class _Job(msgspec.Struct, eq=False):
@@ -208,6 +213,8 @@ class WriterThread:
 
     def _write(self, jobs: Sequence[_Job]) -> list[_Outcome]:
         """Runs the jobs in one transaction; all fail when that cannot be committed."""
+        if self._has_moved():  # SQLite would write on into a file that no path leads to
+            return [_Outcome(error=self._failed(_MOVED)) for _ in jobs]
         try:
             with opentexts.transaction(self._db):
                 outcomes = [self._attempt(job) for job in jobs]
@@ -219,6 +226,12 @@ class WriterThread:
             return [_Outcome(error=failure) for _ in jobs]
         else:
             return outcomes
+
+    def _has_moved(self) -> bool:
+        """Return whether the path leads to another file than the open one, or to none."""
+        moved = ctypes.c_int()
+        self._db.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, ctypes.addressof(moved))
+        return bool(moved.value)
 
     def _attempt(self, job: _Job) -> _Outcome:
         """Runs one job so that it can be undone alone.

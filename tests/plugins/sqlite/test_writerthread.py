@@ -1,6 +1,6 @@
 # ruff: noqa: ASYNC110, ASYNC240 - these tests look at small files, and wait for them
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import apsw
@@ -41,6 +41,43 @@ async def test_a_bug_in_a_job_fails_its_group_and_nothing_later(storage: SqliteS
     await storage.commit(CreateSession(rows.session("ses_2")))
 
     assert len(await storage.sessions()) == 2
+
+
+def removed(path: Path) -> None:
+    path.unlink()
+
+
+def replaced(path: Path) -> None:
+    copy = path.with_name("copy")
+    copy.write_bytes(path.read_bytes())
+    copy.replace(path)
+
+
+@pytest.mark.parametrize("change", [removed, replaced])
+async def test_a_write_to_a_removed_or_replaced_database_is_refused(
+    storage: SqliteStorage, path: Path, change: Callable[[Path], None]
+) -> None:
+    await storage.commit(CreateSession(rows.session()))
+
+    change(path)
+
+    with pytest.raises(StorageError, match=r"pegboard\.db: .* removed or replaced .* restart"):
+        await storage.commit(CreateSession(rows.session("ses_2")))
+    with pytest.raises(StorageError, match="removed or replaced"):  # the release of its sessions
+        await storage.aclose()
+
+
+async def test_a_database_that_is_moved_back_is_written_again(
+    storage: SqliteStorage, path: Path
+) -> None:
+    aside = path.rename(path.with_name("aside"))
+    with pytest.raises(StorageError, match="move the file back"):
+        await storage.commit(CreateSession(rows.session()))
+
+    aside.rename(path)
+    await storage.commit(CreateSession(rows.session()))
+
+    assert len(await storage.sessions()) == 1
 
 
 @pytest.mark.parametrize("word", ["with a word", "without a word"])
