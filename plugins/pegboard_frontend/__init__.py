@@ -75,6 +75,9 @@ if TYPE_CHECKING:
     from pegboard_frontend.reverting import session_diff as session_diff
     from pegboard_frontend.reverting import shown_path as shown_path
     from pegboard_frontend.reverting import unreverted as unreverted
+    from pegboard_frontend.sessionfolder import adopt_folder as adopt_folder
+    from pegboard_frontend.sessionfolder import gone_folders as gone_folders
+    from pegboard_frontend.sessionfolder import gone_note as gone_note
     from pegboard_frontend.sessionfolder import require_folder as require_folder
     from pegboard_frontend.shellline import ShellOrder as ShellOrder
     from pegboard_frontend.shellline import run_shell as run_shell

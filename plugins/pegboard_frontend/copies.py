@@ -23,6 +23,7 @@ from pegboard.schema.wire import Rest, encode
 from pegboard.storage import (
     Change,
     CreateSession,
+    DropSession,
     PutMessage,
     PutPart,
     PutTodos,
@@ -107,6 +108,29 @@ async def adopted(app: App, conversations: Sequence[Conversation]) -> Session:
     return infos[0]
 
 
+async def moved_here(app: App, session_id: str) -> Session:
+    """Make a session, with those of its subagents, one of the App's project and folder.
+
+    It keeps its ids, its messages and its list. Approvals that were given for it alone, and what
+    tools have stored for it, do not follow.
+
+    :raises SessionBusyError: while the session runs.
+    """
+    async with app.at_rest(session_id) as fence:
+        changes: list[Change] = [DropSession(session_id)]
+        waiting = [await app.session(session_id)]
+        moved = _at_home(app.workspace, waiting[0])
+        while waiting:
+            session = waiting.pop(0)
+            waiting += await app.children(session.id)
+            turns = await app.turns(session.id)
+            changes += _stored(_at_home(app.workspace, session), turns)
+            if todos := await app.storage.todos(session.id):
+                changes.append(PutTodos(session.id, todos))
+        await app.storage.commit(*changes, fence=fence)
+        return moved
+
+
 def _now() -> int:
     """In milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
@@ -115,13 +139,20 @@ def _now() -> int:
 def _placed(workspace: Workspace, session: Session, session_id: str) -> Session:
     """A session of somewhere else as one of this project, under a new id."""
     return replace(
-        session,
+        _at_home(workspace, session),
         id=session_id,
         slug=session_id[-8:].lower(),
+        version=__version__,
+    )
+
+
+def _at_home(workspace: Workspace, session: Session) -> Session:
+    """Return the session as one of this project."""
+    return replace(
+        session,
         project_id=workspace.project_id,
         directory=str(workspace.directory),
         path=str(workspace.directory.relative_to(workspace.worktree)).removeprefix("."),
-        version=__version__,
     )
 
 

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from pegboard.cli import Group
+from pegboard_frontend import gone_folders, gone_note
 from pegboard_plugins.cli import costs, maintenance, sessioncommands, undoing
 from pegboard_plugins.cli.completing import live
 from pegboard_plugins.cli.jsontext import format_option, schema_json
 from pegboard_terminal import open_app, run_async
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pegboard import App
     from pegboard.schema.message import Turn
     from pegboard.schema.session import Session
@@ -36,19 +39,35 @@ for each in (*sessioncommands.COMMANDS, *undoing.COMMANDS, *maintenance.COMMANDS
 @click.option(
     "-a", "--all", "archived", is_flag=True, help="Those in the archive and without answer, too."
 )
+@click.option("--all-projects", is_flag=True, help="Those of every project, with their folders.")
 @click.pass_obj
 def list_sessions(
-    directory: Path, max_count: int | None, style: Literal["table", "json"], *, archived: bool
+    directory: Path,
+    max_count: int | None,
+    style: Literal["table", "json"],
+    *,
+    archived: bool,
+    all_projects: bool,
 ) -> None:
     """List the sessions that you talk to, the newest first."""
+    from pegboard_plugins.cli.render import LABEL_WIDTH
     from pegboard_plugins.cli.tables import moment, show_table
+    from pegboard_terminal import visible
 
-    found = run_async(_sessions(directory, everything=archived))[:max_count]
+    every, note = run_async(_sessions(directory, everything=archived, all_projects=all_projects))
+    found = every[:max_count]
     if style == "json":
         click.echo(schema_json([_row(each) for each in found]))
         return
-    rows = [(each.id, moment(each.time.updated), each.title) for each in found]
-    show_table(("session", "updated", "title"), rows, none="no sessions yet")
+    rows = [(each.id, moment(each.time.updated), each.directory, each.title) for each in found]
+    columns = ("session", "updated", "folder", "title")
+    none = visible(f"no sessions yet{note}")
+    if all_projects:  # a folder that is cut is of no use for -C or `adopt`
+        width = max((len(each.directory) for each in found), default=LABEL_WIDTH)
+        show_table(columns, rows, none=none, width=max(LABEL_WIDTH, width))
+    else:
+        short = [(*row[:2], row[3]) for row in rows]
+        show_table((*columns[:2], columns[3]), short, none=none)
 
 
 @session.command()
@@ -74,14 +93,20 @@ def show(directory: Path, session_id: str | None, style: Literal["text", "json"]
     screen.close()
 
 
-async def _sessions(directory: Path, *, everything: bool) -> "tuple[Session, ...]":
-
+async def _sessions(
+    directory: Path, *, everything: bool, all_projects: bool
+) -> "tuple[Sequence[Session], str]":
+    """Return the sessions to list, and where there is none a note on those of gone folders."""
     async with open_app(directory) as app:
-        found = await app.sessions()
+        found: Sequence[Session] = await (
+            app.storage.sessions(roots=True) if all_projects else app.sessions()
+        )
+        if not found and (gone := await gone_folders(app)):
+            return (), f"; {gone_note(gone)}"
         if everything:
-            return found
+            return found, ""
         listed = [each for each in found if each.time.archived is None]
-        return tuple([each for each in listed if await _is_answered(app, each)])
+        return [each for each in listed if await _is_answered(app, each)], ""
 
 
 async def _is_answered(app: "App", session: "Session") -> bool:

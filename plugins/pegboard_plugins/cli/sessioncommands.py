@@ -118,6 +118,25 @@ async def _forked(directory: Path, session_id: str | None, message_id: str | Non
         return await forked(app, (await find_session(app, session_id)).id, message_id)
 
 
+@click.command()
+@click.argument("old_folder", type=click.Path(path_type=Path))
+@click.pass_obj
+def adopt(directory: Path, old_folder: Path) -> None:
+    """Make the sessions of a renamed or moved folder those of this one.
+
+    OLD_FOLDER is the path that does not exist any more.
+    """
+    for session in run_async(_adopted(directory, old_folder)):
+        click.echo(_line(session))
+
+
+async def _adopted(directory: Path, old_folder: Path) -> "tuple[Session, ...]":
+    from pegboard_frontend import adopt_folder
+
+    async with open_app(directory) as app:
+        return await adopt_folder(app, old_folder)
+
+
 @click.command("export")
 @click.argument("session_id", metavar="[ID]", required=False, shell_complete=live("session"))
 @click.option(
@@ -215,4 +234,4 @@ async def _hits(directory: Path, text: str, limit: int) -> "tuple[Hit, ...]":
         return await app.search(text, limit=limit)
 
 
-COMMANDS = (delete, rename, archive, fork, export_session, import_session, search)
+COMMANDS = (delete, rename, archive, fork, adopt, export_session, import_session, search)

@@ -1,5 +1,6 @@
-"""A session works in its own folder: from another one it is refused, and nothing is written."""
+"""A session works in its own folder, and follows it when the folder is renamed."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -88,3 +89,54 @@ async def test_a_session_whose_folder_has_another_name_by_a_link_goes_on(
     done = await run(pegboard, "-s", session)
 
     assert done.code == 0, done.err
+
+
+async def test_sessions_follow_a_renamed_folder(pegboard: CommandLine, tmp_path: Path) -> None:
+    session = (await run(pegboard)).records[0]["sessionID"]
+    stored = (await pegboard("session", "show", session)).out
+    old = pegboard.project
+    moved = replace(pegboard, project=old.rename(tmp_path / "new name"))
+
+    empty = await moved("session", "list")
+    refused = await run(moved, "-s", session)
+    adopted = await moved("session", "adopt", str(old))
+    again = await moved("session", "adopt", str(old))
+    listed = json.loads((await moved("session", "list", "--format", "json")).out)
+    shown = await moved("session", "show", session)
+    undone = await moved("session", "revert", session)
+    done = await run(moved, "-s", session)
+
+    assert (empty.out, f"{old} (1)" in empty.err) == ("", True)
+    assert f"`pegboard session adopt {old}`" in empty.err
+    assert (refused.code, f"pegboard session adopt {old}" in refused.out) == (2, True)
+    assert (adopted.code, adopted.out.split()[0]) == (0, session)
+    assert (again.code, "--all-projects" in again.err) == (2, True)
+    assert [(row["id"], row["directory"]) for row in listed] == [(session, str(moved.project))]
+    assert shown.out == stored
+    assert (undone.code, undone.out.split()[0]) == (1, "left")
+    assert (done.code, (moved.project / "written.txt").exists()) == (0, True)
+
+
+async def test_a_folder_that_exists_keeps_its_sessions(pegboard: CommandLine) -> None:
+    other = elsewhere(pegboard, "project")
+    session = (await run(pegboard)).records[0]["sessionID"]
+
+    refused = await other("session", "adopt", str(pegboard.project))
+
+    assert (refused.code, f"{pegboard.project} exists" in refused.err) == (2, True)
+    assert session in (await pegboard("session", "list")).out
+
+
+async def test_sessions_of_all_projects_are_listed_with_their_folders(
+    pegboard: CommandLine,
+) -> None:
+    other = elsewhere(pegboard, "project")
+    first = (await run(pegboard)).records[0]["sessionID"]
+    second = (await run(other)).records[0]["sessionID"]
+
+    listed = await other("session", "list", "--all-projects")
+
+    header, *rows = listed.out.splitlines()
+    assert header.split() == ["session", "updated", "folder", "title"]
+    assert [row.split()[0] for row in rows] == [second, first]
+    assert [row.split()[3] for row in rows] == [str(other.project), str(pegboard.project)]
