@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pegboard_processes.family import Family as Family
     from pegboard_processes.hostprograms import find_program as find_program
     from pegboard_processes.hostprograms import search_path as search_path
+    from pegboard_processes.hostprograms import try_program as try_program
     from pegboard_processes.process import ProgramResult as ProgramResult
     from pegboard_processes.process import run_program as run_program
     from pegboard_processes.programsearch import FoundProgram as FoundProgram

@@ -1,6 +1,8 @@
-"""Programs of the machine: found where no project can stand in for them."""
+"""Programs of the machine: found where no project can stand in for them, and tried."""
 
 import os
+import signal
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
@@ -12,6 +14,8 @@ _MOST_LINKS = 40
 """As many links in a row as Linux follows."""
 _MOST_WORKTREES = 100
 _LONGEST_PATH_BYTES = 4096
+_VARIABLES = ("DYLD_LIBRARY_PATH", "HOME", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "USER")
+"""All that a trial gets: a list of what to leave out could miss a key with an odd name."""
 
 
 def search_path(env: Mapping[str, str], *, root: Path) -> str:
@@ -35,6 +39,34 @@ def find_program(name: str, env: Mapping[str, str], *more: str, root: Path) -> s
     if found is None and all(lies_in(entry, roots) for entry in entries):
         return _outside(name, os.defpath.split(os.pathsep), roots)
     return found
+
+
+def try_program(
+    argv: Sequence[str], *, timeout_s: float, cwd: Path | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a program for a short time and return its output, in the language `C`.
+
+    It gets no input and no keys. Its process group is killed when it ends, and after `timeout_s`.
+
+    :raises OSError: when it cannot be started.
+    :raises subprocess.TimeoutExpired: after `timeout_s`.
+    """
+    env = {name: os.environ[name] for name in _VARIABLES if name in os.environ}
+    with subprocess.Popen(
+        argv,
+        cwd=cwd,
+        env=env | {"LC_ALL": "C"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as program:
+        try:
+            output, errors = program.communicate(timeout=timeout_s)
+        finally:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(program.pid, signal.SIGKILL)
+    return subprocess.CompletedProcess(argv, program.returncode, output, errors)
 
 
 def path_entries(env: Mapping[str, str]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import subprocess
 from functools import lru_cache
 from pathlib import Path
 
-from pegboard_processes import find_program
+from pegboard_processes import find_program, try_program
 
 _FIRST = 5
 """Older ones, such as that of macOS, read some of the grammar otherwise."""
@@ -58,13 +58,7 @@ def _identity(path: str) -> _Identity:
 @lru_cache(maxsize=4)
 def _major(path: str) -> int:
     try:
-        done = subprocess.run(
-            [path, "--version"],
-            capture_output=True,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            timeout=_LONGEST_WAIT_S,
-        )
+        done = try_program((path, "--version"), timeout_s=_LONGEST_WAIT_S)
     except (OSError, subprocess.TimeoutExpired):
         return 0
     found = _VERSION.search(done.stdout.decode(errors="replace"))

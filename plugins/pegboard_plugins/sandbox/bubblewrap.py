@@ -11,7 +11,7 @@ from pegboard import ToolError
 from pegboard_plugins.sandbox import SandboxPolicy, confine, devices, relay
 from pegboard_plugins.sandbox.placeholders import placeholders
 from pegboard_plugins.sandbox.sockets import path_sockets
-from pegboard_processes import find_program
+from pegboard_processes import find_program, try_program
 
 TRIAL_S = 10.0
 SCRATCH_BYTES = 256 << 20
@@ -67,18 +67,10 @@ class Bubblewrap:
             return "bwrap is not installed"
         try:
             with self.enclose(("/bin/sh", "-c", ":"), policy.worktree, policy) as command:
-                done = subprocess.run(
-                    command,
-                    stdin=subprocess.DEVNULL,
-                    capture_output=True,
-                    text=True,
-                    errors="replace",
-                    timeout=TRIAL_S,
-                    check=False,
-                )
+                done = try_program(command, timeout_s=TRIAL_S)
         except (OSError, subprocess.TimeoutExpired, ToolError) as error:
             return str(error)
-        said = done.stderr.strip().partition("\n")[0]
+        said = done.stderr.decode(errors="replace").strip().partition("\n")[0]
         return None if done.returncode == 0 else said or f"bwrap ends with {done.returncode}"
 
     @contextmanager

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pegboard_plugins.sandbox import SandboxPolicy, confine
+from pegboard_processes import try_program
 
 TRIAL_S = 10.0
 
@@ -33,19 +34,10 @@ class Landlock:
             return f"the kernel has version {version} of it, it takes {confine.NEEDED_VERSION}"
         try:
             with self.enclose(("/bin/sh", "-c", ":"), policy.worktree, policy) as command:
-                done = subprocess.run(
-                    command,
-                    cwd=policy.worktree,
-                    stdin=subprocess.DEVNULL,
-                    capture_output=True,
-                    text=True,
-                    errors="replace",
-                    timeout=TRIAL_S,
-                    check=False,
-                )
+                done = try_program(command, cwd=policy.worktree, timeout_s=TRIAL_S)
         except (OSError, subprocess.TimeoutExpired) as error:
             return str(error)
-        said = done.stderr.strip().rpartition("\n")[2]
+        said = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         return None if done.returncode == 0 else said or f"it ends with {done.returncode}"
 
     @contextmanager

@@ -69,3 +69,14 @@ def test_another_path_has_another_shell(project: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("PATH", os.defpath)
 
     assert shell_argv(project) != before
+
+
+def test_the_question_for_the_version_brings_no_key(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1234567890")
+    (tmp_path / "own/bash").write_text(
+        "#!/bin/sh\n[ -z \"$OPENAI_API_KEY\" ] && echo 'GNU bash, version 5.2'\n"
+    )
+
+    assert is_read_as_bash(project)
