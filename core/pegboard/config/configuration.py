@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pegboard.config.keys import FOREIGN_PROGRAMS, Merged, is_named, normalised, unknown_keys
+from pegboard.config.keys import Merged, is_named, normalised, unknown_keys, unused_keys
 from pegboard.config.layer import (
     Layer,
     from_content,
@@ -246,10 +246,8 @@ class _Reading(msgspec.Struct, kw_only=True):
         unknown = unknown_keys(layer)
         if unknown:
             self.warnings.append(f"{layer.name}: unknown and ignored: {', '.join(unknown)}")
-        foreign = [name for name in FOREIGN_PROGRAMS if layer.project and name in layer.value]
-        if foreign:
-            names = ", ".join(foreign)
-            self.warnings.append(f"{layer.name}: Pegboard runs nothing of these: {names}")
+        if unused := ", ".join(unused_keys(layer)):
+            self.warnings.append(f"{layer.name}: OpenCode uses these, Pegboard does not: {unused}")
         given = value.get("instructions")
         urls = [entry for entry in given if "://" in str(entry)] if isinstance(given, list) else []
         if given and urls:

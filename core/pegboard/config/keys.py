@@ -4,7 +4,7 @@ Many layers as one value, with the memory of who said what; and its check agains
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path, PurePath
 from typing import Any, get_args, get_origin
@@ -30,8 +30,8 @@ _FOREIGN = frozenset(
         *("skills", "theme", "tui", "watcher"),
     }
 )
-FOREIGN_PROGRAMS = ("mcp", "plugin", "experimental")
-"""Those of them with which OpenCode would run something."""
+_WITH_EFFECT = ("mcp", "plugin", "experimental", "skills")
+"""Keys of `_FOREIGN` with which OpenCode runs or finds more than Pegboard does."""
 
 
 def normalised(
@@ -237,6 +237,16 @@ def unknown_keys(layer: Layer) -> tuple[str, ...]:
         return ()
     known = {*_FOREIGN, *Config.__struct_fields__, "mode", "tools"}
     return tuple(name for name in layer.value if name not in known)
+
+
+def unused_keys(layer: Layer) -> Iterator[str]:
+    """Yield the settings of a file that OpenCode acts on and Pegboard does not."""
+    for name in _WITH_EFFECT:
+        value = layer.value.get(name)
+        if name == "experimental" and isinstance(value, Mapping):
+            yield from (f"{name}.{each}" for each in value)
+        elif value:
+            yield name
 
 
 _RULES = frozenset({"permission", "project_permission"})

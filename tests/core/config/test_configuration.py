@@ -273,6 +273,8 @@ async def test_files_made_for_opencode_are_understood(place: Place) -> None:
         "theme": "dark",
         "mcp": {"x": {"type": "local", "command": ["run"]}},
         "plugin": ["some-npm-package"],
+        "skills": {"paths": []},
+        "experimental": {"continue_loop_on_deny": True},
         "surprise": 1,
         "tools": {"write": False, "webfetch": True},
         "permission": {"bash": "ask"},
@@ -286,7 +288,11 @@ async def test_files_made_for_opencode_are_understood(place: Place) -> None:
 
     loaded = await place.load()
 
-    assert loaded.warnings == (f"{file}: unknown and ignored: surprise",)
+    unused = "mcp, plugin, experimental.continue_loop_on_deny, skills"
+    assert loaded.warnings == (
+        f"{file}: unknown and ignored: surprise",
+        f"{file}: OpenCode uses these, Pegboard does not: {unused}",
+    )
     config = loaded.config
     assert config.permission == (
         Rule("edit", "*", "deny"),
