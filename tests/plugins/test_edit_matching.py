@@ -56,6 +56,21 @@ def test_of_several_places_each_is_shown_with_its_line(old):
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("ab\nab\n", "00001| ab\n00002| ab"),
+        ("ab ab\n", "00001| ab ab"),
+        ("x\nab\ny\nab\n", "00001| x\n00002| ab\n00003| y\n00004| ab"),
+    ],
+)
+def test_lines_of_neighbouring_places_are_shown_once(text, shown):
+    with pytest.raises(MatchError, match="fits several places") as raised:
+        replace(text, "ab", "c")
+
+    assert str(raised.value).splitlines()[1:-1] == shown.splitlines()
+
+
 def test_of_very_many_places_the_first_are_shown():
     with pytest.raises(MatchError) as raised:
         replace("x\n" * 100_000, "x", "y")

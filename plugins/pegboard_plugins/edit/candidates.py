@@ -19,11 +19,17 @@ MOST_COMPARED = 5000
 
 
 def fitting(text: str, starts: Sequence[int]) -> str:
-    """The lines where these places of the text begin, each below the line before it."""
+    """Return the lines where these places begin, each below the line before it, and each once."""
     lines = text.split("\n")
     breaks = [*accumulate((len(line) + 1 for line in lines), initial=0)]
     places = [bisect_right(breaks, start) - 1 for start in starts[:SHOWN_PLACES]]
-    pieces = [_numbered(lines, max(place - 1, 0), place + 1) for place in places]
+    runs: list[tuple[int, int]] = []
+    for place in sorted(places):
+        start = max(place - 1, 0)
+        if runs and start <= runs[-1][1]:
+            start = runs.pop()[0]
+        runs.append((start, place + 1))
+    pieces = [_numbered(lines, start, end) for start, end in runs]
     more = ["..."] if len(starts) > SHOWN_PLACES else []
     return "\n...\n".join(pieces + more).removesuffix("\n...")
 
