@@ -24,6 +24,15 @@ def text_of(found: Expansion) -> str:
     return text
 
 
+def numbered(*lines: str, start: int = 1, more: bool = False) -> str:
+    """Return lines as the read tool answers with them."""
+    last = start + len(lines) - 1
+    note = f"More lines follow: read on with offset={last + 1}" if more else ""
+    note = note or f"End of file: {last} lines"
+    rows = [f"{number:05}| {line}" for number, line in enumerate(lines, start)]
+    return "\n".join(["<file>", *rows, "", f"({note})", "</file>"])
+
+
 @pytest.mark.parametrize(
     "url",
     [
@@ -59,7 +68,7 @@ def test_a_file_is_read_in_its_own_encoding(tmp_path: Path, letters: str, encodi
 
     found = expansion(part(f"file://{tmp_path}/a.txt"), tmp_path)
 
-    assert text_of(found) == letters
+    assert text_of(found) == numbered(letters.removesuffix("\n"))
 
 
 @pytest.mark.parametrize(
@@ -70,7 +79,7 @@ def test_a_file_is_read_in_its_own_encoding(tmp_path: Path, letters: str, encodi
         ("data:text/plain;charset=klingon,x", "character set 'klingon'"),
         ("data:text/plain;charset=hex,x", "character set 'hex'"),
         ("data:text/plain;charset=\0,x", "null character"),
-        ("file:///does/not/exist", "No such file"),
+        ("file:///does/not/exist", "/does/not/exist does not exist"),
         ("file:///dev/null", "not a regular file"),
         ("file:///proc/self/environ", "tells of a process"),
         ("file://evil.example/etc/hostname", "on another machine, evil.example"),
@@ -111,7 +120,10 @@ def test_a_folder_is_listed(tmp_path: Path) -> None:
 
     found = expansion(part(tmp_path.as_uri()), tmp_path)
 
-    assert text_of(found) == "a.txt\nsub/"
+    assert found.texts == (
+        f'Called the read tool with these arguments: {{"filePath": "{tmp_path}"}}',
+        f"{tmp_path}/\n  a.txt\n  sub/",
+    )
     assert found.mime == "application/x-directory"
 
 
@@ -121,18 +133,31 @@ def test_a_listing_leaves_the_names_of_secrets_out(tmp_path: Path) -> None:
 
     found = expansion(part(tmp_path.as_uri()), tmp_path)
 
-    assert text_of(found) == "a.txt\n[2 that look like secrets are left out]"
+    assert text_of(found) == (f"{tmp_path}/\n  a.txt\n\n(2 that look like secrets are left out)")
 
 
 @pytest.mark.parametrize(
-    ("query", "lines"),
-    [("?start=2&end=3", "2\n3\n"), ("?start=4", "4\n5\n"), ("", "1\n2\n3\n4\n5\n")],
+    ("query", "arguments", "lines"),
+    [
+        ("?start=2&end=3", ', "offset": 2, "limit": 2', numbered("2", "3", start=2, more=True)),
+        ("?start=4", ', "offset": 4', numbered("4", "5", start=4)),
+        ("?start=4&end=9", ', "offset": 4, "limit": 6', numbered("4", "5", start=4)),
+        ("?end=2", ', "limit": 2', numbered("1", "2", more=True)),
+        ("", "", numbered("1", "2", "3", "4", "5")),
+    ],
 )
-def test_lines_of_a_file_can_be_selected(tmp_path: Path, query: str, lines: str) -> None:
+def test_the_lines_of_a_file_come_as_the_read_tool_shows_them(
+    tmp_path: Path, query: str, arguments: str, lines: str
+) -> None:
     file = tmp_path / "f.txt"
     file.write_text("1\n2\n3\n4\n5\n")
 
-    assert text_of(expansion(part(file.as_uri() + query), tmp_path)) == lines
+    found = expansion(part(file.as_uri() + query), tmp_path)
+
+    assert found.texts == (
+        f'Called the read tool with these arguments: {{"filePath": "{file}"{arguments}}}',
+        lines,
+    )
 
 
 @pytest.mark.parametrize("query", ["?start=9", "?start=2&end=1", "?start=1&end=-1"])
@@ -203,7 +228,7 @@ def test_a_link_that_stays_in_the_project_is_followed_and_a_link_of_the_user_s(
     (tmp_path / "mine.txt").symlink_to("project/a.txt")
 
     for file in (project / "b.txt", tmp_path / "mine.txt"):
-        assert text_of(expansion(part(file.as_uri()), project)) == "a"
+        assert text_of(expansion(part(file.as_uri()), project)) == numbered("a")
 
 
 def test_a_long_file_is_cut_and_a_binary_one_refused(tmp_path: Path) -> None:
@@ -216,10 +241,8 @@ def test_a_long_file_is_cut_and_a_binary_one_refused(tmp_path: Path) -> None:
     one = text_of(expansion(part(single.as_uri()), tmp_path))
     [refused] = expansion(part(binary.as_uri()), tmp_path).texts
 
-    assert cut.count("line\n") == 2000
-    assert cut.endswith("read the rest with the read tool.]")
-    assert one.startswith("xxx")
-    assert len(one) < 60_000
+    assert cut == numbered(*["line"] * 2000, more=True)
+    assert one == numbered("x" * 2000 + "...")
     assert "it is a binary file" in refused
 
 
@@ -240,7 +263,7 @@ def test_text_in_a_file_that_is_named_as_a_picture_is_read_as_text(tmp_path: Pat
 
     found = expansion(part(file.as_uri(), "image/png"), tmp_path)
 
-    assert (text_of(found), found.mime) == ("Just text.\n", "text/plain")
+    assert (text_of(found), found.mime) == (numbered("Just text."), "text/plain")
 
 
 @pytest.mark.parametrize(

@@ -25,12 +25,15 @@ from pegboard_files import (
     media_content,
     media_mime,
     open_resolved,
+    printable_name,
     secret_path,
 )
 
 MAX_LINES = 2000
 MAX_BYTES = 51_200
 """opencode `tool/truncation.ts`: 2,000 lines or 50 KiB, whichever comes first."""
+MAX_LETTERS = 2000
+"""Of one line, as the read tool shows it."""
 MEDIA_LIMIT_BYTES = 20 << 20
 """An image or PDF above this size is refused by every provider."""
 LISTING_LIMIT = 200
@@ -76,8 +79,7 @@ def expansion(
                 return _data(part)
             case "file":
                 path = directory / _local_path(split)
-                real = _followed(path, worktree or directory)
-                return _file(part, path, real, split.query, on_read)
+                return _from_disk(part, path, worktree or directory, split.query, on_read)
             case _:
                 return Expansion()
     except (OSError, ValueError) as error:
@@ -97,7 +99,8 @@ def _data(part: FilePart) -> Expansion:
     found = _parsed(part.url)
     if is_text(part.mime) or (not part.mime and is_text(found.mime)):
         text = found.content.decode(found.charset, errors="replace")
-        texts = _read_texts(part.filename or "attachment", _cut(text))
+        shown = "".join(_bounded(text.splitlines(keepends=True)))
+        texts = _read_texts(part.filename or "attachment", shown)
         return Expansion(texts=texts, mime=TEXT_MIME)
     return _as_media(part.mime or found.mime, found.content)
 
@@ -150,6 +153,21 @@ def _followed(path: Path, worktree: Path) -> Path:
     return real
 
 
+def _from_disk(
+    part: FilePart, path: Path, worktree: Path, query: str, on_read: Callable[[Path], None]
+) -> Expansion:
+    """Return the expansion of a file or folder.
+
+    :raises ValueError: when it cannot be read, with a sentence that names its path.
+    """
+    try:
+        return _file(part, path, _followed(path, worktree), query, on_read)
+    except FileNotFoundError as error:
+        raise ValueError(f"{path} does not exist") from error
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror or error}") from error
+
+
 def _file(
     part: FilePart, path: Path, real: Path, query: str, on_read: Callable[[Path], None]
 ) -> Expansion:
@@ -167,8 +185,10 @@ def _file(
             as_text = True
         if as_text and not media_mime(start):
             on_read(path)
-            content = _lines(file, parse_qs(query)) or (_NO_LINES if query else "")
-            return Expansion(texts=_read_texts(str(path), content), mime=TEXT_MIME)
+            window = _Window.of(query)
+            content = _lines(file, window) or (_NO_LINES if query else "")
+            texts = _read_texts(str(path), content, **window.arguments())
+            return Expansion(texts=texts, mime=TEXT_MIME)
         if facts.st_size > MEDIA_LIMIT_BYTES:
             raise ValueError(_too_long(facts.st_size))
         return _as_media(part.mime, file.read(MEDIA_LIMIT_BYTES + 1))
@@ -194,45 +214,76 @@ def _too_long(size: int) -> str:
     return f"it has {size:,} bytes; at most {MEDIA_LIMIT_BYTES:,} can be attached"
 
 
-def _lines(content: BinaryIO, query: dict[str, list[str]]) -> str:
-    start = max(int(query.get("start", ["1"])[0]), 1)
-    end = max(int(query["end"][0]), 0) if query.get("end", [""])[0] else None
+class _Window(NamedTuple):
+    """The lines of a file that a query selects, counted from 1; `limit` is None for all."""
+
+    start: int
+    limit: int | None
+
+    @classmethod
+    def of(cls, query: str) -> "_Window":
+        """Return the lines that `start` and `end` select, the last one included."""
+        given = parse_qs(query)
+        start = max(int(given.get("start", ["1"])[0]), 1)
+        end = given.get("end", [""])[0]
+        return cls(start, max(int(end) - start + 1, 0) if end else None)
+
+    def arguments(self) -> dict[str, int]:
+        """Return the read tool's arguments for these lines."""
+        given = {} if self.start == 1 else {"offset": self.start}
+        return given if self.limit is None else given | {"limit": self.limit}
+
+
+def _lines(content: BinaryIO, window: _Window) -> str:
+    """Return the lines in the read tool's form; empty when the file has none of them."""
     encoding = file_encoding(content) or "utf-8"
     content.seek(0)
     if not encoding.startswith(_WITH_ZEROS) and b"\0" in content.read(_PROBE_BYTES):
         raise ValueError("it is a binary file")
     content.seek(0)
-    with io.TextIOWrapper(content, encoding=encoding, errors="replace", newline="") as file:
-        pieces = iter(lambda: file.readline(MAX_BYTES), "")  # a line may be gigabytes long
-        return "".join(_bounded(islice(pieces, start - 1, end))).removeprefix(_BOM)
+    limit = MAX_LINES if window.limit is None else min(window.limit, MAX_LINES)
+    lines, room = list[str](), MAX_BYTES
+    with io.TextIOWrapper(content, encoding=encoding, errors="replace", newline="\n") as file:
+        for number, row in islice(enumerate(_rows(file), 1), window.start - 1, None):
+            room -= len(row.encode(errors="replace"))
+            if len(lines) == limit or (room < 0 and lines):
+                note = f"More lines follow: read on with offset={number}"
+                break
+            lines.append(f"{number:05}| {row.removeprefix(_BOM)}")
+        else:
+            note = f"End of file: {window.start + len(lines) - 1} lines"
+    return "\n".join(["<file>", *lines, "", f"({note})", "</file>"]) if lines else ""
+
+
+def _rows(file: io.TextIOWrapper) -> Iterator[str]:
+    """Yield line by line without its end, and of a long one only the start."""
+    while row := file.readline(MAX_LETTERS + 2):
+        piece = row
+        while piece and not piece.endswith("\n"):
+            piece = file.readline(MAX_BYTES)  # a line may be gigabytes long
+        row = row.rstrip("\r\n")
+        yield row if len(row) <= MAX_LETTERS else f"{row[:MAX_LETTERS]}..."
 
 
 _EMPTY = "[There is nothing in it.]"
 _NO_LINES = "[The file has no such lines.]"
 """A model that sees the call alone cannot tell that from an answer that is lost."""
-_GOES_ON = "\n[The file goes on; read the rest with the read tool.]"
+_CUT = "\n[The attachment goes on; it was cut here.]"
 
 
-def _bounded(lines: Iterator[str]) -> Iterator[str]:
+def _bounded(lines: list[str]) -> Iterator[str]:
+    """Yield the first lines of an attached text; there is no file to read the rest from."""
     room = MAX_BYTES
     for number, line in enumerate(lines):
         room -= len(line.encode(errors="replace"))
         if number == MAX_LINES or room < 0:
-            yield _GOES_ON
+            yield _CUT
             return
         yield line
 
 
-def _cut(text: str) -> str:
-    """Cut an attached text; there is no file to read the rest from."""
-    kept = "".join(_bounded(iter(text.splitlines(keepends=True))))
-    if not kept.endswith(_GOES_ON):
-        return kept
-    return kept.removesuffix(_GOES_ON) + "\n[The attachment goes on; it was cut here.]"
-
-
-def _read_texts(name: str, content: str) -> tuple[str, ...]:
-    call = json.dumps({"filePath": name}, ensure_ascii=False)
+def _read_texts(name: str, content: str, **window: int) -> tuple[str, ...]:
+    call = json.dumps({"filePath": name, **window}, ensure_ascii=False)
     return (f"Called the read tool with these arguments: {call}", content or _EMPTY)
 
 
@@ -240,12 +291,10 @@ def _listing(path: Path) -> tuple[str, ...]:
     with os.scandir(path) as entries:
         found = sorted(entry.name + "/" * entry.is_dir() for entry in entries)
     names = [name for name in found if not secret_path(path / name)]
-    shown = names[:LISTING_LIMIT]
+    shown = [f"  {printable_name(name)}" for name in names[:LISTING_LIMIT]]
     more, secrets = len(names) - len(shown), len(found) - len(names)
-    tail = [f"[and {more} more]"] if more else []
-    tail += [f"[{secrets} that look like secrets are left out]"] if secrets else []
-    call = json.dumps({"path": str(path)}, ensure_ascii=False)
-    return (
-        f"Called the list tool with these arguments: {call}",
-        "\n".join([*shown, *tail]) or _EMPTY,
-    )
+    tail = [f"({more} further entries)"] if more else []
+    tail += [f"({secrets} that look like secrets are left out)"] if secrets else []
+    if tail:
+        tail.insert(0, "")
+    return _read_texts(str(path), "\n".join([f"{path}/", *shown, *tail]) if found else "")

@@ -330,7 +330,7 @@ async def test_a_file_is_read_for_the_model_and_kept_as_a_part(tmp_path: Path) -
         item.text for item in provider.requests[0].messages[0].content if isinstance(item, Text)
     ]
     assert content[0] == "see"
-    assert content[-1] == "line two\n"
+    assert "00002| line two\n\n(More lines follow: read on with offset=3)" in content[-1]
     assert [type(part) for part in turn.parts] == [TextPart, FilePart, TextPart, TextPart]
 
 
