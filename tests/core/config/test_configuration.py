@@ -270,10 +270,8 @@ async def test_references_of_a_project_wait_for_trust(place: Place) -> None:
 async def test_files_made_for_opencode_are_understood(place: Place) -> None:
     settings = {
         "$schema": "https://opencode.ai/config.json",
-        "theme": "dark",
         "mcp": {"x": {"type": "local", "command": ["run"]}},
         "plugin": ["some-npm-package"],
-        "skills": {"paths": []},
         "experimental": {"continue_loop_on_deny": True},
         "surprise": 1,
         "tools": {"write": False, "webfetch": True},
@@ -285,14 +283,12 @@ async def test_files_made_for_opencode_are_understood(place: Place) -> None:
         "compaction": {"auto": False, "reserved": 100},
     }
     file = place.write(place.user / "opencode.json", json.dumps(settings))
-
     loaded = await place.load()
 
-    unused = "mcp, plugin, experimental.continue_loop_on_deny, skills"
-    assert loaded.warnings == (
-        f"{file}: unknown and ignored: surprise",
-        f"{file}: OpenCode uses these, Pegboard does not: {unused}",
+    unused = (
+        "OpenCode uses these, Pegboard does not: mcp, plugin, experimental.continue_loop_on_deny"
     )
+    assert loaded.warnings == (f"{file}: unknown and ignored: surprise", f"{file}: {unused}")
     config = loaded.config
     assert config.permission == (
         Rule("edit", "*", "deny"),
