@@ -16,7 +16,7 @@ from pegboard.embedding import Places, check_id
 from pegboard.errors import NotFoundError
 from pegboard.kit import nearest_names
 from pegboard.schema.session import Session
-from pegboard_frontend import KeyFile
+from pegboard_frontend import KeyFile, require_folder
 from pegboard_plugins.server.feed import Feed
 from pegboard_plugins.server.pool import Pool
 from pegboard_plugins.server.terminals import Terminals
@@ -157,6 +157,15 @@ async def _place(sessionID: str, app: Here, state: Served) -> AsyncIterator[Open
 
 AtSession = Annotated[OpenSession, Depends(_place)]
 """The session that the path names; 404 when there is none in the project."""
+
+
+async def _working(opened: AtSession) -> OpenSession:
+    require_folder(opened.session, opened.app.workspace.directory)
+    return opened
+
+
+AtFolder = Annotated[OpenSession, Depends(_working)]
+"""The same for what changes files; 400 when the session's folder does not exist any more."""
 
 
 def known_agent(app: App, name: str | None) -> str | None:

@@ -24,6 +24,7 @@ from pegboard_frontend import (
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.responses import UnsupportedError, answer, as_json, body_of
 from pegboard_plugins.server.serverstate import (
+    AtFolder,
     AtSession,
     Here,
     Served,
@@ -180,7 +181,7 @@ def _publish_rest(state: ServerState, session: Session) -> None:
 @routes.post(
     "/session/{sessionID}/revert", **operation("session.revert", gives=Session, takes=RevertBody)
 )
-async def revert(request: Request, opened: AtSession, state: Served) -> Response:
+async def revert(request: Request, opened: AtFolder, state: Served) -> Response:
     """The session and its files as they were before a message; what is left is an event."""
     body = await body_of(request, RevertBody)
     done = await reverted(opened.app, opened.session.id, body.message_id, body.part_id)
@@ -189,7 +190,7 @@ async def revert(request: Request, opened: AtSession, state: Served) -> Response
 
 
 @routes.post("/session/{sessionID}/unrevert", **operation("session.unrevert", gives=Session))
-async def unrevert(opened: AtSession, state: Served) -> Response:
+async def unrevert(opened: AtFolder, state: Served) -> Response:
     """The session and its files as they were before the revert; what is left is an event."""
     done = await unreverted(opened.app, opened.session.id)
     _tell_left(state, opened.app, done.warning)

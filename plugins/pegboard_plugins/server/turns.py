@@ -37,6 +37,7 @@ from pegboard_plugins.server.responses import (
     failure,
 )
 from pegboard_plugins.server.serverstate import (
+    AtFolder,
     AtSession,
     OpenSession,
     Served,
@@ -69,7 +70,7 @@ def _shown(turn: Turn) -> bytes:
 @routes.post(
     "/session/{sessionID}/message", **operation("session.prompt", gives=Turn, takes=PromptBody)
 )
-async def prompt(request: Request, opened: AtSession, state: Served) -> Response:
+async def prompt(request: Request, opened: AtFolder, state: Served) -> Response:
     """The last answer, once the prompt is answered; that may take as long as it takes."""
     body = await body_of(request, PromptBody)
     ask_once(state, opened)
@@ -80,7 +81,7 @@ async def prompt(request: Request, opened: AtSession, state: Served) -> Response
     "/session/{sessionID}/prompt_async",
     **operation("session.prompt_async", takes=PromptBody, status=204),
 )
-async def prompt_async(request: Request, opened: AtSession, state: Served) -> Response:
+async def prompt_async(request: Request, opened: AtFolder, state: Served) -> Response:
     """Nothing, as soon as the prompt is stored; all else comes as events."""
     body = await body_of(request, PromptBody)
     ask_once(state, opened)
@@ -101,7 +102,7 @@ async def prompt_async(request: Request, opened: AtSession, state: Served) -> Re
 @routes.post(
     "/session/{sessionID}/command", **operation("session.command", gives=Turn, takes=CommandBody)
 )
-async def command(request: Request, opened: AtSession, state: Served) -> Response:
+async def command(request: Request, opened: AtFolder, state: Served) -> Response:
     """The answer to a slash command."""
     body = await body_of(request, CommandBody)
     order = CommandOrder(
@@ -118,7 +119,7 @@ async def command(request: Request, opened: AtSession, state: Served) -> Respons
 
 
 @routes.post("/session/{sessionID}/init", **operation("session.init", gives=bool, takes=InitBody))
-async def init(request: Request, opened: AtSession, state: Served) -> Response:
+async def init(request: Request, opened: AtFolder, state: Served) -> Response:
     """True, when the `init` command is done."""
     body = await body_of(request, InitBody)
     order = CommandOrder(
@@ -135,7 +136,7 @@ async def init(request: Request, opened: AtSession, state: Served) -> Response:
 @routes.post(
     "/session/{sessionID}/shell", **operation("session.shell", gives=Turn, takes=ShellBody)
 )
-async def shell(request: Request, opened: AtSession, state: Served) -> Response:
+async def shell(request: Request, opened: AtFolder, state: Served) -> Response:
     """The message with the output of the user's command."""
     body = await body_of(request, ShellBody)
     model = f"{body.model.provider_id}/{body.model.model_id}" if body.model else None
