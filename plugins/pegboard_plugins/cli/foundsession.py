@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import pegboard_frontend
 from pegboard import InvalidInputError
 from pegboard.errors import NotFoundError
 from pegboard.kit import nearest_names
 from pegboard.schema.session import Session
-from pegboard_frontend import require_folder
 
 if TYPE_CHECKING:
     from pegboard import App
@@ -78,5 +78,5 @@ async def old_session(backend: "Backend", options: "Options") -> Session:
     if found is None:
         raise InvalidInputError("there is no session to continue in this project")
     if not options.forked and options.attach is None:
-        require_folder(found, options.directory)
+        pegboard_frontend.require_folder(found, options.directory)
     return found

@@ -246,7 +246,7 @@ async def test_ctrl_c_ends_the_program_that_has_the_terminal_and_not_the_chat(
     pegboard: CommandLine, way: Way
 ) -> None:
     editor = pegboard.home / "editor"
-    editor.write_text("#!/bin/sh\necho EDITOR\nsleep 60\n")
+    editor.write_text("#!/bin/sh\necho EDITOR\nexec sleep 60\n")
     editor.chmod(0o755)
     scripts(pegboard)
     pegboard.env |= {"EDITOR": str(editor), "VISUAL": ""}
