@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pegboard_files.encodings import marked_encoding as marked_encoding
     from pegboard_files.expressions import LineExpression as LineExpression
     from pegboard_files.expressions import line_expression as line_expression
-    from pegboard_files.filestates import COPIED_LIMIT_BYTES as COPIED_LIMIT_BYTES
     from pegboard_files.filestates import States as States
     from pegboard_files.globs import glob_expression as glob_expression
     from pegboard_files.ignores import IgnoreRules as IgnoreRules
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from pegboard_files.shellpatterns import shell_fits as shell_fits
     from pegboard_files.shellpatterns import shell_names as shell_names
     from pegboard_files.shellpatterns import shell_paths as shell_paths
+    from pegboard_files.stepsnapshots import COPIED_LIMIT_BYTES as COPIED_LIMIT_BYTES
     from pegboard_files.stepsnapshots import StepSnapshots as StepSnapshots
     from pegboard_files.stepsnapshots import bounded as bounded
     from pegboard_files.stepsnapshots import changed_files as changed_files

@@ -8,9 +8,6 @@ from typing import Protocol
 from pegboard.schema.part import Staged, Unkept
 from pegboard.storage import Snapshots, Way, Writing
 
-COPIED_LIMIT_BYTES = 50 << 20
-"""Of a larger file no copy is made: snapshots keep only its id."""
-
 
 class States(Snapshots, Protocol):
     """Snapshots that `StepSnapshots` can be made of: it says when, and whose work a change is.

@@ -43,6 +43,8 @@ from pegboard.storage import (
 if TYPE_CHECKING:
     from pegboard_files.filestates import States
 
+COPIED_LIMIT_BYTES = 50 << 20
+"""Of a larger file no copy is made: snapshots keep only its id."""
 HEAD_START_S = 0.05
 """How long the snapshot waits, so that the request is sent first."""
 CLOSE_LIMIT_S = 10.0
