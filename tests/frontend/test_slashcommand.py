@@ -138,7 +138,7 @@ async def test_a_command_is_a_prompt_with_agent_model_files_and_an_event(tmp_pat
     assert isinstance(user.info, UserMessage)
     assert user.info.agent == "writer"
     assert said(user)[0] == "Write about @notes.md: cats"
-    assert said(user)[-1] == "the notes"
+    assert "| the notes\n" in said(user)[-1]
     files = [part for part in user.parts if isinstance(part, FilePart)]
     assert [file.mime for file in files] == ["text/plain", "image/png"]
     assert last.properties == CommandExecuted(

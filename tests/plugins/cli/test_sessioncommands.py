@@ -227,7 +227,7 @@ async def test_a_slash_command_is_run(pegboard: CommandLine) -> None:
     assert (done.code, path.code) == (0, 0)
     texts = [part["text"] for part in stored["messages"][0]["parts"] if part["type"] == "text"]
     assert texts[0] == "Tell me about cats in @notes.md, please"
-    assert texts[-1] == "the notes"
+    assert "| the notes\n" in texts[-1]
     assert (wrong.code, "did you mean do" in wrong.err.lower()) == (2, True)
 
 
@@ -242,8 +242,8 @@ async def test_a_mention_attaches_what_was_typed_and_not_what_was_piped(
     session = str(done.records[-1]["sessionID"])
     stored = json.loads((await pegboard("session", "show", session, "--format", "json")).out)
 
-    texts = [part.get("text") for part in stored["messages"][0]["parts"]]
-    assert "alpha" in texts
+    texts = "\n".join(part.get("text", "") for part in stored["messages"][0]["parts"])
+    assert "| alpha\n" in texts
     assert "beta" not in texts
 
 
