@@ -303,14 +303,12 @@ def total(patches: Iterable[PatchPart]) -> dict[Path, Way]:
 
 
 def changed_files(turns: Iterable[Turn]) -> frozenset[Path]:
-    """Return the resolved paths of the files that a session has changed.
+    """Return the paths of the files that a session has changed, as links lead to them.
 
     They are those of its steps' patches, its subagents' changes included, and those of the edits
-    of a step that still runs.
+    of a step that still runs. Both are recorded resolved, so the disk is not asked.
     """
-    return frozenset(
-        path.resolve() for turn in turns for part in turn.parts for path in _changed_by(part)
-    )
+    return frozenset(path for turn in turns for part in turn.parts for path in _changed_by(part))
 
 
 def _changed_by(part: Part) -> Iterator[Path]:
