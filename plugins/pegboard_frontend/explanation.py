@@ -44,6 +44,11 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     to_allow: tuple[Rule, ...] = ()
     sandbox: str = ""
 
+    @property
+    def line(self) -> str:
+        """The command as it was written, of which the patterns are parts; empty for all others."""
+        return next((request.line for request in self.requests if request.line), "")
+
 
 async def explain(
     app: App, name: str, args: Mapping[str, Any], *, agent: str | None = None

@@ -26,13 +26,13 @@ def permission_lines(
 
 def _lines(request: PermissionRequest) -> Iterator[SpanLine]:
     facts = request.metadata
-    command, text, diff = facts.get("command"), facts.get("text"), facts.get("diff")
+    text, diff = facts.get("text"), facts.get("diff")
     path = facts.get("filepath") if "parentDir" in facts else None
     for pattern in request.patterns:
         yield from _in_full(pattern)
-    if isinstance(command, str) and not any(each.endswith(command) for each in request.patterns):
+    if request.line:
         yield (Span("of the command", "dim"),)
-        yield from _in_full(command)
+        yield from _in_full(request.line)
     if isinstance(path, str):
         yield (Span("for the path", "dim"),)
         yield from _in_full(path)

@@ -82,6 +82,17 @@ class PermissionRequest(Wire, frozen=True):
     always: tuple[str, ...]
     tool: ToolReference | None = None
 
+    @property
+    def line(self) -> str:
+        """The command as it was written, where no pattern has all of it; empty for all others.
+
+        Loops and variables of a shell line decide what its parts, the patterns, do.
+        """
+        command = self.metadata.get("command")
+        if not isinstance(command, str) or any(each.endswith(command) for each in self.patterns):
+            return ""
+        return command
+
 
 DecisionKind = Literal["decision", "reply", "call", "revoke"]
 

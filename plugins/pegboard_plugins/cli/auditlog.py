@@ -96,12 +96,14 @@ def _row(entry: Mapping[str, Any]) -> tuple[str, ...]:
     """The cells, in letters that no terminal obeys."""
     kind = str(entry.get("kind", ""))
     about = entry.get("patterns") or entry.get("files") or entry.get("reason") or ""
+    about = about if isinstance(about, str) else ", ".join(map(str, about))
+    line = entry.get("line")
     cells = (
         str(entry.get("session") or ""),
         f"{kind} {entry.get('tool') or entry.get('permission') or ''}".strip(),
         str(entry.get("action") or ""),
         str(entry.get("by") or ""),
-        about if isinstance(about, str) else ", ".join(map(str, about)),
+        f"{line}: {about}" if line else about,
     )
     return (moment(int(entry.get("at", 0))), *(visible(exposed(each)) for each in cells))
 

@@ -93,6 +93,7 @@ def facts(found: "Explanation") -> dict[str, Any]:
         "opaque": list(listed(found.requests, "unclear")),
         "advice": list(listed(found.requests, "advice")),
         "place": place(found.requests),
+        "line": found.line,
         "requests": [
             {
                 "permission": request.permission,
@@ -141,7 +142,7 @@ def lines(found: "Explanation") -> "Iterator[Line]":
     """The explanation for a person; whatever a terminal would obey is spelt out."""
     from pegboard_plugins.cli.explained import listed, paths_outside, place
     from pegboard_plugins.cli.render import Line
-    from pegboard_terminal import visible
+    from pegboard_terminal import exposed, visible
 
     if not found.told:
         text = f"{found.tool} does not say before it runs what it will ask"
@@ -149,6 +150,9 @@ def lines(found: "Explanation") -> "Iterator[Line]":
     for request in found.requests:
         yield Line(head=visible(request.permission), text="", style="tool")
         yield from _request_lines(found, request)
+    if found.line:
+        yield Line(head="of the command", text="", style="dim")
+        yield from (Line(text=exposed(each), indent=1) for each in found.line.split("\n"))
     if outside := paths_outside(found.session, found.requests):
         yield Line(head="outside", text=visible(", ".join(outside)), style="warning")
     if unclear := listed(found.requests, "unclear"):

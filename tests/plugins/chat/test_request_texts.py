@@ -40,6 +40,20 @@ def test_of_a_folder_that_is_asked_for_the_dialog_shows_the_path() -> None:
     assert _shown(asked)[1:4] == ["/etc/*", "for the path", "/etc/hostname"]
 
 
+def test_of_a_line_whose_variables_decide_the_dialog_shows_all() -> None:
+    line = "for gnu in 'a[$(id)]'; do ls $((OSTYPE)); done"
+    asked = PermissionRequest(
+        id="per_1",
+        session_id="ses_1",
+        permission="bash",
+        patterns=("ls $((OSTYPE))",),
+        metadata={"command": line},
+        always=(),
+    )
+
+    assert _shown(asked)[1:4] == ["ls $((OSTYPE))", "of the command", line]
+
+
 def test_a_line_of_the_footer_that_does_not_fit_ends_in_an_ellipsis() -> None:
     assert _plain(cut((Span("  1 Red"), Span("  like the sun")), 12)) == "  1 Red  li…"
     assert _plain(cut((Span("x" * 12 + "  "),), 12)) == "x" * 12

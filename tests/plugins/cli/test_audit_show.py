@@ -48,6 +48,24 @@ async def test_what_is_shown_can_be_chosen(
     assert [json.loads(line)["kind"] for line in shown.out.splitlines()] == kinds
 
 
+async def test_a_line_whose_variables_decide_is_logged_as_it_is_written(
+    pegboard: CommandLine,
+) -> None:
+    lines = ("for x in a b; do echo $x; done", "echo hi")
+    inputs = ({"command": line, "description": "Greets"} for line in lines)
+    calls = ({"calls": [{"tool": "bash", "input": each}]} for each in inputs)
+    model = pegboard.script(*calls, {"text": "done"})
+    assert (await pegboard("run", "-m", model, "go")).code == 0
+
+    logged = await pegboard("audit", "show", "--format", "json", "--tool", "bash")
+    shown = await pegboard("audit", "show", "--tool", "bash")
+
+    entries = [json.loads(line) for line in logged.out.splitlines()]
+    found = [(*each["patterns"], each.get("line")) for each in entries if "patterns" in each]
+    assert found == [("echo $x", lines[0]), ("echo hi", None)]
+    assert f"{lines[0]}: echo $x" in shown.out
+
+
 async def test_an_empty_log_and_a_time_that_is_none_are_said(pegboard: CommandLine) -> None:
     empty, wrong = await pegboard("audit", "show"), await pegboard("audit", "show", "--since", "x")
 

@@ -36,6 +36,18 @@ async def test_a_command_is_explained_in_parts(pegboard: CommandLine) -> None:
     assert {each["plugin"] for each in found["plugins"]} == {"rules"}
 
 
+async def test_a_line_whose_variables_decide_is_explained_as_it_is_written(
+    pegboard: CommandLine,
+) -> None:
+    lines = ("for x in a b; do ls $x; done", "x=a; ls $x", "if ls a; then ls b; fi", "ls a")
+
+    found = [await explained(pegboard, line) for line in lines]
+    shown = await pegboard("explain", "for x in a b; do\n  ls $x\ndone")
+
+    assert [each["line"] for each in found] == [*lines[:-1], ""]
+    assert "of the command\n  for x in a b; do\n    ls $x\n  done\n" in shown.out
+
+
 async def test_what_is_unclear_is_not_allowed_by_a_rule_about_a_part(pegboard: CommandLine) -> None:
     pegboard.configure(permission={"bash": {"*": "ask", "cat *": "allow", "* | sh": "allow"}})
 

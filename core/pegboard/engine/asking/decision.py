@@ -259,6 +259,7 @@ def _facts(request: PermissionRequest, agent: str) -> dict[str, Any]:
         "agent": agent,
         "permission": request.permission,
         "patterns": request.patterns,
+        **({"line": request.line} if request.line else {}),
     }
 
 
