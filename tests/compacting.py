@@ -6,10 +6,10 @@ from pegboard import Compaction, CompactionRequest, hookimpl, tool
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, Text, Usage
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.model import Model, ModelApi, ModelLimit
-from pegboard.schema.part import TextInput, TextPart
+from pegboard.schema.part import TextPart
 from played import call
 
-HI = (TextInput(text="hi"),)
+HI = "hi"
 SMALL = Model(
     id="m",
     provider_id="played",

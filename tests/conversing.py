@@ -2,17 +2,13 @@
 
 import re
 
-from pegboard import App
+from pegboard import App, Prompt
 from pegboard.schema.message import Turn
-from pegboard.schema.part import SubtaskInput, TextInput, TextPart
+from pegboard.schema.part import SubtaskInput, TextPart
 from pegboard.schema.session import Rule, Session, Todo
 from pegboard.schema.wire import encode
 from pegboard.storage.changes import PutTodos
 from played import Played, text
-
-
-def prompt(words: str) -> tuple[TextInput, ...]:
-    return (TextInput(text=words),)
 
 
 def said(turns: tuple[Turn, ...]) -> list[str]:
@@ -22,9 +18,9 @@ def said(turns: tuple[Turn, ...]) -> list[str]:
 async def converse(app: App) -> Session:
     """A session of two prompts, the second of which had a subagent work."""
     session = await app.create_session(permission=(Rule("bash", "*", "deny"),))
-    await app.prompt(session.id, prompt("what is a comet"))
+    await app.prompt(session.id, "what is a comet")
     task = SubtaskInput(prompt="count them", description="count", agent="helper")
-    await app.prompt(session.id, [task])
+    await app.prompt(session.id, Prompt(parts=[task]))
     await app.storage.commit(PutTodos(session.id, (Todo(content="look up", status="pending"),)))
     return await app.session(session.id)
 

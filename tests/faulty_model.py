@@ -10,7 +10,7 @@ from typing import Any
 import model_server as ms
 from pegboard import App, tool
 from pegboard.schema.message import APIFailure, AssistantMessage, Failure, Turn
-from pegboard.schema.part import TextInput, TextPart, ToolPart
+from pegboard.schema.part import TextPart, ToolPart
 from played import ToolsPlugin, opened
 from provider_run import provider_at
 
@@ -66,7 +66,7 @@ class Setting:
     async def prompt(self, session_id: str | None = None) -> Played:
         session_id = session_id or (await self.app.create_session()).id
         began = time.perf_counter()
-        turn = await self.app.prompt(session_id, (TextInput(text="hi"),))
+        turn = await self.app.prompt(session_id, "hi")
         return Played(
             turn=turn,
             turns=await self.app.turns(session_id),

@@ -8,8 +8,8 @@ from typing import Any
 
 import model_server as ms
 from model_server import ModelServer
-from pegboard import App, AppOptions
-from pegboard.schema.part import FileInput, TextInput
+from pegboard import App, AppOptions, Prompt
+from pegboard.schema.part import FileInput
 from worktrees import git
 
 STEPS = 12
@@ -96,14 +96,14 @@ async def requests_of_thirty_steps(folder: Path) -> list[Body]:
     async with ModelServer(script) as server:
         async with await App.open(project, options(folder, server.url)) as app:
             session = (await app.create_session()).id
-            turn = asyncio.create_task(app.prompt(session, [TextInput(text="go")]))
+            turn = asyncio.create_task(app.prompt(session, "go"))
             async with asyncio.timeout(60):
                 while len(asked(server)) < STEPS // 2:  # noqa: ASYNC110 - a server tells it
                     await asyncio.sleep(0.01)
-            await app.prompt(session, [TextInput(text="and faster")])
+            await app.prompt(session, "and faster")
             await turn
         async with await App.open(project, options(folder, server.url)) as app:
             url = (project / "a.txt").as_uri()
             file = FileInput(mime="text/plain", url=url)
-            await app.prompt(session, [TextInput(text="after a new start"), file])
+            await app.prompt(session, Prompt("after a new start", parts=(file,)))
         return asked(server)

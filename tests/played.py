@@ -24,7 +24,7 @@ from pegboard.schema.config import Agent
 from pegboard.schema.event import Event
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.model import Model, ModelApi
-from pegboard.schema.part import Part, StepFinishPart, StepStartPart, TextInput, TextPart, ToolPart
+from pegboard.schema.part import Part, StepFinishPart, StepStartPart, TextPart, ToolPart
 from pegboard.schema.session import Rule
 from pegboard_plugins import attachments, budget, files, processes, snapshots, sqlite
 from slow_storage import SlowStoragePlugin, slow_seed, slow_url
@@ -33,7 +33,7 @@ Answer = Callable[[ModelRequest], AsyncIterator[StreamEvent]]
 USAGE = Usage(input=10, output=5)
 
 
-HI = (TextInput(text="hi"),)
+HI = "hi"
 """A prompt."""
 
 

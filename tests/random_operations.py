@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from pegboard import App
+from pegboard import App, Prompt
 from pegboard.errors import NotFoundError, PegboardError, StorageError
 from pegboard.schema.message import Turn, UserMessage
 from pegboard.schema.part import TextInput
@@ -273,11 +273,11 @@ class Actor:
                 return "", ""
 
     async def _prompt(self, operation: Operation, session_id: str) -> Turn:
-        return await self._app.prompt(session_id, [TextInput(text=operation.words)])
+        return await self._app.prompt(session_id, operation.words)
 
     async def _note(self, operation: Operation, session_id: str) -> Turn:
         said = [TextInput(text=operation.words)]
-        return await self._app.prompt(session_id, said, no_reply=True)
+        return await self._app.prompt(session_id, Prompt(parts=said, no_reply=True))
 
     async def _abort(self, _: Operation, session_id: str) -> None:
         await self._app.abort(session_id)

@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Sequence
 from itertools import count
 from pathlib import Path
 
-from pegboard import App, ToolContext, tool
+from pegboard import App, Prompt, ToolContext, tool
 from pegboard.contract.tools import Tool
 from pegboard.providers import (
     Call,
@@ -173,9 +173,9 @@ async def work(app: App, session_id: str | None) -> None:
     told("session", session_id)
     for number in count():
         said = (TextInput(text=f"prompt {number}"),)
-        note = await app.prompt(session_id, said, no_reply=True)
+        note = await app.prompt(session_id, Prompt(parts=said, no_reply=True))
         told("prompt", session_id, note.info.id)
-        answer = await app.prompt(session_id, said)
+        answer = await app.prompt(session_id, Prompt(parts=said))
         told("answer", session_id, answer.info.id)
 
 

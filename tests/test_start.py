@@ -20,9 +20,8 @@ def script(body):
     return say("Hi.")
 
 async def main(folder):
-    from pegboard import App, AppOptions
+    from pegboard import App, AppOptions, Prompt
     from pegboard.engine import preloading
-    from pegboard.schema.part import TextInput
 
     preloading.HEAD_START_S = 600  # on a slow machine the request takes longer than that
     async with ModelServer(script) as server:
@@ -31,7 +30,7 @@ async def main(folder):
         options = AppOptions(config={"provider": provider}, **places)
         async with await App.open(folder, options) as app:
             session = await app.create_session()
-            await app.prompt(session.id, [TextInput(text="Hello")], model="openai/scripted")
+            await app.prompt(session, Prompt("Hello", model="openai/scripted"))
 
 asyncio.run(main(Path(sys.argv[1])))
 print(*sorted({name.partition(".")[0] for name in loaded}))
@@ -171,9 +170,8 @@ def enter(frame, event, arg):
         entered.add(frame.f_code.co_filename)
 
 async def main(folder):
-    from pegboard import App, AppOptions
+    from pegboard import App, AppOptions, Prompt
     from pegboard.engine import preloading
-    from pegboard.schema.part import TextInput
     from pegboard_files import stepsnapshots
 
     stepsnapshots.HEAD_START_S = preloading.HEAD_START_S = 600  # what waits for slow answers
@@ -182,7 +180,7 @@ async def main(folder):
         session = await app.create_session()
         sys.setprofile(enter)
         threading.setprofile(enter)
-        await app.prompt(session.id, [TextInput(text="Hello")], model="scripted/answer.json")
+        await app.prompt(session, Prompt("Hello", model="scripted/answer.json"))
         sys.setprofile(None)
 
 asyncio.run(main(Path(sys.argv[1])))

@@ -9,7 +9,7 @@ from typing import Any
 from pegboard import App, ToolContext, tool
 from pegboard.providers import StreamEvent
 from pegboard.schema.message import UserMessage
-from pegboard.schema.part import PatchPart, TextInput, ToolPart
+from pegboard.schema.part import PatchPart, ToolPart
 from played import Answer, Played, ToolsPlugin, call, calls, opened, text
 from worktrees import git
 
@@ -67,7 +67,7 @@ async def played(
 
 async def ask(app: App, session_id: str, said: str = "go") -> str:
     """The id of the prompt, after its answer."""
-    await app.prompt(session_id, [TextInput(text=said)])
+    await app.prompt(session_id, said)
     turns = await app.turns(session_id)
     return [turn.info.id for turn in turns if isinstance(turn.info, UserMessage)][-1]
 

@@ -1,5 +1,6 @@
 """The App: one open project, and the public API; command line and server use nothing else."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -15,7 +16,7 @@ from pegboard.contract.plugin import Stash
 from pegboard.contract.tools import Tool
 from pegboard.engine.bus import Subscription
 from pegboard.engine.engine import Engine
-from pegboard.engine.input.usermessage import CallOrder, Prompt
+from pegboard.engine.input.usermessage import CallOrder
 from pegboard.engine.runs import Runs
 from pegboard.engine.sessions import change_session, held, unstored_session, unstored_view
 from pegboard.hooks.callers import Hooks
@@ -27,9 +28,9 @@ from pegboard.policy.agents import default_agent
 from pegboard.providers import Keys, Provider
 from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.event import PluginFailed
-from pegboard.schema.message import Turn
+from pegboard.schema.message import Prompt, Turn
 from pegboard.schema.model import Model
-from pegboard.schema.part import Completed, PartInput
+from pegboard.schema.part import Completed
 from pegboard.schema.session import Answers, Question, Reply, Rule, Session, SessionStatus
 from pegboard.storage import ChangeSession, CreateSession, Fence, Hit, Snapshots, Storage
 from pegboard.trust.decisions import Decision
@@ -223,44 +224,24 @@ class App:
         """Load the project's own code anew where it has changed and may run."""
         await self._reload.look()
 
-    async def prompt(  # noqa: PLR0913 - the protocol's fields, all keyword-only
-        self,
-        session_id: str,
-        parts: Sequence[PartInput],
-        *,
-        agent: str | None = None,
-        model: str | None = None,
-        message_id: str | None = None,
-        system: str | None = None,
-        tools: Mapping[str, bool] | None = None,
-        variant: str | None = None,
-        no_reply: bool = False,
-        command: Command | None = None,
-        typed: str | None = None,
-    ) -> Turn:
-        """The last answer, once this prompt and all that wait with it are answered.
+    async def prompt(self, session: Session | str, prompt: str | Prompt) -> Turn:
+        """Return the last answer, once this prompt and those that wait with it are answered.
 
-        It is stored before anything can refuse it; what went wrong with the model is in its error.
+        The prompt is stored before anything can refuse it. `info.error` of the answer says what
+        went wrong with the model.
 
+        :raises InvalidInputError: for a prompt without text and parts, and an unreadable file.
         :raises NotFoundError: for an unknown session or agent.
         :raises ModelNotFoundError: when no provider serves the model.
         :raises AbortedError: when the turn was stopped before there was an answer.
         :raises SessionBusyError: when another process runs the session.
         """
         await self.look()
-        prompt = Prompt(
-            parts=tuple(parts),
-            agent=agent,
-            model=model,
-            message_id=message_id,
-            system=system,
-            tools=dict(tools) if tools else None,
-            variant=variant,
-            no_reply=no_reply,
-            command=command,
-            typed=typed,
-        )
-        return await self._runs.prompt(session_id, prompt)
+        if isinstance(prompt, str):
+            prompt = Prompt(prompt)
+        if prompt.files:
+            prompt = await asyncio.to_thread(prompt.attach, self.workspace.directory)
+        return await self._runs.prompt(session if isinstance(session, str) else session.id, prompt)
 
     async def withdraw(self, session_id: str, message_id: str) -> bool:
         """Whether a prompt is gone for good, since no model has read it; else it stays."""

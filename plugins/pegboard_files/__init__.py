@@ -27,10 +27,7 @@ if TYPE_CHECKING:
     from pegboard_files.mediacontent import MediaContent as MediaContent
     from pegboard_files.mediacontent import media_content as media_content
     from pegboard_files.mediacontent import media_mime as media_mime
-    from pegboard_files.mediatypes import DIRECTORY_MIME as DIRECTORY_MIME
-    from pegboard_files.mediatypes import TEXT_MIME as TEXT_MIME
     from pegboard_files.mediatypes import is_text as is_text
-    from pegboard_files.mediatypes import mime_of as mime_of
     from pegboard_files.placing import TEMPORARY as TEMPORARY
     from pegboard_files.placing import copy_traits as copy_traits
     from pegboard_files.placing import is_resolved as is_resolved

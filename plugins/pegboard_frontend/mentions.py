@@ -15,8 +15,7 @@ import msgspec
 
 from pegboard import App, Workspace
 from pegboard.schema.config import Agent
-from pegboard.schema.part import AgentInput, FileInput, TextInput
-from pegboard_files import DIRECTORY_MIME, mime_of
+from pegboard.schema.part import DIRECTORY_MIME, AgentInput, FileInput, TextInput, mime_of
 
 MENTIONS_LIMIT = 50
 """A text that mentions more files is no typed one; the rest stays plain text."""

@@ -19,7 +19,7 @@ from pegboard.errors import NotFoundError
 from pegboard.kit import nearest_names
 from pegboard.schema.config import Agent, Command
 from pegboard.schema.event import CommandExecuted
-from pegboard.schema.message import Turn
+from pegboard.schema.message import Prompt, Turn
 from pegboard.schema.part import FileInput, ModelChoice, PartInput, SubtaskInput, TextInput
 from pegboard.schema.session import Session
 from pegboard.storage import Emit
@@ -156,9 +156,8 @@ async def run_command(app: App, session_id: str, order: CommandOrder) -> Turn:
     else:
         found = await mentioned(app, session_id, searched, agent=agent.name)
         parts = (TextInput(text=filled.text), *found, *order.files)
-    turn = await app.prompt(
-        session_id,
-        parts,
+    prompt = Prompt(
+        parts=parts,
         agent=speaker.name,
         model=order.model if is_subtask else name,
         message_id=order.message_id,
@@ -166,6 +165,7 @@ async def run_command(app: App, session_id: str, order: CommandOrder) -> Turn:
         command=command,
         typed=f"/{command.name} {order.arguments}".strip(),
     )
+    turn = await app.prompt(session_id, prompt)
     done = CommandExecuted(
         name=command.name,
         session_id=session_id,

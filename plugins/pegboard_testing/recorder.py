@@ -27,7 +27,7 @@ class EventRecorder:
     ::
 
         async with EventRecorder(app) as recorder:
-            await app.prompt(session.id, [TextInput(text="hi")])
+            await app.prompt(session, "hi")
             await recorder.wait_for(SessionIdle)
         assert recorder.of(FileEdited) == [FileEdited(file="/tmp/a.txt")]
     """

@@ -20,6 +20,7 @@ from pegboard.schema.message import (
     AbortedFailure,
     AssistantMessage,
     Failure,
+    Prompt,
     TextData,
     Turn,
     UnknownFailure,
@@ -135,7 +136,7 @@ class ScriptedApp:
 
     async def _failure(self, parts: Sequence[PartInput]) -> Failure | None:
         try:
-            answer = await self.app.prompt(self.session_id, parts)
+            answer = await self.app.prompt(self.session_id, Prompt(parts=parts))
         except AbortedError as error:
             return AbortedFailure(data=TextData(message=str(error)))
         except (PluginError, ModelNotFoundError) as error:

@@ -28,12 +28,11 @@ from pegboard.providers import (
     TextStart,
     ToolCall,
 )
-from pegboard.schema.part import TextInput
 from played import USAGE, Played, PlayedPlugin
 
 MESSAGES = 2_000
 AROUND = 10
-GO = (TextInput(text="Read the file again and again."),)
+GO = "Read the file again and again."
 
 
 class Reading(Played):

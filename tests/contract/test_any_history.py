@@ -15,6 +15,7 @@ import pytest
 
 import model_server as ms
 from four_wires import PICTURE, WIRES, serving, strings, talking
+from pegboard import Prompt
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.part import Completed, TextInput
 from played import HI, texts, tools_of
@@ -73,7 +74,7 @@ async def test_a_session_goes_through_all_providers_and_back(tmp_path: Path) -> 
         async with talking(tmp_path, urls) as app:
             session = await app.create_session()
             said = [
-                _answered(await app.prompt(session.id, HI, model=WIRES[name].model))
+                _answered(await app.prompt(session.id, Prompt(HI, model=WIRES[name].model)))
                 for name in ROUND
             ]
             turns = await app.turns(session.id)
@@ -94,7 +95,7 @@ async def test_a_picture_goes_as_one_where_the_model_sees_and_else_as_a_note(
         async with talking(tmp_path, urls) as app:
             session = await app.create_session()
             for name in ("anthropic", "openai", "gemini", "house"):
-                await app.prompt(session.id, HI, model=WIRES[name].model)
+                await app.prompt(session.id, Prompt(HI, model=WIRES[name].model))
 
     pictures = {name: str(server.requests[-1]).count(PICTURE.partition(",")[2]) for name, server in
                 servers.items()}  # fmt: skip
@@ -111,7 +112,7 @@ async def test_the_second_request_begins_with_nearly_all_of_the_first(
         async with talking(tmp_path, urls) as app:
             session = await app.create_session()
             long = (TextInput(text="Look at this. " * 400),)
-            await app.prompt(session.id, long, model=WIRES[name].model)
+            await app.prompt(session.id, Prompt(parts=long, model=WIRES[name].model))
         first, second = servers[name].requests
 
     assert _cached_share(first, second, by_marks=name == "anthropic") > 0.9
@@ -184,7 +185,10 @@ async def test_a_session_that_was_killed_goes_on_with_any_other_model(tmp_path: 
             urls = {name: server.url for name, server in servers.items()}
             async with talking(folder, urls) as app:
                 model = WIRES[third].model
-                assert _answered(await app.prompt(session_id, HI, model=model)) == "It is there."
+                assert (
+                    _answered(await app.prompt(session_id, Prompt(HI, model=model)))
+                    == "It is there."
+                )
                 turns = await app.turns(session_id)
         assert [type(part.state) for part in tools_of(turns)] == [Completed] * 3
         _check_requests(servers)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from docs.pages import EXAMPLES
-from pegboard import ToolError, hookimpl, tool
+from pegboard import Prompt, ToolError, hookimpl, tool
 from pegboard.errors import ConfigError
 from pegboard.schema.part import Completed, Failed, FileInput
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
@@ -103,7 +103,7 @@ async def test_without_the_plugin_of_files_a_tool_and_a_prompt_that_have_one_say
         await app.prompt(session.id, HI)
         [part] = tools_of(await app.turns(session.id))
         with pytest.raises(ToolError) as refused:
-            await app.prompt(session.id, [*HI, file])
+            await app.prompt(session.id, Prompt(HI, parts=(file,)))
         answer = await app.prompt(session.id, HI)
 
     missing = (

@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from contract.fired import FIRED_BY
-from pegboard import ToolContext, hookimpl, tool
+from pegboard import Prompt, ToolContext, hookimpl, tool
 from pegboard.schema.model import Model
-from pegboard.schema.part import TextInput
 from played import Played, ToolsPlugin, call, calls, opened, text
 
 
@@ -61,7 +60,7 @@ async def test_a_run_passes_through_these_hooks(tmp_path: Path) -> None:
     async with opened(tmp_path, provider, *plugins) as app:
         session = await app.create_session()
         async with asyncio.timeout(20):
-            turn = await app.prompt(session.id, (TextInput(text="hi"),), model="alias/fast")
+            turn = await app.prompt(session.id, Prompt("hi", model="alias/fast"))
 
     assert "done" in str(turn.parts)
     assert heard == expected

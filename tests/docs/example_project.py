@@ -9,7 +9,6 @@ from typing import Any
 from docs.pages import EXAMPLES
 from pegboard import App
 from pegboard.schema.message import Turn
-from pegboard.schema.part import TextInput
 from played import Played, opened
 
 
@@ -36,7 +35,7 @@ async def project(
 async def asked(app: App, words: str = "hi") -> tuple[Turn, ...]:
     """All turns of a new session with one prompt."""
     session = await app.create_session()
-    await app.prompt(session.id, (TextInput(text=words),))
+    await app.prompt(session.id, words)
     return await app.turns(session.id)
 
 

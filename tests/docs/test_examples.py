@@ -13,7 +13,7 @@ from docs.pages import EXAMPLES, PAGES, blocks, links
 from pegboard import ToolContext, hookimpl, tool
 from pegboard.errors import ConfigError
 from pegboard.providers import ModelRequest, Text
-from pegboard.schema.part import Completed, Failed, TextInput, ToolPart
+from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.session import Verdict
 from pegboard_plugins import read, websearch
 from pegboard_testing import check_tools
@@ -219,8 +219,8 @@ async def test_compactor(tmp_path: Path) -> None:
 
     async with project(tmp_path, "compactor", provider) as app:
         session = await app.create_session()
-        await app.prompt(session.id, (TextInput(text="Greet Ada"),))
-        await app.prompt(session.id, (TextInput(text="and Bob"),))
+        await app.prompt(session.id, "Greet Ada")
+        await app.prompt(session.id, "and Bob")
         await app.summarize(session.id)
         await app.prompt(session.id, HI)
 

@@ -10,8 +10,8 @@ import pytest
 
 from docs.pages import ROOT, Block, blocks
 from docs.test_pages import _load, _options
-from pegboard import App
-from pegboard.schema.part import FileInput, TextInput, TextPart
+from pegboard import App, Prompt
+from pegboard.schema.part import FileInput, TextPart
 from pegboard_testing import CANCEL, TurnRecord, check_hooks, play_turn
 from surface import hooks
 
@@ -94,7 +94,7 @@ async def test_a_file_of_a_prompt_is_what_a_plugin_makes_of_its_url(tmp_path: Pa
     module = _load(EXAMPLES["expand_file"], tmp_path)
     async with scripted_app(tmp_path, module, script=["done"]) as scripted:
         file = FileInput(mime="text/plain", url="ticket:7")
-        await scripted.app.prompt(scripted.session_id, [TextInput(text="see"), file])
+        await scripted.app.prompt(scripted.session_id, Prompt("see", parts=(file,)))
         [asked] = scripted.model.requests
 
     assert _texts(asked)[-2:] == ["see", "ticket:7: the door is stuck."]
@@ -140,7 +140,7 @@ async def test_a_session_is_shortened(tmp_path: Path) -> None:
     async with scripted_app(tmp_path, *plugins, script=["one", "Greeted.", "two"]) as scripted:
         await scripted.turn("hello")
         await scripted.app.summarize(scripted.session_id)
-        await scripted.app.prompt(scripted.session_id, [TextInput(text="go on")])
+        await scripted.app.prompt(scripted.session_id, "go on")
 
     asked, last = ("\n".join(_texts(each)) for each in scripted.model.requests[1:])
     assert "In one sentence" in asked

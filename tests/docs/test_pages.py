@@ -21,7 +21,7 @@ from pegboard import App, AppOptions, Tool
 from pegboard.cli.root import root
 from pegboard.hooks.implementation import CALL
 from pegboard.loading.registration import PLUGIN
-from pegboard.schema.part import TextInput, TextPart
+from pegboard.schema.part import TextPart
 from surface import hooks
 from tool_context import Context
 
@@ -162,7 +162,7 @@ async def test_the_provider_that_is_shown_answers(tmp_path: Path) -> None:
 
     async with await App.open(tmp_path, options) as app:
         session = await app.create_session()
-        turn = await app.prompt(session.id, [TextInput(text="Polly")])
+        turn = await app.prompt(session.id, "Polly")
 
     assert [each.text for each in turn.parts if isinstance(each, TextPart)] == ["Polly"]
 

@@ -10,7 +10,7 @@ import pytest
 from evals.case import Case, Step, Tree, forbidden, judge, plant, search_path, step
 from evals.suite.every import CASES
 from pegboard import App, AppOptions
-from pegboard.schema.part import Failed, TextInput, TextPart, ToolPart
+from pegboard.schema.part import Failed, TextPart, ToolPart
 
 UNUSED = "litellm,lsp"
 """Plugins that cost seconds, and that no reference needs."""
@@ -62,7 +62,7 @@ async def work(case: Case, steps: Sequence[Step], root: Path) -> Work:
     )
     async with await App.open(project / case.folder, options) as app:
         session = await app.create_session(agent="build")
-        await app.prompt(session.id, [TextInput(text=case.task)])
+        await app.prompt(session.id, case.task)
         parts = [part for turn in await app.turns(session.id) for part in turn.parts]
     calls = [part for part in parts if isinstance(part, ToolPart)]
     made = [(part.tool, part.state.input) for part in calls]

@@ -12,7 +12,6 @@ from evals.choose import Choice, is_right, scores
 from evals.everyday import FILES, TASKS, Task
 from pegboard import App, AppOptions, hookimpl
 from pegboard.providers import ToolDefinition
-from pegboard.schema.part import TextInput
 from played import Played, text
 
 CALLING = {task.name: task for task in TASKS if task.tool}
@@ -47,7 +46,7 @@ async def _offered(folder: Path) -> Offered:
     )
     async with await App.open(folder, options) as app:
         session = await app.create_session(agent="build")
-        await app.prompt(session.id, [TextInput(text="Hi.")])
+        await app.prompt(session.id, "Hi.")
     return {tool.name: tool for tool in provider.requests[0].tools}
 
 

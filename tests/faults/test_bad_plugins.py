@@ -10,7 +10,7 @@ import pytest
 
 from pegboard import ToolContext, hookimpl, tool
 from pegboard.contract import hookspecs
-from pegboard.schema.part import Failed, TextInput, ToolPart
+from pegboard.schema.part import Failed, ToolPart
 from pegboard_plugins import sandbox, server
 from pegboard_plugins.sandbox import SandboxPolicy
 from pegboard_plugins.server import services
@@ -96,7 +96,7 @@ async def test_a_run_completes_around_a_bad_plugin_and_names_it(
     provider = Played(calls(call("echo", '{"words": "aha"}')), text("done"))
     async with opened(tmp_path, provider, plugin(name, behave), ToolsPlugin(echo)) as app:
         session = await app.create_session()
-        turn = await app.prompt(session.id, (TextInput(text="hi"),))
+        turn = await app.prompt(session.id, "hi")
         [part] = [
             part
             for one in await app.turns(session.id)
@@ -144,7 +144,7 @@ async def test_a_run_uses_the_next_sandbox_and_names_the_bad_plugin(
     tools = ToolsPlugin(echo)
     async with opened(tmp_path, provider, sandbox, Open(), bad, tools, config=settings) as app:
         session = await app.create_session()
-        turn = await app.prompt(session.id, (TextInput(text="hi"),))
+        turn = await app.prompt(session.id, "hi")
         failures = app.failures
 
     assert "done" in str(turn.parts)

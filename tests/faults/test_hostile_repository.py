@@ -16,7 +16,6 @@ import pytest
 
 from model_server import ModelServer, by_step, call, say
 from pegboard import App, AppOptions
-from pegboard.schema.part import TextInput
 from pegboard_frontend import settings_warnings
 from played import tools_of
 from plugins.cli.commands import CommandLine
@@ -268,7 +267,7 @@ async def test_through_a_program_that_embeds_it(tmp_path: Path, evil: ModelServe
         )
         async with await App.open(repository.folder, options) as app:
             session = await app.create_session()
-            await app.prompt(session.id, [TextInput(text="hi")])
+            await app.prompt(session.id, "hi")
             states = [part.state for part in tools_of(await app.turns(session.id))]
             problems = "\n".join((*settings_warnings(app), *map(str, app.untrusted)))
             names = ({*app.commands}, {*app.agents}, {*app.tools})

@@ -37,7 +37,7 @@ from pegboard.providers import (
 )
 from pegboard.schema.event import MessageUpdated, PartUpdated
 from pegboard.schema.message import AssistantMessage, Turn
-from pegboard.schema.part import Completed, Part, TextInput, ToolPart
+from pegboard.schema.part import Completed, Part, ToolPart
 from pegboard.schema.wire import encode
 from played import USAGE, Played, ToolsPlugin, as_told, opened
 from worktrees import git
@@ -216,7 +216,7 @@ async def test_twenty_sessions_of_fifty_steps_at_once(tmp_path: Path) -> None:
             listening = group.create_task(heard.listen(subscription))
             async with asyncio.TaskGroup() as prompts:
                 for session, tag in sessions.items():
-                    prompts.create_task(app.prompt(session, [TextInput(text=tag)]))
+                    prompts.create_task(app.prompt(session, tag))
             subscription.close()
             await listening
             assert subscription.missed == 0

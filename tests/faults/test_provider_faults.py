@@ -33,7 +33,7 @@ from pegboard.schema.message import (
     Failure,
     ProviderAuthFailure,
 )
-from pegboard.schema.part import RetryPart, TextInput, TextPart
+from pegboard.schema.part import RetryPart, TextPart
 from pegboard.schema.session import Idle
 
 
@@ -271,7 +271,7 @@ async def test_p41_an_abort_ends_every_phase_at_once_and_keeps_the_text(
     async with playing(tmp_path, phase, retry={"cap_s": 30}) as setting:
         app, server = setting.app, setting.server
         session = await app.create_session()
-        prompt = asyncio.create_task(app.prompt(session.id, (TextInput(text="hi"),)))
+        prompt = asyncio.create_task(app.prompt(session.id, "hi"))
         await asyncio.sleep(0.3)
         began = time.perf_counter()
         await app.abort(session.id)

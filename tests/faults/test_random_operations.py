@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from invariants import broken, prompts, read_state
+from pegboard import Prompt
 from pegboard.storage import DropMessage
 from pegboard_frontend import reverted
 from played import HI, Played, opened, text
@@ -85,10 +86,10 @@ async def test_a_revert_takes_back_what_was_stored_behind_its_point(tmp_path: Pa
         session = await app.create_session()
         for message_id in (early, point, late):  # by processes whose ids do not know each other
             note("note", message_id)
-            await app.prompt(session.id, HI, no_reply=True, message_id=message_id)
+            await app.prompt(session.id, Prompt(HI, no_reply=True, message_id=message_id))
         note("revert", at=point)
         await reverted(app, session.id, point)
-        await app.prompt(session.id, HI, no_reply=True)
+        await app.prompt(session.id, Prompt(HI, no_reply=True))
         left = list(prompts(ledger, await read_state(app)))
         await app.storage.commit(DropMessage(session.id, early))
         lost = list(prompts(ledger, await read_state(app)))

@@ -20,7 +20,7 @@ from pegboard import App
 from pegboard.providers import Result
 from pegboard.schema.event import MessageUpdated, PartUpdated
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
-from pegboard.schema.part import Completed, Failed, PatchPart, TextInput, ToolPart
+from pegboard.schema.part import Completed, Failed, PatchPart, ToolPart
 from pegboard.storage import INTERRUPTED_CALL, NEVER_RAN
 from pegboard_frontend import reverted, unreverted
 from played import Played, ToolsPlugin, as_told, opened, text
@@ -179,7 +179,7 @@ async def check_goes_on(app: App, provider: Played, session: str) -> None:
         if isinstance(part.state, Failed) and part.state.error == INTERRUPTED_CALL
     }
 
-    answer = await app.prompt(session, [TextInput(text="go on")])
+    answer = await app.prompt(session, "go on")
 
     assert isinstance(answer.info, AssistantMessage)
     assert answer.info.error is None

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from pegboard.providers import ModelRequest, StreamEvent
-from pegboard.schema.part import Completed, Failed, TextInput, ToolPart
+from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard_files import LocalLedger
 from pegboard_plugins import apply_patch, edit, read, task
 from played import Played, ToolsPlugin, call, calls, opened, text
 
-HI = (TextInput(text="hi"),)
+HI = "hi"
 LINES = [f"line {number}" for number in range(8)]
 
 

@@ -12,7 +12,7 @@ from pegboard import ToolContext, tool
 from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.schema.event import PartUpdated, SessionDiffed, SessionIdle
 from pegboard.schema.message import UserMessage
-from pegboard.schema.part import StepFinishPart, StepStartPart, TextInput
+from pegboard.schema.part import StepFinishPart, StepStartPart
 from pegboard.schema.session import SessionSummary
 from pegboard_frontend import reverted, session_diff
 from played import Played, ToolsPlugin, call, calls, heard, opened, text
@@ -199,8 +199,8 @@ async def test_a_file_that_is_written_and_not_told_of_yet_is_its_writer_s_alone(
     async with opened(tmp_path, provider, ToolsPlugin(slow, quick)) as app:
         sessions = {name: (await app.create_session()).id for name in ("slow", "quick")}
         async with asyncio.TaskGroup() as group:
-            group.create_task(app.prompt(sessions["slow"], [TextInput(text="slow")]))
-            await app.prompt(sessions["quick"], [TextInput(text="quick")])
+            group.create_task(app.prompt(sessions["slow"], "slow"))
+            await app.prompt(sessions["quick"], "quick")
             noticed.set()
 
         told = {name: await patches(app, session) for name, session in sessions.items()}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from conversing import converse, prompt, provider, said, shape
+from conversing import converse, provider, said, shape
 from pegboard import tool
 from pegboard.errors import NotFoundError
 from pegboard.schema.message import AssistantMessage, Turn
@@ -47,7 +47,7 @@ async def test_a_fork_can_end_before_a_message_and_goes_its_own_way(tmp_path: Pa
         turns = await app.turns(session.id)
         fork = await forked(app, session.id, turns[2].info.id)
         copied = await app.turns(fork.id)
-        await app.prompt(fork.id, prompt("and a star"))
+        await app.prompt(fork.id, "and a star")
 
         assert said(copied) == ["what is a comet", "a ball of ice"]
         assert len(await app.turns(fork.id)) == 4
@@ -73,7 +73,7 @@ async def test_nothing_runs_in_the_fork_of_a_running_session(tmp_path: Path) -> 
 
     async with opened(tmp_path, Played(calls(call("wait", "{}"))), ToolsPlugin(wait)) as app:
         session = await app.create_session()
-        running = asyncio.create_task(app.prompt(session.id, prompt("go")))
+        running = asyncio.create_task(app.prompt(session.id, "go"))
         await asyncio.wait_for(started.wait(), LIMIT_S)
         fork = await forked(app, session.id)
         copied = (await app.turns(fork.id))[-1]

@@ -116,7 +116,7 @@ async def test_what_a_prompt_says_is_not_searched_for_mentions(tmp_path: Path) -
     async with opened(tmp_path, provider) as app:
         (app.workspace.directory / "a.py").write_text("secret")
         session = await app.create_session()
-        await app.prompt(session.id, [TextInput(text="look at @a.py")])
+        await app.prompt(session.id, "look at @a.py")
         [turn, _] = await app.turns(session.id)
 
     assert len(turn.parts) == 1

@@ -8,7 +8,7 @@ import pytest
 from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.schema.event import MessageRemoved, SessionIdle
 from pegboard.schema.message import UserMessage
-from pegboard.schema.part import StepStartPart, TextInput, TextPart, ToolPart
+from pegboard.schema.part import StepStartPart, TextPart, ToolPart
 from pegboard.schema.session import Revert
 from pegboard_frontend import reverted, unreverted
 from played import heard, text
@@ -186,7 +186,7 @@ async def test_reverting_to_nothing_known_changes_nothing(tmp_path: Path, projec
 
 async def test_a_running_session_is_not_reverted(tmp_path: Path, project: Path) -> None:
     async with played(tmp_path, shell("echo x > a.txt; sleep 5")) as (app, session):
-        started = asyncio.create_task(app.prompt(session, [TextInput(text="go")]))
+        started = asyncio.create_task(app.prompt(session, "go"))
         await until(lambda: (project / "a.txt").read_text() == "x\n")
         prompt = (await app.turns(session))[0].info.id
 
@@ -210,7 +210,7 @@ async def test_a_revert_and_a_prompt_at_once_come_one_after_the_other(
         session,
     ):
         prompt = await ask(app, session)
-        acts = [reverted(app, session, prompt), app.prompt(session, [TextInput(text="another")])]
+        acts = [reverted(app, session, prompt), app.prompt(session, "another")]
         begun = asyncio.create_task(acts.pop(first == "prompt"))
         for _ in range(ticks):
             await asyncio.sleep(0)

@@ -8,7 +8,7 @@ import pytest
 from pegboard.errors import InvalidInputError, ModelNotFoundError, NotFoundError, SessionBusyError
 from pegboard.providers import Result
 from pegboard.schema.message import AbortedFailure, AssistantMessage, UserMessage
-from pegboard.schema.part import Completed, Failed, TextInput, TextPart, ToolPart
+from pegboard.schema.part import Completed, Failed, TextPart, ToolPart
 from pegboard.schema.session import Busy, Idle
 from pegboard_frontend import ShellOrder, run_shell
 from played import Played, opened, text
@@ -30,7 +30,7 @@ async def test_a_command_of_the_users_is_recorded_and_seen_by_the_model(tmp_path
         )
         turns = await app.turns(session.id)
         assert provider.requests == []
-        await app.prompt(session.id, [TextInput(text="what was that")])
+        await app.prompt(session.id, "what was that")
 
     user, answer = turns
     assert isinstance(user.info, UserMessage)
@@ -80,7 +80,7 @@ async def test_a_prompt_that_comes_meanwhile_is_answered(tmp_path: Path) -> None
         order = ShellOrder(command="touch on; while [ ! -e off ]; do sleep 0.01; done; echo ran")
         running = asyncio.create_task(run_shell(app, session.id, order))
         await there(app.workspace.directory / "on")
-        prompt = asyncio.create_task(app.prompt(session.id, [TextInput(text="hi")]))
+        prompt = asyncio.create_task(app.prompt(session.id, "hi"))
         while len(await app.turns(session.id)) < 3:  # noqa: ASYNC110 - the database has no event
             await asyncio.sleep(0.01)
         (app.workspace.directory / "off").touch()

@@ -24,7 +24,6 @@ from pegboard.schema.part import (
     ModelChoice,
     Part,
     SubtaskPart,
-    TextInput,
     TextPart,
     ToolPart,
 )
@@ -172,7 +171,7 @@ async def test_what_a_session_has_cost_stays_when_a_command_takes_its_time(tmp_p
         async with asyncio.timeout(30):
             while not (app.workspace.directory / "begun").exists():  # noqa: ASYNC110 - a file tells it
                 await asyncio.sleep(0.02)
-        turn = await app.prompt(session.id, [TextInput(text="meanwhile")])
+        turn = await app.prompt(session.id, "meanwhile")
         before = await app.session(session.id)
         (app.workspace.directory / "go").touch()
         await ordered
@@ -358,14 +357,13 @@ async def test_a_queued_command_is_answered_by_the_same_run(tmp_path: Path) -> N
         await go.wait()
         return "waited"
 
-    from pegboard.schema.part import TextInput
     from played import ToolsPlugin, call, calls
 
     provider = Played(calls(call("wait", "{}")), text("first"), text("second"))
     plugins = (Commands(command("and then")), ToolsPlugin(wait))
     async with opened(tmp_path, provider, *plugins) as app:
         session = await app.create_session()
-        prompt = asyncio.create_task(app.prompt(session.id, [TextInput(text="hi")]))
+        prompt = asyncio.create_task(app.prompt(session.id, "hi"))
         await started.wait()
         queued = asyncio.create_task(run_command(app, session.id, CommandOrder(name="do")))
         while len(await app.turns(session.id)) < 3:  # noqa: ASYNC110 - the database has no event

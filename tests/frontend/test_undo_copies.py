@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.schema.part import TextInput
 from pegboard.storage import Way
 from pegboard_frontend import Reverted, reverted
 from pegboard_plugins.snapshots import objects
@@ -67,7 +66,7 @@ async def test_a_copy_outlives_the_next_prompt_and_the_session(
 ) -> None:
     async with played(tmp_path, shell("echo x > new.txt")) as (app, session):
         back = await reverted(app, session, await ask(app, session))
-        await app.prompt(session, [TextInput(text="on")])
+        await app.prompt(session, "on")
         await app.delete_session(session)
         assert app.snapshots is not None
         await app.snapshots.collect((project,))

@@ -8,8 +8,7 @@ import pytest
 
 from charset_texts import sentences
 from media_files import data_url, jpeg, png, webp
-from pegboard.schema.part import FilePart
-from pegboard_files import mime_of
+from pegboard.schema.part import FilePart, mime_of
 from pegboard_plugins.attachments.expansion import MEDIA_LIMIT_BYTES, Expansion, expansion
 
 

@@ -4,13 +4,13 @@ import json
 from pegboard import ToolContext, hookimpl, tool
 from pegboard.errors import ToolError
 from pegboard.schema.config import Config, PluginConfig
-from pegboard.schema.part import Completed, Failed, TextInput, ToolPart
+from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.session import Verdict
 from pegboard_plugins import batch, invalid
 from pegboard_plugins.batch import batch as batch_tool
 from played import Played, ToolsPlugin, call, calls, opened, text
 
-HI = [TextInput(text="Hi.")]
+HI = "Hi."
 CONFIG = {"model": "played/m", "plugins": {"batch": {}}}
 
 

@@ -22,11 +22,11 @@ from pegboard.schema.config import Limits
 from pegboard.schema.event import SessionFailed, SessionIdle
 from pegboard.schema.message import AssistantMessage, BudgetFailure, Turn
 from pegboard.schema.model import CacheCost, Model, ModelApi, ModelCost, ModelLimit
-from pegboard.schema.part import Completed, Failed, TextInput, TextPart, ToolPart
+from pegboard.schema.part import Completed, Failed, TextPart, ToolPart
 from pegboard_plugins.budget import Account, Accounts, Hold, Shared
 from played import Played, ToolsPlugin, call, calls, heard, opened, text
 
-HI = (TextInput(text="hi"),)
+HI = "hi"
 DOLLAR_A_THOUSAND = ModelCost(input=1000, output=1000, cache=CacheCost())
 """A dollar for a thousand tokens, so that figures are short."""
 

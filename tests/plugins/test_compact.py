@@ -15,7 +15,6 @@ from pegboard.errors import ContextOverflowError
 from pegboard.providers import Call, ModelRequest, Result, StreamEvent, StreamFinish, Usage
 from pegboard.schema.message import ContextOverflowFailure
 from pegboard.schema.model import ModelLimit
-from pegboard.schema.part import TextInput
 from pegboard.schema.session import Todo
 from pegboard.storage.changes import PutTodos
 from pegboard_plugins import compact
@@ -59,13 +58,13 @@ async def test_first_prompt_todos_instructions_and_last_calls_stay_word_for_word
     provider = Played(text("hello"), *reads, text("the summary"), text("done"), model=WIDE)
     async with opened(tmp_path, provider, compact, ToolsPlugin(read)) as app:
         session = await app.create_session()
-        await app.prompt(session.id, (TextInput(text="the very first wish"),))
+        await app.prompt(session.id, "the very first wish")
         todos = (
             Todo(content="open one", status="pending", id="1"),
             Todo(content="closed one", status="completed", id="2"),
         )
         await app.storage.commit(PutTodos(session.id, todos))
-        await app.prompt(session.id, (TextInput(text="read all of it"),))
+        await app.prompt(session.id, "read all of it")
 
     asked, sent = provider.requests[-2:]
     assert "summarizing conversations" in asked.system[0]
@@ -98,7 +97,7 @@ async def test_a_second_compaction_pins_the_same_again(tmp_path: Path) -> None:
     async with opened(tmp_path, provider, compact) as app:
         session = await app.create_session()
         for wish in ("the very first wish", "second", "third", "fourth"):
-            await app.prompt(session.id, (TextInput(text=wish),))
+            await app.prompt(session.id, wish)
         turns = await app.turns(session.id)
 
     assert [answer.error for answer in summaries(turns)] == [None, None]
@@ -127,7 +126,7 @@ async def test_a_history_beyond_the_window_is_summarised_piece_by_piece(tmp_path
     async with opened(tmp_path, provider, compact) as app:
         session = await app.create_session()
         for number in range(12):
-            await app.prompt(session.id, (TextInput(text=f"wish {number}"),))
+            await app.prompt(session.id, f"wish {number}")
         turn = await app.summarize(session.id)
         turns = await app.turns(session.id)
 
@@ -148,8 +147,8 @@ async def test_a_prompt_that_is_too_long_by_itself_stops_the_turn(tmp_path: Path
     provider = Played(text("hello"), too_long, text("the summary"), too_long, model=SMALL)
     async with opened(tmp_path, provider, compact) as app:
         session = await app.create_session()
-        await app.prompt(session.id, (TextInput(text="hi"),))
-        answer = await app.prompt(session.id, (TextInput(text=LONG * 10),))
+        await app.prompt(session.id, "hi")
+        answer = await app.prompt(session.id, LONG * 10)
 
     assert isinstance(error_of(answer), ContextOverflowFailure)
     assert len(provider.requests) <= 7
@@ -165,7 +164,7 @@ async def test_calls_in_the_middle_of_a_turn_go_on_after_it(tmp_path: Path) -> N
     )
     async with opened(tmp_path, provider, compact, ToolsPlugin(look)) as app:
         session = await app.create_session()
-        answer = await app.prompt(session.id, (TextInput(text="look around"),))
+        answer = await app.prompt(session.id, "look around")
 
     assert error_of(answer) is None
     assert said(provider.requests[-1])[-1] == ("user", "look around")

@@ -9,7 +9,7 @@ import pytest
 
 from pegboard.contract.results import ToolResult
 from pegboard.schema.config import Config, FormatterConfig
-from pegboard.schema.part import Completed, TextInput
+from pegboard.schema.part import Completed
 from pegboard_plugins import format as plugin
 from pegboard_plugins.edit import edit, write, write_plugin
 from pegboard_plugins.format import formatting
@@ -369,7 +369,7 @@ async def test_in_an_app_a_turn_formats_what_it_writes(tmp_path):
 
     async with opened(tmp_path, provider, write_plugin, plugin, env=env) as app:
         session = await app.create_session()
-        await app.prompt(session.id, [TextInput(text="go")])
+        await app.prompt(session.id, "go")
         turns = await app.turns(session.id)
 
     [state] = [

@@ -4,7 +4,6 @@ import pytest
 
 from pegboard import App, AppOptions, hookimpl
 from pegboard.schema.config import Config, PluginConfig
-from pegboard.schema.part import TextInput
 from pegboard_plugins.invalid import invalid, switched_off
 from played import Played, calls, text
 from played import call as called
@@ -73,7 +72,7 @@ async def test_a_session_goes_on_after_a_call_of_a_search_that_is_off(tmp_path):
 
     async with await App.open(tmp_path / "project", options) as app:
         session = await app.create_session()
-        turn = await app.prompt(session.id, [TextInput(text="Hi.")])
+        turn = await app.prompt(session.id, "Hi.")
 
     assert turn.info.error is None
     assert "websearch" not in {tool.name for tool in provider.requests[0].tools}

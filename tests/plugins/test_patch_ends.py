@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pegboard.errors import ToolError
-from pegboard.schema.part import Failed, TextInput
+from pegboard.schema.part import Failed
 from pegboard_files import temporary_beside
 from pegboard_frontend import reverted
 from pegboard_plugins.apply_patch import apply_patch
@@ -87,7 +87,7 @@ async def test_a_patch_that_is_stopped_stands_whole_says_so_and_is_taken_back(
     provider = Played(calls(patch), text("done"))
     async with opened(tmp_path, provider, ToolsPlugin(apply_patch)) as app:
         session = (await app.create_session()).id
-        prompting = asyncio.create_task(app.prompt(session, [TextInput(text="go")]))
+        prompting = asyncio.create_task(app.prompt(session, "go"))
         await until((many / "2").exists)
         there = len(list(many.iterdir()))
         await app.abort(session)

@@ -3,12 +3,12 @@ import asyncio
 from pegboard.schema.config import Agent
 from pegboard.schema.event import QuestionAsked
 from pegboard.schema.message import UserMessage
-from pegboard.schema.part import TextInput, ToolPart
+from pegboard.schema.part import ToolPart
 from pegboard.schema.session import Rule
 from pegboard_plugins import plan
 from played import Played, PlayedPlugin, call, calls, heard, opened, text
 
-HI = [TextInput(text="Plan it.")]
+HI = "Plan it."
 FREE = (Rule("*", "*", "allow"),)
 PLANNER = Agent(
     name="plan",

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pegboard import App, AppOptions
+from pegboard import App, AppOptions, Prompt
 from pegboard.schema.message import AssistantMessage, BudgetFailure
 from pegboard.schema.model import ModelCost
 from played import HI
@@ -29,7 +29,7 @@ async def test_a_budget_holds_for_a_model_of_every_provider(tmp_path: Path) -> N
             model = await app.resolve_model(f"{name}/m")
             assert model.cost == ModelCost(input=100_000, output=100_000), name
             session = await app.create_session()
-            turn = await app.prompt(session.id, HI, model=f"{name}/m")
+            turn = await app.prompt(session.id, Prompt(HI, model=f"{name}/m"))
             assert isinstance(turn.info, AssistantMessage)
             refused[name] = type(turn.info.error)
 

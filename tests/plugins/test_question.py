@@ -7,12 +7,12 @@ from pegboard import tool
 from pegboard.contract.context import ToolContext
 from pegboard.errors import InvalidInputError, NotFoundError
 from pegboard.schema.event import QuestionAsked, QuestionRejected, QuestionReplied
-from pegboard.schema.part import Completed, Failed, TextInput, ToolPart
+from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.session import Question
 from pegboard_plugins import question
 from played import Played, ToolsPlugin, call, calls, heard, opened, text
 
-HI = [TextInput(text="Hi.")]
+HI = "Hi."
 ASKED = {
     "questions": [
         {

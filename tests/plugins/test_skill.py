@@ -2,13 +2,13 @@ import json
 
 import pytest
 
-from pegboard.schema.part import Completed, Failed, TextInput, TextPart, ToolPart
+from pegboard.schema.part import Completed, Failed, TextPart, ToolPart
 from pegboard_frontend import CommandOrder, run_command
 from pegboard_plugins import commands, files, rules, skill
 from pegboard_plugins.edit import write_plugin
 from played import Played, call, calls, opened, text
 
-HI = [TextInput(text="Hi.")]
+HI = "Hi."
 CONFIG = {"model": "played/m", "agent": {"build": {"prompt": "Work."}}}
 
 

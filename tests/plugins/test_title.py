@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import App, hookimpl
+from pegboard import App, Prompt, hookimpl
 from pegboard.errors import ProviderError
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta, Usage
 from pegboard.schema.model import CacheCost, Model, ModelApi, ModelCost, ModelFacts
@@ -17,7 +17,7 @@ from pegboard_plugins import title
 from pegboard_plugins.title import cleaned
 from played import Played, opened, text
 
-PROMPT = (TextInput(text="mend the parser"),)
+PROMPT = "mend the parser"
 PRICE = ModelCost(input=1_000_000, output=0, cache=CacheCost())
 
 
@@ -220,7 +220,7 @@ async def test_no_half_of_a_word_is_sent(tmp_path: Path) -> None:
     prompt = (TextInput(text="word " * 799 + "tango-7731"),)  # 4,000 characters end in it
     async with opened(tmp_path, provider, title, config=config(title="model")) as app:
         session = await app.create_session()
-        await app.prompt(session.id, prompt)
+        await app.prompt(session.id, Prompt(parts=prompt))
         await titled(app, session.id, "Parser mended")
 
     [request] = provider.titled

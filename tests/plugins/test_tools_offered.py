@@ -6,7 +6,6 @@ import pytest
 
 from pegboard import App, AppOptions, hookimpl
 from pegboard.schema.model import Model, ModelApi
-from pegboard.schema.part import TextInput
 from pegboard_plugins import bash, edit, glob, grep, invalid, read, task, todo
 from pegboard_plugins.apply_patch import apply_patch
 from pegboard_plugins.batch import batch
@@ -129,7 +128,7 @@ async def names_in_a_request(folder, *, model="m", agent="build", interactive=Fa
     )
     async with await App.open(folder / "project", options) as app:
         session = await app.create_session(agent=agent)
-        await app.prompt(session.id, [TextInput(text="Hi.")])
+        await app.prompt(session.id, "Hi.")
         assert app.failures == ()
     return {tool.name for tool in provider.requests[0].tools}
 

@@ -9,7 +9,6 @@ from hook_samples import Functions, Registered
 from pegboard import hookimpl
 from pegboard.errors import InvalidInputError, PermissionDeniedError, ToolError
 from pegboard.schema.config import Config, PluginConfig
-from pegboard.schema.part import TextInput
 from pegboard_plugins import websearch
 from pegboard_plugins.websearch import (
     SearchHit,
@@ -127,7 +126,7 @@ async def test_in_an_app_the_backend_of_another_plugin_searches(tmp_path):
 
     async with opened(tmp_path, provider, websearch, Installed(backend)) as app:
         session = await app.create_session()
-        await app.prompt(session.id, (TextInput(text="look it up"),))
+        await app.prompt(session.id, "look it up")
         turns = await app.turns(session.id)
 
     [state] = [

@@ -17,9 +17,9 @@ import httpx
 import pytest
 
 from model_server import Answer, Body, ModelServer, by_step, call, failure, in_order, say
-from pegboard import App, AppOptions
+from pegboard import App, AppOptions, Prompt
 from pegboard.schema.message import AssistantMessage, Turn
-from pegboard.schema.part import TextInput, TextPart, ToolPart
+from pegboard.schema.part import TextPart, ToolPart
 
 PROGRAM = os.environ.get("PEGBOARD_LITELLM_PROXY", "")
 KEY = "sk-of-the-proxy"
@@ -99,7 +99,7 @@ async def _turns(url: str, folder: Path) -> tuple[Turn, ...]:
     )
     async with await App.open(project, options) as app:
         session = await app.create_session()
-        await app.prompt(session.id, [TextInput(text="What is the word?")], model="house/plum")
+        await app.prompt(session.id, Prompt("What is the word?", model="house/plum"))
         return await app.turns(session.id)
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from pegboard import ToolResult, hookimpl, tool
+from pegboard import Prompt, ToolResult, hookimpl, tool
 from pegboard.contract import hookspecs
 from pegboard.kit import Block, Span
-from pegboard.schema.part import Completed, CompletedSpan, TextInput, ToolPart
+from pegboard.schema.part import Completed, CompletedSpan, ToolPart
 from pegboard_plugins import callblocks
 from pegboard_terminal import CallBlocks, block_lines, default_block, plain_line, with_note
 from pegboard_terminal.defaultblocks import given_block
@@ -148,7 +148,7 @@ async def test_what_a_tool_displays_is_stored_for_people_and_kept_from_models(
 
     async with opened(tmp_path, provider, ToolsPlugin(weather)) as app:
         session = await app.create_session()
-        await app.prompt(session.id, (TextInput(text="hi"),), model="played/m")
+        await app.prompt(session.id, Prompt("hi", model="played/m"))
         turns = await app.turns(session.id)
 
     found = next(part for turn in turns for part in turn.parts if isinstance(part, ToolPart))

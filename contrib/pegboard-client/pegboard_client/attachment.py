@@ -1,13 +1,12 @@
 """One project of a server, as a front end uses it: sessions, and the answers of a person."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from pegboard.errors import AbortedError, NotFoundError, ServerError
-from pegboard.schema.message import Turn
+from pegboard.schema.message import Prompt, Turn
 from pegboard.schema.model import Model
-from pegboard.schema.part import FileInput, PartInput
+from pegboard.schema.part import FileInput
 from pegboard.schema.session import Reply, Scope, Session
 from pegboard_client.aio.client import AsyncClient
 
@@ -27,19 +26,15 @@ class Attachment:
         listed = (await self._client.providers()).providers
         return [model for each in listed for model in each.models.values()]
 
-    async def _posted(  # noqa: PLR0913 - the protocol's fields, all keyword-only
+    async def _posted(
         self,
         session_id: str,
-        parts: Sequence[PartInput],
+        prompt: Prompt,
         *,
         command: tuple[str, str, bool] | None = None,
         mentions: str | None = None,
-        agent: str | None = None,
-        model: str | None = None,
-        variant: str | None = None,
-        tools: Mapping[str, bool] | None = None,
     ) -> Turn:
-        """The last answer to a prompt, or to a slash command.
+        """Return the last answer to a prompt, or to a slash command with the prompt's files.
 
         A `command` is its name, its arguments, and whether a person has typed them; `mentions` are
         a prompt's words that a person has typed.
@@ -47,16 +42,19 @@ class Attachment:
         :raises AbortedError: when the turn was stopped before there was an answer.
         """
         client = self._client
-        chosen: Any = {"agent": agent, "model": model, "variant": variant}
         try:
             if command is None:
-                return await client.prompt(
-                    session_id, parts, tools=tools, mentions=mentions or None, **chosen
-                )
+                return await client.prompt(session_id, prompt, mentions=mentions or None)
             name, arguments, typed = command
-            files = [part for part in parts if isinstance(part, FileInput)]
             return await client.command(
-                session_id, name, arguments, typed=typed, files=files, **chosen
+                session_id,
+                name,
+                arguments,
+                typed=typed,
+                agent=prompt.agent,
+                model=prompt.model,
+                variant=prompt.variant,
+                files=[part for part in prompt.parts if isinstance(part, FileInput)],
             )
         except ServerError as error:
             if error.name == _ABORTED:

@@ -1,9 +1,12 @@
 """What a caller says, in the protocol's words."""
 
-from collections.abc import Sequence
+from pathlib import Path
 
 from pegboard import InvalidInputError
-from pegboard.schema.part import ModelChoice, PartInput, TextInput
+from pegboard.schema.message import Prompt
+from pegboard.schema.part import ModelChoice
+from pegboard.schema.session import Session
+from pegboard_frontend import PromptBody
 
 
 def model_choice(name: str) -> ModelChoice:
@@ -22,6 +25,28 @@ def chosen(name: str | None) -> ModelChoice | None:
     return None if name is None else model_choice(name)
 
 
-def parts_of(said: str | Sequence[PartInput]) -> tuple[PartInput, ...]:
-    """The parts of a prompt: a text is one."""
-    return (TextInput(text=said),) if isinstance(said, str) else tuple(said)
+def id_of(session: Session | str) -> str:
+    """Return the id of a session that may be named by it."""
+    return session if isinstance(session, str) else session.id
+
+
+def prompt_body(prompt: str | Prompt, mentions: str | None, directory: str | None) -> PromptBody:
+    """Return the body of a prompt, with its files as parts; it blocks if there are any.
+
+    :raises InvalidInputError: when a file cannot be read.
+    """
+    if isinstance(prompt, str):
+        prompt = Prompt(prompt)
+    if prompt.files:
+        prompt = prompt.attach(Path(directory or Path.cwd()))
+    return PromptBody(
+        parts=prompt.inputs,
+        model=chosen(prompt.model),
+        agent=prompt.agent,
+        system=prompt.system,
+        tools=dict(prompt.tools) if prompt.tools else None,
+        variant=prompt.variant,
+        message_id=prompt.message_id,
+        mentions=mentions,
+        no_reply=prompt.no_reply or None,
+    )

@@ -20,6 +20,7 @@ from pegboard_client import (
 
 from cable import cable
 from docs.pages import blocks
+from pegboard import Prompt
 from pegboard.errors import InvalidInputError
 from pegboard.schema.event import (
     Event,
@@ -30,7 +31,7 @@ from pegboard.schema.event import (
     SessionIdle,
 )
 from pegboard.schema.message import AssistantMessage, Turn
-from pegboard.schema.part import StepFinishPart, TextInput, TextPart
+from pegboard.schema.part import StepFinishPart
 from pegboard.schema.session import Session
 from pegboard_frontend import Protection
 from served import Served, model, served
@@ -59,7 +60,7 @@ async def async_client(server: Served) -> AsyncIterator[AsyncClient]:
 
 
 def text_of(turn: Turn) -> str:
-    return "".join(part.text for part in turn.parts if isinstance(part, TextPart))
+    return turn.text
 
 
 def test_sessions_are_made_changed_and_deleted(client: Client) -> None:
@@ -81,7 +82,7 @@ def test_sessions_are_made_changed_and_deleted(client: Client) -> None:
 
 def test_a_prompt_is_answered_and_read_again(client: Client) -> None:
     session = client.sessions.create()
-    turn = client.prompt(session.id, "%todo one|two;;%write new.txt hello", model=MODEL)
+    turn = client.prompt(session.id, Prompt("%todo one|two;;%write new.txt hello", model=MODEL))
 
     assert isinstance(turn.info, AssistantMessage)
     assert turn.info.error is None
@@ -112,8 +113,10 @@ def test_a_command_and_a_shell_line_are_turns(client: Client) -> None:
 
 def test_what_a_person_typed_is_searched_for_mentions(client: Client) -> None:
     session = client.sessions.create()
-    client.prompt(session.id, "look at @README.md", mentions="look at @README.md", no_reply=True)
-    client.prompt(session.id, [TextInput(text="not at @calc.py")], no_reply=True)
+    client.prompt(
+        session.id, Prompt("look at @README.md", no_reply=True), mentions="look at @README.md"
+    )
+    client.prompt(session.id, Prompt("not at @calc.py", no_reply=True))
 
     stored = str(client.messages(session.id))
     assert "README.md" in stored.partition("look at @README.md")[2]
@@ -289,7 +292,7 @@ def test_a_refusal_says_what_and_why(client: Client) -> None:
         client.sessions.get("ses_000000000000aaaaaaaaaaaaaa")
     unknown = client.sessions.create()
     with pytest.raises(ServerError) as no_model:
-        client.prompt(unknown.id, "hi", model="fake/modle")
+        client.prompt(unknown.id, Prompt("hi", model="fake/modle"))
 
     error = refused.value
     assert (error.status, error.name, error.exit_code) == (404, "NotFoundError", 2)

@@ -18,7 +18,7 @@ from pegboard_local import Options
 from pegboard_local.provider import Local
 from pegboard_local.weights import packaged
 
-from pegboard import App, AppOptions
+from pegboard import App, AppOptions, Prompt
 from pegboard.errors import ContextOverflowError, ProviderError
 from pegboard.providers import (
     ModelMessage,
@@ -29,7 +29,6 @@ from pegboard.providers import (
     ToolDefinition,
 )
 from pegboard.schema.message import AssistantMessage
-from pegboard.schema.part import TextInput
 from pegboard_testing import check_hooks, check_provider
 
 NAME = "smollm2-135m"
@@ -174,7 +173,7 @@ async def test_a_turn_of_the_real_model_has_a_lean_prompt_and_costs_nothing(tmp_
 
     async with await App.open(project, options(tmp_path)) as app:
         session = await app.create_session()
-        await app.prompt(session.id, [TextInput(text="Read notes.txt")], model=f"local/{NAME}")
+        await app.prompt(session.id, Prompt("Read notes.txt", model=f"local/{NAME}"))
         turns = await app.turns(session.id)
 
     answers = [each.info for each in turns if isinstance(each.info, AssistantMessage)]

@@ -16,11 +16,10 @@ from pegboard_local import Options
 from pegboard_local.process import ModelProcess
 from pegboard_local.provider import Local
 
-from pegboard import App, AppOptions
+from pegboard import App, AppOptions, Prompt
 from pegboard.errors import ContextOverflowError, ProviderError
 from pegboard.providers import ModelMessage, ModelRequest, StreamEvent, StreamFinish, Text, Usage
 from pegboard.schema.message import AssistantMessage
-from pegboard.schema.part import TextInput
 from pegboard_testing import check_provider
 from processes import alive
 
@@ -225,7 +224,7 @@ async def test_the_process_ends_with_the_app(path: Path, tmp_path: Path) -> None
     async with app:
         session = await app.create_session()
         before = alive(str(path))
-        turn = await app.prompt(session.id, [TextInput(text="Hello.")], model=f"local/{path}")
+        turn = await app.prompt(session.id, Prompt("Hello.", model=f"local/{path}"))
         during = alive(str(path))
 
     assert isinstance(turn.info, AssistantMessage)

@@ -12,9 +12,8 @@ from pegboard.contract.tools import Tool
 from pegboard.providers import Keys, Provider
 from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.event import Event
-from pegboard.schema.message import Turn
+from pegboard.schema.message import Prompt, Turn
 from pegboard.schema.model import Model
-from pegboard.schema.part import PartInput
 from pegboard.schema.session import Rule, Session
 from pegboard.trust.decisions import Decision
 from pegboard.workspace import Workspace
@@ -164,21 +163,10 @@ class Host(Protocol):
         """The messages of a session with their parts, in order, as far as they have come."""
         ...
 
-    async def prompt(  # noqa: PLR0913 - the protocol's fields, all keyword-only
-        self,
-        session_id: str,
-        parts: Sequence[PartInput],
-        *,
-        agent: str | None = None,
-        model: str | None = None,
-        message_id: str | None = None,
-        system: str | None = None,
-        tools: Mapping[str, bool] | None = None,
-        variant: str | None = None,
-        no_reply: bool = False,
-    ) -> Turn:
-        """The last answer, once this prompt and all that wait with it are answered.
+    async def prompt(self, session: Session | str, prompt: str | Prompt) -> Turn:
+        """Return the last answer, once this prompt and those that wait with it are answered.
 
+        :raises InvalidInputError: for a prompt without text and parts, and an unreadable file.
         :raises NotFoundError: for an unknown session or agent.
         :raises ModelNotFoundError: when no provider serves the model.
         :raises AbortedError: when the turn was stopped before there was an answer.

@@ -5,14 +5,13 @@ from typing import Protocol
 
 from pegboard.contract.context import ChildResult
 from pegboard.engine.engine import ChildRequest, Engine
-from pegboard.engine.input.usermessage import Prompt
 from pegboard.engine.sessions import unstored_session
 from pegboard.engine.toolresult import clean_title
 from pegboard.errors import AbortedError, NotFoundError, ToolError
 from pegboard.kit.threads import shielded
 from pegboard.policy.clock import Clock
-from pegboard.schema.message import AbortedFailure, AssistantMessage, Turn
-from pegboard.schema.part import TextInput, TextPart
+from pegboard.schema.message import AbortedFailure, AssistantMessage, Prompt, Turn
+from pegboard.schema.part import TextPart
 from pegboard.schema.session import Ruleset, Session
 from pegboard.storage import CreateSession, Storage
 
@@ -97,8 +96,7 @@ class Conversing(Protocol):
 
 async def _answer(runs: Conversing, request: ChildRequest, session: Session) -> ChildResult:
     """The result of a subagent in its session; it is stopped with the caller, or at its limit."""
-    parts = (TextInput(text=request.prompt),)
-    prompt = Prompt(parts=parts, agent=request.agent.name, model=request.model)
+    prompt = Prompt(request.prompt, agent=request.agent.name, model=request.model)
     try:
         async with Clock().running(request.timeout_s):
             turn = await runs.prompt(session.id, prompt)

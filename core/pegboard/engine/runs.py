@@ -13,7 +13,6 @@ from pegboard.engine.finish import ABORTED
 from pegboard.engine.history import History
 from pegboard.engine.input.usermessage import (
     CallOrder,
-    Prompt,
     expanded,
     refuse_known,
     stored,
@@ -35,7 +34,7 @@ from pegboard.errors import AbortedError, PegboardError, SessionBusyError
 from pegboard.policy.clock import Clock
 from pegboard.providers.spending import Budget
 from pegboard.schema.event import Event, SessionUpdated
-from pegboard.schema.message import Turn
+from pegboard.schema.message import Prompt, Turn
 from pegboard.schema.session import Busy, Idle, Ruleset, Session, SessionStatus
 from pegboard.storage import DropSession, Fence, PutMessage, PutPart
 

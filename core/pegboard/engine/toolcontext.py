@@ -15,7 +15,7 @@ from pegboard.contract.results import ToolResult
 from pegboard.engine.asking.decision import make_request, settle
 from pegboard.engine.asking.toolquestion import ask_user, asked_path
 from pegboard.engine.engine import ChildRequest
-from pegboard.engine.input.usermessage import Prompt, queue
+from pegboard.engine.input.usermessage import queue
 from pegboard.engine.processor import Processor
 from pegboard.engine.run import Run
 from pegboard.engine.toolresult import clean_facts, clean_text, clean_title
@@ -23,6 +23,7 @@ from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.policy.clock import Clock
 from pegboard.processes import BackgroundAccess, ProcessResult
 from pegboard.schema.event import FileEdited
+from pegboard.schema.message import Prompt
 from pegboard.schema.part import ModelChoice, TextInput
 from pegboard.schema.session import Answers, Question, Todo, ToolReference
 from pegboard.schema.wire import encode_checked

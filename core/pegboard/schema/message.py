@@ -1,8 +1,12 @@
 """Messages, the errors that a message can end with, and a message with its parts."""
 
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
-from pegboard.schema.part import ModelChoice, Part
+from pegboard.schema.config import Command
+from pegboard.schema.part import FileInput, ModelChoice, Part, PartInput, TextInput, TextPart
 from pegboard.schema.session import FileDiff, Tokens
 from pegboard.schema.wire import Rest, Wire
 
@@ -23,6 +27,49 @@ class UserSummary(Wire, frozen=True):
     diffs: tuple[FileDiff, ...]
     title: str | None = None
     body: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A prompt for a session: a text, behind its `files`, before its other `parts`.
+
+    `agent` and `model`, as `provider/model`, are the session's if they are not named. `system` is
+    added to the system prompt. `tools` are switches by name, the last that matches counts.
+    `variant` is one of the model's. With `no_reply` the model is not asked.
+
+    `command` is the slash command that made the parts, and `typed` what the user typed for it,
+    for the session's title.
+    """
+
+    text: str = ""
+    _: KW_ONLY
+    files: Sequence[Path | str] = ()
+    parts: Sequence[PartInput] = ()
+    agent: str | None = None
+    model: str | None = None
+    message_id: str | None = None
+    system: str | None = None
+    tools: Mapping[str, bool] | None = None
+    variant: str | None = None
+    no_reply: bool = False
+    command: Command | None = None
+    typed: str | None = None
+
+    @property
+    def inputs(self) -> tuple[PartInput, ...]:
+        """The text and the parts, without the files."""
+        texts = (TextInput(text=self.text),) if self.text else ()
+        return (*texts, *self.parts)
+
+    def attach(self, directory: Path) -> Self:
+        """Return the prompt with its files as parts; their paths are relative to `directory`.
+
+        It blocks.
+
+        :raises InvalidInputError: when a file cannot be read.
+        """
+        attached = (FileInput.of(directory / file) for file in self.files)
+        return replace(self, text="", files=(), parts=(*attached, *self.inputs))
 
 
 class UserMessage(Wire, frozen=True, tag_field="role", tag="user"):
@@ -198,3 +245,8 @@ class Turn(Rest, frozen=True, weakref=True):
     def prompt_id(self) -> str:
         """The id of the prompt: of this one, or of that which this answers."""
         return self.info.id if isinstance(self.info, UserMessage) else self.info.parent_id
+
+    @property
+    def text(self) -> str:
+        """The text parts as one string, without reasoning and tool calls."""
+        return "".join(part.text for part in self.parts if isinstance(part, TextPart))

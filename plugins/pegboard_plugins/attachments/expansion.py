@@ -15,11 +15,9 @@ from urllib.parse import SplitResult, parse_qs, unquote, unquote_to_bytes, urlsp
 import msgspec
 
 from pegboard.kit import resolved_path
-from pegboard.schema.part import FilePart
+from pegboard.schema.part import DIRECTORY_MIME, TEXT_MIME, FilePart
 from pegboard_files import (
-    DIRECTORY_MIME,
     MEDIA_MIMES,
-    TEXT_MIME,
     file_encoding,
     is_text,
     media_content,

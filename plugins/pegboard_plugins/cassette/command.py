@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pegboard import InvalidInputError
-from pegboard.schema.message import AssistantMessage, Turn, UserMessage
+from pegboard.schema.message import AssistantMessage, Prompt, Turn, UserMessage
 from pegboard.schema.part import FileInput, FilePart, PartInput, TextInput, TextPart
 from pegboard_terminal import open_app, run_async
 
@@ -63,7 +63,7 @@ async def _asked_again(app: "App", session_id: str, turn: Turn, model: str) -> A
     parts = tuple(_inputs(turn))
     texts = (part.text for part in parts if isinstance(part, TextInput))
     click.echo(visible(f"> {' '.join(texts)}"), err=True)
-    answer = await app.prompt(session_id, parts, agent=turn.info.agent, model=model)
+    answer = await app.prompt(session_id, Prompt(parts=parts, agent=turn.info.agent, model=model))
     for part in answer.parts:
         if isinstance(part, TextPart) and part.text:
             click.echo(visible(part.text))

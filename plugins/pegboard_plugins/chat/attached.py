@@ -15,8 +15,8 @@ from pegboard.embedding import Bus, Subscription
 from pegboard.kit import Block
 from pegboard.schema.config import Agent, Command
 from pegboard.schema.event import Custom, Event, PluginFailed, SessionIdle
-from pegboard.schema.message import Turn
-from pegboard.schema.part import TextInput, ToolPart
+from pegboard.schema.message import Prompt, Turn
+from pegboard.schema.part import ToolPart
 from pegboard.schema.session import (
     Answers,
     FileDiff,
@@ -209,17 +209,15 @@ class AttachedFeed(Attachment):
     async def prompt(self, session_id: str, order: Order) -> None:
         """Send it; a connection that breaks off leaves the turn running, and events tell of it."""
         command = (order.command, order.text, True) if order.command else None
-        words = () if command else (TextInput(text=order.text),)
+        prompt = Prompt(
+            "" if command else order.text,
+            parts=order.files,
+            agent=order.agent,
+            model=order.model,
+            variant=order.variant,
+        )
         try:
-            await self._posted(
-                session_id,
-                (*words, *order.files),
-                command=command,
-                mentions=order.text,
-                agent=order.agent,
-                model=order.model,
-                variant=order.variant,
-            )
+            await self._posted(session_id, prompt, command=command, mentions=order.text)
         except ServerUnreachableError:
             await self._client.sessions.get(session_id)  # it is back, or it says that it is not
 

@@ -10,8 +10,7 @@ from urllib.parse import unquote, urlsplit
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
-from pegboard.schema.part import FileInput
-from pegboard_files import mime_of
+from pegboard.schema.part import FileInput, mime_of
 
 LONG_LINES, LONG_LETTERS = 10, 2000
 """A paste that is longer becomes a chip."""
@@ -86,7 +85,7 @@ class Draft:
     def picture(self, path: Path) -> None:
         """Insert a chip for a picture's file."""
         chip = f"[Picture #{len(self._files) + 1}: {path.name}]"
-        self._files[chip] = FileInput(mime=mime_of(path), url=path.as_uri(), filename=path.name)
+        self._files[chip] = FileInput.of(path)
         self.buffer.insert_text(chip + " ")
 
     def pasted_picture(self, content: bytes, mime: str) -> None:

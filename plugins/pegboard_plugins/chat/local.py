@@ -13,9 +13,9 @@ from pegboard.embedding import Subscription
 from pegboard.errors import ModelNotFoundError
 from pegboard.kit import Block
 from pegboard.schema.config import Agent, Command
-from pegboard.schema.message import Turn
+from pegboard.schema.message import Prompt, Turn
 from pegboard.schema.model import Model
-from pegboard.schema.part import TextInput, ToolPart
+from pegboard.schema.part import ToolPart
 from pegboard.schema.session import (
     Answers,
     FileDiff,
@@ -211,10 +211,14 @@ class LocalFeed:
             await run_command(app, session_id, said)
             return
         found = await mentioned(app, session_id, order.text, agent=order.agent)
-        parts = (TextInput(text=order.text), *order.files, *found)
-        await app.prompt(
-            session_id, parts, agent=order.agent, model=order.model, variant=order.variant
+        prompt = Prompt(
+            order.text,
+            parts=(*order.files, *found),
+            agent=order.agent,
+            model=order.model,
+            variant=order.variant,
         )
+        await app.prompt(session_id, prompt)
 
     async def withdraw(self, session_id: str, message_id: str) -> bool:
         """Take it back."""

@@ -23,7 +23,7 @@ from pegboard.schema.event import (
     SessionIdle,
     SessionStatusChanged,
 )
-from pegboard.schema.message import AssistantMessage, Turn
+from pegboard.schema.message import AssistantMessage, Prompt, Turn
 from pegboard.schema.model import Model
 from pegboard.schema.part import Part, Pending, ToolPart
 from pegboard.schema.session import Session
@@ -267,17 +267,15 @@ class AttachedBackend(Attachment):
     async def _answered(self, session_id: str, prompt: PromptRequest) -> Turn:
         said = prompt.command
         command = (said.name, said.arguments, said.is_typed) if said else None
+        chosen = Prompt(
+            parts=prompt.parts,
+            agent=prompt.agent,
+            model=prompt.model,
+            variant=prompt.variant,
+            tools=prompt.tools,
+        )
         try:
-            return await self._posted(
-                session_id,
-                prompt.parts,
-                command=command,
-                mentions=prompt.typed,
-                agent=prompt.agent,
-                model=prompt.model,
-                variant=prompt.variant,
-                tools=prompt.tools,
-            )
+            return await self._posted(session_id, chosen, command=command, mentions=prompt.typed)
         except ServerUnreachableError as error:
             return await self._found_again(session_id, error)
 

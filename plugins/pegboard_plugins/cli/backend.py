@@ -13,7 +13,7 @@ from pegboard.embedding import Places, Subscription
 from pegboard.kit import Block
 from pegboard.schema.config import Agent, Command
 from pegboard.schema.event import PluginFailed
-from pegboard.schema.message import Turn
+from pegboard.schema.message import Prompt, Turn
 from pegboard.schema.model import Model
 from pegboard.schema.part import FileInput, PartInput, ToolPart
 from pegboard.schema.session import Reply, Scope, Session
@@ -286,14 +286,10 @@ class LocalBackend:
 
                 found = await mentioned(self._app, session_id, prompt.typed, agent=agent)
                 parts = (*parts, *found)
-            return await self._app.prompt(
-                session_id,
-                parts,
-                agent=agent,
-                model=model,
-                variant=prompt.variant,
-                tools=prompt.tools or None,
+            chosen = Prompt(
+                parts=parts, agent=agent, model=model, variant=prompt.variant, tools=prompt.tools
             )
+            return await self._app.prompt(session_id, chosen)
         from pegboard_frontend import CommandOrder, run_command
 
         order = CommandOrder(

@@ -5,7 +5,6 @@ import re
 import select
 import stat
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import BinaryIO
 
 import click
@@ -14,7 +13,6 @@ import msgspec
 from pegboard import InvalidInputError
 from pegboard.errors import NotFoundError
 from pegboard.kit import nearest_names
-from pegboard.schema.part import FileInput, PartInput, TextInput
 
 STDIN = "-"
 TELL_S = 2.0
@@ -106,32 +104,6 @@ class MessageCommand(click.Command):
             ctx.meta[self.LITERAL] = tuple(args[place + 1 :])
             args = args[:place]
         return super().parse_args(ctx, args)
-
-
-def parts_of(text: str, files: Sequence[Path]) -> tuple[PartInput, ...]:
-    """The parts of a prompt: the files first, then the text.
-
-    :raises InvalidInputError: when a file cannot be read.
-    """
-    said = (TextInput(text=text),) if text else ()
-    return (*(file_part(file) for file in files), *said)
-
-
-def file_part(file: Path) -> FileInput:
-    """A file or a folder as a part of a prompt; relative to the current directory.
-
-    :raises InvalidInputError: when it cannot be read.
-    """
-    from pegboard_files import DIRECTORY_MIME, mime_of  # few prompts have files
-
-    path = file.absolute()
-    try:
-        if path.is_dir():
-            return FileInput(mime=DIRECTORY_MIME, url=path.as_uri(), filename=path.name)
-        with path.open("rb"):
-            return FileInput(mime=mime_of(path), url=path.as_uri(), filename=path.name)
-    except OSError as error:
-        raise InvalidInputError(f"cannot read {file}: {error.strerror or error}") from error
 
 
 def read_stdin(stdin: BinaryIO, words: Sequence[str], warn: Callable[[str], None]) -> str:

@@ -54,8 +54,7 @@ def _shown(value: object) -> str:
 
 
 async def _traced(directory: Path, prompt: str, agent: str | None) -> dict[str, Any]:
-    from pegboard import App, AppOptions
-    from pegboard.schema.part import TextInput
+    from pegboard import App, AppOptions, Prompt
     from pegboard_frontend import begin_trace, trace_steps
     from pegboard_plugins.cli.tool import Scripted
     from pegboard_testing import ScriptedModel
@@ -68,7 +67,7 @@ async def _traced(directory: Path, prompt: str, agent: str | None) -> dict[str, 
         try:
             model = script.models()[0]
             name = f"{model.provider_id}/{model.id}"
-            await app.prompt(session.id, [TextInput(text=prompt)], agent=agent, model=name)
+            await app.prompt(session, Prompt(prompt, agent=agent, model=name))
         finally:
             await app.delete_session(session.id)
         steps = trace_steps(app)

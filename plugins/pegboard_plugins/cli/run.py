@@ -6,6 +6,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
@@ -19,10 +20,11 @@ from pegboard.errors import ModelNotFoundError, NotFoundError, ServerError, Serv
 from pegboard.kit import nearest_names, shielded
 from pegboard.schema.config import Command
 from pegboard.schema.event import Event, PluginFailed
+from pegboard.schema.message import Prompt
 from pegboard.schema.part import PartInput
 from pegboard.schema.session import Session
 from pegboard_plugins.cli.backend import Backend, LocalBackend, PromptRequest, SlashCommand
-from pegboard_plugins.cli.message import Message, MessageCommand, parts_of, read_stdin
+from pegboard_plugins.cli.message import Message, MessageCommand, read_stdin
 from pegboard_plugins.cli.render import Screen, open_screen
 from pegboard_plugins.cli.runoptions import Options, read_options, run_options
 from pegboard_plugins.cli.tally import Tally
@@ -111,7 +113,7 @@ def _view(options: Options, screen: Screen, out: TextIO) -> View:
 async def _prompted(options: Options, view: View, screen: Screen) -> Result:
     """How the prompt ended; what plugins fail at before and after it is told as well."""
     text = options.message.whole if options.command else options.message.text
-    parts = parts_of(text, options.files)
+    parts = Prompt(text, files=options.files).attach(Path.cwd()).parts
     asks = options.style == "text" and screen.is_terminal and sys.stdin.isatty()
     told: list[PluginFailed] = []
     backend: Backend | None = None

@@ -207,19 +207,16 @@ class _Call:
         return own
 
     async def _part(self, app: "App", session_id: str) -> "ToolPart":
-        from pegboard.schema.part import TextInput, ToolPart
+        from pegboard import Prompt
+        from pegboard.schema.part import ToolPart
         from pegboard_testing import ScriptedModel
 
         model = ScriptedModel([]).models()[0]
         text = f"{TITLE} {self._name} {as_json(self._args)}"
         asking = asyncio.create_task(_answered(app))
         try:
-            await app.prompt(
-                session_id,
-                [TextInput(text=text)],
-                agent=self._agent,
-                model=f"{model.provider_id}/{model.id}",
-            )
+            name = f"{model.provider_id}/{model.id}"
+            await app.prompt(session_id, Prompt(text, agent=self._agent, model=name))
         finally:
             asking.cancel()
             await asyncio.wait({asking})  # it ends at its next await

@@ -11,7 +11,7 @@ from pegboard import PegboardError
 from pegboard.embedding import check_id
 from pegboard.errors import AbortedError
 from pegboard.schema.event import MessageUpdated
-from pegboard.schema.message import Turn, UserMessage
+from pegboard.schema.message import Prompt, Turn, UserMessage
 from pegboard.schema.wire import encode
 from pegboard_frontend import (
     CommandBody,
@@ -168,9 +168,8 @@ async def _prompted(opened: OpenSession, body: PromptBody) -> Turn:
     parts = body.parts
     if body.mentions:
         parts += await mentioned(app, session_id, body.mentions, agent=agent)
-    return await app.prompt(
-        session_id,
-        parts,
+    prompt = Prompt(
+        parts=parts,
         agent=agent,
         model=body.model_name(),
         message_id=_message_id(body.message_id),
@@ -179,6 +178,7 @@ async def _prompted(opened: OpenSession, body: PromptBody) -> Turn:
         variant=body.variant,
         no_reply=bool(body.no_reply),
     )
+    return await app.prompt(session_id, prompt)
 
 
 def _message_id(text: str | None) -> str | None:

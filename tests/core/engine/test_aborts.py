@@ -13,7 +13,6 @@ from pegboard.errors import AbortedError
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta
 from pegboard.schema.event import SessionIdle
 from pegboard.schema.message import AbortedFailure
-from pegboard.schema.part import TextInput
 from pegboard.schema.session import Busy, Idle
 from played import HI, Played, ToolsPlugin, assistant, call, calls, heard, opened, text, texts
 
@@ -49,7 +48,7 @@ async def test_a_prompt_that_comes_while_an_abort_goes_on_is_answered(tmp_path: 
         await asyncio.wait_for(started.wait(), LIMIT_S)
         abort = asyncio.create_task(app.abort(session.id))
         await asyncio.wait_for(ending.wait(), LIMIT_S)
-        second = asyncio.create_task(app.prompt(session.id, (TextInput(text="go on"),)))
+        second = asyncio.create_task(app.prompt(session.id, "go on"))
         await until_turns(app, session.id, 3)
         go.set()
         await abort
@@ -201,7 +200,7 @@ async def test_a_prompt_that_comes_while_the_app_is_closed_waits_for_the_next_on
         @hookimpl
         async def shutdown(self, app: App) -> None:
             try:
-                await app.prompt(session.id, (TextInput(text="late"),))
+                await app.prompt(session.id, "late")
             except AbortedError as error:
                 refused.append(str(error))
 
@@ -238,7 +237,7 @@ async def test_an_answer_ends_and_its_session_is_free_however_often_it_is_aborte
         await asyncio.gather(*aborts)
         stopped = assistant(await first)
         [stored] = [turn.info for turn in await app.turns(session.id) if turn.info.id == stopped.id]
-        answered = await app.prompt(session.id, (TextInput(text="go on"),))
+        answered = await app.prompt(session.id, "go on")
 
     assert stored.time.completed is not None
     assert isinstance(stopped.error, AbortedFailure)

@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 
 from asked import asked, outcomes
-from pegboard import App, PendingCall, ToolContext, ToolResult, hookimpl, tool
+from pegboard import App, PendingCall, Prompt, ToolContext, ToolResult, hookimpl, tool
 from pegboard.engine.run import MAX_WIDTH
 from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.schema.message import AssistantMessage
-from pegboard.schema.part import Completed, Failed, TextInput
+from pegboard.schema.part import Completed, Failed
 from pegboard.schema.session import PermissionRequest, Question, Verdict
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 
 LIMIT_S = 1.5
 AWAY_S = 1.8
 ASKED = "asked for"
-DO_IT = (TextInput(text="do it"),)
+DO_IT = "do it"
 
 
 class Rule:
@@ -159,7 +159,7 @@ async def test_a_subagent_that_the_user_has_set_to_work_is_waited_for_as_well(
     async with interactive(tmp_path, Played(answer), ToolsPlugin(resume)) as app:
         session = await app.create_session(agent="build")
         child = await app.create_session(parent_id=session.id)
-        working = asyncio.create_task(app.prompt(child.id, DO_IT, agent="helper"))
+        working = asyncio.create_task(app.prompt(child.id, Prompt(DO_IT, agent="helper")))
         await asked(app)
         await answered_late(app, session.id)
         await working

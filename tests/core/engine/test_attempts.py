@@ -36,11 +36,11 @@ from pegboard.schema.message import (
     OutputLengthFailure,
     Turn,
 )
-from pegboard.schema.part import Failed, RetryPart, StepStartPart, TextInput, TextPart, ToolPart
+from pegboard.schema.part import Failed, RetryPart, StepStartPart, TextPart, ToolPart
 from pegboard.schema.session import Busy, Idle, Retry
 from played import Played, ToolsPlugin, call, heard, opened, text
 
-HI = (TextInput(text="hi"),)
+HI = "hi"
 QUICK = {"model": "played/m", "retry": {"cap_s": 0.02}}
 BUSY = ProviderError("come back later", provider_id="played", status=503)
 

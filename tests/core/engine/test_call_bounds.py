@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from model_server import ModelServer, by_step, chunk, finish, say, tool_call
-from pegboard import ToolContext, tool
+from pegboard import Prompt, ToolContext, tool
 from pegboard.engine.stream import LONGEST_INPUT_BYTES, MOST_CALLS
 from pegboard.providers import (
     ModelRequest,
@@ -187,8 +187,8 @@ async def test_of_a_name_that_nothing_has_the_error_has_the_beginning(tmp_path: 
     async with opened(tmp_path, Played(), ToolsPlugin(shout)) as app:
         session = await app.create_session()
         for prompting in (
-            app.prompt(session.id, HI, model=name),
-            app.prompt(session.id, HI, agent=name),
+            app.prompt(session.id, Prompt(HI, model=name)),
+            app.prompt(session.id, Prompt(HI, agent=name)),
             run_command(app, session.id, CommandOrder(name=name, arguments="")),
         ):
             with pytest.raises(LookupError, match=r"not found: played/x{193}…") as raised:

@@ -10,11 +10,11 @@ from pegboard import App, ToolContext, tool
 from pegboard.engine.run import MAX_WIDTH
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta, Usage
 from pegboard.schema.model import CacheCost, Model, ModelApi, ModelCost
-from pegboard.schema.part import Completed, Failed, TextInput, ToolPart
+from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.session import Rule
 from played import Played, ToolsPlugin, call, calls, opened, text
 
-HI = (TextInput(text="hi"),)
+HI = "hi"
 MODEL = Model(
     id="m",
     provider_id="played",

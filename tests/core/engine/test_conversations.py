@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from conversing import converse, prompt, provider, said
+from conversing import converse, provider, said
+from pegboard import Prompt
 from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.ids import IdSource
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta
@@ -42,7 +43,7 @@ async def test_a_title_given_while_it_runs_stays(tmp_path: Path) -> None:
 
     async with opened(tmp_path, Played(slow)) as app:
         session = await app.create_session()
-        running = asyncio.create_task(app.prompt(session.id, prompt("go")))
+        running = asyncio.create_task(app.prompt(session.id, "go"))
         await asyncio.wait_for(started.wait(), LIMIT_S)
         await app.update_session(session.id, title="Mine")
         go.set()
@@ -62,7 +63,7 @@ async def test_a_deleted_session_is_stopped_and_gone_with_its_children(tmp_path:
     async with opened(tmp_path, Played(slow), task) as app:
         session = await app.create_session()
         work = SubtaskInput(prompt="p", description="d", agent="helper")
-        running = asyncio.create_task(app.prompt(session.id, [work]))
+        running = asyncio.create_task(app.prompt(session.id, Prompt(parts=[work])))
         await asyncio.wait_for(started.wait(), LIMIT_S)
         [child] = await app.children(session.id)
         gone: set[str | None] = set()
@@ -120,7 +121,7 @@ async def test_a_subtask_part_is_done_once_and_its_result_is_seen(tmp_path: Path
     async with opened(tmp_path, played, task) as app:
         session = await converse(app)
         turns = await app.turns(session.id)
-        again = await app.prompt(session.id, prompt("thanks"))
+        again = await app.prompt(session.id, "thanks")
 
     tasks = [part for turn in turns for part in turn.parts if isinstance(part, SubtaskPart)]
     done = [part for turn in turns for part in turn.parts if isinstance(part, ToolPart)]
@@ -135,7 +136,7 @@ async def test_a_subtask_for_nobody_is_told_to_the_model(tmp_path: Path) -> None
     async with opened(tmp_path, Played(text("I cannot")), task) as app:
         session = await app.create_session()
         work = SubtaskInput(prompt="p", description="d", agent="nobody")
-        answer = await app.prompt(session.id, [work])
+        answer = await app.prompt(session.id, Prompt(parts=[work]))
         turns = await app.turns(session.id)
 
     [part] = [part for part in turns[1].parts if isinstance(part, ToolPart)]
@@ -148,7 +149,7 @@ async def test_where_no_tool_gives_work_to_subagents_the_model_is_told_so(tmp_pa
     async with opened(tmp_path, Played(text("I cannot"))) as app:
         session = await app.create_session()
         work = SubtaskInput(prompt="p", description="d", agent="helper")
-        answer = await app.prompt(session.id, [work])
+        answer = await app.prompt(session.id, Prompt(parts=[work]))
         turns = await app.turns(session.id)
 
     [part] = [part for part in turns[1].parts if isinstance(part, ToolPart)]

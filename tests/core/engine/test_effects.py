@@ -8,7 +8,7 @@ import pytest
 
 from pegboard import ToolContext, tool
 from pegboard.contract.tools import Effect
-from pegboard.schema.part import Completed, TextInput, ToolPart
+from pegboard.schema.part import Completed, ToolPart
 from played import Played, ToolsPlugin, call, calls, opened, text
 from written import ask, full_repository, patches
 
@@ -37,7 +37,7 @@ async def state_of_the_call(folder: Path, effect: Effect) -> bool:
     provider = Played(calls(call("peek", "{}")), text("done"))
     async with opened(folder, provider, ToolsPlugin(peek), env=env) as app:
         session = (await app.create_session()).id
-        await app.prompt(session, [TextInput(text="look")])
+        await app.prompt(session, "look")
         [part] = [p for t in await app.turns(session) for p in t.parts if isinstance(p, ToolPart)]
     assert isinstance(part.state, Completed)
     return not held.exists()
@@ -81,7 +81,7 @@ async def test_a_model_is_told_what_its_own_tools_can_do_with_a_long_output(
         tmp_path, Played(calls(call("leaf", "{}")), text("done")), ToolsPlugin(leaf)
     ) as app:
         session = (await app.create_session()).id
-        await app.prompt(session, [TextInput(text="look")])
+        await app.prompt(session, "look")
         [part] = [p for t in await app.turns(session) for p in t.parts if isinstance(p, ToolPart)]
 
     assert isinstance(part.state, Completed)

@@ -8,20 +8,20 @@ from pathlib import Path
 import pytest
 
 from compacting import error_of
-from pegboard import App, SessionView, SideQuestion, ToolContext, evolve, hookimpl, tool
+from pegboard import App, Prompt, SessionView, SideQuestion, ToolContext, evolve, hookimpl, tool
 from pegboard.errors import RequiredHookError
 from pegboard.providers import ModelRequest, StreamEvent, TextDelta, ToolDefinition
 from pegboard.schema.config import Agent, Command
 from pegboard.schema.event import Event, PluginFailed
 from pegboard.schema.message import Turn
-from pegboard.schema.part import Completed, Part, TextInput, TextPart, ToolPart
+from pegboard.schema.part import Completed, Part, TextPart, ToolPart
 from pegboard_frontend import CommandOrder, run_command
 from pegboard_plugins import agents, compact, environment, instructions, title
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, texts
 
 SECRET = "tango-7731"
-PROMPT = (TextInput(text=f"remember {SECRET}"),)
-DELEGATE = (TextInput(text=f"delegate {SECRET}"),)
+PROMPT = f"remember {SECRET}"
+DELEGATE = f"delegate {SECRET}"
 ASIDE = Agent(name="aside", mode="primary", permission=(), options={}, prompt=f"Mind {SECRET}.")
 FILTERED = ("chat_messages_transform", "chat_system_transform", "chat_params", "chat_headers")
 
@@ -111,7 +111,7 @@ class Listening(Played):
 
 
 async def prompt(app: App, session: str) -> None:
-    await app.prompt(session, PROMPT, system=f"Say {SECRET}.")
+    await app.prompt(session, Prompt(PROMPT, system=f"Say {SECRET}."))
 
 
 async def subagent(app: App, session: str) -> None:
@@ -197,7 +197,7 @@ async def test_no_answer_is_stored_or_given_past_the_filter_for_texts(
     config = {"model": "played/m", "title": "model"}
     async with opened(tmp_path, provider, words, title, compact, config=config) as app:
         session = await app.create_session()
-        await app.prompt(session.id, (TextInput(text="remember it"),))
+        await app.prompt(session.id, "remember it")
         words.broken = (broken, lambda _: True)
         await asyncio.sleep(0.3)
         summed = await app.summarize(session.id)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from pegboard import App, SideQuestion, ToolContext, hookimpl, tool
+from pegboard import App, Prompt, SideQuestion, ToolContext, hookimpl, tool
 from pegboard.contract.compactors import Compaction, CompactionRequest
 from pegboard.errors import PegboardError
 from pegboard.providers import (
@@ -166,7 +166,7 @@ async def prompted(app: App) -> tuple[Session, Coroutine[Any, Any, object]]:
 async def summarised(app: App) -> tuple[Session, Coroutine[Any, Any, object]]:
     """A session with a prompt, and its summary."""
     session = await app.create_session()
-    await app.prompt(session.id, HI, no_reply=True)
+    await app.prompt(session.id, Prompt(HI, no_reply=True))
     return session, app.summarize(session.id)
 
 

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from media_files import data_url, png
-from pegboard import hookimpl
+from pegboard import Prompt, hookimpl
 from pegboard.engine.retry import is_local
 from pegboard.errors import ProviderAuthError, ProviderError
 from pegboard.providers import ModelRequest, Provider, StreamEvent, TextDelta, TextStart
@@ -16,7 +16,7 @@ from pegboard.schema.config import Agent
 from pegboard.schema.event import SessionIdle, SessionWarned
 from pegboard.schema.message import APIFailure
 from pegboard.schema.model import Capabilities, Modalities, Model, ModelApi, ModelCost
-from pegboard.schema.part import FileInput, TextInput
+from pegboard.schema.part import FileInput
 from pegboard_plugins import openai_compatible
 from played import HI, Played, assistant, call, calls, opened, text, texts
 
@@ -249,8 +249,10 @@ async def test_a_prompt_with_a_picture_goes_to_the_model_that_sees(tmp_path: Pat
     settings = {"model": "played/m", "models": {"vision": "other/m"}}
     async with opened(tmp_path, played, Providers(other), config=settings) as app:
         session = await app.create_session()
-        shown = await app.prompt(session.id, [*HI, FileInput(mime="image/png", url=url)])
-        plain = await app.prompt(session.id, [TextInput(text="and now?")])
+        shown = await app.prompt(
+            session.id, Prompt(HI, parts=(FileInput(mime="image/png", url=url),))
+        )
+        plain = await app.prompt(session.id, "and now?")
 
     assert (texts(shown), texts(plain)) == (["seen"], ["blind"])
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import hookimpl, tool
+from pegboard import Prompt, hookimpl, tool
 from pegboard.errors import ModelNotFoundError, NotFoundError, PluginError, ProviderError
 from pegboard.providers import (
     ModelRequest,
@@ -112,7 +112,7 @@ async def test_prompts_that_come_meanwhile_are_answered_by_the_same_run(tmp_path
         session = await app.create_session()
         first = asyncio.create_task(app.prompt(session.id, HI))
         await running.wait()
-        second = asyncio.create_task(app.prompt(session.id, (TextInput(text="and this"),)))
+        second = asyncio.create_task(app.prompt(session.id, "and this"))
         while len(await app.turns(session.id)) < 3:  # noqa: ASYNC110 - the database has no event
             await asyncio.sleep(0.01)
         go.set()
@@ -130,7 +130,7 @@ async def test_many_prompts_at_once_are_all_answered(tmp_path: Path) -> None:
         session = await app.create_session()
         async with asyncio.TaskGroup() as group:
             for number in range(20):
-                group.create_task(app.prompt(session.id, (TextInput(text=str(number)),)))
+                group.create_task(app.prompt(session.id, str(number)))
         turns = await app.turns(session.id)
 
     users = [place for place, turn in enumerate(turns) if isinstance(turn.info, UserMessage)]
@@ -149,7 +149,7 @@ async def test_ids_of_a_client_do_not_decide_who_is_answered(tmp_path: Path, giv
     async with opened(tmp_path, provider) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        await app.prompt(session.id, HI, message_id=given)
+        await app.prompt(session.id, Prompt(HI, message_id=given))
         turn = await app.prompt(session.id, HI)
         turns = await app.turns(session.id)
 
@@ -229,7 +229,7 @@ async def test_a_prompt_that_nobody_can_answer_is_kept(
     async with opened(tmp_path, Played(text("x"))) as app:
         session = await app.create_session()
         with pytest.raises(error):
-            await app.prompt(session.id, HI, **choice)
+            await app.prompt(session.id, Prompt(HI, **choice))
         [turn] = await app.turns(session.id)
 
     assert texts(turn) == ["hi"]
@@ -244,9 +244,9 @@ async def test_an_alias_without_a_provider_is_a_plugins_to_resolve(tmp_path: Pat
 
     async with opened(tmp_path, Played(text("hi")), Aliases()) as app:
         session = await app.create_session()
-        turn = await app.prompt(session.id, HI, model="fast")
+        turn = await app.prompt(session.id, Prompt(HI, model="fast"))
         with pytest.raises(ModelNotFoundError, match="model not found: slow"):
-            await app.prompt(session.id, HI, model="slow")
+            await app.prompt(session.id, Prompt(HI, model="slow"))
 
     assert (assistant(turn).provider_id, assistant(turn).model_id) == ("played", "m")
 
@@ -289,10 +289,10 @@ async def test_no_reply_stores_and_does_not_ask(tmp_path: Path) -> None:
     provider = Played(text("hi"))
     async with opened(tmp_path, provider) as app:
         session = await app.create_session()
-        turn = await app.prompt(session.id, HI, no_reply=True)
+        turn = await app.prompt(session.id, Prompt(HI, no_reply=True))
         assert isinstance(turn.info, UserMessage)
         assert provider.requests == []
-        await app.prompt(session.id, (TextInput(text="now"),))
+        await app.prompt(session.id, "now")
 
     said = [item for message in provider.requests[0].messages for item in message.content]
     assert said == [Text(text="hi"), Text(text="now")]
@@ -308,7 +308,7 @@ async def test_steps_are_a_hard_limit_and_the_last_one_has_no_tools(tmp_path: Pa
     extra = PlayedPlugin(provider, agents=[agent])
     async with opened(tmp_path, provider, extra, ToolsPlugin(shout)) as app:
         session = await app.create_session()
-        await app.prompt(session.id, HI, agent="brief")
+        await app.prompt(session.id, Prompt(HI, agent="brief"))
 
     assert [len(request.tools) for request in provider.requests] == [1, 0]
 
@@ -323,7 +323,7 @@ async def test_a_file_is_read_for_the_model_and_kept_as_a_part(tmp_path: Path) -
             TextInput(text="see"),
             FileInput(mime="text/plain", url=f"{note.as_uri()}?start=2&end=2", filename="note.txt"),
         )
-        await app.prompt(session.id, parts)
+        await app.prompt(session.id, Prompt(parts=parts))
         [turn, _] = await app.turns(session.id)
 
     content = [
@@ -338,7 +338,9 @@ async def test_a_file_that_is_not_there_is_said_to_the_model(tmp_path: Path) -> 
     provider = Played(text("ok"))
     async with opened(tmp_path, provider) as app:
         session = await app.create_session()
-        await app.prompt(session.id, (FileInput(mime="text/plain", url="file:///no/such"),))
+        await app.prompt(
+            session.id, Prompt(parts=(FileInput(mime="text/plain", url="file:///no/such"),))
+        )
 
     [message] = provider.requests[0].messages
     assert "could not be read" in str(message.content)

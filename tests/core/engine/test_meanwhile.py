@@ -11,7 +11,6 @@ import pytest
 from pegboard import App
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, Text, TextDelta
 from pegboard.schema.message import AssistantMessage, UserMessage
-from pegboard.schema.part import TextInput
 from played import Played, assistant, opened
 
 pytestmark = pytest.mark.usefixtures("each_store")
@@ -42,7 +41,7 @@ async def test_whoever_gets_an_answer_was_heard(tmp_path: Path, seed: int) -> No
         for number in range(PROMPTS):
             await asyncio.sleep(chance.uniform(0, LONGEST_S))
             words = f"{name}.{number}"
-            turn = await app.prompt(session_id, [TextInput(text=words)])
+            turn = await app.prompt(session_id, words)
             assert assistant(turn).finish == "stop"
             assert words in said(provider.requests[-1]), "heard before it was answered"
 
@@ -68,7 +67,7 @@ async def test_a_new_title_survives_the_start_of_a_run(tmp_path: Path) -> None:
 
     async def renamed(app: App, number: int) -> str:
         session = await app.create_session(title="first")
-        prompt = asyncio.create_task(app.prompt(session.id, [TextInput(text="Go.")]))
+        prompt = asyncio.create_task(app.prompt(session.id, "Go."))
         for _ in range(number):
             await asyncio.sleep(0.001)
         await app.update_session(session.id, title=f"title {number}")

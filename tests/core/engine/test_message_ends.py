@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from compacting import Shortens
-from pegboard import App, hookimpl, tool
+from pegboard import App, Prompt, hookimpl, tool
 from pegboard.contract.results import PendingCall
 from pegboard.errors import (
     AbortedError,
@@ -168,11 +168,11 @@ async def prompts(app: App, session_id: str) -> None:
 
 async def hands_over(app: App, session_id: str) -> None:
     part = SubtaskInput(prompt="look", description="look", agent="helper")
-    await app.prompt(session_id, (part,))
+    await app.prompt(session_id, Prompt(parts=(part,)))
 
 
 async def summarises(app: App, session_id: str) -> None:
-    await app.prompt(session_id, HI, no_reply=True)
+    await app.prompt(session_id, Prompt(HI, no_reply=True))
     await app.summarize(session_id)
 
 

@@ -10,7 +10,6 @@ from compacting import Shortens
 from pegboard import App, hookimpl
 from pegboard.errors import SessionBusyError
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta
-from pegboard.schema.part import TextInput
 from pegboard_frontend import ShellOrder, run_shell
 from played import HI, Played, opened, text, texts
 
@@ -33,7 +32,7 @@ class Elsewhere:
 
 
 async def prompts(app: App, session_id: str) -> None:
-    await app.prompt(session_id, (TextInput(text="refused"),))
+    await app.prompt(session_id, "refused")
 
 
 async def summarises(app: App, session_id: str) -> None:

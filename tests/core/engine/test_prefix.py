@@ -9,8 +9,8 @@ import model_server as ms
 from long_session import STEPS, asked, encoded, kept_bytes, options, project_in
 from long_session import requests_of_thirty_steps as thirty_steps
 from model_server import ModelServer
-from pegboard import App
-from pegboard.schema.part import FileInput, TextInput
+from pegboard import App, Prompt
+from pegboard.schema.part import FileInput
 
 
 async def test_every_request_of_a_session_begins_with_the_bytes_of_the_one_before(
@@ -32,16 +32,16 @@ async def test_every_request_of_a_session_begins_with_the_bytes_of_the_one_befor
             session = await app.create_session()
             url = (project / "a.txt").as_uri()
             await app.prompt(
-                session.id, [TextInput(text="go"), FileInput(mime="text/plain", url=url)]
+                session.id, Prompt("go", parts=(FileInput(mime="text/plain", url=url),))
             )
-            first = asyncio.create_task(app.prompt(session.id, [TextInput(text="more")]))
+            first = asyncio.create_task(app.prompt(session.id, "more"))
             await asyncio.sleep(0)
-            await app.prompt(session.id, [TextInput(text="and faster")])
+            await app.prompt(session.id, "and faster")
             await first
             (project / "AGENTS.md").touch()
         async with await App.open(project, options(tmp_path, server.url)) as app:
-            await app.prompt(session.id, [TextInput(text="after a new start")])
-            await app.prompt(session.id, [TextInput(text="last")])
+            await app.prompt(session.id, "after a new start")
+            await app.prompt(session.id, "last")
 
         requests = asked(server)
 
@@ -59,7 +59,7 @@ async def test_a_change_of_the_mode_changes_no_message_that_was_sent(tmp_path: P
     ):
         session = await app.create_session()
         for agent in ("build", "plan", "plan", "build"):
-            await app.prompt(session.id, [TextInput(text=agent)], agent=agent)
+            await app.prompt(session.id, Prompt(agent, agent=agent))
         requests = asked(server)
 
     for before, after in pairwise(requests):

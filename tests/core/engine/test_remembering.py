@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pegboard import ToolContext, tool
-from pegboard.schema.part import Completed, TextInput
+from pegboard.schema.part import Completed
 from played import Played, ToolsPlugin, call, calls, opened, text, tools_of
 
 
@@ -42,7 +42,7 @@ async def played(folder: Path, *answers: object, session: str | None = None) -> 
     """A session with the outcome of its last call, in a process of its own."""
     async with opened(folder, Played(*answers, text("done")), ToolsPlugin(*TOOLS)) as app:
         session = session or (await app.create_session()).id
-        await app.prompt(session, [TextInput(text="go")])
+        await app.prompt(session, "go")
         state = tools_of(await app.turns(session))[-1].state
     return session, state.output if isinstance(state, Completed) else getattr(state, "error", "")
 

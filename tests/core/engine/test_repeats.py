@@ -123,7 +123,7 @@ async def test_files_that_change_are_no_circle_whatever_tool_changes_them(tmp_pa
 
 async def test_files_that_a_subagent_changes_are_no_circle(tmp_path: Path) -> None:
     async def answer(request: ModelRequest) -> AsyncIterator[StreamEvent]:
-        mine = any(HI[0].text == getattr(each, "text", "") for each in request.messages[0].content)
+        mine = any(getattr(each, "text", "") == HI for each in request.messages[0].content)
         asked = request.messages[-1].role != "tool"
         done = sum(message.role == "tool" for message in request.messages)
         events = steps([("delegate", "{}"), CHECK] * 4 if mine else [ADVANCE])

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from pegboard import InvalidInputError, Tool, hookimpl, tool
+from pegboard import InvalidInputError, Prompt, Tool, hookimpl, tool
 from pegboard.contract.tools import serving
 from pegboard.providers import ModelRequest, Text
 from pegboard.schema.config import Command
-from pegboard.schema.part import AgentInput, Completed, Failed, TextInput
+from pegboard.schema.part import AgentInput, Completed, Failed
 from pegboard_frontend import CommandOrder, ShellOrder, run_command, run_shell
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 
@@ -66,7 +66,7 @@ async def test_work_that_the_user_gives_away_is_a_call_of_the_tool_that_serves_s
     async with opened(tmp_path, provider, ToolsPlugin(crew), Commands()) as app:
         session = await app.create_session()
         await run_command(app, session.id, CommandOrder(name="give"))
-        await app.prompt(session.id, (TextInput(text="look"), AgentInput(name="helper")))
+        await app.prompt(session.id, Prompt("look", parts=(AgentInput(name="helper"),)))
         turns = await app.turns(session.id)
 
     assert [part.tool for part in tools_of(turns)] == ["crew"]

@@ -29,7 +29,7 @@ from pegboard.providers import (
     ToolCall,
 )
 from pegboard.schema.event import PartDelta, PartUpdated
-from pegboard.schema.part import Completed, CompletedSpan, TextInput
+from pegboard.schema.part import Completed, CompletedSpan
 from pegboard.storage.changes import Change, PutMessage, PutPart
 from pegboard_plugins.sqlite.storage import SqliteStorage
 from played import USAGE, Played, ToolsPlugin, heard, opened
@@ -49,7 +49,7 @@ PAGE_BYTES = 4096
 OPERATIONS = 10
 """The database's own steps are counted in tens."""
 DELTAS = 5_000
-GO = (TextInput(text="go"),)
+GO = "go"
 
 
 @tool(permission="read", effect="reads")

@@ -16,10 +16,10 @@ from pegboard.providers import (
     TextStart,
 )
 from pegboard.schema.event import Event, PartDelta, PartUpdated, SessionIdle
-from pegboard.schema.part import TextInput, TextPart
+from pegboard.schema.part import TextPart
 from played import Played, heard, opened
 
-HI = (TextInput(text="hi"),)
+HI = "hi"
 PIECES = 5000
 
 

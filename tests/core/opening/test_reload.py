@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import App, hookimpl
+from pegboard import App, Prompt, hookimpl
 from pegboard.embedding import Decision, TrustStore
 from pegboard.schema.part import Completed, Failed, TextPart
 from played import HI, Played, call, calls, opened, shout, text, tools_of
@@ -259,7 +259,7 @@ def startup(app):
 async def said(app: App) -> str:
     """What the project's own provider answers."""
     session = await app.create_session()
-    turn = await app.prompt(session.id, HI, model="house/m")
+    turn = await app.prompt(session.id, Prompt(HI, model="house/m"))
     return "".join(part.text for part in turn.parts if isinstance(part, TextPart))
 
 

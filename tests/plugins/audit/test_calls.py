@@ -4,12 +4,11 @@ from pathlib import Path
 
 from asked import outcomes
 from pegboard import tool
-from pegboard.schema.part import TextInput
 from pegboard_plugins import audit
 from pegboard_plugins.audit.check import verify_audit
 from played import Played, ToolsPlugin, call, calls, opened, text
 
-HI = (TextInput(text="hi"),)
+HI = "hi"
 MORE_THAN_A_QUARANTINE = 5
 
 

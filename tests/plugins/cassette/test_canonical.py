@@ -90,8 +90,7 @@ def test_what_a_tool_is_called_with_stays_json_without_its_secrets(written):
 FIXTURE_TEST = """
 import os
 from pathlib import Path
-from pegboard import App, AppOptions
-from pegboard.schema.part import TextInput
+from pegboard import App, AppOptions, Prompt
 from pegboard_plugins.cassettefixture import cassette
 
 async def test_it_answers(tmp_path, cassette):
@@ -100,7 +99,7 @@ async def test_it_answers(tmp_path, cassette):
     places = {f"{name}_dir": tmp_path / name for name in ("config", "data", "state", "cache")}
     async with await App.open(tmp_path, AppOptions(config=config, **places)) as app:
         session = await app.create_session(title="t")
-        turn = await app.prompt(session.id, [TextInput(text="hi")], model="fake/m")
+        turn = await app.prompt(session.id, Prompt("hi", model="fake/m"))
     assert "Hello." in str(turn.parts)
 """
 

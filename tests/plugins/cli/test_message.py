@@ -11,8 +11,7 @@ import click
 import pytest
 
 from pegboard.errors import InvalidInputError
-from pegboard.schema.part import FileInput, TextInput
-from pegboard_plugins.cli.message import Message, MessageCommand, file_part, parts_of, read_stdin
+from pegboard_plugins.cli.message import Message, MessageCommand, read_stdin
 
 
 def text(*words: str, literal: tuple[str, ...] = (), stdin: bytes = b"") -> str:
@@ -105,25 +104,3 @@ def test_after_the_double_dash_everything_is_text() -> None:
 def test_an_empty_message_is_refused(words: tuple[str, ...]) -> None:
     with pytest.raises(InvalidInputError, match="the message is empty"):
         text(*words)
-
-
-def test_files_come_before_the_text_with_their_kind(tmp_path: Path) -> None:
-    picture, code = tmp_path / "a b.png", tmp_path / "code.py"
-    picture.write_bytes(b"\x89PNG")
-    code.write_text("pass")
-
-    parts = parts_of("look", [picture, code, tmp_path])
-
-    assert parts == (
-        FileInput(mime="image/png", url=picture.as_uri(), filename="a b.png"),
-        FileInput(mime="text/plain", url=code.as_uri(), filename="code.py"),
-        FileInput(mime="application/x-directory", url=tmp_path.as_uri(), filename=tmp_path.name),
-        TextInput(text="look"),
-    )
-
-
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    missing = tmp_path / "missing.txt"
-
-    with pytest.raises(InvalidInputError, match=r"cannot read .*missing\.txt: No such file"):
-        file_part(missing)

@@ -14,10 +14,9 @@ import pytest
 
 import served as serving
 from model_server import ModelServer, by_step, call, say
-from pegboard import App, AppOptions, hookimpl
+from pegboard import App, AppOptions, Prompt, hookimpl
 from pegboard.errors import PermissionDeniedError
 from pegboard.providers import ModelRequest, Provider, StreamEvent
-from pegboard.schema.part import TextInput
 from pegboard.schema.session import Rule
 from pegboard_frontend import CommandOrder, run_command
 from played import Played, calls, text
@@ -27,7 +26,7 @@ from plugins.cli.commands import CommandLine
 LIMIT_S = 30
 FREE, NEVER, ASKED = "echo free", "echo never", "true"
 PERMISSION = {"*": "allow", "bash": {"*": "ask", "echo free": "allow", "echo never": "deny"}}
-GO = (TextInput(text="go"),)
+GO = "go"
 Decision = tuple[str, str, str, Any]
 EXPECTED: list[Decision] = [
     (FREE, "allow", "config", ["bash", "echo free", "allow"]),
@@ -133,7 +132,7 @@ async def test_rules_of_an_agent_and_of_a_session_count_beside_the_user_s(tmp_pa
     async with await opened(tmp_path, provider, agent=agents) as app:
         tight = (Rule("bash", FREE, "ask"), Rule("bash", NEVER, "allow"))
         session = await app.create_session(agent="careful", permission=tight)
-        await app.prompt(session.id, GO, agent="careful")
+        await app.prompt(session.id, Prompt(GO, agent="careful"))
 
     assert decided(tmp_path / "state") == [
         (FREE, "deny", "headless", ["bash", FREE, "ask"]),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conversing import converse, prompt, provider, shape
+from conversing import converse, provider, shape
 from pegboard import App, InvalidInputError
 from pegboard.schema.part import Failed, Running, TimeSpan, ToolPart
 from pegboard.schema.wire import encode
@@ -52,7 +52,7 @@ async def test_an_export_comes_back_as_the_same_conversation_of_this_project(
         )
         assert [todo.content for todo in todos] == ["look up"]
         assert f"session_id: {copy.id}" in encode(after[3]).decode()
-        await app.prompt(info.id, prompt("go on"))
+        await app.prompt(info.id, "go on")
 
 
 async def test_an_export_is_stable_lines_of_json(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from lsp_project import asked, edited
 from pegboard.providers import StreamEvent
 from pegboard.schema.config import Config
-from pegboard.schema.part import Completed, TextInput
+from pegboard.schema.part import Completed
 from pegboard_plugins import bash as bash_plugin
 from pegboard_plugins import lsp as plugin
 from pegboard_plugins.edit import write_plugin
@@ -174,7 +174,7 @@ async def test_in_an_app_what_bash_changes_is_known_to_the_next_call(
 
     async with opened(tmp_path, provider, plugin, write_plugin, bash_plugin, env=env) as app:
         session = await app.create_session()
-        await app.prompt(session.id, [TextInput(text="go")])
+        await app.prompt(session.id, "go")
         parts = tools_of(await app.turns(session.id))
 
     outputs = [part.state.output for part in parts if isinstance(part.state, Completed)]

@@ -8,7 +8,7 @@ import pytest
 
 from pegboard.errors import ToolError
 from pegboard.schema.config import Config, LspConfig
-from pegboard.schema.part import Completed, TextInput
+from pegboard.schema.part import Completed
 from pegboard_plugins import format as format_plugin
 from pegboard_plugins import lsp as plugin
 from pegboard_plugins.edit import write, write_plugin
@@ -113,7 +113,7 @@ async def test_in_an_app_a_turn_learns_of_its_errors_and_no_server_is_left(tmp_p
 
     async with opened(tmp_path, provider, *plugins, env=env, config=settings) as app:
         session = await app.create_session()
-        await app.prompt(session.id, [TextInput(text="go")])
+        await app.prompt(session.id, "go")
         turns = await app.turns(session.id)
         servers = app.stash.get(plugin._SERVERS)
         [slot] = servers._slots.values()

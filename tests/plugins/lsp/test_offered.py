@@ -14,7 +14,6 @@ from lsp_project import config
 from pegboard import ToolContext, hookimpl, tool
 from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.config import Config, LspConfig
-from pegboard.schema.part import TextInput
 from pegboard_plugins import lsp as plugin
 from pegboard_plugins.lsp import known, lsp, sourcetree
 from pegboard_plugins.lsp.sourcetree import source_files
@@ -161,8 +160,8 @@ async def test_in_an_app_the_tool_is_there_from_the_next_prompt_on_or_after_a_sa
     plugins = (plugin, Prompt(), ToolsPlugin(make))
     async with opened(tmp_path, provider, *plugins, **options) as app:
         session = await app.create_session()
-        await app.prompt(session.id, [TextInput(text="go")])
-        await app.prompt(session.id, [TextInput(text="go")])
+        await app.prompt(session.id, "go")
+        await app.prompt(session.id, "go")
 
     offered_names = [[tool.name for tool in request.tools] for request in provider.requests]
     both = [lsp.id, "make"]

@@ -7,9 +7,9 @@ from typing import Any, Self
 
 from pegboard.schema.config import Agent, Command
 from pegboard.schema.event import Event
-from pegboard.schema.message import Turn
-from pegboard.schema.part import FileInput, PartInput
-from pegboard.schema.session import FileDiff, Todo
+from pegboard.schema.message import Prompt, Turn
+from pegboard.schema.part import FileInput
+from pegboard.schema.session import FileDiff, Session, Todo
 from pegboard_client.address import Address, Token, route
 from pegboard_client.aio.files import AsyncFiles
 from pegboard_client.aio.link import AsyncLink
@@ -18,7 +18,7 @@ from pegboard_client.aio.stream import AsyncEventStream
 from pegboard_client.aio.waiting import AsyncPermissions, AsyncQuestions
 from pegboard_client.events import GlobalEvent, event_of, global_event_of
 from pegboard_client.runtime import find_server
-from pegboard_client.wording import chosen, parts_of
+from pegboard_client.wording import chosen, id_of, prompt_body
 from pegboard_frontend import (
     Branch,
     CommandBody,
@@ -125,63 +125,27 @@ class AsyncClient:
         """One message with its parts."""
         return await self._link.get(Turn, route("session", session_id, "message", message_id))
 
-    async def prompt(  # noqa: PLR0913 - the protocol's fields, all keyword-only
-        self,
-        session_id: str,
-        said: str | Sequence[PartInput],
-        *,
-        agent: str | None = None,
-        model: str | None = None,
-        system: str | None = None,
-        tools: Mapping[str, bool] | None = None,
-        variant: str | None = None,
-        message_id: str | None = None,
-        mentions: str | None = None,
-        no_reply: bool = False,
+    async def prompt(
+        self, session: Session | str, prompt: str | Prompt, *, mentions: str | None = None
     ) -> Turn:
-        """The last answer, once the prompt is answered; a model is named `provider/model`.
+        """Return the last answer, once the prompt is answered.
 
         In `mentions`, words that a person typed, `@name` stands for a file or an agent. What went
-        wrong with the model is in the answer's `info.error`.
+        wrong with the model is in the answer's `info.error`. Paths in `files` of the prompt are
+        relative to the client's directory.
         """
-        body = PromptBody(
-            parts=parts_of(said),
-            model=chosen(model),
-            agent=agent,
-            system=system,
-            tools=dict(tools) if tools else None,
-            variant=variant,
-            message_id=message_id,
-            mentions=mentions,
-            no_reply=no_reply or None,
-        )
-        return await self._link.turn(Turn, route("session", session_id, "message"), body)
+        place = route("session", id_of(session), "message")
+        return await self._link.turn(Turn, place, self._body(prompt, mentions))
 
-    async def prompt_async(  # noqa: PLR0913 - the protocol's fields, all keyword-only
-        self,
-        session_id: str,
-        said: str | Sequence[PartInput],
-        *,
-        agent: str | None = None,
-        model: str | None = None,
-        system: str | None = None,
-        tools: Mapping[str, bool] | None = None,
-        variant: str | None = None,
-        message_id: str | None = None,
-        mentions: str | None = None,
+    async def prompt_async(
+        self, session: Session | str, prompt: str | Prompt, *, mentions: str | None = None
     ) -> None:
-        """Nothing, as soon as the prompt is stored; all else comes as events."""
-        body = PromptBody(
-            parts=parts_of(said),
-            model=chosen(model),
-            agent=agent,
-            system=system,
-            tools=dict(tools) if tools else None,
-            variant=variant,
-            message_id=message_id,
-            mentions=mentions,
-        )
-        await self._link.post(type(None), route("session", session_id, "prompt_async"), body)
+        """Return as soon as the prompt is stored; all else comes as events."""
+        place = route("session", id_of(session), "prompt_async")
+        await self._link.post(type(None), place, self._body(prompt, mentions))
+
+    def _body(self, prompt: str | Prompt, mentions: str | None) -> PromptBody:
+        return prompt_body(prompt, mentions, self._link.address.directory)
 
     async def withdraw(self, session_id: str, message_id: str) -> bool:
         """Whether a prompt is gone, because no model has read it yet; else it stays as it is."""

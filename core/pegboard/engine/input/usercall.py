@@ -15,7 +15,7 @@ from pegboard.contract.context import SessionView
 from pegboard.contract.results import ToolResult
 from pegboard.contract.tools import Tool, serving
 from pegboard.engine.finish import GOES_ON, failure_of
-from pegboard.engine.input.usermessage import CallOrder, Prompt, model_for, queue
+from pegboard.engine.input.usermessage import CallOrder, model_for, queue
 from pegboard.engine.processor import Processor
 from pegboard.engine.run import Run
 from pegboard.engine.toolcall import STOPPED, Caller, Plan
@@ -23,7 +23,7 @@ from pegboard.engine.writer import Writer
 from pegboard.errors import PermissionDeniedError, PermissionRejectedError, ToolError
 from pegboard.policy.agents import default_agent, find_agent
 from pegboard.providers import ToolCall
-from pegboard.schema.message import Turn, UserMessage
+from pegboard.schema.message import Prompt, Turn, UserMessage
 from pegboard.schema.part import Completed, Failed, SubtaskPart, TextInput
 
 SUM_UP = "Sum up for the user what the task above came to, and go on with what is left to do."

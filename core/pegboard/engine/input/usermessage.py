@@ -23,7 +23,7 @@ from pegboard.errors import InvalidInputError, ModelNotFoundError, NotFoundError
 from pegboard.ids import check_id
 from pegboard.policy.agents import default_agent
 from pegboard.schema.config import Agent, Command
-from pegboard.schema.message import AssistantMessage, MessageTime, Turn, UserMessage
+from pegboard.schema.message import AssistantMessage, MessageTime, Prompt, Turn, UserMessage
 from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.part import (
     AgentInput,
@@ -62,25 +62,6 @@ class CallOrder(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None = None
 
 
-class Prompt(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client sends; a model is named `provider/model`.
-
-    `command` is the slash command that the parts were made by, `typed` what the user typed to
-    get them, for the session's title.
-    """
-
-    parts: tuple[PartInput, ...]
-    agent: str | None = None
-    model: str | None = None
-    message_id: str | None = None
-    system: str | None = None
-    tools: dict[str, bool] | None = None
-    variant: str | None = None
-    no_reply: bool = False
-    command: Command | None = None
-    typed: str | None = None
-
-
 def stored(
     engine: Engine, session: Session, prompt: Prompt, ids: SessionIds
 ) -> tuple[Turn, ChangeSession]:
@@ -88,7 +69,7 @@ def stored(
 
     :raises InvalidInputError: for an id that is not the protocol's, or a prompt of nothing.
     """
-    if not prompt.parts:
+    if not prompt.inputs:
         raise InvalidInputError("the prompt is empty; give it at least one part")
     message_id = check_id("message", prompt.message_id) if prompt.message_id else ids.message()
     agent = prompt.agent or session.agent or default_agent(engine.config, engine.agents).name
@@ -99,10 +80,10 @@ def stored(
         agent=agent,
         model=model_for(engine, session, prompt.model, agent),
         system=prompt.system,
-        tools=prompt.tools,
+        tools=dict(prompt.tools) if prompt.tools else None,
         variant=prompt.variant,
     )
-    parts = tuple(_part(part, info, ids) for part in prompt.parts)
+    parts = tuple(_part(part, info, ids) for part in prompt.inputs)
     turn = Turn(info=info, parts=parts)
     ids.note(turn)
     typed = prompt.typed or "\n".join(

@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 from asked import asked, outcomes
-from pegboard import ToolContext, hookimpl, tool
+from pegboard import Prompt, ToolContext, hookimpl, tool
 from pegboard.policy.permissions import UNCLEAR, unapproved
 from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.schema.config import Agent
 from pegboard.schema.event import PermissionReplied
-from pegboard.schema.part import TextInput
 from pegboard.schema.session import PermissionRequest, Rule, Scope, Verdict
 from pegboard.storage.changes import PutApproval
 from pegboard_frontend import ShellOrder, approvals_of, mentioned, revoke, run_shell
@@ -23,7 +22,7 @@ from pegboard_plugins import audit
 from played import Played, PlayedPlugin, ToolsPlugin, call, calls, heard, opened, text, texts
 from slow_storage import VARIABLE
 
-HI = (TextInput(text="hi"),)
+HI = "hi"
 OTHER = Agent(name="other", mode="primary", permission=(Rule("*", "*", "allow"),), options={})
 
 
@@ -83,7 +82,7 @@ async def asked_again(
     plugins = (Asks(), ToolsPlugin(careful), PlayedPlugin(provider, agents=[OTHER]))
     async with opened(folder, Played(), *plugins, allow=False) as app:
         used = session_id or (await app.create_session()).id
-        await app.prompt(used, HI, agent=agent)
+        await app.prompt(used, Prompt(HI, agent=agent))
         return (await outcomes(app, used))[-1] != "done"
 
 

@@ -8,17 +8,16 @@ from pathlib import Path
 import pytest
 
 from asked import asked, outcomes
-from pegboard import ToolContext, hookimpl, tool
+from pegboard import Prompt, ToolContext, hookimpl, tool
 from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.schema.config import Agent
 from pegboard.schema.event import PermissionReplied
-from pegboard.schema.part import TextInput
 from pegboard.schema.session import PermissionRequest, Rule, Verdict
 from pegboard.storage.changes import PutApproval
 from pegboard_frontend import approvals_of
 from played import Played, PlayedPlugin, ToolsPlugin, call, calls, opened, text
 
-HI = (TextInput(text="hi"),)
+HI = "hi"
 WATCHED = {"allow": False, "interactive": True}
 
 
@@ -124,7 +123,7 @@ async def test_a_subagent_is_bound_by_who_called_it_though_another_agent_comes_n
             sessions.append(request.session_id)
         is_first = not waiting
         if is_first:
-            prompt = app.prompt(session.id, HI, agent="build")
+            prompt = app.prompt(session.id, Prompt(HI, agent="build"))
             waiting.append(asyncio.create_task(prompt))
             async with asyncio.timeout(30):
                 while (await app.session(session.id)).agent != "build":  # noqa: ASYNC110 - no event
@@ -148,7 +147,7 @@ async def test_a_subagent_is_bound_by_who_called_it_though_another_agent_comes_n
     plugins = (ToolsPlugin(careful, delegate), PlayedPlugin(Played(answer), agents=[tight]))
     async with opened(tmp_path, Played(), *plugins) as app:
         session = await app.create_session()
-        await app.prompt(session.id, HI, agent="tight")
+        await app.prompt(session.id, Prompt(HI, agent="tight"))
         await asyncio.gather(*waiting)
 
         assert len(sessions) == 2

@@ -6,12 +6,11 @@ import pytest
 
 from asked import outcomes
 from pegboard import ToolContext, hookimpl, tool
-from pegboard.schema.part import TextInput
 from pegboard.schema.session import Decided, Verdict
 from pegboard_frontend import ShellOrder, run_shell
 from played import Played, ToolsPlugin, call, calls, opened, text
 
-HI = (TextInput(text="hi"),)
+HI = "hi"
 
 
 class Against:

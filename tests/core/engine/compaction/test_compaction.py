@@ -23,7 +23,7 @@ from pegboard.errors import ContextOverflowError
 from pegboard.providers import Call, ModelRequest, Result, StreamEvent, StreamFinish, Usage
 from pegboard.schema.message import AssistantMessage, ContextOverflowFailure
 from pegboard.schema.model import Model, ModelApi, ModelLimit
-from pegboard.schema.part import CompactionPart, TextInput
+from pegboard.schema.part import CompactionPart
 from played import Played, ToolsPlugin, opened, text
 
 
@@ -36,7 +36,7 @@ async def test_a_full_window_is_compacted_before_the_next_step(tmp_path: Path) -
     provider = Played(look_at("a", FULL), text("the summary"), text("done"), model=SMALL)
     async with opened(tmp_path, provider, Shortens(), ToolsPlugin(look)) as app:
         session = await app.create_session()
-        answer = await app.prompt(session.id, (TextInput(text="look around"),))
+        answer = await app.prompt(session.id, "look around")
         turns = await app.turns(session.id)
 
     assert texts(answer) == ["done"]
@@ -74,7 +74,7 @@ async def test_every_kind_of_token_counts(tmp_path: Path, usage: Usage) -> None:
     async with opened(tmp_path, provider, Shortens()) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        await app.prompt(session.id, (TextInput(text="and now?"),))
+        await app.prompt(session.id, "and now?")
         turns = await app.turns(session.id)
 
     assert len(provider.requests) == 3
@@ -175,7 +175,7 @@ async def test_what_is_kept_comes_after_the_summary_with_all_its_results(tmp_pat
     provider = Played(*steps, text("the summary"), text("done"), model=big)
     async with opened(tmp_path, provider, keep, ToolsPlugin(look)) as app:
         session = await app.create_session()
-        answer = await app.prompt(session.id, (TextInput(text="look around"),))
+        answer = await app.prompt(session.id, "look around")
 
     assert texts(answer) == ["done"]
     content = [item for message in provider.requests[-1].messages for item in message.content]

@@ -7,7 +7,7 @@ import pytest
 from pegboard import tool
 from pegboard.engine.history import CLEARED
 from pegboard.providers import Result
-from pegboard.schema.part import Completed, TextInput, ToolPart
+from pegboard.schema.part import Completed, ToolPart
 from played import Played, ToolsPlugin, call, calls, opened, text
 
 TOKENS_10K = "word" * 10_000
@@ -44,7 +44,7 @@ async def cleared(folder: Path, provider: Played, prompts: int, **options: objec
     async with opened(folder, provider, ToolsPlugin(look, lesson), **options) as app:
         session = await app.create_session()
         for _ in range(prompts):
-            await app.prompt(session.id, (TextInput(text="look"),))
+            await app.prompt(session.id, "look")
         turns = await app.turns(session.id)
     parts = [part for turn in turns for part in turn.parts if isinstance(part, ToolPart)]
     states = [part.state for part in parts]

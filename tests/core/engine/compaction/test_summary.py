@@ -14,7 +14,7 @@ from pegboard.engine.history import SUMMARISE
 from pegboard.errors import SessionBusyError
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish
 from pegboard.schema.event import Event, PartUpdated, SessionCompacted, SessionIdle
-from pegboard.schema.part import CompactionPart, StepFinishPart, TextInput
+from pegboard.schema.part import CompactionPart, StepFinishPart
 from pegboard.storage.changes import ChangeSession, PutMessage, PutPart
 from played import Played, ToolsPlugin, call, calls, heard, opened, text
 
@@ -37,7 +37,7 @@ async def test_the_user_can_ask_for_it_and_the_session_goes_on_from_there(tmp_pa
             turn = await app.summarize(session.id)
         events = listening.result()
         after = await app.session(session.id)
-        await app.prompt(session.id, (TextInput(text="next"),))
+        await app.prompt(session.id, "next")
         turns = await app.turns(session.id)
 
     assert texts(turn) == ["the summary"]
@@ -90,7 +90,7 @@ async def test_a_prompt_that_comes_meanwhile_is_answered_behind_the_summary(
         await app.prompt(session.id, HI)
         summing = asyncio.create_task(app.summarize(session.id))
         await started.wait()
-        asked = asyncio.create_task(app.prompt(session.id, (TextInput(text="meanwhile"),)))
+        asked = asyncio.create_task(app.prompt(session.id, "meanwhile"))
         while len(await app.turns(session.id)) < 5:  # noqa: ASYNC110 - the database has no event
             await asyncio.sleep(0.01)
         go.set()
@@ -112,7 +112,7 @@ async def test_a_prompt_that_comes_right_behind_the_request_does_not_take_its_pl
             id=IdSource().new("part"), session_id=session.id, message_id=request.id, auto=False
         )
         await app.storage.commit(PutMessage(request), PutPart(part))
-        answer = await app.prompt(session.id, (TextInput(text="next"),))
+        answer = await app.prompt(session.id, "next")
 
     assert texts(answer) == ["yes"]
     assert said(provider.requests[2]) == [
@@ -140,7 +140,7 @@ async def test_an_abort_leaves_the_history_as_it_was(tmp_path: Path) -> None:
         await app.abort(session.id)
         assert error_of(await summing) is not None
         assert (await app.session(session.id)).time.compacting is None
-        await app.prompt(session.id, (TextInput(text="next"),))
+        await app.prompt(session.id, "next")
 
     assert said(provider.requests[2]) == [("user", "hi"), ("assistant", "hello"), ("user", "next")]
 
@@ -171,7 +171,7 @@ async def test_a_compactor_needs_no_model(tmp_path: Path) -> None:
         session = await app.create_session()
         await app.prompt(session.id, HI)
         turn = await app.summarize(session.id)
-        await app.prompt(session.id, (TextInput(text="next"),))
+        await app.prompt(session.id, "next")
 
     assert texts(turn) == ["nothing much happened"]
     assert said(provider.requests[1])[1:] == [
@@ -207,7 +207,7 @@ async def test_a_summary_is_still_the_beginning_when_the_app_opens_again(tmp_pat
 
     provider = Played(text("again"))
     async with opened(tmp_path, provider) as app:
-        await app.prompt(session.id, (TextInput(text="next"),))
+        await app.prompt(session.id, "next")
 
     assert said(provider.requests[0])[2:] == [("assistant", "the summary"), ("user", "next")]
 

@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator
 from itertools import pairwise
 from pathlib import Path
 
-from pegboard import tool
+from pegboard import Prompt, tool
 from pegboard.engine.input.usermessage import MARK
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, Text
 from pegboard.schema.config import Agent, Config
 from pegboard.schema.message import Turn
-from pegboard.schema.part import TextInput, TextPart
+from pegboard.schema.part import TextPart
 from pegboard.schema.session import Rule
 from pegboard_plugins.agents import register_agents
 from played import Played, PlayedPlugin, ToolsPlugin, call, opened, text
@@ -52,7 +52,7 @@ async def test_a_change_of_mode_is_said_once_and_stays(tmp_path: Path) -> None:
     async with opened(tmp_path, provider, agents) as app:
         session = await app.create_session()
         for agent in ("build", "careful", "careful", "build", "build"):
-            await app.prompt(session.id, (TextInput(text=agent),), agent=agent)
+            await app.prompt(session.id, Prompt(agent, agent=agent))
         turns = await app.turns(session.id)
 
     assert [marks(turn) for turn in turns[::2]] == [[], ["careful"], [], ["build"], []]
@@ -93,14 +93,14 @@ async def test_a_prompt_that_came_during_the_work_is_marked_in_every_request(
     provider = Played(slow, again, text("done"), text("later"))
     async with opened(tmp_path, provider, ToolsPlugin(look)) as app:
         session = await app.create_session()
-        first = asyncio.create_task(app.prompt(session.id, (TextInput(text="work"),)))
+        first = asyncio.create_task(app.prompt(session.id, "work"))
         await running.wait()
-        second = asyncio.create_task(app.prompt(session.id, (TextInput(text="faster"),)))
+        second = asyncio.create_task(app.prompt(session.id, "faster"))
         while len(await app.turns(session.id)) < 3:  # noqa: ASYNC110 - the database has no event
             await asyncio.sleep(0.01)
         go.set()
         await asyncio.gather(first, second)
-        await app.prompt(session.id, (TextInput(text="next"),))
+        await app.prompt(session.id, "next")
         turns = await app.turns(session.id)
 
     assert [marks(turn) for turn in turns if turn.info.id == turns[2].info.id] == [["queued"]]
@@ -115,8 +115,8 @@ async def test_a_prompt_behind_a_finished_answer_is_not_marked(tmp_path: Path) -
     provider = Played(text("ok"))
     async with opened(tmp_path, provider) as app:
         session = await app.create_session()
-        await app.prompt(session.id, (TextInput(text="one"),))
-        await app.prompt(session.id, (TextInput(text="two"),))
+        await app.prompt(session.id, "one")
+        await app.prompt(session.id, "two")
         turns = await app.turns(session.id)
 
     assert [marks(turn) for turn in turns] == [[]] * 4

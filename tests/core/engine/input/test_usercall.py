@@ -4,7 +4,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from pegboard import Tool, ToolContext, tool
+from pegboard import Prompt, Tool, ToolContext, tool
 from pegboard.embedding import CallOrder
 from pegboard.schema.model import Model
 from pegboard.schema.part import Completed, Failed, ModelChoice, SubtaskInput, ToolPart
@@ -30,7 +30,7 @@ async def test_work_for_a_subagent_is_not_asked_about_and_names_its_model(tmp_pa
             agent="helper",
             model=ModelChoice(provider_id="played", model_id="other"),
         )
-        answer = await app.prompt(session.id, [order])
+        answer = await app.prompt(session.id, Prompt(parts=[order]))
 
     assert [request.model.id for request in provider.requests] == ["other", "m"]
     assert texts(answer) == ["There are seven."]

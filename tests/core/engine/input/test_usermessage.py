@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from media_files import pdf, png
-from pegboard import hookimpl, tool
+from pegboard import Prompt, hookimpl, tool
 from pegboard.errors import InvalidInputError, NotFoundError
 from pegboard.providers import (
     Media,
@@ -25,7 +25,7 @@ from pegboard.providers import (
 from pegboard.schema.config import Agent
 from pegboard.schema.message import Turn, UserMessage
 from pegboard.schema.model import Model, ModelApi
-from pegboard.schema.part import AgentInput, AgentPart, FileInput, TextInput, TextPart
+from pegboard.schema.part import AgentInput, AgentPart, FileInput, TextPart
 from pegboard.schema.session import Rule
 from played import HI, Played, PlayedPlugin, ToolsPlugin, assistant, opened, shout, text, texts
 
@@ -57,7 +57,7 @@ async def test_system_variant_and_message_id_come_with_the_prompt(tmp_path: Path
     async with opened(tmp_path, provider) as app:
         session = await app.create_session()
         await app.prompt(
-            session.id, HI, system="Speak Latin.", variant="high", message_id="msg_mine"
+            session.id, Prompt(HI, system="Speak Latin.", variant="high", message_id="msg_mine")
         )
         await app.prompt(session.id, HI)
         turns = await app.turns(session.id)
@@ -90,7 +90,7 @@ async def test_a_prompt_switches_tools_off_for_its_own_answer(
     provider = Played(text("ok"))
     async with opened(tmp_path, provider, ToolsPlugin(shout, change, rewrite)) as app:
         session = await app.create_session()
-        await app.prompt(session.id, HI, tools=switches)
+        await app.prompt(session.id, Prompt(HI, tools=switches))
         await app.prompt(session.id, HI)
 
     offered = [sorted(each.name for each in request.tools) for request in provider.requests]
@@ -101,7 +101,7 @@ async def test_an_agent_part_has_the_model_call_the_subagent(tmp_path: Path) -> 
     provider = Played(text("ok"))
     async with opened(tmp_path, provider) as app:
         session = await app.create_session()
-        await app.prompt(session.id, [TextInput(text="look it up"), AgentInput(name="helper")])
+        await app.prompt(session.id, Prompt("look it up", parts=(AgentInput(name="helper"),)))
         [asked, _] = await app.turns(session.id)
 
     assert [type(part) for part in asked.parts] == [TextPart, AgentPart]
@@ -121,7 +121,7 @@ async def test_an_image_and_a_pdf_reach_the_model_whatever_url_they_had(tmp_path
             FileInput(mime="image/png", url=url),
             FileInput(mime="application/pdf", url=document, filename="a.pdf"),
         ]
-        await app.prompt(session.id, [*HI, *files])
+        await app.prompt(session.id, Prompt(HI, parts=(*files,)))
 
     media = [item for item in provider.requests[0].messages[0].content if isinstance(item, Media)]
     assert [(item.mime, base64.b64decode(item.url.partition(",")[2])) for item in media] == [
@@ -176,8 +176,8 @@ async def test_another_model_gets_no_metadata_of_the_one_before(tmp_path: Path) 
     async with opened(tmp_path, first, PlayedPlugin(second, agents=(agent,))) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        await app.prompt(session.id, HI, model="other/n", agent="build2")
-        back = await app.prompt(session.id, HI, model="played/m", agent="build")
+        await app.prompt(session.id, Prompt(HI, model="other/n", agent="build2"))
+        back = await app.prompt(session.id, Prompt(HI, model="played/m", agent="build"))
 
     assert metadata_of(second.requests[0]) == [None, None]
     assert metadata_of(first.requests[1]) == [{"signature": "s"}, {"id": "item_1"}]
@@ -188,13 +188,13 @@ async def test_a_message_id_that_is_there_already_is_refused(tmp_path: Path) -> 
     provider = Played(text("ok"))
     async with opened(tmp_path, provider) as app:
         session = await app.create_session()
-        await app.prompt(session.id, HI, message_id="msg_mine")
+        await app.prompt(session.id, Prompt(HI, message_id="msg_mine"))
         before = await app.turns(session.id)
         for known in ("msg_mine", before[1].info.id):
             with pytest.raises(InvalidInputError, match="already"):
-                await app.prompt(session.id, HI, message_id=known)
+                await app.prompt(session.id, Prompt(HI, message_id=known))
         other = await app.create_session()
-        await app.prompt(other.id, HI, message_id="msg_mine")
+        await app.prompt(other.id, Prompt(HI, message_id="msg_mine"))
 
         assert await app.turns(session.id) == before
     assert len(provider.requests) == 2
@@ -206,7 +206,7 @@ async def test_an_agent_that_is_misspelt_once_does_not_stay(tmp_path: Path) -> N
         session = await app.create_session()
         await app.prompt(session.id, HI)
         with pytest.raises(NotFoundError, match="agent not found: biuld"):
-            await app.prompt(session.id, HI, agent="biuld")
+            await app.prompt(session.id, Prompt(HI, agent="biuld"))
         went_on = await app.prompt(session.id, HI)
 
     assert assistant(went_on).agent == "build"

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import App
+from pegboard import App, Prompt
 from pegboard.errors import AbortedError, NotFoundError
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, Text, TextDelta
 from pegboard.schema.event import MessageRemoved, MessageUpdated
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
-from pegboard.schema.part import TextInput
 from played import Played, ToolsPlugin, call, calls, opened, shout, text, texts
 
 pytestmark = pytest.mark.usefixtures("each_store")
@@ -58,7 +57,7 @@ async def test_what_is_taken_back_is_never_read_and_all_else_is_read(
         for number in range(12):
             words = f"<{name}.{number}>"
             await asyncio.sleep(chance.uniform(0, THINKING_S / 2))
-            sending = asyncio.create_task(app.prompt(session_id, [TextInput(text=words)]))
+            sending = asyncio.create_task(app.prompt(session_id, words))
             await asyncio.sleep(chance.uniform(0, LONGEST_S))
             back[words] = await app.withdraw(session_id, await stored(app, session_id, words))
             try:
@@ -96,9 +95,9 @@ async def test_a_steer_is_taken_back_and_its_removal_is_told_before_the_next_ans
     async with opened(tmp_path, provider, ToolsPlugin(shout)) as app:
         session = await app.create_session()
         async with app.subscribe() as events:
-            first = asyncio.create_task(app.prompt(session.id, [TextInput(text="begin")]))
+            first = asyncio.create_task(app.prompt(session.id, "begin"))
             await going.wait()
-            steer = asyncio.create_task(app.prompt(session.id, [TextInput(text="steer")]))
+            steer = asyncio.create_task(app.prompt(session.id, "steer"))
             message_id = await stored(app, session.id, "steer")
 
             gone = await app.withdraw(session.id, message_id)
@@ -131,7 +130,7 @@ def _of(properties: object) -> tuple[str, str]:
 async def test_what_the_model_has_read_cannot_be_taken_back(tmp_path: Path) -> None:
     async with opened(tmp_path, Played(text("hello"))) as app:
         session = await app.create_session()
-        turn = await app.prompt(session.id, [TextInput(text="hi")])
+        turn = await app.prompt(session.id, "hi")
         message_id = await stored(app, session.id, "hi")
 
         read = await app.withdraw(session.id, message_id)
@@ -146,7 +145,7 @@ async def test_what_the_model_has_read_cannot_be_taken_back(tmp_path: Path) -> N
 async def test_a_prompt_that_waits_at_rest_can_be_taken_back(tmp_path: Path) -> None:
     async with opened(tmp_path, Played(text("hello"))) as app:
         session = await app.create_session()
-        turn = await app.prompt(session.id, [TextInput(text="wait")], no_reply=True)
+        turn = await app.prompt(session.id, Prompt("wait", no_reply=True))
 
         assert await app.withdraw(session.id, turn.info.id)
         assert await app.turns(session.id) == ()
