@@ -169,7 +169,7 @@ async def talking(folder: Path, urls: Mapping[str, str]) -> AsyncIterator[App]:
         env={"PATH": "/usr/bin:/bin", "HOME": str(folder)},
         config={"provider": chosen, "retry": {"attempts": 1}},
     )
-    async with await App.open(project, options) as app:
+    async with App.open(project, options) as app:
         yield app
 
 

@@ -94,7 +94,7 @@ async def requests_of_thirty_steps(folder: Path) -> list[Body]:
     project = project_in(folder)
     script = ms.by_step(*_steps(), ms.say("Done."))
     async with ModelServer(script) as server:
-        async with await App.open(project, options(folder, server.url)) as app:
+        async with App.open(project, options(folder, server.url)) as app:
             session = (await app.create_session()).id
             turn = asyncio.create_task(app.prompt(session, "go"))
             async with asyncio.timeout(60):
@@ -102,7 +102,7 @@ async def requests_of_thirty_steps(folder: Path) -> list[Body]:
                     await asyncio.sleep(0.01)
             await app.prompt(session, "and faster")
             await turn
-        async with await App.open(project, options(folder, server.url)) as app:
+        async with App.open(project, options(folder, server.url)) as app:
             url = (project / "a.txt").as_uri()
             file = FileInput(mime="text/plain", url=url)
             await app.prompt(session, Prompt("after a new start", parts=(file,)))

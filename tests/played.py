@@ -203,7 +203,7 @@ async def opened(
             **options,
         },
     )
-    async with await App.open(project, chosen) as app:
+    async with App.open(project, chosen) as app:
         yield app
 
 

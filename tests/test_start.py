@@ -28,7 +28,7 @@ async def main(folder):
         provider = {"openai": {"options": {"baseURL": server.url, "apiKey": "k"}}}
         places = {f"{name}_dir": folder / name for name in ("config", "data", "state", "cache")}
         options = AppOptions(config={"provider": provider}, **places)
-        async with await App.open(folder, options) as app:
+        async with App.open(folder, options) as app:
             session = await app.create_session()
             await app.prompt(session, Prompt("Hello", model="openai/scripted"))
 
@@ -176,7 +176,7 @@ async def main(folder):
 
     stepsnapshots.HEAD_START_S = preloading.HEAD_START_S = 600  # what waits for slow answers
     places = {f"{name}_dir": folder / name for name in ("config", "data", "state", "cache")}
-    async with await App.open(folder, AppOptions(**places)) as app:
+    async with App.open(folder, AppOptions(**places)) as app:
         session = await app.create_session()
         sys.setprofile(enter)
         threading.setprofile(enter)

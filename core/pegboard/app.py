@@ -1,7 +1,7 @@
 """The App: one open project, and the public API; command line and server use nothing else."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class App:
-    """An open project; `await App.open(directory)` makes one, `aclose` ends it."""
+    """An open project; `App.open(directory)` opens one, and `aclose` or its block closes it."""
 
     def __init__(self, engine: Engine, loaded: LoadedConfig, reload: Reload) -> None:
         self._engine = engine
@@ -52,16 +52,16 @@ class App:
         self._runs = Runs(engine)
 
     @classmethod
-    async def open(cls, directory: Path | str, options: AppOptions | None = None) -> "App":
-        """An App for this directory, with everything registered and nothing running.
+    def open(cls, directory: Path | str, options: AppOptions | None = None) -> "OpeningApp":
+        """Open a directory: `async with App.open(directory) as app`, or `await App.open(...)`.
+
+        Everything is registered then, and nothing runs. Awaiting or entering it raises:
 
         :raises InvalidInputError: when it is not a directory.
         :raises ConfigError: when the configuration cannot be used.
         :raises StorageError: when the database cannot be opened.
         """
-        app = cls(*await assemble(Path(directory), options or AppOptions()))
-        app.hooks.notify(hookspecs.startup, app=app)
-        return app
+        return OpeningApp(Path(directory), options or AppOptions())
 
     async def __aenter__(self) -> "App":
         return self
@@ -375,3 +375,28 @@ class App:
     def default_agent(self) -> Agent:
         """The agent that talks to the user when none is named."""
         return default_agent(self.config, self.agents)
+
+
+class OpeningApp:
+    """An App that is opened when this is awaited, or entered as a block that closes it."""
+
+    def __init__(self, directory: Path, options: AppOptions) -> None:
+        self._directory = directory
+        self._options = options
+        self._opened: App | None = None
+
+    def __await__(self) -> Generator[Any, Any, App]:
+        return self._open().__await__()
+
+    async def __aenter__(self) -> App:
+        self._opened = await self
+        return self._opened
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._opened is not None
+        await self._opened.aclose()
+
+    async def _open(self) -> App:
+        app = App(*await assemble(self._directory, self._options))
+        app.hooks.notify(hookspecs.startup, app=app)
+        return app

@@ -25,5 +25,5 @@ def tools(directory: Path, long: bool) -> None:  # noqa: FBT001 - click gives it
 
 
 async def _tools(directory: Path) -> tuple[Tool, ...]:
-    async with await App.open(directory, AppOptions()) as app:
+    async with App.open(directory, AppOptions()) as app:
         return tuple(app.tools[name] for name in sorted(app.tools))

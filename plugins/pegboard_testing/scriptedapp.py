@@ -200,7 +200,7 @@ async def scripted_app(  # noqa: PLR0913 - what a test can set, all keyword-only
         state_dir=folder / "state",
         cache_dir=folder / "cache",
     )
-    async with await App.open(project, settled) as app, EventRecorder(app) as recorder:
+    async with App.open(project, settled) as app, EventRecorder(app) as recorder:
         _watch(app, begun)
         answering = asyncio.create_task(_answered(app, reply))
         session = await app.create_session(title="test")

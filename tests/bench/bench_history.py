@@ -77,7 +77,7 @@ def options(folder: Path, provider: Reading) -> AppOptions:
 async def long_session(folder: Path) -> tuple[str, Reading]:
     """A session of that many messages; the model's notes of its steps."""
     provider = Reading(MESSAGES - 2)
-    async with await App.open(folder / "project", options(folder, provider)) as app:
+    async with App.open(folder / "project", options(folder, provider)) as app:
         session = (await app.create_session()).id
         await app.prompt(session, GO)
         return session, provider
@@ -86,7 +86,7 @@ async def long_session(folder: Path) -> tuple[str, Reading]:
 async def opened_again(folder: Path, session: str) -> float:
     """The time from a prompt to its request in a new App."""
     provider = Reading(0)
-    async with await App.open(folder / "project", options(folder, provider)) as app:
+    async with App.open(folder / "project", options(folder, provider)) as app:
         began = time.perf_counter()
         await app.prompt(session, GO)
         return provider.asked[0][0] - began

@@ -48,7 +48,7 @@ async def test_an_example_conforms(example: ModuleType) -> None:
 
 
 async def test_an_example_is_loaded_called_and_closed(example: ModuleType, tmp_path: Path) -> None:
-    async with await App.open(tmp_path, _options(tmp_path, plugins=(example,))) as app:
+    async with App.open(tmp_path, _options(tmp_path, plugins=(example,))) as app:
         problems = [each.text for each in app.register.problems]
 
     assert problems == []

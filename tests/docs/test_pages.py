@@ -148,7 +148,7 @@ async def test_the_program_that_embeds_it_gets_an_answer(tmp_path: Path) -> None
 async def test_a_plugin_that_is_shown_is_accepted(block: Block, tmp_path: Path) -> None:
     plugin = _load(block, tmp_path)
 
-    async with await App.open(tmp_path, _options(tmp_path, plugins=(plugin,))) as app:
+    async with App.open(tmp_path, _options(tmp_path, plugins=(plugin,))) as app:
         problems = [each.text for each in app.register.problems]
         origins = {each.origin: each.hooks for each in app.register.infos}
 
@@ -160,7 +160,7 @@ async def test_the_provider_that_is_shown_answers(tmp_path: Path) -> None:
     (block,) = [each for each in blocks("python") if each.file.endswith("echo.py")]
     options = _options(tmp_path, plugins=(_load(block, tmp_path),), config={"model": "echo/parrot"})
 
-    async with await App.open(tmp_path, options) as app:
+    async with App.open(tmp_path, options) as app:
         session = await app.create_session()
         turn = await app.prompt(session.id, "Polly")
 

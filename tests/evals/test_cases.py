@@ -60,7 +60,7 @@ async def work(case: Case, steps: Sequence[Step], root: Path) -> Work:
         env={"PATH": search_path(), "HOME": str(root), "PEGBOARD_DISABLE_PLUGINS": NEEDLESS},
         **{f"{name}_dir": root / name for name in ("config", "data", "state", "cache")},
     )
-    async with await App.open(project / case.folder, options) as app:
+    async with App.open(project / case.folder, options) as app:
         session = await app.create_session(agent="build")
         await app.prompt(session.id, case.task)
         parts = [part for turn in await app.turns(session.id) for part in turn.parts]

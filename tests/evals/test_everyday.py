@@ -44,7 +44,7 @@ async def _offered(folder: Path) -> Offered:
         env={"PATH": "/usr/bin:/bin", "HOME": str(folder), "PEGBOARD_DISABLE_PLUGINS": "litellm"},
         **{f"{name}_dir": folder / name for name in ("config", "data", "state", "cache")},
     )
-    async with await App.open(folder, options) as app:
+    async with App.open(folder, options) as app:
         session = await app.create_session(agent="build")
         await app.prompt(session.id, "Hi.")
     return {tool.name: tool for tool in provider.requests[0].tools}

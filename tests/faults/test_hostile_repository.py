@@ -265,7 +265,7 @@ async def test_through_a_program_that_embeds_it(tmp_path: Path, evil: ModelServe
             installed=False,
             env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
         )
-        async with await App.open(repository.folder, options) as app:
+        async with App.open(repository.folder, options) as app:
             session = await app.create_session()
             await app.prompt(session.id, "hi")
             states = [part.state for part in tools_of(await app.turns(session.id))]

@@ -70,7 +70,7 @@ async def test_a_session_goes_on_after_a_call_of_a_search_that_is_off(tmp_path):
         **{f"{name}_dir": tmp_path / name for name in ("config", "data", "state", "cache")},
     )
 
-    async with await App.open(tmp_path / "project", options) as app:
+    async with App.open(tmp_path / "project", options) as app:
         session = await app.create_session()
         turn = await app.prompt(session.id, "Hi.")
 

@@ -21,10 +21,10 @@ def options(folder: Path, *names: str) -> AppOptions:
 
 async def test_a_budget_holds_for_a_model_of_every_provider(tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
-    async with await App.open(tmp_path / "project", options(tmp_path)) as app:
+    async with App.open(tmp_path / "project", options(tmp_path)) as app:
         names = sorted({*app.providers} - ELSEWHERE)
     refused: dict[str, object] = {}
-    async with await App.open(tmp_path / "project", options(tmp_path, *names)) as app:
+    async with App.open(tmp_path / "project", options(tmp_path, *names)) as app:
         for name in names:
             model = await app.resolve_model(f"{name}/m")
             assert model.cost == ModelCost(input=100_000, output=100_000), name

@@ -126,7 +126,7 @@ async def names_in_a_request(folder, *, model="m", agent="build", interactive=Fa
         env={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(folder)},
         **{f"{name}_dir": folder / name for name in ("config", "data", "state", "cache")},
     )
-    async with await App.open(folder / "project", options) as app:
+    async with App.open(folder / "project", options) as app:
         session = await app.create_session(agent=agent)
         await app.prompt(session.id, "Hi.")
         assert app.failures == ()

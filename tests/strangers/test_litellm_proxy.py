@@ -97,7 +97,7 @@ async def _turns(url: str, folder: Path) -> tuple[Turn, ...]:
         state_dir=folder / "state",
         cache_dir=folder / "cache",
     )
-    async with await App.open(project, options) as app:
+    async with App.open(project, options) as app:
         session = await app.create_session()
         await app.prompt(session.id, Prompt("What is the word?", model="house/plum"))
         return await app.turns(session.id)

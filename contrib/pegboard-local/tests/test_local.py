@@ -171,7 +171,7 @@ async def test_a_turn_of_the_real_model_has_a_lean_prompt_and_costs_nothing(tmp_
     project.mkdir()
     (project / "notes.txt").write_text("The word is plum.\n")
 
-    async with await App.open(project, options(tmp_path)) as app:
+    async with App.open(project, options(tmp_path)) as app:
         session = await app.create_session()
         await app.prompt(session.id, Prompt("Read notes.txt", model=f"local/{NAME}"))
         turns = await app.turns(session.id)

@@ -78,7 +78,7 @@ async def plugins_here(directory: Path) -> "AsyncIterator[App]":
     config = {"sandbox": "off"}  # nothing runs that could be enclosed
     with TemporaryDirectory(prefix="pegboard-", ignore_cleanup_errors=True) as folder:
         options = AppOptions(env=env, config=config, data_dir=Path(folder))
-        async with await App.open(directory, options) as app:
+        async with App.open(directory, options) as app:
             yield app
 
 

@@ -93,7 +93,7 @@ async def _found(kind: Kind, directory: Path) -> Mapping[str, str]:
         return await _sessions(directory)
     from pegboard import App, AppOptions
 
-    async with await App.open(directory, AppOptions(trust=False)) as app:
+    async with App.open(directory, AppOptions(trust=False)) as app:
         return await _OF_APP[kind](app)
 
 

@@ -74,7 +74,7 @@ async def _demonstrate(folder: Path, model: str | None, out: TextIO) -> int:
     screen = open_screen(out, sys.stderr, os.environ)
     screen.line(Line(head="project", text=str(project), style="tool"))
     screen.line(Line(head=">", text=PROMPT))
-    async with await App.open(project, _options(folder, model)) as app:
+    async with App.open(project, _options(folder, model)) as app:
         session = await app.create_session(title="Demo")
         tally, view = Tally(session.id), TextView(screen)
         view.begin(tally, project)

@@ -65,7 +65,7 @@ async def _probed(directory: Path, name: str | None) -> tuple[Finding, ...]:
     from pegboard import App
     from pegboard_plugins.cli.modelprobe import probe
 
-    async with await App.open(directory) as app:
+    async with App.open(directory) as app:
         return await probe(app, name or await _picked(app))
 
 
@@ -88,7 +88,7 @@ async def _picked(app: "App") -> str:
 async def _health(directory: Path) -> tuple[Finding, ...]:
     from pegboard import App
 
-    async with await App.open(directory) as app:
+    async with App.open(directory) as app:
         chosen = await _chosen_model(app)
         return (*_install(app), *_configuration(app), *_providers(app), chosen, *_plugins(app))
 

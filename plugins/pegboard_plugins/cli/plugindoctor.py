@@ -69,7 +69,7 @@ async def _found(directory: Path) -> tuple[list[Fault], tuple[Cost, ...], tuple[
     from pegboard import App
     from pegboard_plugins.cli.backend import surroundings
 
-    async with await App.open(directory) as app:
+    async with App.open(directory) as app:
         known = [*_doubled(app), *_empty(app), *_unmarked(app), *_tools(app)]
         warnings = surroundings(app)
     costs = await asyncio.to_thread(import_costs, sorted(set(_imported(app))))

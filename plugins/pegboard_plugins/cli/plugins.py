@@ -78,7 +78,7 @@ async def _plugins(
     from pegboard import App
     from pegboard.kit import nearest_names
 
-    async with await App.open(directory) as app:
+    async with App.open(directory) as app:
         # What fails while it starts and ends is told, too.
         order = app.hooks.order(hook) if hook is not None else ()
         if hook is not None and not order:

@@ -61,7 +61,7 @@ async def _traced(directory: Path, prompt: str, agent: str | None) -> dict[str, 
 
     script = ScriptedModel(["Done."])
     options = AppOptions(plugins=(Scripted(script),))
-    async with await App.open(directory, options) as app:
+    async with App.open(directory, options) as app:
         begin_trace(app)
         session = await app.create_session(title="pegboard plugins trace", agent=agent)
         try:

@@ -234,7 +234,7 @@ async def _opened(options: Options, *, asks: bool) -> AsyncIterator[Backend]:
             plugins=_plugins(options),
             env=_environment(options, leaving),
         )
-        async with await App.open(options.directory, settings) as app:
+        async with App.open(options.directory, settings) as app:
             _check_tape(app, options)
             if app.config.auto_approve:
                 sys.stderr.write(AUTO)

@@ -28,7 +28,7 @@ async def test_every_request_of_a_session_begins_with_the_bytes_of_the_one_befor
     script = ms.by_step(look, change, [*several, ms.finish("tool_calls")], ms.say("Done."))
 
     async with ModelServer(script) as server:
-        async with await App.open(project, options(tmp_path, server.url)) as app:
+        async with App.open(project, options(tmp_path, server.url)) as app:
             session = await app.create_session()
             url = (project / "a.txt").as_uri()
             await app.prompt(
@@ -39,7 +39,7 @@ async def test_every_request_of_a_session_begins_with_the_bytes_of_the_one_befor
             await app.prompt(session.id, "and faster")
             await first
             (project / "AGENTS.md").touch()
-        async with await App.open(project, options(tmp_path, server.url)) as app:
+        async with App.open(project, options(tmp_path, server.url)) as app:
             await app.prompt(session.id, "after a new start")
             await app.prompt(session.id, "last")
 

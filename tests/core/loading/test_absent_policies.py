@@ -196,7 +196,7 @@ async def test_an_installed_policy_of_another_version_or_name_denies(
     )
 
     (tmp_path / "project").mkdir()
-    async with await App.open(tmp_path / "project", options) as app:
+    async with App.open(tmp_path / "project", options) as app:
         refused = {each.plugin for each in app.register.problems if each.kind == "refusal"}
         state = await state_of_call(app)
 
@@ -232,7 +232,7 @@ async def test_an_installed_plugin_that_cannot_be_loaded_nor_read_is_taken_for_a
         **folders,
     )
     (tmp_path / "project").mkdir()
-    async with await App.open(tmp_path / "project", options) as app:
+    async with App.open(tmp_path / "project", options) as app:
         refusals = [each.text for each in app.register.problems if each.kind == "refusal"]
         if switched_off:
             assert "house" not in str(await state_of_call(app))

@@ -56,7 +56,7 @@ async def explained(project: Path, permission, lines):
         cache_dir=root / "cache",
     )
     found = {}
-    async with await App.open(project, options) as app:
+    async with App.open(project, options) as app:
         for line in lines:
             said = await explain(app, "bash", {"command": line})
             found[line] = (said.verdict.action, said.to_allow)

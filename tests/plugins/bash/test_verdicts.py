@@ -50,7 +50,7 @@ async def verdicts(project: Path, tmp_path: Path, lines, **config):
         cache_dir=tmp_path / "cache",
     )
     found = {}
-    async with await App.open(project, options) as app:
+    async with App.open(project, options) as app:
         for line in lines:
             said = await explain(app, "bash", {"command": line})
             found[line] = (

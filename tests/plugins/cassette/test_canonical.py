@@ -97,7 +97,7 @@ async def test_it_answers(tmp_path, cassette):
     options = {"baseURL": os.environ["MODEL_URL"], "apiKey": "k"}
     config = {**cassette, "provider": {"fake": {"options": options}}}
     places = {f"{name}_dir": tmp_path / name for name in ("config", "data", "state", "cache")}
-    async with await App.open(tmp_path, AppOptions(config=config, **places)) as app:
+    async with App.open(tmp_path, AppOptions(config=config, **places)) as app:
         session = await app.create_session(title="t")
         turn = await app.prompt(session.id, Prompt("hi", model="fake/m"))
     assert "Hello." in str(turn.parts)

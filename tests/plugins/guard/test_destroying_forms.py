@@ -43,7 +43,7 @@ async def passed(lines, root, tmp_path):
         **folders,
     )
     found = {}
-    async with await App.open(project_of(root), options) as app:
+    async with App.open(project_of(root), options) as app:
         for line in lines:
             said = await explain(app, "bash", {"command": line})
             if said.verdict.action == "allow":

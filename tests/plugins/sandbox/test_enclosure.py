@@ -325,7 +325,7 @@ from pegboard import App, AppOptions
 async def main():
     folder = Path({str(tmp_path)!r})
     places = {{f"{{name}}_dir": folder / name for name in ("config", "data", "state", "cache")}}
-    async with await App.open(folder, AppOptions(**places)) as app:
+    async with App.open(folder, AppOptions(**places)) as app:
         print(app.config.sandbox)
 
 asyncio.run(main())

@@ -32,7 +32,7 @@ async def app(tmp_path: Path) -> AsyncIterator[App]:
     project = tmp_path / "project"
     (project / "inside").mkdir(parents=True)
     (project / "out").symlink_to("/etc")
-    async with await App.open(project, options) as opened:
+    async with App.open(project, options) as opened:
         yield opened
 
 
