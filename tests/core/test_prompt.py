@@ -54,8 +54,7 @@ async def test_files_are_relative_to_the_directory_of_the_app(tmp_path: Path) ->
         await app.prompt(session, Prompt("Read it", files=["note.txt"]))
         [typed, _] = await app.turns(session.id)
 
-    files = [part for part in typed.parts if part.type == "file"]
-    assert [file.url for file in files] == [note.as_uri()]
+    assert "line one" in typed.text
 
 
 async def test_a_prompt_of_nothing_is_refused(tmp_path: Path) -> None:

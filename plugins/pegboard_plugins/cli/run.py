@@ -6,7 +6,6 @@ import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
@@ -21,7 +20,7 @@ from pegboard.kit import nearest_names, shielded
 from pegboard.schema.config import Command
 from pegboard.schema.event import Event, PluginFailed
 from pegboard.schema.message import Prompt
-from pegboard.schema.part import PartInput
+from pegboard.schema.part import FileInput, PartInput
 from pegboard.schema.session import Session
 from pegboard_plugins.cli.backend import Backend, LocalBackend, PromptRequest, SlashCommand
 from pegboard_plugins.cli.message import Message, MessageCommand, read_stdin
@@ -113,7 +112,7 @@ def _view(options: Options, screen: Screen, out: TextIO) -> View:
 async def _prompted(options: Options, view: View, screen: Screen) -> Result:
     """How the prompt ended; what plugins fail at before and after it is told as well."""
     text = options.message.whole if options.command else options.message.text
-    parts = Prompt(text, files=options.files).attach(Path.cwd()).parts
+    parts = (*map(FileInput.of, options.files), *Prompt(text).inputs)
     asks = options.style == "text" and screen.is_terminal and sys.stdin.isatty()
     told: list[PluginFailed] = []
     backend: Backend | None = None
