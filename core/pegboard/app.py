@@ -55,8 +55,6 @@ class App:
     def open(cls, directory: Path | str, options: AppOptions | None = None) -> "OpeningApp":
         """Open a directory: `async with App.open(directory) as app`, or `await App.open(...)`.
 
-        Everything is registered then, and nothing runs. Awaiting or entering it raises:
-
         :raises InvalidInputError: when it is not a directory.
         :raises ConfigError: when the configuration cannot be used.
         :raises StorageError: when the database cannot be opened.
@@ -383,18 +381,16 @@ class OpeningApp:
     def __init__(self, directory: Path, options: AppOptions) -> None:
         self._directory = directory
         self._options = options
-        self._opened: App | None = None
 
     def __await__(self) -> Generator[Any, Any, App]:
         return self._open().__await__()
 
     async def __aenter__(self) -> App:
-        self._opened = await self
-        return self._opened
+        self._app = await self
+        return self._app
 
     async def __aexit__(self, *_: object) -> None:
-        assert self._opened is not None
-        await self._opened.aclose()
+        await self._app.aclose()
 
     async def _open(self) -> App:
         app = App(*await assemble(self._directory, self._options))
