@@ -1,20 +1,18 @@
-"""For every hook a call that the engine could make, for tests over all hooks.
+"""A call of every hook as the engine makes it, for tests over all hooks.
 
-Those of the core are what `pegboard_testing` calls them with; built-in plugins bring the others.
+Their values follow from the types of the arguments, as in the suites for authors.
 """
 
 import asyncio
-import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from pegboard import hookimpl
-from pegboard.contract import hookspecs
 from pegboard.contract.plugin import HookMark, Origin, mark_of
 from pegboard.hooks.callers import Hooks
 from pegboard.loading.registrant import Registrant
-from pegboard.loading.registration import Registry, specs_of
+from pegboard.loading.registration import HOOK_MODULES, Registry, specs_of
 from pegboard.paths import Places
 from pegboard.schema.config import Config
 from pegboard.schema.event import PluginFailed
@@ -26,41 +24,27 @@ BRINGING = (auth, chat, sandbox, server, websearch)
 _BROUGHT = [hook for plugin in BRINGING for hook in plugin.register_hooks()]
 SPECS: dict[str, Callable[..., Any]] = {
     name: each
-    for source in (hookspecs, *_BROUGHT)
+    for source in (*HOOK_MODULES, *_BROUGHT)
     for name, each in specs_of(source).items()
     if isinstance(getattr(each, "pegboard_hook", None), HookMark) and name != "register_hooks"
 }
 """Every hook but the one that is called before the others are known."""
-_CORE = hookcalls.specifications()
 PROJECT = Path("/project")
-PLACES = Places.of({"HOME": "/home"})
-
-
-def _first_call(hook: str) -> dict[str, Any]:
-    """What the suites for authors call a hook of the core with, first of all."""
-    called = next(
-        hookcalls.calls(hook, config=Config(), hooks=_NOBODY, project=PROJECT, places=PLACES)
-    )
-    return {name: called[name] for name in inspect.signature(SPECS[hook]).parameters}
-
-
-_NOBODY = Hooks({}, on_failure=lambda _: None)
 SAMPLES: dict[str, dict[str, Any]] = {
-    **{hook: _first_call(hook) for hook in _CORE},
-    "startup": {"app": object()},
-    "shutdown": {"app": object()},
-    "register_routes": {},
-    "register_sandboxes": {},
-    "register_logins": {"config": Config()},
-    "register_search_backends": {"config": Config()},
-    "services": {"app": object()},
-    "register_slash": {},
-    "register_keys": {},
-    "register_themes": {},
-    "status_items": {"state": chat.ChatState(directory=PROJECT)},
-    "footer_widget": {"state": chat.ChatState(directory=PROJECT)},
-    "complete": {"kind": "@", "text": "a", "directory": PROJECT},
+    name: dict(
+        next(
+            hookcalls.calls(
+                spec,
+                config=Config(),
+                hooks=Hooks({}, on_failure=lambda _: None),
+                project=PROJECT,
+                places=Places.of({"HOME": "/home"}),
+            )
+        )
+    )
+    for name, spec in SPECS.items()
 }
+"""A call of each hook with plain values."""
 VIEW = SAMPLES["chat_message"]["session"]
 TURN = SAMPLES["chat_message"]["message"]
 PART = SAMPLES["text_complete"]["part"]

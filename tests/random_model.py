@@ -14,7 +14,7 @@ from itertools import count
 from typing import Any
 
 from pegboard import ToolContext, hookimpl, tool
-from pegboard.contract.compactors import Compaction, CompactionRequest
+from pegboard.contract.host import Compaction, CompactionRequest
 from pegboard.contract.tools import Tool
 from pegboard.errors import ProviderError
 from pegboard.providers import (

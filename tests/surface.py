@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pegboard
 import pegboard_plugins
+from pegboard.loading.registration import HOOK_MODULES
 
 CORE = Path(pegboard.__file__).parent
 PLUGINS = Path(pegboard_plugins.__path__[0])
@@ -88,18 +89,17 @@ def definitions(name: str, module: str) -> list[ast.stmt]:
     return found
 
 
-def hooks() -> Iterator[tuple[ast.FunctionDef, ast.Call]]:
-    """Every hook with the call that marks its kind, the core's first, then those of plugins."""
-    for module in (
-        tree("pegboard.contract.hookspecs"),
-        tree("pegboard.contract.modelhooks"),
-        *map(_parsed, sorted([*PLUGINS.glob("*/__init__.py"), *PLUGINS.glob("*/hookspecs.py")])),
-    ):
-        for node in module.body:
+def hooks() -> Iterator[tuple[str, ast.FunctionDef, ast.Call]]:
+    """Yield each hook with its module and the call that marks it, the core's hooks first."""
+    files = sorted([*PLUGINS.glob("*/__init__.py"), *PLUGINS.glob("*/hookspecs.py")])
+    modules = [(each.__name__, tree(each.__name__)) for each in HOOK_MODULES]
+    for module, body in (*modules, *((file.parent.name, _parsed(file)) for file in files)):
+        for node in body.body:
             match node:
-                case ast.FunctionDef(decorator_list=[ast.Call(func=ast.Name(id=name)) as mark]):
-                    if name.endswith("hookspec"):
-                        yield node, mark
+                case ast.FunctionDef(
+                    decorator_list=[ast.Call(func=ast.Name(id="hookspec")) as mark]
+                ):
+                    yield module, node, mark
 
 
 def marks(function: Function) -> set[str]:

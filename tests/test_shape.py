@@ -26,6 +26,8 @@ LOOKED_AFTER = {"pegboard_plugins.cli": ("pegboard_plugins.audit.",)}
 """Plugins whose files commands of another one read and write."""
 
 FILE_LINES = 400
+CONTRACT = ROOT / "core" / "pegboard" / "contract"
+"""Its files have one subject each, however long."""
 FUNCTION_LINES = 50
 BANNED_WORDS = {"manager", "helper", "helpers", "util", "utils", "misc"}
 BANNED_ENDINGS = {"common", "base", "handler", "handlers"}
@@ -166,7 +168,9 @@ def _imported_by(statement: str) -> set[str]:
     return {module.partition(".")[0] for module in done.stdout.split()}
 
 
-@pytest.mark.parametrize("path", _files(*WRITTEN), ids=_name)
+@pytest.mark.parametrize(
+    "path", [path for path in _files(*WRITTEN) if path.parent != CONTRACT], ids=_name
+)
 def test_a_file_fits_in_400_lines(path: Path) -> None:
     lines = len(path.read_text().splitlines())
 

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pegboard.app import App as App
-    from pegboard.contract.compactors import Compaction as Compaction
-    from pegboard.contract.compactors import CompactionRequest as CompactionRequest
-    from pegboard.contract.compactors import Compactor as Compactor
     from pegboard.contract.context import ChildResult as ChildResult
     from pegboard.contract.context import SessionView as SessionView
     from pegboard.contract.context import ToolContext as ToolContext
+    from pegboard.contract.host import Compaction as Compaction
+    from pegboard.contract.host import CompactionRequest as CompactionRequest
+    from pegboard.contract.host import Compactor as Compactor
     from pegboard.contract.host import HookCalls as HookCalls
     from pegboard.contract.host import Host as Host
     from pegboard.contract.host import SideQuestion as SideQuestion

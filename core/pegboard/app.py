@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 
 from pegboard.config.configuration import LoadedConfig
-from pegboard.contract import hookspecs
+from pegboard.contract import apphooks
 from pegboard.contract.host import SideQuestion
 from pegboard.contract.plugin import Stash
 from pegboard.contract.tools import Tool
@@ -70,7 +70,7 @@ class App:
     async def aclose(self) -> None:
         """Stop what runs, tell the plugins, and close providers and database."""
         await self._runs.aclose()
-        await self.hooks.notify_last(hookspecs.shutdown, app=self)
+        await self.hooks.notify_last(apphooks.shutdown, app=self)
         await close(self._engine, self._reload)
 
     @property
@@ -394,5 +394,5 @@ class OpeningApp:
 
     async def _open(self) -> App:
         app = App(*await assemble(self._directory, self._options))
-        app.hooks.notify(hookspecs.startup, app=app)
+        app.hooks.notify(apphooks.startup, app=app)
         return app

@@ -1,23 +1,28 @@
-"""For each hook the calls that the engine could make, plain ones and odd ones."""
+"""Calls of hooks as the engine makes them, with plain and with odd values."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_type_hints
 
-from pegboard import HookCalls, PendingCall, SessionView, ToolResult, Workspace
-from pegboard.contract import hookspecs
+import msgspec
+
+from pegboard import HookCalls, PendingCall, SessionView, ToolContext, ToolResult, Workspace
+from pegboard.contract.context import FileAccess
 from pegboard.embedding import Places
 from pegboard.kit import Stash
-from pegboard.providers import Keys, ModelMessage, ModelRequest, Text, ToolDefinition
+from pegboard.loading.registration import core_specs
+from pegboard.providers import Keys, ModelMessage, ModelRequest, Provider, Text, ToolDefinition
 from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.event import TYPES, Custom, Event
 from pegboard.schema.message import MessageTime, Turn, UserMessage
+from pegboard.schema.model import Model
 from pegboard.schema.part import (
     Completed,
     CompletedSpan,
     FilePart,
     ModelChoice,
+    Part,
     TextPart,
     ToolPart,
 )
@@ -70,99 +75,87 @@ def session_view(config: Config, project: Path) -> SessionView:
 
 
 def calls(
-    hook: str, *, config: Config, hooks: HookCalls, project: Path, places: Places
+    spec: Callable[..., Any],
+    *,
+    config: Config,
+    hooks: HookCalls,
+    project: Path,
+    places: Places,
 ) -> Iterator[Mapping[str, Any]]:
-    """The arguments of calls of a hook of the core's, in a project; `hooks` calls the plugin's."""
+    """Yield the arguments of calls of a hook, plain ones first; `hooks` calls the plugin's own.
+
+    Values follow from the types of the arguments, so a new hook needs nothing here.
+    """
     view = session_view(config, project)
-    alone = _without_a_session(config=config, hooks=hooks, project=project, places=places)
-    if hook in alone:
-        yield from alone[hook]
-    elif hook == "event":
-        yield from ({"event": each} for each in _events())
-    else:
-        yield from ({"session": view, **each} for each in _in_a_session(view).get(hook, ()))
-
-
-def _without_a_session(
-    *, config: Config, hooks: HookCalls, project: Path, places: Places
-) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-    """For each hook that is called while the App opens, or for a model, what it is called with."""
-    workspace = Workspace(directory=project, worktree=project, project_id="0", git_dir=None)
-    here = {"config": config, "workspace": workspace}
-    return {
-        "register_tools": [{"config": config, "hooks": hooks}],
-        "register_providers": [{"config": config, "env": {}, "keys": Keys(config, {})}],
-        "wrap_providers": [{"providers": {}, "keys": Keys(config, {}), **here}],
-        "register_permissions": [{}],
-        "register_agents": [{"config": config}],
-        "register_commands": [{**here, "home": project.parent, "config_dir": places.config}],
-        "register_snapshots": [{**here, "places": places, "env": {}}],
-        "register_budget": [{}],
-        "register_processes": [{}],
-        "register_files": [{}],
-        "register_keystore": [{"env": {}, "places": places, "workspace": here["workspace"]}],
-        "register_storage": [{}],
-        "register_compactors": [{}],
-        "register_encloser": [{"hooks": hooks}],
-        "permission_decided": [
-            {
-                "decided": Decided(kind="call", facts={"by": "model"}),
-                "stash": Stash(),
-                "places": places,
-                "secrets": (),
-            }
-        ],
-        "config_load": [{"config": config}],
-        "render_tool": [{"part": _DONE, "width": width} for width in (1, 80, 400)],
-        "model_facts": [{"provider": "test", "model": "model", "places": places}],
-        "model_names": [{"provider": "test", "places": places}],
-        "model_resolve": [{"name": name} for name in ("fast", "", "a/b/c", "ünï")],
+    known = _values_in_a_session(view) | {
+        Config: (config,),
+        HookCalls: (hooks,),
+        Keys: (Keys(config, {}),),
+        Mapping[str, Provider]: ({},),
+        Path: (project,),
+        Places: (places,),
+        Stash: (Stash(),),
+        Workspace: (Workspace(directory=project, worktree=project, project_id="0", git_dir=None),),
     }
+    wanted = get_type_hints(spec)
+    rows = {name: _values(kind, known) for name, kind in wanted.items() if name != "return"}
+    for number in range(max(map(len, rows.values()), default=1)):
+        yield {name: values[number % len(values)] for name, values in rows.items()}
+
+
+def _values(kind: Any, known: Mapping[Any, Sequence[Any]]) -> Sequence[Any]:  # noqa: ANN401 - a type
+    """Return values of a type; of a struct that is not known, one with the fields it requires."""
+    if kind in known:
+        return known[kind]
+    if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
+        return (object(),)
+    fields = [each for each in msgspec.structs.fields(kind) if each.required]
+    return (kind(**{each.name: _values(each.type, known)[0] for each in fields}),)
 
 
 def specifications() -> Mapping[str, Any]:
-    """The hooks that can be called here, by name."""
+    """Return the hooks of the core that can be called here, by name."""
     unfit = {"register_hooks", "startup", "shutdown"}
-    found = {name: each for name, each in vars(hookspecs).items() if hasattr(each, "pegboard_hook")}
-    return {name: each for name, each in found.items() if name not in unfit}
+    return {name: each for name, each in core_specs().items() if name not in unfit}
 
 
-def _in_a_session(view: SessionView) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-    """For each hook of a session what it is called with, beside the session."""
-    call, command = _call({}), Command(name="c", template="t", hints=())
+def _values_in_a_session(view: SessionView) -> dict[Any, Sequence[Any]]:
+    """Return values by type, the texts of one call the same in all of its arguments."""
     turns = tuple(map(_turn, _TEXTS))
     context = SimpleNamespace(
         session=view,
         directory=view.directory,
         worktree=view.worktree,
         agent=view.agent.name,
-        call_id=call.id,
-        message_id=call.message_id,
+        call_id="call_1",
+        message_id="msg_2",
         cancelled=False,
         changed=(),
     )
+    urls = ("data:,hello", "file:///nowhere/a.txt", "https://example.com/a", "", ":")
     return {
-        "chat_message": [{"message": each} for each in turns],
-        "expand_file": [
-            {"file": _file(each), "files": SimpleNamespace(note_read=lambda _: None)}
-            for each in ("data:,hello", "file:///nowhere/a.txt", "https://example.com/a", "", ":")
-        ],
-        "chat_messages_transform": [{"messages": each} for each in ((), turns[:1], turns)],
-        "chat_system_transform": [{"model": MODEL, "system": ("be brief",)}],
-        "chat_params": [{"request": _REQUEST}],
-        "chat_headers": [{"headers": each} for each in ({}, {"x-a": "1"})],
-        "text_complete": [{"part": _part(each), "text": each} for each in _TEXTS],
-        "permission_ask": [{"request": _asked(each)} for each in (("a.py",), ("a", "b"), ())],
-        "tool_definition": [{"tool": _DEFINITION}],
-        "tool_execute_before": [{"call": _call(each)} for each in ({"filePath": "a.py"}, {})],
-        "tool_execute_after": [
-            {"call": call, "result": ToolResult(output=each), "context": context} for each in _TEXTS
-        ],
-        "command_execute_before": [
-            {"command": command, "parts": each} for each in ((), (_part("hello"),))
-        ],
-        "shell_env": [{"env": each} for each in ({}, {"LANG": "C", "PATH": "/bin"})],
-        "session_compacting": [{"prompt": "Summarise."}],
+        Command: (Command(name="c", template="t", hints=()),),
+        Decided: (Decided(kind="call", facts={"by": "model"}),),
+        Event: tuple(_events()),
+        FileAccess: (SimpleNamespace(note_read=lambda _: None),),
+        FilePart: tuple(map(_file, urls)),
+        Mapping[str, str]: ({}, {"LANG": "C", "PATH": "/bin"}),
+        Model: (MODEL,),
+        ModelRequest: (_REQUEST,),
+        PendingCall: tuple(map(_call, ({"filePath": "a.py"}, {}))),
+        PermissionRequest: tuple(map(_asked, (("a.py",), ("a", "b"), ()))),
+        SessionView: (view,),
+        TextPart: tuple(map(_part, _TEXTS)),
+        ToolContext: (context,),
+        ToolDefinition: (_DEFINITION,),
+        ToolPart: (_DONE,),
+        ToolResult: tuple(ToolResult(output=each) for each in _TEXTS),
+        Turn: turns,
+        int: (80, 1, 400),
+        str: (*_TEXTS, "a/b/c"),
+        tuple[Part, ...]: ((), (_part("hello"),)),
+        tuple[Turn, ...]: ((), turns[:1], turns),
+        tuple[str, ...]: (("be brief",),),
     }
 
 

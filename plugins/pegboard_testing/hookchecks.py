@@ -12,8 +12,9 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-from pegboard.contract import hookspecs
+from pegboard.contract import apphooks
 from pegboard.contract.plugin import mark_of
+from pegboard.loading.registration import core_specs
 from pegboard.schema.event import PluginFailed
 from pegboard_testing.finding import BrokenRuleError, Finding, Rule, broken, must
 from pegboard_testing.hookcalls import calls, specifications
@@ -76,7 +77,7 @@ async def check_hooks(
 
 def unmarked_hooks(plugin: object) -> tuple[str, ...]:
     """The functions of a plugin that bear a hook's name and no mark, so that nobody calls them."""
-    names = {name for name, each in vars(hookspecs).items() if hasattr(each, "pegboard_hook")}
+    names = core_specs()
     here = vars(plugin) if isinstance(plugin, ModuleType) else {}
     functions = (name for name in here if name in names and inspect.isfunction(here[name]))
     return tuple(name for name in functions if not hasattr(here[name], "pegboard_impl"))
@@ -123,7 +124,7 @@ class _Hook:
         project = self._places.data.parent / "project"
         project.mkdir(exist_ok=True)
         return calls(
-            self._hook,
+            self._spec,
             config=self._config,
             hooks=self._hooks,
             project=project,
@@ -135,7 +136,7 @@ class _Hook:
         if mark.kind == "notify":
             await self._hooks.notify_last(self._spec, **arguments)
             return None
-        caller = "answers" if self._spec is hookspecs.register_storage else mark.kind
+        caller = "answers" if self._spec is apphooks.register_storage else mark.kind
         try:
             return await getattr(self._hooks, caller)(self._spec, **arguments)
         except mark.raises as error:

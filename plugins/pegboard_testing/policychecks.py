@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pegboard import SessionView
-from pegboard.contract import hookspecs
+from pegboard.contract import toolhooks
 from pegboard.schema.event import PluginFailed
 from pegboard.schema.session import PermissionRequest, Verdict
 from pegboard_testing.finding import BrokenRuleError, Finding, Rule, broken, must
@@ -62,7 +62,7 @@ async def check_policy(
 
 
 def _flaws(alone: LonePlugin) -> tuple[str, ...]:
-    name = hookspecs.permission_ask.__name__
+    name = toolhooks.permission_ask.__name__
     return alone.flaws if alone.has(name) else (*alone.flaws, f"it has no hook {name}")
 
 
@@ -79,7 +79,7 @@ class _Policy:
         self.failures.clear()
         view: SessionView = self.view
         verdict = await self.hooks.strictest(
-            hookspecs.permission_ask, session=view, request=request
+            toolhooks.permission_ask, session=view, request=request
         )
         if self.failures:
             raise BrokenRuleError(f"{_shown(request)}: {self.failures[0].message}")

@@ -60,7 +60,7 @@ def _is_public(name: str) -> bool:
 
 
 def _hooks() -> Iterator[str]:
-    for hook, mark in hooks():
+    for _, hook, mark in hooks():
         facts = [ast.unparse(each) for each in mark.args]
         facts += [f"{each.arg}={ast.unparse(each.value)}" for each in mark.keywords]
         yield f"{signature(hook)}  [{', '.join(facts)}]"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.contract import hookspecs
+from pegboard.contract import apphooks
 from played import Played, opened, text
 
 CORE = Path(__file__).parents[2] / "core" / "pegboard"
@@ -96,7 +96,7 @@ async def test_the_core_has_no_string_that_is_the_id_of_a_built_in_tool_or_agent
 
 async def test_the_core_names_no_database(tmp_path: Path) -> None:
     async with opened(tmp_path, Played(text("hi")), builtins=True) as app:
-        found = await app.hooks.answers(hookspecs.register_storage)
+        found = await app.hooks.answers(apphooks.register_storage)
         schemes = {scheme for each in found for scheme in each.value}
 
     assert schemes == {"sqlite", ""}

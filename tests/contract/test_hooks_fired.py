@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from contract.fired import FIRED_BY
+import pytest
+
 from pegboard import Prompt, ToolContext, hookimpl, tool
 from pegboard.schema.model import Model
 from played import Played, ToolsPlugin, call, calls, opened, text
@@ -50,9 +51,38 @@ class Alias:
         return self._model if name == "alias/fast" else None
 
 
+@pytest.mark.fires(
+    "register_tools",
+    "register_providers",
+    "register_agents",
+    "register_commands",
+    "register_budget",
+    "register_processes",
+    "register_files",
+    "register_snapshots",
+    "register_keystore",
+    "register_storage",
+    "config_load",
+    "chat_message",
+    "chat_messages_transform",
+    "chat_system_transform",
+    "chat_params",
+    "chat_headers",
+    "text_complete",
+    "permission_ask",
+    "permission_decided",
+    "tool_definition",
+    "tool_execute_before",
+    "tool_execute_after",
+    "shell_env",
+    "model_resolve",
+    "event",
+    "startup",
+    "shutdown",
+)
 async def test_a_run_passes_through_these_hooks(tmp_path: Path) -> None:
-    name = test_a_run_passes_through_these_hooks.__name__
-    expected = {hook for hook, test in FIRED_BY.items() if test.endswith(f"::{name}")}
+    [mark] = test_a_run_passes_through_these_hooks.pytestmark  # type: ignore[attr-defined]
+    expected = set(mark.args)
     heard: set[str] = set()
     provider = Played(calls(call("echo", '{"words": "aha"}')), text("done"))
     plugins = (Alias(provider.models()[0]), recorder(expected, heard), ToolsPlugin(echo))

@@ -36,7 +36,7 @@ def _used() -> Iterator[str]:
         if path.name not in WRITTEN_FROM_THE_CODE:
             code = re.findall(r"```.*?```|`[^`]+`", path.read_text(), re.DOTALL)
             yield from re.findall(r"\w+", " ".join(code))
-    for hook, _ in hooks():
+    for _, hook, _ in hooks():
         yield from re.findall(r"\w+", signature(hook))
 
 

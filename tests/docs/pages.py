@@ -16,7 +16,7 @@ PAGES = (
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INCLUDED = re.compile(r"^```\{literalinclude\} (\S+)$", re.MULTILINE)
 _LINK = re.compile(r"\[[^\]\n]+\]\(([^)\s]+)\)")
-GENERATED = {"hooks.md", "api.md", "schema.md", "commands.md"}
+GENERATED = {"api.md", "schema.md", "commands.md"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

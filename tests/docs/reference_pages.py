@@ -18,9 +18,17 @@ REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 
 HOOKS_HEAD = """# Hooks
 
-<!-- Written by tests/docs/reference_pages.py from core/pegboard/contract/hookspecs.py. -->
+<!-- Written by tests/docs/reference_pages.py from the specifications of the hooks. -->
 
 """
+HOOKS_OF = {
+    "pegboard.contract.apphooks": "The App",
+    "pegboard.contract.modelhooks": "Requests to models",
+    "pegboard.contract.toolhooks": "Tool calls",
+    "pegboard_plugins.*": "Hooks that plugins bring",
+}
+BROUGHT = """Mark an implementation `@hookimpl(optionalhook=True)`: then it is not an error that
+the plugin with the hook is switched off."""
 API_HEAD = """# Python names
 
 <!-- Written by tests/docs/reference_pages.py from the docstrings. -->
@@ -57,29 +65,50 @@ RING = """## {ring}
 {doc}
 
 {entries}"""
-HOOK = """## {name}
+HOOK = """### {name}
 
-```python
+```py
 {signature}
 ```
 
-Kind: {kind}.
+Kind: {kind}. Since {since}.
 
 {doc}
 """
 
 
 def hooks_page() -> str:
-    """Every hook with its kind, signature and contract."""
-    found = [(hook, ast.literal_eval(mark.args[0])) for hook, mark in hooks()]
-    rows = (f"| [`{hook.name}`](#{hook.name}) | {kind} | {_first(hook)} |" for hook, kind in found)
-    sections = (
-        HOOK.format(name=hook.name, signature=signature(hook), kind=kind, doc=_doc(hook))
-        for hook, kind in found
+    """Return the page of hooks: each with its kind, signature, contract and example."""
+    sections = []
+    for module, title in HOOKS_OF.items():
+        found = [
+            (hook, mark)
+            for source, hook, mark in hooks()
+            if source == module or (module.endswith("*") and source not in HOOKS_OF)
+        ]
+        rows = (
+            f"| [`{hook.name}`](#{hook.name}) | {_kind(mark)} | {_first(hook)} |"
+            for hook, mark in found
+        )
+        table = "\n".join(["| hook | kind | |", "|---|---|---|", *rows])
+        intro = BROUGHT if module.endswith("*") else _doc(tree(module))
+        sections += [f"## {title}\n\n{intro}\n\n{table}\n", *(_hook(*each) for each in found)]
+    intro = _doc(tree("pegboard.contract")).partition("\n\n")[2]
+    return f"{HOOKS_HEAD}{intro}\n\n" + "\n".join(sections)
+
+
+def _hook(hook: ast.FunctionDef, mark: ast.Call) -> str:
+    file = f"```python\n# hook/{hook.name}.py\n"
+    doc = _doc(hook).replace("```python\n", file).replace("'''", '"""')
+    [since] = [ast.literal_eval(each.value) for each in mark.keywords if each.arg == "since"]
+    return HOOK.format(
+        name=hook.name, signature=signature(hook), kind=_kind(mark), since=since, doc=doc
     )
-    table = "\n".join(["| hook | kind | |", "|---|---|---|", *rows])
-    doc = _doc(tree("pegboard.contract.hookspecs"))
-    return f"{HOOKS_HEAD}{doc}\n\n{table}\n\n" + "\n".join(sections)
+
+
+def _kind(mark: ast.Call) -> str:
+    kind: str = ast.literal_eval(mark.args[0])
+    return kind
 
 
 def api_page() -> str:

@@ -1,4 +1,4 @@
-"""Every hook has an example on the page of examples, and each does what the page says of it."""
+"""Each hook has an example on its page, and the example does what the page says."""
 
 import asyncio
 from itertools import pairwise
@@ -15,7 +15,7 @@ from pegboard.schema.part import FileInput, TextPart
 from pegboard_testing import CANCEL, TurnRecord, check_hooks, play_turn
 from surface import hooks
 
-PAGE = ROOT / "docs" / "how-to" / "hooks-by-example.md"
+PAGE = ROOT / "docs" / "reference" / "hooks.md"
 EXAMPLES = {Path(block.file).stem: block for block in blocks("python") if block.page == PAGE}
 _CALL = ("bash", {"command": "printf 'a\\tb'; echo $PAGER", "description": "look"})
 _LOCK = ("write", {"filePath": "uv.lock", "content": "x"})
@@ -31,7 +31,7 @@ def example(request: pytest.FixtureRequest, tmp_path: Path) -> ModuleType:
 def test_every_hook_has_an_example() -> None:
     shown = {name for block in EXAMPLES.values() for name in _marked(block)}
 
-    assert {hook.name for hook, _ in hooks()} - shown == set()
+    assert {hook.name for _, hook, _ in hooks()} - shown == set()
 
 
 def _marked(block: Block) -> list[str]:
@@ -88,6 +88,7 @@ def test_what_goes_to_the_model_is_changed(tmp_path: Path) -> None:
     assert "This is the project project." in placed.system
 
 
+@pytest.mark.fires("expand_file")
 async def test_a_file_of_a_prompt_is_what_a_plugin_makes_of_its_url(tmp_path: Path) -> None:
     from pegboard_testing import scripted_app
 

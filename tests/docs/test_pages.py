@@ -29,7 +29,7 @@ PROGRAMS = {"ask.py", "client.py", "watch.py"}
 """Blocks that are programs of their own; they are run by tests of what they use."""
 BESIDE = {PLUGIN, CALL}
 """The arguments that an implementation can have beside the hook's."""
-HOOKS = {hook.name: {each.arg for each in hook.args.args} for hook, _ in hooks()}
+HOOKS = {hook.name: {each.arg for each in hook.args.args} for _, hook, _ in hooks()}
 
 
 def _load(block: Block, folder: Path) -> ModuleType:

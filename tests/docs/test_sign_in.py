@@ -39,6 +39,7 @@ async def opened(place: Path, url: str) -> App:
     return await App.open(place / "project", options)
 
 
+@pytest.mark.fires("register_logins")
 async def test_a_sign_in_opens_its_provider_and_is_renewed(place: Path) -> None:
     lines: list[str] = []
     code = told(open="https://example.org/device", code="AB-12", wait_s=0)

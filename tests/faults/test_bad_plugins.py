@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pegboard import ToolContext, hookimpl, tool
-from pegboard.contract import hookspecs
+from pegboard.loading.registration import core_specs
 from pegboard.schema.part import Failed, ToolPart
 from pegboard_plugins import sandbox, server
 from pegboard_plugins.sandbox import SandboxPolicy
@@ -64,7 +64,7 @@ def plugin(name: str, behave: Callable[..., Any]) -> object:
 POLICIES = {"permission_ask", "permission_decided"}
 # Hooks that an ordinary run with one tool call and one process passes through.
 PASSED = sorted(
-    {name for name, spec in vars(hookspecs).items() if hasattr(spec, "pegboard_hook")}
+    core_specs().keys()
     - {
         "register_hooks",  # called before the others are known
         "register_encloser",  # only when the user wants one

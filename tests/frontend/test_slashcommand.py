@@ -278,9 +278,8 @@ async def test_snippets_need_a_tool_that_serves_the_shell(tmp_path: Path) -> Non
             await run_command(app, session.id, CommandOrder(name="do"))
 
 
-async def test_a_plugin_changes_the_parts_of_a_command_behind_what_is_stored(
-    tmp_path: Path,
-) -> None:
+@pytest.mark.fires("command_execute_before")
+async def test_a_plugin_changes_the_parts_of_a_command(tmp_path: Path) -> None:
     seen: list[tuple[str, str]] = []
 
     class Polite:

@@ -120,6 +120,7 @@ async def test_a_backend_that_answers_with_nonsense_is_an_error(tmp_path, answer
         await call(search, Context(tmp_path), query="words")
 
 
+@pytest.mark.fires("register_search_backends")
 async def test_in_an_app_the_backend_of_another_plugin_searches(tmp_path):
     backend = Known()
     provider = Played(calls(played_call("websearch", '{"query": "words"}')), text("done"))

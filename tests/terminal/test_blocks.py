@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pegboard import Prompt, ToolResult, hookimpl, tool
-from pegboard.contract import hookspecs
+from pegboard.contract import toolhooks
 from pegboard.kit import Block, Span
 from pegboard.schema.part import Completed, CompletedSpan, ToolPart
 from pegboard_plugins import callblocks
@@ -158,6 +158,7 @@ async def test_what_a_tool_displays_is_stored_for_people_and_kept_from_models(
     assert "'done'" not in str(provider.requests[-1].messages)
 
 
+@pytest.mark.fires("render_tool")
 async def test_a_plugins_block_comes_before_the_tools_own_and_is_made_once(tmp_path: Path) -> None:
     draws = Draws(Block(title="drawn"))
     async with opened(tmp_path, Played(), draws) as app:
@@ -167,7 +168,7 @@ async def test_a_plugins_block_comes_before_the_tools_own_and_is_made_once(tmp_p
         first, second = await blocks.block(shown, 80), await blocks.block(shown, 80)
 
     assert (first, second, draws.asked) == (Block(title="drawn"), first, 1)
-    assert app.hooks.has(hookspecs.render_tool)
+    assert app.hooks.has(toolhooks.render_tool)
 
 
 @pytest.mark.parametrize("answer", [ValueError("no"), "a text", 7, Block(title=3)])  # type: ignore[arg-type]

@@ -1,178 +1,322 @@
-"""The hooks for models, providers, keys, budgets, processes, files, drawn calls.
+"""Hooks for what a model is asked, which model it is, and what becomes of its answer."""
 
-`hookspecs` has them, too.
-"""
+from collections.abc import Mapping, Sequence
 
-from collections.abc import Callable, Mapping, Sequence
-
-from pegboard.contract.context import FileAccess, FileLedger, SessionView
-from pegboard.contract.plugin import hookspec as _hookspec
-from pegboard.contract.results import Block
-from pegboard.errors import InvalidInputError
+from pegboard.contract.context import FileAccess, SessionView
+from pegboard.contract.plugin import hookspec
 from pegboard.paths import Places
-from pegboard.processes import OpenProcesses
-from pegboard.providers import Keys, KeyStore, Provider
-from pegboard.providers.spending import OpenBudget
-from pegboard.schema.config import Config
+from pegboard.providers import ModelRequest, ToolDefinition
+from pegboard.schema.message import Turn
 from pegboard.schema.model import Model, ModelFacts
-from pegboard.schema.part import FileInput, FilePart, TextInput, ToolPart
-from pegboard.workspace import Workspace
+from pegboard.schema.part import FileInput, FilePart, TextInput, TextPart
 
 
-@_hookspec("first")
-def model_facts(provider: str, model: str, places: Places) -> ModelFacts | None:
-    """What is known of a model: its window, its price, what it can do and how it is asked.
+def _same_message(answer: Turn, before: Turn) -> Turn:
+    """Reject another message, and parts of another message."""
+    own = (type(before.info), before.info.id, before.info.session_id)
+    if (type(answer.info), answer.info.id, answer.info.session_id) != own:
+        raise ValueError("another message: its id, role and session must stay")
+    seen = set()
+    for part in answer.parts:
+        if (part.session_id, part.message_id) != (before.info.session_id, before.info.id):
+            raise ValueError(f"the part {part.id}, which belongs to another message")
+        if part.id in seen:
+            raise ValueError(f"two parts with the id {part.id}")
+        seen.add(part.id)
+    return answer
 
-    Called once for each model that is named while the App is open. The answer fills in what the
-    model's provider has not said, and what the configuration says of the model stands above
-    it. First: a plugin that raises is reported and the next is asked.
 
-    - provider, model: the two halves of the model's name.
-    - places: the user's folders; what was fetched may be kept in `places.cache`.
+@hookspec("fold", subject="message", check=_same_message, since="0.1")
+def chat_message(session: SessionView, message: Turn) -> Turn | None:
+    """Change the user's message and its parts.
 
-    Since 0.1.
+    Called for each prompt, after the message is stored as it was sent, so that none is lost. The
+    answer is stored in its place; ids must stay. Fold: a plugin that raises is reported and
+    skipped.
+
+    ```python
+    from pegboard import evolve, hookimpl
+    from pegboard.schema.message import Turn
+    from pegboard.schema.part import Part, TextPart
+
+
+    @hookimpl
+    async def chat_message(message: Turn) -> Turn:
+        return evolve(message, parts=tuple(map(spelt_out, message.parts)))
+
+
+    def spelt_out(part: Part) -> Part:
+        if isinstance(part, TextPart):
+            return evolve(part, text=part.text.replace("asap", "as soon as possible"))
+        return part
+    ```
     """
 
 
-@_hookspec("first")
-def model_names(provider: str, places: Places) -> Sequence[str] | None:
-    """The ids of a provider's models that are known, beside those that it tells itself.
-
-    Called when models are listed. A provider that does not `resolve` one of them is believed.
-    First: a plugin that raises is reported and the next is asked.
-
-    Since 0.1.
-    """
-
-
-@_hookspec("first")
-def model_resolve(name: str) -> Model | None:
-    """The model of this name.
-
-    Called when no provider has the id before the slash, or there is no slash: for aliases and
-    for providers that serve models of any name. The model's `provider_id` must be that of a
-    registered provider. First: a plugin that raises is reported and the next is asked.
-
-    Since 0.1.
-    """
-
-
-@_hookspec("fold", subject="providers", raises=(InvalidInputError,))
-def wrap_providers(
-    providers: Mapping[str, Provider], config: Config, keys: Keys, workspace: Workspace
-) -> Mapping[str, Provider] | None:
-    """The providers by id, each as it shall be asked: to record, replay or watch their answers.
-
-    Called once when the App opens, after `register_providers` and without the providers that the
-    user has switched off. `InvalidInputError` ends the opening with its text. Fold: a plugin that
-    raises another error is reported and skipped.
-
-    - keys: what of a request or an answer must not be stored is in `keys.values()`.
-    - workspace: the directory that the App is of.
-
-    Since 0.1.
-    """
-
-
-@_hookspec("collect")
-def register_providers(
-    config: Config, env: Mapping[str, str], keys: Keys
-) -> Sequence[Provider] | None:
-    """The plugin's providers of models.
-
-    Called once when the App opens, before any model is named. `provider/model` then asks the
-    provider with that id. Collect: a plugin that raises is reported and left out; of two
-    providers with one id the later replaces the earlier.
-
-    - config: the merged configuration, with the user's `provider` table.
-    - env: the App's environment, with proxies and addresses; it may not be the process's own.
-    - keys: where a provider gets its key, when it is asked and not before.
-
-    Since 0.1.
-    """
-
-
-RENDERED_WITHIN_S = 0.5
-"""Ten times what a function may take: a busy machine is no reason to lose a plugin's block."""
-
-
-@_hookspec("first", limit_s=RENDERED_WITHIN_S)
-def render_tool(part: ToolPart, width: int) -> Block | None:
-    """What people see of a tool call: on a terminal, on a page, in an export.
-
-    Called once for each state of a call that is shown and each width, by a program that shows
-    it. The function is a plain one that reads nothing but its arguments and takes 50 ms at most;
-    one that takes half a second is given up. First: a plugin that raises is reported and the
-    next is asked. A call that no plugin draws is shown by `ToolResult.display`, or else by its
-    title and output.
-
-    - width: the columns that there are; longer lines are wrapped.
-
-    Since 0.1.
-    """
-
-
-@_hookspec("first")
-def register_keystore(
-    env: Mapping[str, str], places: Places, workspace: Workspace
-) -> KeyStore | None:
-    """Where keys of providers and secrets of plugins are kept.
-
-    Called once when the App opens, before all other hooks but `register_hooks`. The store is asked
-    for what neither the settings nor the environment have. First: the newest plugin that answers
-    counts, a plugin that raises is reported; without a store there is nothing but those two.
-
-    Since 0.1.
-    """
-
-
-@_hookspec("first")
-def register_budget() -> OpenBudget | None:
-    """What keeps runs within the user's limits on money, tokens, minutes, steps and calls.
-
-    Called once when the App opens. Without an answer nothing is limited, and no App opens for which
-    the user has set limits. First: a plugin that raises is reported and the next is asked.
-
-    Since 0.1.
-    """
-
-
-@_hookspec("first")
-def register_processes() -> OpenProcesses | None:
-    """What runs the processes of tools, and bounds and ends them.
-
-    Called once when the App opens. Without an answer a tool that runs a program fails, and says
-    what is missing. First: a plugin that raises is reported and the next is asked.
-
-    Since 0.1.
-    """
-
-
-@_hookspec("first")
-def register_files() -> Callable[[], FileLedger] | None:
-    """What knows the files that sessions have read, and lets one call at a time write a file.
-
-    Called once when the App opens; the answer is called with the first use of `context.files`.
-    Without one a tool that uses them fails, and so does a prompt that has a file; both say what is
-    missing. First: a plugin that raises is reported and the next is asked.
-
-    Since 0.1.
-    """
-
-
-@_hookspec("first")
+@hookspec("first", since="0.1")
 def expand_file(
     session: SessionView, file: FilePart, files: FileAccess
 ) -> Sequence[FileInput | TextInput] | None:
-    """The parts that a file of a prompt becomes for the model, by its URL.
+    """Return the parts that a file of a prompt becomes for the model, by its URL.
 
     Called for each file of a prompt, after the message is stored and before `chat_message`. The
-    first part takes the place of the file, the others come behind all that the user has sent;
-    without an answer the file stays as it is. First: a plugin that raises is reported and the next
-    is asked.
+    first part replaces the file, the others follow the user's input; without an answer the file
+    stays as it is. First: a plugin that raises is reported, and the next one is asked.
 
-    - session: its model has not been asked, and may turn out to be unknown.
-    - files: `files.note_read` says that the session has seen a file.
+    - session: its model has not been resolved yet, and can turn out to be unknown.
+    - files: `files.note_read` records that the session has read a file.
 
-    Since 0.1.
+    ```python
+    from pegboard import hookimpl
+    from pegboard.schema.part import FilePart, TextInput
+
+
+    @hookimpl
+    async def expand_file(file: FilePart) -> tuple[TextInput, ...] | None:
+        if not file.url.startswith("ticket:"):
+            return None
+        return (TextInput(text=f"{file.url}: the door is stuck.", synthetic=True),)
+    ```
+    """
+
+
+@hookspec("fold", subject="messages", since="0.1")
+def chat_messages_transform(
+    session: SessionView, messages: tuple[Turn, ...]
+) -> tuple[Turn, ...] | None:
+    """Change the history for one request to a model.
+
+    Called before each request; `session.purpose` is what the request is for. A request outside
+    the conversation, such as one for a title, comes as a single turn that is not stored; for a
+    summary the history comes first, and then each text that the compactor asks. The answer is not
+    stored. A turn that is the same object as before costs nothing; a new one is encoded again.
+    Fold: a plugin that raises is reported and skipped, but a filter with
+    `@hookimpl(required=True)` stops the request.
+
+    ```python
+    from pegboard import evolve, hookimpl
+    from pegboard.schema.message import Turn
+    from pegboard.schema.part import Part, TextPart
+
+
+    @hookimpl(required=True)
+    async def chat_messages_transform(messages: tuple[Turn, ...]) -> tuple[Turn, ...]:
+        return tuple(evolve(turn, parts=tuple(map(redacted, turn.parts))) for turn in messages)
+
+
+    def redacted(part: Part) -> Part:
+        if isinstance(part, TextPart) and "SECRET" in part.text:
+            return evolve(part, text=part.text.replace("SECRET", "[gone]"))
+        return part
+    ```
+    """
+
+
+def _some_text(answer: tuple[str, ...], _: object) -> tuple[str, ...]:
+    """Reject a system prompt without text."""
+    if not any(piece.strip() for piece in answer):
+        raise ValueError("an empty system prompt")
+    return answer
+
+
+@hookspec("fold", subject="system", check=_some_text, since="0.1")
+def chat_system_transform(
+    session: SessionView, model: Model, system: tuple[str, ...]
+) -> tuple[str, ...] | None:
+    """Change the system prompt, a tuple of pieces.
+
+    Called before each request to a model, with the pieces of earlier plugins; the agent's own
+    prompt is the first. Add what only the session's own turns need when `session.purpose` is
+    `turn`. Return the same text every time where you can, since providers cache the prefix. Fold:
+    a plugin that raises, or returns no text, is reported and skipped.
+
+    ```python
+    from pegboard import SessionView, hookimpl
+
+
+    @hookimpl
+    async def chat_system_transform(
+        session: SessionView, system: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        return (*system, f"This is the project {session.worktree.name}.")
+    ```
+    """
+
+
+def _same_request(answer: ModelRequest, before: ModelRequest) -> ModelRequest:
+    """Reject a request of another session, with other messages, or without a system prompt."""
+    if answer.session_id != before.session_id:
+        raise ValueError("a request of another session")
+    if answer.messages is not before.messages:
+        raise ValueError("other messages: chat_messages_transform is the hook for that")
+    if answer.system is not before.system:
+        _some_text(answer.system, None)
+    return answer
+
+
+@hookspec("fold", subject="request", check=_same_request, since="0.1")
+def chat_params(session: SessionView, request: ModelRequest) -> ModelRequest | None:
+    """Change the parameters of a request: temperature, limits, the provider's options.
+
+    Called before each request to a model, as the last hook. Messages must stay the same object:
+    `chat_messages_transform` changes them, `chat_system_transform` and `tool_definition` change
+    the rest of what the model reads. Fold: a plugin that raises is reported and skipped.
+
+    ```python
+    from pegboard import evolve, hookimpl
+    from pegboard.providers import ModelRequest
+
+
+    @hookimpl
+    async def chat_params(request: ModelRequest) -> ModelRequest:
+        return evolve(request, temperature=0.0)
+    ```
+    """
+
+
+@hookspec("fold", subject="headers", since="0.1")
+def chat_headers(session: SessionView, headers: Mapping[str, str]) -> Mapping[str, str] | None:
+    """Change the HTTP headers of a request to a model; the credential's header is not among them.
+
+    Called before each request, before `chat_params`. Fold: a plugin that raises is reported and
+    skipped.
+
+    ```python
+    from collections.abc import Mapping
+
+    from pegboard import SessionView, hookimpl
+
+
+    @hookimpl
+    async def chat_headers(session: SessionView, headers: Mapping[str, str]) -> dict[str, str]:
+        return {**headers, "x-session": session.id}
+    ```
+    """
+
+
+@hookspec("fold", subject="text", since="0.1")
+def text_complete(session: SessionView, part: TextPart, text: str) -> str | None:
+    """Change a text of the model before it is stored.
+
+    Called when a block of text is complete or cut off; for a title or another request outside the
+    conversation, before its answer is used. Viewers have seen the raw text stream by, and the
+    answer replaces it. Fold: a plugin that raises is reported and skipped.
+
+    ```python
+    from pegboard import hookimpl
+
+
+    @hookimpl
+    async def text_complete(text: str) -> str:
+        return text.replace("utilize", "use")
+    ```
+    """
+
+
+def _same_tool(answer: ToolDefinition, before: ToolDefinition) -> ToolDefinition:
+    """Reject another name or permission."""
+    if (answer.name, answer.permission) != (before.name, before.permission):
+        raise ValueError(f"the definition of another tool than {before.name}")
+    return answer
+
+
+@hookspec("fold", subject="tool", check=_same_tool, since="0.1")
+def tool_definition(session: SessionView, tool: ToolDefinition) -> ToolDefinition | None:
+    r"""Change a tool's description and schema as the model reads them.
+
+    Called for each offered tool when a turn begins. Name and permission must stay. Fold: a plugin
+    that raises is reported and skipped.
+
+    ```python
+    from pegboard import evolve, hookimpl
+    from pegboard.providers import ToolDefinition
+
+
+    @hookimpl
+    async def tool_definition(tool: ToolDefinition) -> ToolDefinition | None:
+        if tool.name != "read":
+            return None
+        return evolve(tool, description=f"{tool.description}\nNever read lock files.")
+    ```
+    """
+
+
+@hookspec("fold", subject="prompt", since="0.1")
+def session_compacting(session: SessionView, prompt: str) -> str | None:
+    r"""Change the prompt that requests a summary of the history.
+
+    Called before a session is compacted. Fold: a plugin that raises is reported and skipped.
+
+    ```python
+    from pegboard import hookimpl
+
+
+    @hookimpl
+    async def session_compacting(prompt: str) -> str:
+        return f"{prompt}\nName every file that was changed."
+    ```
+    """
+
+
+@hookspec("first", since="0.1")
+def model_resolve(name: str) -> Model | None:
+    """Return the model with this name.
+
+    Called when no provider has the id before the slash, or when there is no slash: for aliases,
+    and for providers that serve any model. The model's `provider_id` must be that of a registered
+    provider. First: a plugin that raises is reported, and the next one is asked.
+
+    ```python
+    from pegboard import hookimpl
+    from pegboard.schema.model import Model, ModelApi
+
+
+    @hookimpl
+    async def model_resolve(name: str) -> Model | None:
+        if name != "fast":
+            return None
+        api = ModelApi(id="gpt-6.1-mini")
+        return Model(id=api.id, provider_id="openai", name="Fast", api=api)
+    ```
+    """
+
+
+@hookspec("first", since="0.1")
+def model_facts(provider: str, model: str, places: Places) -> ModelFacts | None:
+    """Return facts about a model: its window, price, abilities and request parameters.
+
+    Called once for each model that is named while the App is open. The answer fills in what the
+    provider leaves out, and the user's configuration of the model overrides it. First: a plugin
+    that raises is reported, and the next one is asked.
+
+    - provider, model: the two halves of the model's name.
+    - places: the user's folders; `places.cache` can hold what was fetched.
+
+    ```python
+    from pegboard import hookimpl
+    from pegboard.schema.model import ModelFacts, ModelLimit
+
+
+    @hookimpl
+    async def model_facts(provider: str, model: str) -> ModelFacts | None:
+        if (provider, model) != ("house", "large"):
+            return None
+        return ModelFacts(limit=ModelLimit(context=128_000, output=8_000))
+
+
+    @hookimpl
+    async def model_names(provider: str) -> tuple[str, ...]:
+        return ("large",) if provider == "house" else ()
+    ```
+    """
+
+
+@hookspec("first", since="0.1")
+def model_names(provider: str, places: Places) -> Sequence[str] | None:
+    """Return ids of a provider's models, in addition to those that the provider lists.
+
+    Called when models are listed. An id that the provider does not `resolve` is left out. First:
+    a plugin that raises is reported, and the next one is asked.
+
+    The example of `model_facts` has one.
     """

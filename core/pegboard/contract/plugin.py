@@ -25,8 +25,8 @@ PROJECT = "pegboard"
 Origin = Literal["builtin", "installed", "user", "project", "embedded"]
 Kind = Literal["collect", "fold", "first", "strictest", "notify"]
 
-Check = Callable[[object, object], object]
-"""Gives back an answer that can be used, or raises; a fold's check gets the value before, too."""
+Check = Callable[[Any, Any], object]
+"""A function of an answer and, for a fold, the value before: the usable answer, or an error."""
 
 _spec = pluggy.HookspecMarker(PROJECT)
 _impl = pluggy.HookimplMarker(PROJECT)
@@ -65,12 +65,28 @@ class ImplFacts(TypedDict, total=False):
     requires: Sequence[str]
 
 
-class HookMark(msgspec.Struct, frozen=True, kw_only=True):
-    """What a hook's specification says of it, beside its signature.
+When = Literal["open", "load", "run", "show"]
+"""When a hook is called: at opening alone, at opening and each reload, in turns, by viewers."""
 
-    `subject` is the argument that a fold replaces. `check` looks at answers where their type
-    does not say enough. Errors of the types `raises` are a plugin's answer, no failure of it.
-    `limit_s` is the time limit of a call in place of the configuration's.
+
+class HookFacts(TypedDict, total=False):
+    """The facts about a hook that `hookspec` takes, each described at `HookMark`."""
+
+    subject: str
+    check: Check | None
+    raises: tuple[type[Exception], ...]
+    limit_s: float | None
+    when: When
+    since: str
+
+
+class HookMark(msgspec.Struct, frozen=True, kw_only=True):
+    """The facts about a hook that its signature does not have.
+
+    `subject` is the argument that a fold replaces. `check` gets an answer that has the annotated
+    type, and for a fold the value before; it returns the answer or raises `ValueError`. An error
+    of a type in `raises` is an answer of the plugin, not a failure. `limit_s` replaces the
+    configured time limit, in seconds. `since` is the version that the hook came with.
     """
 
     kind: Kind
@@ -78,26 +94,19 @@ class HookMark(msgspec.Struct, frozen=True, kw_only=True):
     check: Check | None = None
     raises: tuple[type[Exception], ...] = ()
     limit_s: float | None = None
+    when: When = "run"
+    since: str = ""
 
 
-def hookspec(
-    kind: Kind,
-    *,
-    subject: str = "",
-    check: Check | None = None,
-    raises: tuple[type[Exception], ...] = (),
-    limit_s: float | None = None,
-) -> Callable[[_Function], _Function]:
-    """Marks a function as the specification of the hook that it names.
+def hookspec(kind: Kind, **facts: Unpack[HookFacts]) -> Callable[[_Function], _Function]:
+    """Mark a function as the specification of the hook with its name.
 
-    Its annotation says what an answer must be; `check` is asked in its place. The rest is told
-    at `HookMark`.
+    The return annotation is the type of an answer. The other facts are those of `HookMark`.
     """
 
     def mark(function: _Function) -> _Function:
         marked = _spec(function)
-        said = HookMark(kind=kind, subject=subject, check=check, raises=raises, limit_s=limit_s)
-        marked.pegboard_hook = said  # type: ignore[attr-defined]  # read by `mark_of`
+        marked.pegboard_hook = HookMark(kind=kind, **facts)  # type: ignore[attr-defined]  # read by `mark_of`
         return marked
 
     return mark

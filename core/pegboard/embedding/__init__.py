@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pegboard.config.layer import read_layer as read_layer
     from pegboard.config.project import redirections as redirections
     from pegboard.config.project import shown_before as shown_before
-    from pegboard.contract.modelhooks import render_tool as render_tool
+    from pegboard.contract.toolhooks import render_tool as render_tool
     from pegboard.contract.tools import serving as serving
     from pegboard.engine.asking.judgement import Judgement as Judgement
     from pegboard.engine.bus import Bus as Bus

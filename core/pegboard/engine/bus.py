@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Self
 
-from pegboard.contract import hookspecs
+from pegboard.contract import apphooks
 from pegboard.hooks.callers import Hooks
 from pegboard.schema.event import Event
 
@@ -16,9 +16,9 @@ def telling(hooks: Hooks) -> Callable[[Sequence[Event]], None]:
     """A function that tells plugins of events, by the hook `event`."""
 
     def tell(events: Sequence[Event]) -> None:
-        if hooks.has(hookspecs.event):
+        if hooks.has(apphooks.event):
             for each in events:
-                hooks.notify(hookspecs.event, event=each)
+                hooks.notify(apphooks.event, event=each)
 
     return tell
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pegboard.contract import hookspecs
+from pegboard.contract import toolhooks
 from pegboard.contract.context import FileLedger, SessionView
 from pegboard.contract.plugin import Stash
 from pegboard.contract.tools import Service, Tool, serving
@@ -145,12 +145,12 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
     async def tool_env(self, view: SessionView) -> Mapping[str, str]:
         """The environment of the processes of a session's tools."""
         env = child_env(self.env, secrets=self.keys.variables())
-        return await self.hooks.fold(hookspecs.shell_env, session=view, env=env)
+        return await self.hooks.fold(toolhooks.shell_env, session=view, env=env)
 
     async def user_env(self, view: SessionView) -> Mapping[str, str]:
         """The environment of a program that the user works with: no keys in it either."""
         env = without_secrets(self.env, self.keys.variables())
-        folded = await self.hooks.fold(hookspecs.shell_env, session=view, env=env)
+        folded = await self.hooks.fold(toolhooks.shell_env, session=view, env=env)
         with suppress(ToolError):
             folded = {**folded, **self.processes.variables()}
         return folded
@@ -192,7 +192,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
         :raises PermissionDeniedError: when one is against it, as if it cannot be noted, or fails.
         """
         verdict = await self.hooks.strictest(
-            hookspecs.permission_decided,
+            toolhooks.permission_decided,
             decided=Decided(kind=kind, facts=facts),
             stash=self.stash,
             places=self.places,

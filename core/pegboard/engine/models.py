@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from pegboard.contract import hookspecs
+from pegboard.contract import modelhooks
 from pegboard.errors import ModelNotFoundError
 from pegboard.hooks.callers import Hooks
 from pegboard.kit.suggestions import nearest_names
@@ -45,7 +45,7 @@ class Models(msgspec.Struct, frozen=True):
             with self.hooks.blaming(provider, f"the provider {provider_id}"):
                 model = provider.resolve(model_id)
         if model is None:
-            model = await self.hooks.first(hookspecs.model_resolve, name=name)
+            model = await self.hooks.first(modelhooks.model_resolve, name=name)
         if model is None or model.provider_id not in self.providers:
             raise ModelNotFoundError(name, suggestions=await self._nearest(name))
         return await self.completed(model)
@@ -69,7 +69,7 @@ class Models(msgspec.Struct, frozen=True):
 
     async def _names_of(self, provider: Provider) -> Sequence[str]:
         named = await self.hooks.first(
-            hookspecs.model_names, provider=provider.id, places=self.places
+            modelhooks.model_names, provider=provider.id, places=self.places
         )
         settings = self.config.provider.get(provider.id, ProviderConfig())
         return *(named or ()), *settings.models
@@ -100,7 +100,7 @@ class Models(msgspec.Struct, frozen=True):
         provider, name = model.provider_id, model.id
         if (provider, name) not in self._facts:
             self._facts[provider, name] = await self.hooks.first(
-                hookspecs.model_facts, provider=provider, model=name, places=self.places
+                modelhooks.model_facts, provider=provider, model=name, places=self.places
             )
         facts = self._facts[provider, name]
         settings = self.config.provider.get(provider)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from pegboard.contract import hookspecs
+from pegboard.contract import modelhooks
 from pegboard.contract.context import SessionView
 from pegboard.contract.tools import Tool
 from pegboard.engine.engine import Engine
@@ -39,7 +39,7 @@ async def offered_tools(
             parameters=tool.parameters,
             permission=tool.permission,
         )
-        offered.append(await hooks.fold(hookspecs.tool_definition, session=view, tool=found))
+        offered.append(await hooks.fold(modelhooks.tool_definition, session=view, tool=found))
     return tuple(offered)
 
 
@@ -69,7 +69,7 @@ async def build_request(
         request = replace(request, system=(*request.system, LAST_STEP))
     else:
         request = replace(request, tools=tools)
-    request = await run.engine.hooks.fold(hookspecs.chat_params, session=view, request=request)
+    request = await run.engine.hooks.fold(modelhooks.chat_params, session=view, request=request)
     return within_window(request)
 
 
@@ -94,7 +94,7 @@ async def seen_by_model(
     """The turns as plugins let a model see them; of none they are not asked."""
     if not turns:
         return ()
-    return await engine.hooks.fold(hookspecs.chat_messages_transform, session=view, messages=turns)
+    return await engine.hooks.fold(modelhooks.chat_messages_transform, session=view, messages=turns)
 
 
 async def bare_request(
@@ -108,7 +108,7 @@ async def bare_request(
     variant, most = (user and user.variant) or agent.variant or "", model.limit.output
     pieces = (agent.prompt, agent.prompt_append, user.system if user else None)
     system = await hooks.fold(
-        hookspecs.chat_system_transform,
+        modelhooks.chat_system_transform,
         session=view,
         model=model,
         system=tuple(text for text in pieces if text),
@@ -121,7 +121,9 @@ async def bare_request(
         top_p=agent.top_p,
         max_output_tokens=min(most, MAX_OUTPUT_TOKENS) if most else None,
         options={**model.options, **agent.options, **model.variants.get(variant, {})},
-        headers=await hooks.fold(hookspecs.chat_headers, session=view, headers=dict(model.headers)),
+        headers=await hooks.fold(
+            modelhooks.chat_headers, session=view, headers=dict(model.headers)
+        ),
         session_id=view.id,
         idle_timeout_s=engine.config.stream_idle_timeout_s,
     )

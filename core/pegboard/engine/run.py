@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from pegboard.contract import hookspecs
+from pegboard.contract import apphooks
 from pegboard.contract.context import ChildResult, SessionView
 from pegboard.engine.engine import ChildRequest, Engine
 from pegboard.engine.finish import Progress, Repeats
@@ -104,7 +104,7 @@ class Run(msgspec.Struct):
     def compactable(self) -> bool:
         """Whether the engine may compact by itself: never twice without an answer in between."""
         engine = self.engine
-        if not engine.config.compaction.auto or not engine.hooks.has(hookspecs.register_compactors):
+        if not engine.config.compaction.auto or not engine.hooks.has(apphooks.register_compactors):
             return False
         infos = (turn.info for turn in reversed(self.history.turns))
         answers = (each for each in infos if isinstance(each, AssistantMessage))

@@ -4,7 +4,7 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from pegboard.contract import hookspecs
+from pegboard.contract import modelhooks
 from pegboard.contract.context import SessionView
 from pegboard.contract.host import SideQuestion
 from pegboard.engine.engine import Engine
@@ -77,7 +77,7 @@ class SideCall:
             text=said,
         )
         answer = await self._engine.hooks.fold(
-            hookspecs.text_complete, session=view, part=part, text=said
+            modelhooks.text_complete, session=view, part=part, text=said
         )
         if self._question.on_answer is not None:
             await self._question.on_answer(answer)
@@ -100,7 +100,7 @@ async def plain_request(engine: Engine, view: SessionView, question: Turn) -> Mo
     """A request of one text outside of the conversation: the agent's prompt, no tools."""
     turns = await seen_by_model(engine, view, (question,))
     request = await bare_request(engine, view, History(()).messages(view.model, turns))
-    return await engine.hooks.fold(hookspecs.chat_params, session=view, request=request)
+    return await engine.hooks.fold(modelhooks.chat_params, session=view, request=request)
 
 
 def question_of(engine: Engine, view: SessionView, text: str) -> Turn:

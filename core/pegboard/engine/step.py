@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace
 
-from pegboard.contract import hookspecs
+from pegboard.contract import modelhooks
 from pegboard.contract.context import SessionView
 from pegboard.engine.engine import BUDGET_KEY
 from pegboard.engine.finish import (
@@ -270,7 +270,7 @@ class Step:
             return
         try:
             text = await self._run.engine.hooks.fold(
-                hookspecs.text_complete, session=self._view, part=part, text=part.text
+                modelhooks.text_complete, session=self._view, part=part, text=part.text
             )
         except RequiredHookError:
             self._processor.text_end(event.id, "", event.metadata)  # nobody has filtered it

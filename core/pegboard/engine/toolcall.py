@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from pegboard.contract import hookspecs
+from pegboard.contract import toolhooks
 from pegboard.contract.context import SessionView
 from pegboard.contract.results import PendingCall, ToolResult
 from pegboard.contract.tools import Tool, serving
@@ -230,7 +230,7 @@ class Caller:
             id=call.id, tool=tool.id, input=plan.input, message_id=context.message_id
         )
         pending = await engine.hooks.fold(
-            hookspecs.tool_execute_before, session=self._view, call=before
+            toolhooks.tool_execute_before, session=self._view, call=before
         )
         if pending.input != plan.input:
             values = await _values(tool, pending.input)
@@ -250,7 +250,7 @@ class Caller:
             # In the same block, since a plugin may format what the tool wrote.
             result = await self._within_limit(tool, context, values)
             result = await engine.hooks.fold(
-                hookspecs.tool_execute_after,
+                toolhooks.tool_execute_after,
                 session=self._view,
                 call=pending,
                 result=result,

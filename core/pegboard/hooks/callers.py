@@ -1,6 +1,6 @@
 """The callers of hooks, one for each kind: a call is typed by the hook's own specification.
 
-`await hooks.fold(hookspecs.text_complete, session=..., part=..., text=...)` asks every plugin.
+`await hooks.fold(modelhooks.text_complete, session=..., part=..., text=...)` asks every plugin.
 
 pluggy keeps the register but is synchronous, so the callers here walk the implementations and
 await them one at a time. Each call is isolated: it has a time limit, its failure is reported

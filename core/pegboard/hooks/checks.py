@@ -8,39 +8,36 @@ text says what was expected.
 """
 
 import inspect
+import reprlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from types import NoneType, UnionType
-from typing import Literal, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec.structs import replace
 
-from pegboard.contract import hookspecs
 from pegboard.contract.plugin import Check, mark_of
-from pegboard.contract.results import PendingCall
 from pegboard.contract.tools import Tool
-from pegboard.providers import ModelRequest, ToolDefinition
-from pegboard.schema.message import Turn
-from pegboard.schema.model import Model
-from pegboard.schema.part import FileInput, Part, TextInput
+from pegboard.schema.part import FileInput
 
 EXAMPLE_FIELDS = 4
 """A struct that needs more has a page for it, and no example in a message."""
 LIMIT_BYTES = 16 << 20
-"""The JSON size of an answer: more is a plugin's mistake, and would not fit a request."""
+"""The JSON size of an answer: more is a plugin's mistake, and would not fit a request.
+
+A file can have twice as much, since a picture grows by a third when it is encoded.
+"""
 
 _T = TypeVar("_T")
 
 
 @cache
 def check_of(spec: Callable[..., object]) -> Check:
-    """The check of a hook's answers: the specification's own, else what its annotation says."""
-    if own := mark_of(spec).check or _OWN.get(spec):
-        return own
-    answer = get_type_hints(spec)["return"]
+    """Return the check of a hook's answers: their annotated type, then the hook's own check."""
+    answer, own = get_type_hints(spec)["return"], mark_of(spec).check
     wanted = [kind for kind in get_args(answer) if kind is not NoneType]
-    return _check_for(wanted[0] if len(wanted) == 1 else answer)
+    typed = _check_for(wanted[0] if len(wanted) == 1 else answer)
+    return typed if own is None else lambda answer, before: own(typed(answer, before), before)
 
 
 def _check_for(annotation: type) -> Check:
@@ -55,7 +52,7 @@ def _check_for(annotation: type) -> Check:
         return _called
     united = origin in (Union, UnionType)
     if united or annotation is str or issubclass(annotation, msgspec.Struct):
-        return lambda answer, _: _sound(answer, annotation)
+        return lambda answer, before: _sound(answer, before, annotation)
     return lambda answer, _: _instance(answer, annotation)
 
 
@@ -96,22 +93,58 @@ def _called(answer: object, _: object) -> object:
     return answer
 
 
-def _file_part(answer: object) -> object:
-    """A part of a prompt; a picture may be large, and is a third larger encoded."""
-    kind = TextInput if isinstance(answer, TextInput) else FileInput
-    return _sound(answer, kind, limit=2 * LIMIT_BYTES)
+def _sound(answer: object, before: object, kind: type) -> object:
+    """Check a value down to its last field, without the fields that are the same objects as before.
 
-
-def _sound(answer: object, kind: type[_T], *, limit: int = LIMIT_BYTES) -> _T:
-    """The answer, which is of this type down to the last field, and not too large."""
+    A fold's plugin changes little of a value, and a request has a long history.
+    """
     if not isinstance(answer, kind):
         such = f", such as {example}" if (example := _example(kind)) else ""
         raise TypeError(f"{_name(answer)} where {_name_of(kind)} is expected{such}")
-    encoded = msgspec.json.encode(answer)
+    if not isinstance(answer, msgspec.Struct) or type(answer) is not type(before):
+        _fits_json(answer, kind)
+        return answer
+    for name, wanted in _fields(type(answer)):
+        value, known = getattr(answer, name), getattr(before, name)
+        if value is known:
+            continue
+        try:
+            _fits_json(_news(value, known, wanted), wanted)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{name}={reprlib.repr(value)}: {error}") from error
+    return answer
+
+
+def _news(value: object, before: object, kind: object) -> object:
+    """Return the value without the items of a tuple that are the same objects as before."""
+    if isinstance(value, tuple) and isinstance(before, tuple) and get_args(kind)[-1:] == (...,):
+        known = set(map(id, before))
+        return tuple(item for item in value if id(item) not in known)
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+@cache
+def _fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, Any], ...]:
+    return tuple((each.name, each.type) for each in msgspec.structs.fields(kind))
+
+
+def _fits_json(value: object, kind: Any) -> None:  # noqa: ANN401 - an annotation
+    """Reject a value whose JSON form is too large or not of this type."""
+    encoded = msgspec.json.encode(value)
+    limit = 2 * LIMIT_BYTES if isinstance(value, FileInput) else LIMIT_BYTES
     if len(encoded) > limit:
         raise ValueError(f"{len(encoded):,} bytes where {limit:,} are the limit")
-    msgspec.json.decode(encoded, type=kind)
-    return answer
+    if decoder := _decoder(kind):
+        decoder.decode(encoded)
+
+
+@cache
+def _decoder(kind: Any) -> msgspec.json.Decoder[Any] | None:  # noqa: ANN401 - an annotation
+    """Return the decoder of a type, `None` for a type without a JSON form of its own."""
+    try:
+        return msgspec.json.Decoder(kind)
+    except TypeError:
+        return None
 
 
 def _instance(answer: object, kind: type) -> object:
@@ -186,101 +219,3 @@ def _name(value: object) -> str:
 def _name_of(kind: type) -> str:
     names = [each.__name__ for each in get_args(kind)] or [kind.__name__]
     return " or ".join(names)
-
-
-_PIECES = _check_for(tuple[str, ...])
-_TOOLS = _check_for(tuple[ToolDefinition, ...])
-_HEADERS = _check_for(Mapping[str, str])
-
-
-def same_message(answer: object, before: object) -> Turn:
-    """The user's message, still the same one."""
-    turn = _sound(answer, Turn)
-    known: Turn = before  # type: ignore[assignment]  # the subject of the fold
-    if (type(turn.info), turn.info.id) != (type(known.info), known.info.id):
-        raise ValueError("another message: its id and role must stay")
-    if turn.info.session_id != known.info.session_id:
-        raise ValueError("a message of another session")
-    _belong(turn.parts, known)
-    return turn
-
-
-def _belong(found: Sequence[Part], turn: Turn) -> None:
-    seen = set()
-    for part in found:
-        if (part.session_id, part.message_id) != (turn.info.session_id, turn.info.id):
-            raise ValueError(f"the part {part.id}, which belongs to another message")
-        if part.id in seen:
-            raise ValueError(f"two parts with the id {part.id}")
-        seen.add(part.id)
-
-
-def some_text(answer: object, before: object) -> tuple[str, ...]:
-    """The pieces of the system prompt: at least one that has text."""
-    pieces: tuple[str, ...] = _PIECES(answer, before)  # type: ignore[assignment]  # by its items
-    if not any(piece.strip() for piece in pieces):
-        raise ValueError("an empty system prompt")
-    return pieces
-
-
-def same_request(answer: object, before: object) -> ModelRequest:
-    """The request; its history is not looked at, since the hook is not for that.
-
-    Nor is what is the same object as before: each of the plugins changes little of it.
-    """
-    known: ModelRequest = before  # type: ignore[assignment]  # the subject of the fold
-    if not isinstance(answer, ModelRequest):
-        raise TypeError(f"{_name(answer)} where ModelRequest is expected")
-    if answer.session_id != known.session_id:
-        raise ValueError("a request of another session")
-    if answer.messages is not known.messages:
-        raise ValueError("other messages: chat_messages_transform is the hook for that")
-    if answer.model is not known.model:
-        _sound(answer.model, Model)
-    if answer.options is not known.options:
-        _sound(dict(answer.options), dict)
-    if answer.headers is not known.headers:
-        _HEADERS(answer.headers, None)
-    if answer.tools is not known.tools:
-        _TOOLS(answer.tools, known.tools)
-    if answer.system is not known.system:
-        some_text(answer.system, known.system)
-    _numbers(answer)
-    return answer
-
-
-def _numbers(answer: ModelRequest) -> None:
-    wanted = ("temperature", "top_p", "max_output_tokens", "idle_timeout_s")
-    for name in wanted:
-        value = getattr(answer, name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-            raise TypeError(f"{name}={value!r} where a number is expected")
-
-
-def same_tool(answer: object, before: object) -> ToolDefinition:
-    """A tool's definition, its name and permission as they were."""
-    found = _sound(answer, ToolDefinition)
-    known: ToolDefinition = before  # type: ignore[assignment]  # the subject of the fold
-    if (found.name, found.permission) != (known.name, known.permission):
-        raise ValueError(f"the definition of another tool than {known.name}")
-    return found
-
-
-def same_call(answer: object, before: object) -> PendingCall:
-    """A call with other arguments; the rest stays."""
-    found = _sound(answer, PendingCall)
-    known: PendingCall = before  # type: ignore[assignment]  # the subject of the fold
-    if replace(found, input={}) != replace(known, input={}):
-        raise ValueError("another call: only its input may change")
-    return found
-
-
-_OWN: Mapping[Callable[..., object], Check] = {
-    hookspecs.chat_message: same_message,
-    hookspecs.chat_params: same_request,
-    hookspecs.chat_system_transform: some_text,
-    hookspecs.expand_file: _sequence_of(lambda answer, _: _file_part(answer), FileInput),
-    hookspecs.tool_definition: same_tool,
-    hookspecs.tool_execute_before: same_call,
-}
-"""The checks of hooks whose annotation does not say enough."""

@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from pegboard.contract import hookspecs
+from pegboard.contract import apphooks, modelhooks, toolhooks
 from pegboard.contract.plugin import hookimpl
 from pegboard.loading.imports import Imports
 from pegboard.loading.registrant import Registrant
-from pegboard.loading.registration import Specs, specs_of
+from pegboard.loading.registration import Specs, core_specs
 from pegboard.trust.projectcode import read_bounded
 
 _WORD = re.compile(rb"\w+")
@@ -21,9 +21,9 @@ MOST_FILES = 200
 """Of a package that is a plugin so many files are looked at."""
 
 
-_NO_GUARDS = frozenset({hookspecs.register_hooks.__name__, hookspecs.register_permissions.__name__})
+_NO_GUARDS = frozenset({apphooks.register_hooks.__name__, apphooks.register_permissions.__name__})
 """Nothing is unguarded without these: a plugin that is not loaded has no tools."""
-_ANY = {hookspecs.permission_ask.__name__: False, hookspecs.chat_messages_transform.__name__: True}
+_ANY = {toolhooks.permission_ask.__name__: False, modelhooks.chat_messages_transform.__name__: True}
 """What a plugin of which nothing is known may have, and whether it is required."""
 
 
@@ -52,7 +52,7 @@ def names_hook(each: Registrant, spec: Callable[..., object]) -> bool:
 
 def _named(content: bytes, *, is_source: bool) -> Iterator[tuple[str, bool]]:
     """The hooks that a file names, and whether they are required; of a compiled one, any may be."""
-    hooks = specs_of(hookspecs).keys() - _NO_GUARDS
+    hooks = core_specs().keys() - _NO_GUARDS
     if not is_source:
         required = b"required" in content
         longest_first = sorted(hooks, key=len, reverse=True)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from pegboard.contract import hookspecs
+from pegboard.contract import apphooks
 from pegboard.contract.plugin import Answer, Origin
 from pegboard.contract.tools import Tool
 from pegboard.errors import NotFoundError
@@ -174,7 +174,7 @@ class Register:
         self, hooks: Hooks, plugins: Sequence[Registrant], config: Config
     ) -> list[Offer]:
         """What these plugins register by these hooks, and what their files have."""
-        answers = await hooks.collect(hookspecs.register_tools, config=config, hooks=self.hooks)
+        answers = await hooks.collect(apphooks.register_tools, config=config, hooks=self.hooks)
         known = {each.key: each for each in plugins}
         offers = [_offer(known[answer.key], answer.value) for answer in answers]
         for each in plugins:
@@ -225,7 +225,7 @@ class Register:
 
         What a plugin may not say is left out, and told.
         """
-        spec = hookspecs.register_permissions
+        spec = apphooks.register_permissions
         answers = [*await self.hooks.collect(spec), *self._cautions(self.hooks.failed(spec))]
         owners = {
             tool.permission: self.hooks.owners[name].name for name, tool in self.tools.items()

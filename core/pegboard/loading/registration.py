@@ -15,7 +15,7 @@ from types import ModuleType
 import pluggy
 from msgspec.structs import replace
 
-from pegboard.contract import hookspecs
+from pegboard.contract import apphooks, modelhooks, toolhooks
 from pegboard.contract.plugin import PROJECT, Kind, mark_of, said_by
 from pegboard.errors import RequiredHookError
 from pegboard.hooks.checks import check_of
@@ -25,7 +25,9 @@ from pegboard.loading.discovery import MARK, Problem, attempt, is_marked, marked
 from pegboard.loading.registrant import Registrant, quoted
 from pegboard.schema.config import Config
 
-BRINGING = hookspecs.register_hooks.__name__
+HOOK_MODULES = (apphooks, modelhooks, toolhooks)
+"""The modules that specify the hooks of the core."""
+BRINGING = apphooks.register_hooks.__name__
 """The hook that is called before all others, as a plain function of the loop's thread."""
 _SPEC = f"{PROJECT}_spec"
 Specs = dict[str, Callable[..., object]]
@@ -36,7 +38,7 @@ WRAPPED: tuple[Kind, ...] = ("fold", "first")
 PLUGIN = "plugin"
 """The argument that every implementation can have: what is its plugin's own."""
 
-_RULES = hookspecs.register_permissions.__name__
+_RULES = apphooks.register_permissions.__name__
 _DENIED = "what needs its consent is refused"
 _REFUSED = {_RULES: "calls of its tools are asked about"}
 """What comes of a hook that guards something and is not there."""
@@ -64,11 +66,12 @@ class Registry:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._plugins: dict[str, Registrant] = {}
-        self._specs = specs_of(hookspecs)
+        self._specs = core_specs()
         self._functions: dict[tuple[str, str], Callable[..., object]] = {}
         self._refusals: dict[tuple[str, str], str] = {}
         self._pluggy = pluggy.PluginManager(PROJECT)
-        self._pluggy.add_hookspecs(hookspecs)
+        for module in HOOK_MODULES:
+            self._pluggy.add_hookspecs(module)
         self.problems: list[Problem] = []
 
     def bring(self, registrant: Registrant) -> None:
@@ -295,6 +298,11 @@ def specs_of(module: object) -> Specs:
     if inspect.isfunction(module):
         return {module.__name__: module} if hasattr(module, _SPEC) else {}
     return {name: each for name, each in vars(module).items() if hasattr(each, _SPEC)}
+
+
+def core_specs() -> Specs:
+    """Return the specifications of the core's own hooks, by name."""
+    return {name: spec for module in HOOK_MODULES for name, spec in specs_of(module).items()}
 
 
 @cache

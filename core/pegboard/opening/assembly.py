@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar, get_args
 from msgspec.structs import replace
 
 from pegboard.config.configuration import LoadedConfig
-from pegboard.contract import hookspecs
+from pegboard.contract import apphooks
 from pegboard.contract.plugin import Stash
 from pegboard.engine.bus import telling
 from pegboard.engine.engine import Engine
@@ -85,14 +85,14 @@ async def _engine(
     """The engine without what `Reload` has, and without what is there at the end alone."""
     hooks, env, places, workspace = register.hooks, opening.env, opening.places, opening.workspace
     store = await hooks.first(
-        hookspecs.register_keystore, env=env, places=places, workspace=workspace
+        apphooks.register_keystore, env=env, places=places, workspace=workspace
     )
     register.belongings.store = store
     config = await _as_plugins_say(hooks, said)
     tools = await register.collect_tools(config)
     keys = Keys(config, env, store, hidden=register.belongings.values)
     snapshots = await hooks.first(
-        hookspecs.register_snapshots, config=config, workspace=workspace, places=places, env=env
+        apphooks.register_snapshots, config=config, workspace=workspace, places=places, env=env
     )
     return Engine(
         workspace=workspace,
@@ -111,8 +111,8 @@ async def _engine(
         decision=decision,
         stash=Stash(),
         models=Models({}, hooks, config, places, keys),
-        open_processes=await _opener(register, hookspecs.register_processes, "runs processes"),
-        open_files=await _opener(register, hookspecs.register_files, "knows files"),
+        open_processes=await _opener(register, apphooks.register_processes, "runs processes"),
+        open_files=await _opener(register, apphooks.register_files, "knows files"),
         open_budget=await _budget(register, config),
         snapshots=snapshots,
     )
@@ -141,7 +141,7 @@ async def _enclosure(engine: Engine) -> "Enclosure | None":
         return None
     from pegboard.processes import Site  # nobody else pays for it
 
-    encloser = await engine.hooks.first(hookspecs.register_encloser, hooks=engine.hooks)
+    encloser = await engine.hooks.first(apphooks.register_encloser, hooks=engine.hooks)
     if encloser is None:
         text = f'no plugin encloses as "{engine.config.sandbox}"'
         raise ConfigError(f'{text}; enable one, or set sandbox = "off"', key="sandbox")
@@ -177,9 +177,9 @@ async def _budget(register: Register, config: Config) -> OpenBudget:
 
     :raises ConfigError: when the user has set some all the same.
     """
-    found = await register.hooks.first(hookspecs.register_budget)
+    found = await register.hooks.first(apphooks.register_budget)
     if found is None and config.budget != BudgetConfig():
-        missing = f"no plugin keeps a budget{register.absent(hookspecs.register_budget)}"
+        missing = f"no plugin keeps a budget{register.absent(apphooks.register_budget)}"
         raise ConfigError(f"{missing}; enable one, or set no limits", key="budget")
     return found or _unlimited
 
@@ -197,7 +197,7 @@ async def _swept(outputs: Path) -> None:
 
 async def _as_plugins_say(hooks: Hooks, said: Config) -> Config:
     """What plugins make of the configuration, its sandbox and limits as tight as was said."""
-    config = await hooks.fold(hookspecs.config_load, config=said)
+    config = await hooks.fold(apphooks.config_load, config=said)
     return replace(
         config,
         sandbox=max(config.sandbox, said.sandbox, key=get_args(SandboxLevel).index),

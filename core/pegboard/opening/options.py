@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard.config.configuration import LoadedConfig, load_config
-from pegboard.contract import hookspecs
+from pegboard.contract import apphooks
 from pegboard.engine.bus import Bus
 from pegboard.errors import ConfigError, StorageError
 from pegboard.hooks.isolation import blaming
@@ -185,7 +185,7 @@ async def open_storage(
     register = await opening.register(
         loaded,
         decision,
-        fitting=lambda each: names_hook(each, hookspecs.register_storage),
+        fitting=lambda each: names_hook(each, apphooks.register_storage),
     )
     try:
         place = url or opening.database
@@ -205,11 +205,11 @@ async def open_database(
     """
     before, mark, _ = str(url).partition("://")
     scheme = before if mark else ""  # that of a path
-    answers = await register.hooks.answers(hookspecs.register_storage)
+    answers = await register.hooks.answers(apphooks.register_storage)
     kinds = {kind: (opens, each.plugin) for each in answers for kind, opens in each.value.items()}
     if scheme not in kinds:
         wanted = f"{scheme}:// databases" if scheme else f"a database at a path, as {url}"
-        off = register.absent(hookspecs.register_storage)
+        off = register.absent(apphooks.register_storage)
         known = ", ".join(sorted(f"{each}://" if each else "a path" for each in kinds))
         name = f"name one that plugins here open: {known}"
         way = name if known else "load a plugin that opens it"

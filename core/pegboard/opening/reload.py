@@ -14,34 +14,19 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from pegboard.contract import hookspecs
-from pegboard.contract.plugin import Answer
+from pegboard.contract import apphooks
+from pegboard.contract.plugin import Answer, mark_of
 from pegboard.engine.engine import Engine
 from pegboard.errors import PegboardError, RequiredHookError, TrustError
 from pegboard.hooks.callers import Hooks
 from pegboard.loading.register import Change, Register
+from pegboard.loading.registration import core_specs
 from pegboard.opening.options import Opening
 from pegboard.policy.agents import agents_from
 from pegboard.providers import Provider
 from pegboard.schema.config import Command, Config
 from pegboard.schema.session import Rule
 from pegboard.trust.decisions import Decision
-
-_AT_OPENING = frozenset(
-    {
-        "config_load",
-        "register_budget",
-        "register_encloser",
-        "register_files",
-        "register_processes",
-        "register_snapshots",
-        "register_keystore",
-        "register_storage",
-        "startup",
-        "wrap_providers",
-    }
-)
-"""Hooks that are called when an App is opened and never again."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -104,10 +89,10 @@ class Reload:
         engine = self.engine
         engine.tools = self.register.tools
         engine.config = await self.register.with_permissions(self.said, self.written)
-        agents = await engine.hooks.collect(hookspecs.register_agents, config=engine.config)
+        agents = await engine.hooks.collect(apphooks.register_agents, config=engine.config)
         registered = [answer.value for answer in agents]
         commands = await engine.hooks.collect(
-            hookspecs.register_commands,
+            apphooks.register_commands,
             config=engine.config,
             workspace=engine.workspace,
             home=engine.home,
@@ -119,7 +104,7 @@ class Reload:
     async def _providers(self, hooks: Hooks) -> tuple[Answer[Provider], ...]:
         engine = self.engine
         return await hooks.collect(
-            hookspecs.register_providers, config=engine.config, env=engine.env, keys=engine.keys
+            apphooks.register_providers, config=engine.config, env=engine.env, keys=engine.keys
         )
 
     def _have(self, providers: Mapping[str, Provider]) -> None:
@@ -140,7 +125,7 @@ class Reload:
             if name not in off and (wanted is None or name in wanted)
         }
         wrapped = await engine.hooks.fold(
-            hookspecs.wrap_providers,
+            apphooks.wrap_providers,
             providers=left,
             config=config,
             keys=engine.keys,
@@ -226,13 +211,14 @@ def _by_name(every: Sequence[Command], config: Config) -> dict[str, Command]:
 
 def _unheard(change: Change) -> Iterator[str]:
     """What of the project's plugins acts, or ends, only when the project is opened again."""
+    opening = {name for name, spec in core_specs().items() if mark_of(spec).when == "open"}
     for seen, others, what in (
         (change.new, change.old, "counts once"),
         (change.old, change.new, "as it was goes on until"),
     ):
         same = {(each.name, each.file) for each in others}
         for each in seen:
-            hooks = _AT_OPENING.intersection(each.hooks) - (
+            hooks = opening.intersection(each.hooks) - (
                 {"startup"} if seen is change.old else set()
             )
             if (each.name, each.file) not in same:

@@ -54,16 +54,38 @@ class Login(Protocol):
         ...
 
 
-@hookspec("collect")
+@hookspec("collect", since="0.1")
 def register_logins(config: Config) -> Sequence[Login] | None:
-    """Ways to sign in with providers that take more than a key.
+    """Return ways to sign in with providers that need more than a key.
 
     Called when the App opens, and for `pegboard auth login`. Collect: a plugin that raises is
     reported and left out.
 
     - config: the merged configuration; the plugin's own is under `config.plugins[name]`.
 
-    Since 0.1.
+    ```python
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from pegboard import hookimpl
+    from pegboard_plugins.auth import Login
+
+
+    class Fixed:
+        provider_id, name = "house", "badge"
+
+        async def sign_in(self, tell: Callable[[str], None]) -> Mapping[str, Any]:
+            tell("hold your badge to the reader")
+            return {"type": "api", "key": "k"}
+
+        async def renew(self, credential: Mapping[str, Any]) -> Mapping[str, Any]:
+            return credential
+
+
+    @hookimpl(optionalhook=True)
+    async def register_logins() -> tuple[Login, ...]:
+        return (Fixed(),)
+    ```
     """
 
 

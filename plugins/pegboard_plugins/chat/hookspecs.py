@@ -127,67 +127,120 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
 DRAWN_WITHIN_S = 0.5
 
 
-@hookspec("collect")
+@hookspec("collect", when="show", since="0.1")
 def register_slash() -> Sequence[SlashCommand] | None:
-    """Slash commands of the chat itself, beside those that become prompts.
+    """Return slash commands of the chat itself, in addition to those that become prompts.
 
     Called once when the chat has its App. A name that the chat has stays the chat's. Collect: a
     plugin that raises is reported and left out. What a command's action raises is shown with the
     plugin's name.
 
-    Since 0.1.
+    ```python
+    from pathlib import Path
+
+    from pegboard import hookimpl
+    from pegboard.kit import Span
+    from pegboard_plugins.chat import (
+        ChatContext,
+        ChatKey,
+        ChatState,
+        Completion,
+        FooterWidget,
+        SlashCommand,
+        StatusItem,
+        Theme,
+    )
+
+
+    async def greet(ctx: ChatContext, text: str) -> None:
+        ctx.say(f"Good day, {text or 'you'}!")
+
+
+    async def wave(ctx: ChatContext) -> None:
+        ctx.say("o/")
+
+
+    @hookimpl(optionalhook=True)
+    async def register_slash() -> tuple[SlashCommand, ...]:
+        return (SlashCommand(name="greet", help="Greets somebody.", action=greet),)
+
+
+    @hookimpl(optionalhook=True)
+    async def register_keys() -> tuple[ChatKey, ...]:
+        return (ChatKey(key="f9", name="wave", help="Waves.", action=wave),)
+
+
+    @hookimpl(optionalhook=True)
+    async def status_items(state: ChatState) -> tuple[StatusItem, ...]:
+        return (StatusItem(id="folder", text=state.directory.name),)
+
+
+    @hookimpl(optionalhook=True)
+    async def footer_widget(state: ChatState) -> tuple[FooterWidget, ...]:
+        return (FooterWidget(id="tokens", lines=((Span(f"{state.tokens} tokens", "dim"),),)),)
+
+
+    @hookimpl(optionalhook=True)
+    async def register_themes() -> tuple[Theme, ...]:
+        return (Theme(name="plain", palette={"added": "green", "removed": "red"}),)
+
+
+    @hookimpl(optionalhook=True)
+    async def complete(kind: str, text: str, directory: Path) -> tuple[Completion, ...]:
+        return (Completion(text="issue-12", note="the one about the cart"),) if kind == "@" else ()
+    ```
     """
 
 
-@hookspec("collect")
+@hookspec("collect", when="show", since="0.1")
 def register_keys() -> Sequence[ChatKey] | None:
-    """Keys of the chat.
+    """Return keys of the chat.
 
     Called once when the chat has its App. A key that is taken is reported and stays as it is;
     `plugins.chat.options.keys` of the user's configuration gives a name another key. Collect: a
     plugin that raises is reported and left out.
 
-    Since 0.1.
+    The example of `register_slash` has one.
     """
 
 
-@hookspec("collect", limit_s=DRAWN_WITHIN_S)
+@hookspec("collect", limit_s=DRAWN_WITHIN_S, when="show", since="0.1")
 def status_items(state: ChatState) -> Sequence[StatusItem] | None:
-    """Pieces of the status line.
+    """Return pieces of the status line.
 
     Called when something of the state has changed, not more than once a second. Collect: a
     plugin that raises, or takes half a second, is reported and its items are missing.
 
-    Since 0.1.
+    The example of `register_slash` has one.
     """
 
 
-@hookspec("collect", limit_s=DRAWN_WITHIN_S)
+@hookspec("collect", limit_s=DRAWN_WITHIN_S, when="show", since="0.1")
 def footer_widget(state: ChatState) -> Sequence[FooterWidget] | None:
-    """Lines of the footer.
+    """Return lines of the footer.
 
     Called when something of the state has changed, not more than once a second; they are left
     out where the terminal has too few rows. Collect: a plugin that raises, or takes half a
     second, is reported and its lines are missing.
 
-    Since 0.1.
+    The example of `register_slash` has one.
     """
 
 
-@hookspec("collect")
+@hookspec("collect", when="show", since="0.1")
 def register_themes() -> Sequence[Theme] | None:
-    """Themes of the chat, by name.
+    """Return themes of the chat.
 
     Called once when the chat has its App. Collect: a plugin that raises is reported and left
     out; of two themes with one name the newest counts.
 
-    Since 0.1.
+    The example of `register_slash` has one.
     """
 
 
-@hookspec("collect")
+@hookspec("collect", when="show", since="0.1")
 def complete(kind: str, text: str, directory: Path) -> Sequence[Completion] | None:
-    """What may stand behind a sign that asks for something, such as `@` for a file.
+    """Return completions behind a sign, such as `@` for a file.
 
     Called while the person writes such a word, at most once for each state of it. Collect: a
     plugin that raises is reported and its texts are missing.
@@ -196,5 +249,5 @@ def complete(kind: str, text: str, directory: Path) -> Sequence[Completion] | No
     - text: what is written behind it.
     - directory: the project's folder.
 
-    Since 0.1.
+    The example of `register_slash` has one.
     """

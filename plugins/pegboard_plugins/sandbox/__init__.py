@@ -78,14 +78,40 @@ class Sandbox(Protocol):
         ...
 
 
-@hookspec("collect")
+@hookspec("collect", since="0.1")
 def register_sandboxes() -> Sequence[Sandbox] | None:
-    """Ways to enclose the processes that tools start.
+    """Return ways to confine the processes that tools start.
 
-    Called when an App opens with a `sandbox` in its configuration. The first that can hold it
-    acts; without one the App does not open. Collect: a plugin that raises is left out.
+    Called when an App opens with a `sandbox` in its configuration. The first
+    sandbox that can enforce the policy acts; without one the App does not open. Collect: a plugin
+    that raises is reported and left out.
 
-    Since 0.1.
+    ```python
+    from collections.abc import Iterator, Sequence
+    from contextlib import contextmanager
+    from pathlib import Path
+
+    from pegboard import hookimpl
+    from pegboard_plugins.sandbox import Sandbox, SandboxPolicy
+
+
+    class Container:
+        name, caveat = "container", ""
+
+        def why_not(self, policy: SandboxPolicy) -> str | None:
+            return "there is no container engine here"
+
+        @contextmanager
+        def enclose(
+            self, argv: Sequence[str], cwd: Path, policy: SandboxPolicy
+        ) -> Iterator[Sequence[str]]:
+            yield ("container", "run", *argv)
+
+
+    @hookimpl(optionalhook=True)
+    async def register_sandboxes() -> tuple[Sandbox, ...]:
+        return (Container(),)
+    ```
     """
 
 

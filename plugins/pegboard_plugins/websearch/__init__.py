@@ -66,9 +66,9 @@ class SearchBackend(Protocol):
         ...
 
 
-@hookspec("collect")
+@hookspec("collect", since="0.1")
 def register_search_backends(config: Config) -> Sequence[SearchBackend] | None:
-    """Ways to search the web, for the tools `websearch` and `codesearch`.
+    """Return ways to search the web, for the tools `websearch` and `codesearch`.
 
     Called once when the App opens, before `register_tools`; without any answer the tools are
     not offered. The newest backend acts, unless `plugins.websearch.options.backend` names
@@ -76,7 +76,24 @@ def register_search_backends(config: Config) -> Sequence[SearchBackend] | None:
 
     - config: the merged configuration; the plugin's own is under `config.plugins[name]`.
 
-    Since 0.1.
+    ```python
+    from collections.abc import Sequence
+
+    from pegboard import hookimpl
+    from pegboard_plugins.websearch import SearchBackend, SearchHit, SearchKind
+
+
+    class Nothing:
+        name = "nothing"
+
+        async def search(self, query: str, *, kind: SearchKind, limit: int) -> Sequence[SearchHit]:
+            return ()
+
+
+    @hookimpl(optionalhook=True)
+    async def register_search_backends() -> tuple[SearchBackend, ...]:
+        return (Nothing(),)
+    ```
     """
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from pegboard import App, Prompt, SideQuestion, ToolContext, hookimpl, tool
-from pegboard.contract.compactors import Compaction, CompactionRequest
+from pegboard.contract.host import Compaction, CompactionRequest
 from pegboard.errors import PegboardError
 from pegboard.providers import (
     ModelRequest,

@@ -67,6 +67,7 @@ def config(**said: object) -> dict[str, object]:
     return {"model": "played/m", "provider": {"played": {"models": {"m": said}}}}
 
 
+@pytest.mark.fires("model_facts", "model_names")
 async def test_facts_fill_what_a_provider_leaves_unsaid(tmp_path: Path) -> None:
     async with opened(tmp_path, Played(text("hi"), model=SILENT), Facts(), env=KEY) as app:
         found = await app.resolve_model("played/m")

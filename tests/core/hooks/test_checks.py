@@ -9,7 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from hook_samples import CALL, DEFINITION, PART, REQUEST, TURN, Functions, Registered, subject
-from pegboard.hooks.checks import same_request
+from pegboard.contract.modelhooks import chat_params
+from pegboard.hooks.checks import check_of
 from pegboard.schema.model import Model
 from pegboard.schema.session import Verdict
 
@@ -122,6 +123,7 @@ def calls_of_a_check(tools: int) -> int:
     after = before.without(names[0])
     assert after is not None
     counts: Counter[str] = Counter()
+    check = check_of(chat_params)
 
     def note(frame: FrameType, event: str, called: object) -> None:
         if event == "call" or getattr(called, "__name__", "") == "encode":
@@ -129,7 +131,7 @@ def calls_of_a_check(tools: int) -> int:
 
     sys.setprofile(note)
     try:
-        same_request(after, before)
+        check(after, before)
     finally:
         sys.setprofile(None)
     return counts["calls"]

@@ -16,8 +16,7 @@ import pytest
 
 from hook_samples import BRINGING as BUILT_IN
 from hook_samples import SPECS, Functions, Registered, kind
-from pegboard.contract import hookspecs
-from pegboard.loading.registration import BRINGING, specs_of
+from pegboard.loading.registration import BRINGING, core_specs
 from pegboard.schema.config import Config, PluginConfig
 from pegboard.schema.session import Verdict
 from pegboard_terminal.namedoutput import LIMIT_CHARS, named_output
@@ -230,9 +229,9 @@ async def test_a_plugin_that_holds_all_up_while_it_is_loaded_is_named_at_once(
 
 
 def test_the_table_has_every_hook_of_the_contract() -> None:
-    brought = set(SPECS) - set(specs_of(hookspecs))
+    brought = set(SPECS) - set(core_specs())
 
-    assert set(specs_of(hookspecs)) - set(SPECS) == {BRINGING}, "which has tests of its own here"
+    assert set(core_specs()) - set(SPECS) == {BRINGING}, "which has tests of its own here"
     chat = {"register_slash", "register_keys", "status_items", "footer_widget", "register_themes"}
     others = {"register_routes", "services", "register_search_backends"}
     others |= {"register_logins", "register_sandboxes"}

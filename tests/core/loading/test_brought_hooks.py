@@ -61,6 +61,7 @@ def problems(app: App) -> list[tuple[str, str, str]]:
     return [(each.kind, each.plugin, each.text) for each in app.register.problems]
 
 
+@pytest.mark.fires("register_hooks")
 async def test_a_plugin_calls_its_own_hook(tmp_path: Path) -> None:
     one = Functions(register_greetings=lambda config: ["hello"])
     other = Functions(

@@ -72,6 +72,7 @@ async def closed(app: App) -> Any:
         ("spam one", {"*": "ask"}, False),
     ],
 )
+@pytest.mark.fires("register_permissions")
 async def test_a_plugin_s_rules_hold_until_the_user_says_otherwise(
     tmp_path: Path, name: str, said: dict[str, str], *, allowed: bool
 ) -> None:

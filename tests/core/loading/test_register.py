@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from pegboard import hookimpl, tool
-from pegboard.contract import hookspecs
+from pegboard.contract import modelhooks
 from pegboard.loading.register import PluginInfo, Register
 from pegboard.schema.config import Config, PluginConfig
 from pegboard.trust.decisions import TrustStore
@@ -20,7 +20,7 @@ SHOUT = (
 
 async def system(register: Register, places: Places) -> tuple[str, ...]:
     known = {"session": view(places.project), "model": MODEL, "system": ("first",)}
-    return await register.hooks.fold(hookspecs.chat_system_transform, **known)
+    return await register.hooks.fold(modelhooks.chat_system_transform, **known)
 
 
 def told(register: Register) -> list[tuple[str, str]]:

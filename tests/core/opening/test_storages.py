@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pegboard import hookimpl
-from pegboard.contract import hookspecs
+from pegboard.contract import apphooks
 from pegboard.errors import ConfigError, PluginError, StorageError
 from pegboard.ids import IdSource
 from pegboard.loading.absent import names_hook
@@ -129,7 +129,7 @@ async def test_only_plugins_that_name_a_hook_are_loaded_when_one_is_asked_for(
     places.write("user/plugins/other.py", "raise AssertionError('imported')")
 
     register = await places.load(
-        fitting=partial(names_hook, spec=hookspecs.register_storage), builtins=True
+        fitting=partial(names_hook, spec=apphooks.register_storage), builtins=True
     )
 
     assert {each.name for each in register.infos} == {"sqlite", "house"}

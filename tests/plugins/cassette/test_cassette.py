@@ -50,6 +50,7 @@ async def recorded(line, tape, prompt="look"):
     return done
 
 
+@pytest.mark.fires("wrap_providers")
 async def test_what_was_recorded_is_played_without_a_model(line, tmp_path):
     tape, first, second = tmp_path / "tape.jsonl", line("one"), line("two")
     done = await recorded(first, tape)

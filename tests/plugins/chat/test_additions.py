@@ -133,6 +133,14 @@ def install(pegboard: CommandLine, source: str) -> None:
     (folder / "mine.py").write_text(source)
 
 
+@pytest.mark.fires(
+    "register_slash",
+    "register_keys",
+    "register_themes",
+    "status_items",
+    "footer_widget",
+    "complete",
+)
 async def test_what_a_plugin_adds_is_there(pegboard: CommandLine) -> None:
     install(pegboard, PLUGIN)
     scripts(pegboard, go=[{"calls": [CALL]}, {"text": "End."}])

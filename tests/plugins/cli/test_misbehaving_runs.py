@@ -6,9 +6,8 @@ Each ends with its code, no fault is silent or unnamed, and a policy that has on
 import pytest
 
 from model_server import ModelServer, Script, by_step, call, failure, in_order, say
-from pegboard.contract import hookspecs
 from pegboard.contract.plugin import mark_of
-from pegboard.loading.registration import BRINGING, specs_of
+from pegboard.loading.registration import BRINGING, core_specs
 from plugins.cli.commands import CommandLine
 
 pytestmark = pytest.mark.long
@@ -67,7 +66,7 @@ def script(hook: str) -> Script:
 
 CASES = [
     (hook, way)
-    for hook in specs_of(hookspecs)
+    for hook in core_specs()
     for way in WAYS
     if (hook, way) != ("render_tool", "leaks")  # it runs in a thread, which has no loop
     and not (hook in LISTENING and way == "answers")
@@ -86,7 +85,7 @@ def function(hook: str) -> str:
 async def test_a_command_ends_as_it_does_without(
     hook: str, way: str, pegboard: CommandLine
 ) -> None:
-    kind = mark_of(getattr(hookspecs, hook)).kind
+    kind = mark_of(core_specs()[hook]).kind
     body, told = WAYS["blocks" if hook in PLAIN and way == "hangs" else way]
     called = pegboard.home / "called"
     folder = pegboard.home / "config" / "plugins"

@@ -78,6 +78,7 @@ async def ask_the_shell(context: ToolContext) -> str:
     return (await context.run(["sh", "-c", "echo walls: $WALLS"])).output
 
 
+@pytest.mark.fires("register_sandboxes", "register_encloser")
 async def test_the_first_sandbox_that_can_hold_the_level_acts(tmp_path: Path) -> None:
     boxes = (Marking("first", "not here"), Marking("second"), Marking("third"))
     provider = Played(calls(call("ask_the_shell", "{}")), text("done"))

@@ -324,12 +324,12 @@ def register_routes():
 """
 
 
+@pytest.mark.fires("register_routes")
 def test_a_plugin_adds_routes_under_its_name(model_port, tmp_path):
-    folder: Path = tmp_path / "config" / "plugin"
-    folder.mkdir(parents=True)
-    (folder / "greeter.py").write_text(ROUTES)
-    config = tmp_path / "config" / "pegboard.toml"
-    config.write_text(f"plugin_paths = [{json.dumps(str(folder / 'greeter.py'))}]\n")
+    file: Path = tmp_path / "config" / "plugin" / "greeter.py"
+    file.parent.mkdir(parents=True)
+    file.write_text(ROUTES)
+    (tmp_path / "config" / "pegboard.toml").write_text(f"plugin_paths = [{json.dumps(str(file))}]")
 
     with served(tmp_path, model_port) as server, server.client() as client:
         stranger = httpx.get(f"{server.url}/plugin/greeter/hello")

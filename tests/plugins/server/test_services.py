@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from served import served
 
 PLUGIN = """
@@ -21,6 +23,7 @@ async def services(app):
 """
 
 
+@pytest.mark.fires("services")
 def test_a_plugin_tells_what_it_runs(model_port: int, tmp_path: Path) -> None:
     folder = tmp_path / "config" / "plugin"
     folder.mkdir(parents=True)

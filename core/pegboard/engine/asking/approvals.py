@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from pegboard.contract import hookspecs
+from pegboard.contract import toolhooks
 from pegboard.contract.context import SessionView
 from pegboard.engine.engine import Engine
 from pegboard.engine.writer import Writer
@@ -44,7 +44,7 @@ async def approved(
         return verdict
     smaller = replace(request, patterns=rest)
     return (
-        await engine.hooks.strictest(hookspecs.permission_ask, session=view, request=smaller)
+        await engine.hooks.strictest(toolhooks.permission_ask, session=view, request=smaller)
         or NO_OPINION
     )
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pegboard.contract import hookspecs
+from pegboard.contract import toolhooks
 from pegboard.contract.context import SessionView
 from pegboard.engine.asking.approvals import (
     NO_OPINION,
@@ -153,7 +153,7 @@ def unattended(request: PermissionRequest, verdict: Verdict) -> Verdict:
 async def judged(engine: Engine, view: SessionView, request: PermissionRequest) -> Verdict:
     """The verdict of all rules and plugins, with what the user has approved for good or `auto`."""
     verdict = (
-        await engine.hooks.strictest(hookspecs.permission_ask, session=view, request=request)
+        await engine.hooks.strictest(toolhooks.permission_ask, session=view, request=request)
         or NO_OPINION
     )
     if verdict.action == "ask" and not verdict.firm and not request.metadata.get(ONCE):
@@ -279,7 +279,7 @@ async def _unasked_inside(
         return verdict
     if not await enclosure.contains(request, view.rulesets):
         return verdict
-    opinions = await engine.hooks.opinions(hookspecs.permission_ask, session=view, request=request)
+    opinions = await engine.hooks.opinions(toolhooks.permission_ask, session=view, request=request)
     if any(each.value.action == "ask" and each.value.rule is None for each in opinions):
         return verdict
     reason = f"it runs in the sandbox ({enclosure.level}); without it: {verdict.reason}"

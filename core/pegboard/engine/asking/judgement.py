@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from pegboard.contract import hookspecs
+from pegboard.contract import toolhooks
 from pegboard.contract.context import SessionView
 from pegboard.contract.plugin import Answer
 from pegboard.engine.asking.approvals import check_narrowed
@@ -94,7 +94,7 @@ class Policy:
             asked=as_asked(view, request, verdict),
             verdict=verdict,
             headless=unattended(request, verdict),
-            opinions=await opinions(hookspecs.permission_ask, session=view, request=request),
+            opinions=await opinions(toolhooks.permission_ask, session=view, request=request),
         )
 
     async def decide(

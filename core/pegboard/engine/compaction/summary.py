@@ -9,9 +9,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from pegboard.contract import hookspecs
-from pegboard.contract.compactors import Compaction, CompactionRequest
+from pegboard.contract import apphooks, modelhooks
 from pegboard.contract.context import SessionView
+from pegboard.contract.host import Compaction, CompactionRequest
 from pegboard.contract.tools import serving
 from pegboard.engine.compaction.trigger import next_request, usable
 from pegboard.engine.finish import failure_of
@@ -168,11 +168,11 @@ class Compacting:
 
     async def _compacted(self) -> Compaction:
         run, engine = self.run, self.run.engine
-        answers = await engine.hooks.collect(hookspecs.register_compactors)
+        answers = await engine.hooks.collect(apphooks.register_compactors)
         if not answers:
             raise ProviderError("no plugin registers a compactor; the built-in one is `compact`")
         prompt = await engine.hooks.fold(
-            hookspecs.session_compacting, session=self.view, prompt=PROMPT
+            modelhooks.session_compacting, session=self.view, prompt=PROMPT
         )
         first = await seen_by_model(engine, self.view, _first_prompt(run.history.turns))
         turns = await seen_by_model(engine, self.view, self.view.turns)

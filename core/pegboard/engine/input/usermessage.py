@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from pegboard.contract import hookspecs
+from pegboard.contract import modelhooks, toolhooks
 from pegboard.contract.context import SessionView
 from pegboard.contract.tools import Tool
 from pegboard.engine.engine import Engine
@@ -168,12 +168,12 @@ async def expanded(
     changed = turn
     if command is not None and view is not None:
         parts = await engine.hooks.fold(
-            hookspecs.command_execute_before, session=view, command=command, parts=turn.parts
+            toolhooks.command_execute_before, session=view, command=command, parts=turn.parts
         )
         changed = Turn(info=turn.info, parts=parts)
     changed = await _with_files(engine, view or _stand_in(engine, session, turn), changed, ids)
     if view is not None:
-        changed = await engine.hooks.fold(hookspecs.chat_message, session=view, message=changed)
+        changed = await engine.hooks.fold(modelhooks.chat_message, session=view, message=changed)
     changes = _differences(turn, changed)
     if changes:
         await engine.storage.commit(*changes)
@@ -188,7 +188,7 @@ async def _with_files(engine: Engine, view: SessionView, turn: Turn, ids: Sessio
         found: Sequence[PartInput] | None = None
         if isinstance(part, FilePart):
             found = await engine.hooks.first(
-                hookspecs.expand_file, session=view, file=part, files=engine.files.view(view.id)
+                modelhooks.expand_file, session=view, file=part, files=engine.files.view(view.id)
             )
         first, *others = [_part(each, turn.info, ids) for each in found or ()] or [part]
         parts.append(first)

@@ -180,6 +180,7 @@ async def test_a_compactor_needs_no_model(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.fires("register_compactors", "session_compacting")
 async def test_the_newest_compactor_acts_with_the_prompt_that_plugins_have_changed(
     tmp_path: Path,
 ) -> None:

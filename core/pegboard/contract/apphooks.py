@@ -1,0 +1,480 @@
+"""Hooks for the life of an App: what plugins register, the configuration, start, events, end."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from pegboard.contract.context import FileLedger
+from pegboard.contract.host import Compactor, HookCalls, Host
+from pegboard.contract.plugin import hookspec
+from pegboard.contract.tools import Tool
+from pegboard.errors import InvalidInputError
+from pegboard.paths import Places
+from pegboard.processes import Encloser, OpenProcesses
+from pegboard.providers import Keys, KeyStore, Provider
+from pegboard.providers.spending import OpenBudget
+from pegboard.schema.config import Agent, Command, Config
+from pegboard.schema.event import Event
+from pegboard.schema.session import Rule
+from pegboard.storage import OpenStorage, Snapshots
+from pegboard.workspace import Workspace
+
+
+@hookspec("collect", when="load", since="0.1")
+def register_hooks() -> Sequence[object] | None:
+    """Return hooks that other plugins can implement: functions marked `@hookspec`, or modules.
+
+    Called once, after all plugins are imported and before every other hook; it must be a plain
+    function. The plugin calls its hooks with the argument `hooks` of `register_tools`, or with
+    `app.hooks`. An implementation elsewhere is marked `@hookimpl(optionalhook=True)` unless its
+    plugin is useless without this one. Collect: the hooks of a plugin that raises are missing,
+    and the plugin is reported; a hook whose name is taken is reported and left out.
+
+    ```python
+    from pegboard import hookimpl, hookspec
+
+
+    @hookspec("collect")
+    def register_greetings() -> tuple[str, ...] | None:
+        '''Greetings in other languages.'''
+
+
+    @hookimpl
+    def register_hooks() -> tuple[object, ...]:
+        return (register_greetings,)
+    ```
+    """
+
+
+@hookspec("collect", when="load", since="0.1")
+def register_tools(config: Config, hooks: HookCalls) -> Sequence[Tool] | None:
+    """Return the plugin's tools, which the model can call by name.
+
+    Called when the App opens and when project code is reloaded. Collect: the tools of a plugin
+    that raises are missing, and the plugin is reported; of two tools with one name the later
+    origin's wins, and within one origin the name is an error.
+
+    - config: the merged configuration; the plugin's own table is `config.plugins[name]`.
+    - hooks: calls the hooks that the plugin brings with `register_hooks`.
+
+    ```python
+    from pegboard import Tool, hookimpl, tool
+
+
+    @tool(effect="reads")
+    async def greet(name: str) -> str:
+        '''Greet somebody.
+
+        Args:
+            name: who it is.
+        '''
+        return f"Good day, {name}!"
+
+
+    @hookimpl
+    async def register_tools() -> tuple[Tool, ...]:
+        return (greet,)
+    ```
+    """
+
+
+@hookspec("collect", when="load", since="0.1")
+def register_providers(
+    config: Config, env: Mapping[str, str], keys: Keys
+) -> Sequence[Provider] | None:
+    """Return the plugin's providers of models; `ID/model` then asks the provider with that id.
+
+    Called when the App opens and when project code is reloaded, before any model is named.
+    Collect: the providers of a plugin that raises are missing, and the plugin is reported; of
+    two providers with one id the later wins.
+
+    - config: the merged configuration, with the user's `provider` table.
+    - env: the App's environment, with proxies and addresses; it can differ from the process's.
+    - keys: gives a provider its key when a request needs it.
+
+    ```python
+    from collections.abc import AsyncIterator
+
+    from pegboard import hookimpl
+    from pegboard.providers import ModelRequest, Provider, StreamEvent, StreamFinish
+    from pegboard.schema.model import Model, ModelApi
+
+    MUTE = Model(id="mute", provider_id="silence", name="Mute", api=ModelApi(id="mute"))
+
+
+    class Silence:
+        id, name, env = "silence", "Silence", ()
+
+        def models(self) -> tuple[Model, ...]:
+            return (MUTE,)
+
+        def resolve(self, model_id: str) -> Model | None:
+            return MUTE if model_id == MUTE.id else None
+
+        async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+            yield StreamFinish("stop")
+
+        async def aclose(self) -> None:
+            return None
+
+
+    @hookimpl
+    async def register_providers() -> tuple[Provider, ...]:
+        return (Silence(),)
+    ```
+    """
+
+
+@hookspec("fold", subject="providers", raises=(InvalidInputError,), when="open", since="0.1")
+def wrap_providers(
+    providers: Mapping[str, Provider], config: Config, keys: Keys, workspace: Workspace
+) -> Mapping[str, Provider] | None:
+    """Replace providers by id, to record, replay or observe their answers.
+
+    Called once when the App opens, after `register_providers` and without the providers that the
+    user has switched off. `InvalidInputError` stops the opening with its text. Fold: a plugin
+    that raises another error is reported and skipped.
+
+    - keys: `keys.values()` are the texts that no record may contain.
+    - workspace: the directory of the App.
+
+    ```python
+    from collections.abc import Mapping
+
+    from pegboard import hookimpl
+    from pegboard.providers import Provider
+
+
+    @hookimpl
+    async def wrap_providers(providers: Mapping[str, Provider]) -> Mapping[str, Provider]:
+        return {name: each for name, each in providers.items() if name != "forbidden"}
+    ```
+    """
+
+
+@hookspec("collect", when="load", since="0.1")
+def register_permissions() -> Sequence[Rule] | None:
+    """Return default rules for the plugin's own permission names.
+
+    Called when the App opens and when project code is reloaded. The rules stand behind the
+    built-in `*` and before everything that the user has written, so the user has the last word.
+    Collect: a plugin that raises is reported and left out; so is a rule about several names or
+    about another plugin's tool.
+
+    ```python
+    from pegboard import hookimpl
+    from pegboard.schema.session import Rule
+
+
+    @hookimpl
+    async def register_permissions() -> tuple[Rule, ...]:
+        return (Rule("ledger_write", "*", "ask"),)
+    ```
+    """
+
+
+@hookspec("collect", when="load", since="0.1")
+def register_agents(config: Config) -> Sequence[Agent] | None:
+    """Return the plugin's agents.
+
+    Called when the App opens and when project code is reloaded. The user's `agent` table is
+    applied on top. Collect: a plugin that raises is reported and left out; the later of two
+    agents with one name wins.
+
+    ```python
+    from pegboard import hookimpl
+    from pegboard.schema.config import Agent
+    from pegboard.schema.session import Rule
+
+    READ_ONLY = (Rule("*", "*", "deny"), Rule("read", "*", "allow"))
+
+
+    @hookimpl
+    async def register_agents() -> tuple[Agent, ...]:
+        reader = Agent(name="reader", mode="subagent", permission=READ_ONLY, options={})
+        return (reader,)
+    ```
+    """
+
+
+@hookspec("collect", when="load", since="0.1")
+def register_commands(
+    config: Config, workspace: Workspace, home: Path, config_dir: Path
+) -> Sequence[Command] | None:
+    """Return the plugin's slash commands.
+
+    Called when the App opens and when project code is reloaded. The user's `command` table is
+    applied on top. Collect: a plugin that raises is reported and left out; the later of two
+    commands with one name wins, but a skill or the prompt of an MCP server takes no name in use.
+
+    - home, config_dir: the user's home, and the folder of their settings.
+
+    ```python
+    from pegboard import hookimpl
+    from pegboard.schema.config import Command
+
+
+    @hookimpl
+    async def register_commands() -> tuple[Command, ...]:
+        return (Command(name="explain", template="Explain $ARGUMENTS to a newcomer.", hints=()),)
+    ```
+    """
+
+
+@hookspec("collect", when="open", since="0.1")
+def register_storage() -> Mapping[str, OpenStorage] | None:
+    """Return kinds of database: a URL scheme, and the function that opens such a URL.
+
+    Called once when the App opens. `PEGBOARD_DATABASE` is the URL; the scheme "" stands for a
+    plain path, and for the default database. Collect: a plugin that raises is reported and left
+    out; the newest plugin wins a scheme. Without a plugin for its scheme no App opens.
+
+    ```python
+    from pathlib import Path
+
+    from pegboard import hookimpl
+    from pegboard.embedding import IdSource
+    from pegboard.embedding import open_storage
+    from pegboard.storage import OnCommit, OpenStorage, Storage
+
+
+    async def open_shared(
+        url: str | Path, *, ids: IdSource, on_commit: OnCommit | None = None
+    ) -> Storage:
+        path = Path(str(url).removeprefix("shared://"))
+        return await open_storage(path, ids=ids, on_commit=on_commit)
+
+
+    @hookimpl
+    async def register_storage() -> dict[str, OpenStorage]:
+        return {"shared": open_shared}
+    ```
+    """
+
+
+@hookspec("collect", when="run", since="0.1")
+def register_compactors() -> Sequence[Compactor] | None:
+    """Return ways to shorten a history that has outgrown the model's window.
+
+    Called when a session must be compacted. The newest compactor acts, outside of the hook's time
+    limit. Collect: a plugin that raises is reported and left out.
+
+    ```python
+    from pegboard import Compaction, CompactionRequest, Compactor, hookimpl
+
+
+    class Short:
+        async def compact(self, request: CompactionRequest) -> Compaction:
+            return Compaction(summary=await request.ask("In one sentence: what has been done?"))
+
+
+    @hookimpl
+    async def register_compactors() -> tuple[Compactor, ...]:
+        return (Short(),)
+    ```
+    """
+
+
+@hookspec("first", when="open", since="0.1")
+def register_encloser(hooks: HookCalls) -> Encloser | None:
+    """Return the object that confines the processes of tools, or `None` to leave it to others.
+
+    Called when an App with a `sandbox` in its configuration opens; without an answer it does not
+    open. First: a plugin that raises is reported, and the next one is asked.
+
+    ```python
+    from pegboard import HookCalls, hookimpl
+    from pegboard.kit import Encloser
+
+
+    @hookimpl
+    async def register_encloser(hooks: HookCalls) -> Encloser | None:
+        return None  # the plugin `sandbox` knows how
+    ```
+    """
+
+
+@hookspec("first", when="open", since="0.1")
+def register_snapshots(
+    config: Config, workspace: Workspace, places: Places, env: Mapping[str, str]
+) -> Snapshots | None:
+    """Return the store of the project's file states, for revert and for diffs.
+
+    Called once when the App opens. Without an answer a revert takes messages back and leaves
+    files as they are. First: a plugin that raises is reported, and the next one is asked.
+
+    - places, env: `places.snapshots` is a folder for this; git is on the PATH of `env`.
+
+    ```python
+    from pegboard import Workspace, hookimpl
+    from pegboard.storage import Snapshots
+
+
+    @hookimpl
+    async def register_snapshots(workspace: Workspace) -> Snapshots | None:
+        return None  # only git knows how, here
+    ```
+    """
+
+
+@hookspec("first", when="open", since="0.1")
+def register_keystore(
+    env: Mapping[str, str], places: Places, workspace: Workspace
+) -> KeyStore | None:
+    """Return the store of provider keys and plugin secrets.
+
+    Called once when the App opens, before every hook but `register_hooks`. The store is asked for
+    keys that neither the settings nor the environment have. First: the newest plugin with an
+    answer counts, and a plugin that raises is reported.
+
+    ```python
+    from pegboard import hookimpl
+    from pegboard.embedding import Places
+    from pegboard.providers import KeyStore
+
+
+    @hookimpl
+    async def register_keystore(places: Places) -> KeyStore | None:
+        return None  # the plugin `auth` keeps them
+    ```
+    """
+
+
+@hookspec("first", when="open", since="0.1")
+def register_budget() -> OpenBudget | None:
+    """Return the budget that holds runs within limits on money, tokens, minutes, steps and calls.
+
+    Called once when the App opens. Without an answer nothing is limited, and an App for which
+    the user has set limits does not open. First: a plugin that raises is reported, and the next
+    one is asked.
+
+    ```python
+    from pegboard import hookimpl
+    from pegboard.kit import OpenBudget
+
+
+    @hookimpl
+    async def register_budget() -> OpenBudget | None:
+        return None  # the plugin `budget` counts steps, tokens, dollars and minutes
+    ```
+    """
+
+
+@hookspec("first", when="open", since="0.1")
+def register_processes() -> OpenProcesses | None:
+    """Return the runner of tools' processes, for instance in a container.
+
+    Called once when the App opens. Without an answer a tool that starts a program fails and names
+    what is missing. First: a plugin that raises is reported, and the next one is asked.
+
+    ```python
+    from pegboard import hookimpl
+    from pegboard.kit import OpenProcesses
+
+
+    @hookimpl
+    async def register_processes() -> OpenProcesses | None:
+        return None  # the plugin `processes` runs them on this machine
+    ```
+    """
+
+
+@hookspec("first", when="open", since="0.1")
+def register_files() -> Callable[[], FileLedger] | None:
+    """Return the ledger of the files that sessions have read, with the locks of writers.
+
+    Called once when the App opens; its answer is called at the first use of `context.files`.
+    Without an answer a tool that uses files fails and names what is missing, and so does a
+    prompt with a file. First: a plugin that raises is reported, and the next one is asked.
+
+    ```python
+    from collections.abc import Callable
+
+    from pegboard import hookimpl
+    from pegboard.kit import FileLedger
+
+
+    @hookimpl
+    async def register_files() -> Callable[[], FileLedger] | None:
+        return None  # the plugin `files` knows those of this machine
+    ```
+    """
+
+
+@hookspec("fold", subject="config", when="open", since="0.1")
+def config_load(config: Config) -> Config | None:
+    """Change the configuration after all files are merged.
+
+    Called once when the App opens. The answer counts for every later plugin and for the App.
+    Fold: a plugin that raises is reported and skipped.
+
+    ```python
+    from pegboard import evolve, hookimpl
+    from pegboard.schema.config import Config
+
+
+    @hookimpl
+    async def config_load(config: Config) -> Config:
+        return evolve(config, tool_timeout_s=min(config.tool_timeout_s, 120.0))
+    ```
+    """
+
+
+@hookspec("notify", when="open", since="0.1")
+def startup(app: Host) -> None:
+    """React to the opened App: everything is registered, and nothing runs yet.
+
+    Called once. Notify: a plugin that raises is reported.
+
+    ```python
+    import logging
+
+    from pegboard import Host, hookimpl
+
+    log = logging.getLogger("pegboard_house")
+
+
+    @hookimpl
+    async def startup(app: Host) -> None:
+        log.info("open")
+
+
+    @hookimpl
+    async def shutdown(app: Host) -> None:
+        log.info("closed")
+    ```
+    """
+
+
+@hookspec("notify", since="0.1")
+def event(event: Event) -> None:
+    """React to an event of the project.
+
+    Called for every event, in order. Notify: each plugin has a queue of its own; a plugin that
+    falls 1,000 events behind loses the oldest ones and is reported.
+
+    ```python
+    import logging
+
+    from pegboard import hookimpl
+    from pegboard.schema.event import Event, FileEdited
+
+    log = logging.getLogger("pegboard_house")
+
+
+    @hookimpl
+    async def event(event: Event) -> None:
+        if isinstance(event.properties, FileEdited):
+            log.info("%s was edited", event.properties.file)
+    ```
+    """
+
+
+@hookspec("notify", since="0.1")
+def shutdown(app: Host) -> None:
+    """React to the closing App: turns have ended, and the database is still open.
+
+    Called once; the App waits for it within the plugin's time limit. Notify: a plugin that
+    raises is reported.
+
+    The example of `startup` has one.
+    """
