@@ -11,11 +11,15 @@ import pytest
 from plugins.cli.commands import CommandLine
 
 STARTED = """
-import os, sys
-print("main", flush=True)
+import sys
 import pegboard.cli.main as cli
+
+def then_say_so(install=cli.end_at_once_when_interrupted):
+    install()
+    print("begun", flush=True)
+
+cli.end_at_once_when_interrupted = then_say_so
 sys.argv = ["pegboard", *sys.argv[1:]]
-print("loaded", flush=True)
 cli.main()
 """
 
@@ -36,8 +40,7 @@ def test_an_interrupt_in_the_start_is_130(tmp_path: Path, delay_ms: int) -> None
     )
     with process:
         assert process.stdout is not None
-        process.stdout.readline()
-        process.stdout.readline()
+        assert process.stdout.readline() == "begun\n"
         time.sleep(delay_ms / 1000)  # each moment of the start is to be met by one of the tests
         process.send_signal(signal.SIGINT)
         try:
