@@ -206,10 +206,10 @@ def tools(nap: str) -> tuple[Tool, ...]:
         await context.run(["/bin/sh", "-c", f"sleep {nap} & sleep 0.02"])
         return f"slept {what}"
 
-    @tool
+    @tool(requires=False)
     async def guarded(what: str, context: ToolContext) -> str:
         """Ask first."""
-        await context.ask("guarded", [what], always=[what])
+        await context.require("guarded", [what], always=[what])
         return f"allowed {what}"
 
     @tool(permission="read", effect="reads")

@@ -65,6 +65,8 @@ class Context:
         self.files = (ledger or LocalLedger()).view(session_id)
         self.denied = set(denied)
         self.asks = []
+        self._granted, self.later = set(), []
+        self.while_asked = lambda: None
         self.shown = []
         self.has_shown = asyncio.Event()
         self.edits = []
@@ -78,16 +80,38 @@ class Context:
         self.list = ()
         self.child = child or ChildResult(session_id="ses_child", outcome="done", text="found it")
 
-    async def ask(self, permission, patterns, *, always=(), metadata=None):
-        self.asks.append(Ask(permission, tuple(patterns), tuple(always), metadata))
+    async def permit(self, tool, args):
+        """Make the requests of a call, as the engine does before it."""
+        self._granted, self.later = set(), []
+        self._requires, self._answer = tool.requires, await tool.require(self, args)
+
+    def granted(self, requires):
+        assert requires is self._requires
+        return self._answer
+
+    def settled(self):
+        """Check that what was to be required later was required."""
+        assert {*self.later} <= self._granted
+
+    async def require(self, permission, patterns, *, always=(), metadata=None, later=False):
+        ask = Ask(permission, tuple(patterns), tuple(always), metadata)
+        if ask in self._granted:
+            return
+        if not later:
+            self.asks.append(ask)
+            self.while_asked()
         await asyncio.sleep(0)
         if permission in self.denied:
             raise PermissionDeniedError(f"{permission} is denied")
+        if later:
+            self.later.append(ask)
+        else:
+            self._granted.add(ask)
 
-    async def ask_path(self, path):
+    async def require_path(self, path):
         real = Path(os.path.realpath(path))  # noqa: ASYNC240 - a test
         if not real.is_relative_to(self.worktree):
-            await self.ask("external_directory", [f"{real.parent}/*"])
+            await self.require("external_directory", [f"{real.parent}/*"])
         return real
 
     def progress(self, *, title=None, metadata=None):
@@ -170,5 +194,9 @@ class Context:
 
 
 async def call(tool, context, /, **args):
-    """What the tool answers to these arguments, checked as a model's are."""
-    return await tool.call(context, tool.validate(args))
+    """What the tool answers to these arguments, checked and permitted as a model's are."""
+    values = tool.validate(args)
+    await context.permit(tool, values)
+    result = await tool.call(context, values)
+    context.settled()
+    return result

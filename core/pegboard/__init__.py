@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from pegboard.app import App as App
     from pegboard.contract.context import ChildResult as ChildResult
+    from pegboard.contract.context import PermissionContext as PermissionContext
     from pegboard.contract.context import SessionView as SessionView
     from pegboard.contract.context import ToolContext as ToolContext
     from pegboard.contract.host import Compaction as Compaction

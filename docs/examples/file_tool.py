@@ -1,7 +1,7 @@
-"""A tool that changes a file: it asks, takes the lock, checks, and replaces the file at once.
+"""A tool that changes a file: it takes the lock, checks, and replaces the file at once.
 
-`may_sort` makes the permission requests and nothing else, so that `pegboard explain` can tell
-beforehand who would decide.
+Pegboard awaits `may_sort` before each call. It makes the permission requests and nothing else, so
+that `pegboard explain` can show them without a call.
 """
 
 import asyncio
@@ -9,31 +9,31 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from pegboard import Tool, ToolContext, ToolResult, hookimpl, tool
+from pegboard import PermissionContext, Tool, ToolContext, ToolResult, hookimpl, tool
 from pegboard.kit import named_path
 from pegboard_files import decode_text
 
 
-async def may_sort(context: ToolContext, path: str) -> Path:
-    """The real path, once the call may leave the project for it and may edit it."""
-    real = await context.ask_path(named_path(context, path))
-    await context.ask("edit", [_pattern(context, real)], always=["*"])
+async def may_sort(context: PermissionContext, path: str) -> Path:
+    """Return the real path, once the call may leave the project for it and may edit it."""
+    real = await context.require_path(named_path(context, path))
+    await context.require("edit", [_pattern(context, real)], always=["*"])
     return real
 
 
-def _pattern(context: ToolContext, path: Path) -> str:
-    """What the rules for edits are matched with: the path from the root of the repository."""
+def _pattern(context: PermissionContext, path: Path) -> str:
+    """Return the pattern that rules for edits match: the path from the root of the repository."""
     return os.path.relpath(path, context.worktree)
 
 
-@tool(permission="edit", asks=may_sort, effect="edits")
+@tool(permission="edit", requires=may_sort, effect="edits")
 async def sort_lines(context: ToolContext, path: str) -> ToolResult:
     """Sort the lines of a text file that you have read, and drop repeated ones.
 
     Args:
         path: The file, absolute or relative to the working directory.
     """
-    real = await may_sort(context, path)
+    real = context.granted(may_sort)
     async with context.files.writing(real):
         context.files.check_fresh(real)
         before = decode_text(await asyncio.to_thread(real.read_bytes), name=path)

@@ -164,9 +164,9 @@ class SessionFiles:
     async def replace(self, path: Path, content: bytes) -> int:
         """Replace the file's content atomically, and note it as read.
 
-        `path` is one that `ask_path` gave: without links, and one put there since is refused.
-        Mode, owner and extended attributes stay where the system lets us; missing folders are
-        made. The answer is how many other names (hard links) the file had: they keep the old
+        `path` is one that `require_path` returned, without links: a link put in its way since is
+        refused. Mode, owner and extended attributes stay where the system lets us; missing folders
+        are made. The answer is how many other names (hard links) the file had: they keep the old
         content. A cancelled call waits until the file is whole.
 
         :raises OSError: when it cannot be written; the old file is then whole.

@@ -34,7 +34,7 @@ def temporary_beside(path: Path) -> Path:
 
 
 def open_resolved(path: Path, flags: int, mode: int = 0o666) -> int:
-    """A descriptor of the file at a path without links, such as `ask_path` gives.
+    """A descriptor of the file at a path without links, such as `require_path` returns.
 
     :raises OSError: when it cannot be opened, or when a part of the path is a link.
     """

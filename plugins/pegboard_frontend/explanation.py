@@ -25,16 +25,14 @@ class Opinion(msgspec.Struct, frozen=True, kw_only=True):
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """The reasons why a call would be allowed, asked for or denied.
 
-    `told` is False for a tool that does not say beforehand what it will ask: then only the
-    rules about all of its calls are known. `session` is what the plugins were shown, with the
-    rules that bind it. `to_allow` are rules that would allow the call, each tried; where it is
-    asked for and there are none, no rule of the user's would. `verdicts` are those of the single
-    requests, `headless` is the verdict where nobody is asked. `sandbox` says what encloses the
-    processes of tools, and whether the verdict is due to it; it is empty where nothing does.
+    `session` is what the plugins were shown, with the rules that bind it. `to_allow` are rules that
+    would allow the call, each tried; where it is asked for and there are none, no rule of the
+    user's would. `verdicts` are those of the single requests, `headless` is the verdict where
+    nobody is asked. `sandbox` says what encloses the processes of tools, and whether the verdict is
+    due to it; it is empty where nothing does.
     """
 
     tool: str
-    told: bool
     verdict: Verdict
     headless: Verdict
     session: SessionView
@@ -60,11 +58,10 @@ async def explain(
     """
     call = await app.policy.foresee(name, args, agent=agent)
     judged = [await app.policy.judge(call.session, request) for request in call.requests]
-    unasked = Verdict(action="allow", reason="it asks for nothing")
+    unasked = Verdict(action="allow", reason="it requires nothing")
     verdicts = tuple(each.verdict for each in judged)
     return Explanation(
         tool=name,
-        told=call.told,
         verdict=strictest(verdicts) or unasked,
         headless=strictest(each.headless for each in judged) or unasked,
         session=call.session,

@@ -71,7 +71,13 @@ async def _reason(context: ToolContext, name: str, parameters: Mapping[str, Any]
 
 
 batch = Tool.raw(
-    "batch", _DESCRIPTION, _PARAMETERS, _batch, timeout_s=TIME_LIMIT_S, effect="delegates"
+    "batch",
+    _DESCRIPTION,
+    _PARAMETERS,
+    _batch,
+    timeout_s=TIME_LIMIT_S,
+    effect="delegates",
+    requires=False,
 )
 
 

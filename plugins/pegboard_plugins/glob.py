@@ -10,7 +10,16 @@ from itertools import takewhile
 from pathlib import Path
 
 import pegboard_files
-from pegboard import InvalidInputError, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
+from pegboard import (
+    InvalidInputError,
+    PermissionContext,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    hookimpl,
+    tool,
+)
 from pegboard.kit import named_path
 
 SHOWN = 100
@@ -34,15 +43,15 @@ _Aged = tuple[float, str]
 """When a file was changed, and its path below the folder."""
 
 
-async def _requests(context: ToolContext, pattern: str, path: str) -> Path:
-    """The folder with links resolved, once it may be searched."""
-    folder = await context.ask_path(named_path(context, path))
-    await context.ask("glob", [pattern], always=["*"], metadata={"path": str(folder)})
+async def _may_search(context: PermissionContext, pattern: str, path: str) -> Path:
+    """Return the folder with links resolved, once it may be searched."""
+    folder = await context.require_path(named_path(context, path))
+    await context.require("glob", [pattern], always=["*"], metadata={"path": str(folder)})
     return folder
 
 
-@tool(asks=_requests, aliases={"query": "pattern", "directory": "path"}, effect="reads")
-async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult:
+@tool(requires=_may_search, aliases={"query": "pattern", "directory": "path"}, effect="reads")
+async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult:  # noqa: ARG001 - for `requires`
     """Find files by name, last changed first, at most a hundred.
 
     Files that git ignores are left out, unless path is a folder of them or pattern names one.
@@ -51,7 +60,7 @@ async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult
         pattern: such as "**/*.py" or "src/*.{ts,tsx}"; one without a slash fits at any depth.
         path: the directory to search; the working directory if it is left out.
     """
-    folder = await _requests(context, pattern, path)
+    folder = context.granted(_may_search)
     if not await asyncio.to_thread(folder.is_dir):
         raise ToolError(f"{folder} is not a directory")
     if not await asyncio.to_thread(os.access, folder, os.R_OK | os.X_OK):

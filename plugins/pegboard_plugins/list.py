@@ -13,7 +13,7 @@ from itertools import takewhile
 from pathlib import Path
 
 import pegboard_files
-from pegboard import Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
+from pegboard import PermissionContext, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
 from pegboard.kit import named_path
 from pegboard.schema.config import Config
 
@@ -35,22 +35,24 @@ LEFT_OUT = frozenset(
 """Folders of what programs make (opencode `tool/ls.ts`), beside what git ignores."""
 
 
-async def _requests(context: ToolContext, path: str) -> Path:
-    """The folder with links resolved, once it may be listed."""
-    folder = await context.ask_path(named_path(context, path))
-    await context.ask("list", [str(folder)], always=["*"], metadata={"path": str(folder)})
+async def _may_list(context: PermissionContext, path: str) -> Path:
+    """Return the folder with links resolved, once it may be listed."""
+    folder = await context.require_path(named_path(context, path))
+    await context.require("list", [str(folder)], always=["*"], metadata={"path": str(folder)})
     return folder
 
 
-@tool(id="list", asks=_requests, effect="reads")
+@tool(id="list", requires=_may_list, effect="reads")
 async def list_files(
-    context: ToolContext, path: str = ".", ignore: list[str] | None = None
+    context: ToolContext,
+    path: str = ".",  # noqa: ARG001 - for `requires`
+    ignore: list[str] | None = None,
 ) -> ToolResult:
     """Show the files of a folder as a tree, 100 at most, without what git ignores.
 
     ignore are glob patterns of further files to leave out.
     """
-    folder = await _requests(context, path)
+    folder = context.granted(_may_list)
     if not await asyncio.to_thread(folder.is_dir):
         raise ToolError(f"{folder} is not a folder")
     if not await asyncio.to_thread(os.access, folder, os.R_OK | os.X_OK):

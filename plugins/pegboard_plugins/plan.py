@@ -14,7 +14,7 @@ PLAN, BUILD = "plan", "build"
 YES, NO = "Yes", "No"
 
 
-@tool(effect="reads", needs_user=True)
+@tool(effect="reads", needs_user=True, requires=False)
 async def plan_exit(context: ToolContext) -> ToolResult:
     """Ask the user to leave plan mode, when the plan is complete and you have given it."""
     return await _switched(
@@ -25,7 +25,7 @@ async def plan_exit(context: ToolContext) -> ToolResult:
     )
 
 
-@tool(effect="reads", needs_user=True)
+@tool(effect="reads", needs_user=True, requires=False)
 async def plan_enter(context: ToolContext) -> ToolResult:
     """Ask the user to change to plan mode, for work that should be thought through first."""
     return await _switched(

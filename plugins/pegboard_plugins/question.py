@@ -63,7 +63,13 @@ async def _question(context: ToolContext, args: Mapping[str, Any]) -> ToolResult
 
 
 question = Tool.raw(
-    "question", _DESCRIPTION, _PARAMETERS, _question, effect="reads", needs_user=True
+    "question",
+    _DESCRIPTION,
+    _PARAMETERS,
+    _question,
+    effect="reads",
+    needs_user=True,
+    requires=False,
 )
 
 

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 import pegboard_files
 from pegboard import (
+    PermissionContext,
     SessionView,
     Tool,
     ToolContext,
@@ -71,18 +72,19 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     config_dir: Path | None
 
 
-async def _requests(context: ToolContext, name: str) -> None:
-    await context.ask("skill", [name], always=[name])
+async def _may_read(context: PermissionContext, name: str) -> Skill:
+    """Return the skill, once it may be read."""
+    skills = await asyncio.to_thread(find_skills, _site(context.session))
+    if name not in skills:
+        raise ToolError(f"there is no skill {name!r}; there are: {', '.join(skills) or 'none'}")
+    await context.require("skill", [name], always=[name])
+    return skills[name]
 
 
-@tool(asks=_requests, effect="reads", lasting=True)
+@tool(requires=_may_read, effect="reads", lasting=True)
 async def skill(context: ToolContext, name: str) -> ToolResult:
     """Read the instructions of a skill before you do that kind of work."""
-    skills = await asyncio.to_thread(find_skills, _site(context.session))
-    found = skills.get(name)
-    if found is None:
-        raise ToolError(f"there is no skill {name!r}; there are: {', '.join(skills) or 'none'}")
-    await _requests(context, name)
+    found = context.granted(_may_read)
     paths = f"Paths in it are relative to {found.folder}/"
     text = found.text.strip()
     if (found.folder / FILE).resolve() in pegboard_files.changed_files(context.session.turns):

@@ -4,7 +4,16 @@ import asyncio
 
 from msgspec.structs import replace
 
-from pegboard import SessionView, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
+from pegboard import (
+    PermissionContext,
+    SessionView,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    hookimpl,
+    tool,
+)
 from pegboard.kit import judge
 from pegboard.providers import ToolDefinition
 
@@ -13,13 +22,21 @@ WAIT_LIMIT_S = 2 * TIME_LIMIT_S + 60
 """A subagent may have to wait for others before its own time begins."""
 
 
-async def _requests(context: ToolContext, subagent_type: str, description: str) -> None:
-    await context.ask("task", [subagent_type], always=["*"], metadata={"description": description})
+async def _may_delegate(
+    context: PermissionContext, subagent_type: str, description: str, prompt: str, timeout_s: int
+) -> None:
+    """Require the subagent; wrong arguments fail before anybody is asked."""
+    if not prompt.strip():
+        raise ToolError("the prompt is empty: it is all that the subagent knows")
+    if not 0 < timeout_s <= TIME_LIMIT_S:
+        raise ToolError(f"timeout_s is from 1 to {TIME_LIMIT_S} seconds")
+    facts = {"description": description}
+    await context.require("task", [subagent_type], always=["*"], metadata=facts)
 
 
 @tool(
     timeout_s=WAIT_LIMIT_S,
-    asks=_requests,
+    requires=_may_delegate,
     aliases={"agent": "subagent_type"},
     effect="delegates",
     serves="subagents",
@@ -48,11 +65,6 @@ async def task(  # noqa: PLR0913 - the model's arguments
         session_id: continue the task whose answer named this id.
         timeout_s: at most 3,600 seconds.
     """
-    if not prompt.strip():
-        raise ToolError("the prompt is empty: it is all that the subagent knows")
-    if not 0 < timeout_s <= TIME_LIMIT_S:
-        raise ToolError(f"timeout_s is from 1 to {TIME_LIMIT_S} seconds")
-    await _requests(context, subagent_type, description)
     metadata: dict[str, object] = {}
 
     def on_start(child: str) -> None:

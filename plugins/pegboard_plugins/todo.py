@@ -33,18 +33,9 @@ _DESCRIPTION = (
 )
 
 
-async def _may_write(context: ToolContext) -> None:
-    await context.ask("todowrite", ["*"], always=["*"])
-
-
-async def _may_read(context: ToolContext) -> None:
-    await context.ask("todoread", ["*"], always=["*"])
-
-
 async def _todowrite(context: ToolContext, args: Mapping[str, Any]) -> ToolResult:
     if not all(entry["content"].strip() for entry in args["todos"]):
         raise ToolError("an entry of the list has no content")
-    await _may_write(context)
     todos = tuple(
         Todo(
             content=entry["content"],
@@ -58,10 +49,9 @@ async def _todowrite(context: ToolContext, args: Mapping[str, Any]) -> ToolResul
     return _result(todos)
 
 
-@tool(asks=_may_read, effect="reads")
+@tool(effect="reads")
 async def todoread(context: ToolContext) -> ToolResult:
     """Read the session's task list."""
-    await _may_read(context)
     return _result(await context.todos())
 
 
@@ -78,7 +68,5 @@ def _result(todos: Sequence[Todo]) -> ToolResult:
 @hookimpl
 async def register_tools() -> list[Tool]:
     """The tools todowrite and todoread."""
-    todowrite = Tool.raw(
-        "todowrite", _DESCRIPTION, _PARAMETERS, _todowrite, asks=_may_write, effect="reads"
-    )
+    todowrite = Tool.raw("todowrite", _DESCRIPTION, _PARAMETERS, _todowrite, effect="reads")
     return [todowrite, todoread]

@@ -11,14 +11,14 @@ from pegboard.schema.model import Model
 from played import Played, ToolsPlugin, call, calls, opened, text
 
 
-@tool
+@tool(requires=False)
 async def echo(words: str, context: ToolContext) -> str:
     """Echo.
 
     Args:
         words: what to say.
     """
-    await context.ask("echo", [words])
+    await context.require("echo", [words])
     result = await context.run(["echo", words])
     return result.output
 

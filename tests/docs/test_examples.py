@@ -163,7 +163,7 @@ async def test_text_filter_without_a_tracker_changes_nothing(tmp_path: Path) -> 
     assert texts(answer) == ["See #12."]
 
 
-@tool
+@tool(requires=False)
 async def want(context: ToolContext, permission: str, pattern: str) -> str:
     """Ask for a permission.
 
@@ -171,7 +171,7 @@ async def want(context: ToolContext, permission: str, pattern: str) -> str:
         permission: its name.
         pattern: what for.
     """
-    await context.ask(permission, [pattern])
+    await context.require(permission, [pattern])
     return "allowed"
 
 

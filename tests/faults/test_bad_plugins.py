@@ -30,14 +30,14 @@ def nonsense(*_: object) -> object:
     return object()
 
 
-@tool
+@tool(requires=False)
 async def echo(words: str, context: ToolContext) -> str:
     """Echo.
 
     Args:
         words: what to say.
     """
-    await context.ask("echo", [words])
+    await context.require("echo", [words])
     result = await context.run(["echo", words])
     return result.output
 

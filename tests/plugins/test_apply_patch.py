@@ -245,10 +245,7 @@ async def test_a_file_that_was_not_read_is_not_patched(tmp_path):
 async def test_a_file_that_changes_while_the_user_decides_stops_the_patch(tmp_path):
     context = project(tmp_path, a="a\n", b="b\n", c="c\n")
 
-    async def ask(permission, patterns, **_):
-        (tmp_path / "c").write_text("somebody else's\n")
-
-    context.ask = ask
+    context.while_asked = lambda: (tmp_path / "c").write_text("somebody else's\n")
 
     with pytest.raises(ToolError, match="read it again"):
         await call(apply_patch, context, patchText=THREE)

@@ -1,4 +1,4 @@
-"""What a built-in tool says beforehand that it will ask is what its call then asks."""
+"""What each built-in tool requires, and that its body finds all of it granted."""
 
 from contextlib import suppress
 from pkgutil import resolve_name
@@ -12,8 +12,9 @@ from pegboard_testing import tools_of
 from plugins.test_conformance import PLUGINS
 from tool_context import Context
 
-SAYS_NOTHING = {"batch", "invalid", "plan_enter", "plan_exit", "question"}
-"""They ask for no permission: what is there to decide is who may be offered them."""
+REQUIRES_NOTHING = {"batch", "plan_enter", "plan_exit", "processes", "question"}
+"""Each of their calls asks by itself, or the user is asked by the tool's own work."""
+REQUIRES_ITS_PERMISSION = {"invalid", "todoread", "todowrite"}
 CONFIG = Config(
     plugins={
         **{name: PluginConfig() for name in ("batch", "list", "multiedit", "plan")},
@@ -41,13 +42,12 @@ CALLS = [
     ("list", {"path": "."}),
     ("lsp", {"operation": "hover", "filePath": "../a.py"}),
     ("multiedit", {"filePath": "../a.txt", "edits": [EDIT]}),
-    ("processes", {}),
     ("read", {"filePath": "../a.txt"}),
     ("skill", {"name": "knots"}),
     ("task", {"description": "d", "prompt": "p", "subagent_type": "explore"}),
     ("todoread", {}),
     ("todowrite", {"todos": [{"content": "c", "status": "pending"}]}),
-    ("webfetch", {"url": "http://127.0.0.1:1/x"}),
+    ("webfetch", {"url": "HTTP://127.0.0.1.:1/x"}),
     ("websearch", {"query": "q"}),
     ("write", {"filePath": "sub/new", "content": "x"}),
 ]
@@ -77,22 +77,24 @@ async def context(tmp_path):
     await context.owner.end()
 
 
-async def test_every_tool_that_asks_says_so_beforehand(tools):
-    assert {name for name, tool in tools.items() if tool.asks is None} == SAYS_NOTHING
-    assert {name for name, _ in CALLS} | SAYS_NOTHING == set(tools)
+async def test_each_tool_says_what_it_requires(tools):
+    by_default = {name for name, tool in tools.items() if tool.requires is None}
+    assert by_default == REQUIRES_ITS_PERMISSION
+    assert {name for name, tool in tools.items() if tool.requires is False} == REQUIRES_NOTHING
+    assert {name for name, _ in CALLS} | REQUIRES_NOTHING | {"invalid"} == set(tools)
 
 
 @pytest.mark.parametrize(("name", "args"), CALLS, ids=[name for name, _ in CALLS])
-async def test_a_call_asks_what_was_said(tools, context, name, args):
+async def test_a_body_asks_for_nothing_new(tools, context, name, args):
     tool = tools[name]
     values = tool.validate(args)
 
-    assert await tool.requests(context, values)
-    said, context.asks = context.asks, []
-    context.denied = {"webfetch", "websearch", "codesearch"}  # nothing leaves this machine
-    with suppress(PegboardError):  # a server that is not there, a denial: it has asked by then
+    await context.permit(tool, values)
+    required = [*context.asks, *context.later]
+    assert tool.permission in {ask.permission for ask in required}
+    context.asks, later = [], context.later
+    context.denied = {"webfetch"} if name == "webfetch" else set()  # a redirect would ask again
+    with suppress(PegboardError):  # a server that is not there
         await tool.call(context, values)
 
-    assert [(ask.permission, ask.patterns, ask.always) for ask in context.asks] == [
-        (ask.permission, ask.patterns, ask.always) for ask in said
-    ]
+    assert context.asks == later  # an edit asks with its diff

@@ -106,10 +106,10 @@ async def test_each_call_passes_permission_and_hooks_by_itself(tmp_path):
         async def tool_execute_before(self, call):
             self.seen.append(call.tool)
 
-    @tool
+    @tool(requires=False)
     async def careful(context: ToolContext, name: str) -> str:
         """Ask first."""
-        await context.ask("careful", [name])
+        await context.require("careful", [name])
         return name
 
     provider = batching(("careful", {"name": "a"}), ("careful", {"name": "b"}))

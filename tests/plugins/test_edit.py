@@ -62,10 +62,7 @@ async def test_a_file_has_to_be_read_first(tmp_path):
 
 
 async def test_a_change_while_the_user_decides_is_not_overwritten(context, tmp_path):
-    async def ask(*args, **kwargs):
-        (tmp_path / "a.txt").write_text("oak\nelm\nmine\n")
-
-    context.ask = ask
+    context.while_asked = lambda: (tmp_path / "a.txt").write_text("oak\nelm\nmine\n")
 
     with pytest.raises(ToolError, match="read it again"):
         await change(context, "elm", "fir")

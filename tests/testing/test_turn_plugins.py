@@ -28,10 +28,10 @@ async def register_tools():
 """
 
 
-@tool
+@tool(requires=False)
 async def wipe(context: ToolContext) -> str:
     """Wipe the table."""
-    await context.ask("wipe", ["table"])
+    await context.require("wipe", ["table"])
     return "clean"
 
 

@@ -25,14 +25,14 @@ from written import until
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
-@tool
+@tool(requires=False)
 async def erase(context: ToolContext, name: str) -> str:
     """Erase a thing.
 
     Args:
         name: which.
     """
-    await context.ask("erase", [name])
+    await context.require("erase", [name])
     return f"erased {name}"
 
 

@@ -1,9 +1,9 @@
 """Contexts of plugins: a read-only view of the session, and the context of a tool call."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -14,6 +14,8 @@ from pegboard.schema.config import Agent, Config, Purpose
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
 from pegboard.schema.session import Answers, Question, Ruleset, Session, Todo
+
+_Granted = TypeVar("_Granted")
 
 
 class SessionView(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
@@ -86,9 +88,10 @@ class FileAccess(Protocol):
         """Replace the file's content atomically, keeping its mode; note it as read.
 
         The answer is how many other names (hard links) the file had: they keep the old content.
-        `path` is one that `ask_path` gave: a link put in its way since is refused.
+        `path` is one that `require_path` returned: a link put in its way since is refused.
 
         :raises OSError: when it cannot be written; the old file is then whole.
+        :raises ToolError: as `intend`.
         """
         ...
 
@@ -96,6 +99,8 @@ class FileAccess(Protocol):
         """Say that the call is about to move or remove the file, or to change it by itself.
 
         A revert can then bring back what git ignores, too. `replace` says it of its own.
+
+        :raises ToolError: while a request of the call that comes `later` is open.
         """
         ...
 
@@ -123,7 +128,7 @@ class FileLedger(Protocol):
         ...
 
 
-def named_path(context: "ToolContext", text: str) -> Path:
+def named_path(context: "PermissionContext", text: str) -> Path:
     """The path that a model means: from the home folder behind `~`, else from the directory."""
     home = context.session.home
     if home is not None and (text == "~" or text.startswith("~/")):
@@ -131,22 +136,12 @@ def named_path(context: "ToolContext", text: str) -> Path:
     return context.directory / text
 
 
-class ToolContext(Protocol):
-    """The context of a tool call: what a tool can know and do; every tool gets the same."""
+class PermissionContext(Protocol):
+    """The context of a tool's `requires`: the facts of a call, and nothing that acts."""
 
     @property
     def session(self) -> SessionView:
         """The session of the call."""
-        ...
-
-    @property
-    def message_id(self) -> str:
-        """The assistant message that the call belongs to."""
-        ...
-
-    @property
-    def call_id(self) -> str:
-        """The call, by the provider's id."""
         ...
 
     @property
@@ -165,6 +160,65 @@ class ToolContext(Protocol):
         ...
 
     @property
+    def plugin(self) -> Plugin:
+        """The plugin that the tool is of: its options, its folders, its log."""
+        ...
+
+    @property
+    def trusted(self) -> bool:
+        """The user lets the project's own code run, or it brings none."""
+        ...
+
+    async def require(
+        self,
+        permission: str,
+        patterns: Sequence[str],
+        *,
+        always: Sequence[str] = (),
+        metadata: Mapping[str, Any] | None = None,
+        later: bool = False,
+    ) -> None:
+        """Wait until rules, plugins or the user allow the permission for all patterns.
+
+        A request that was granted holds for the rest of the call. `always` are the patterns that
+        the user's approval for good covers. The user sees the patterns, and of `metadata` the
+        `text` that is to be sent, a unified `diff`, and `reason`. The clock of the call stands
+        while the user is asked.
+
+        In `requires`, `later=True` only judges the request, so that a denied call fails before it
+        has read anything. The body must make the same request again before it changes a file, with
+        the metadata that it has worked out. Until then the request is open.
+
+        :raises PermissionDeniedError: when a rule or plugin denies, or the user rejects.
+        """
+        ...
+
+    async def require_path(self, path: Path) -> Path:
+        """Return the path with symlinks resolved, once it is in the worktree or allowed outside.
+
+        :raises PermissionDeniedError: as `require`, for the permission `external_directory`.
+        """
+        ...
+
+    async def env(self) -> Mapping[str, str]:
+        """The environment of `run`'s processes, for what a plugin starts by other means."""
+        ...
+
+
+class ToolContext(PermissionContext, Protocol):
+    """The context of a tool call: what a tool can know and do; every tool gets the same."""
+
+    @property
+    def message_id(self) -> str:
+        """The assistant message that the call belongs to."""
+        ...
+
+    @property
+    def call_id(self) -> str:
+        """The call, by the provider's id."""
+        ...
+
+    @property
     def cancelled(self) -> bool:
         """The turn is being stopped; async tools are cancelled anyway, threads look here."""
         ...
@@ -177,16 +231,6 @@ class ToolContext(Protocol):
     @property
     def background(self) -> BackgroundAccess:
         """Processes that go on after the call."""
-        ...
-
-    @property
-    def plugin(self) -> Plugin:
-        """The plugin that the tool is of: its options, its folders, its log."""
-        ...
-
-    @property
-    def trusted(self) -> bool:
-        """The user lets the project's own code run, or it brings none."""
         ...
 
     @property
@@ -207,28 +251,12 @@ class ToolContext(Protocol):
         """Replace the session's list, durably, with its event."""
         ...
 
-    async def ask(
-        self,
-        permission: str,
-        patterns: Sequence[str],
-        *,
-        always: Sequence[str] = (),
-        metadata: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Ask for a permission: returns when rules, plugins or the user allow all patterns.
+    def granted(self, requires: Callable[..., Awaitable[_Granted]]) -> _Granted:
+        """Return the answer of the tool's own `requires` to this call.
 
-        `always` are the patterns that the user's approval for good covers. People are shown the
-        patterns, and of `metadata` the `text` that is to be sent, a unified `diff`, and `reason`.
-        No time limit of the call runs while a person is asked.
+        The function is an argument so that type checkers know the type of its answer.
 
-        :raises PermissionDeniedError: when a rule or plugin denies, or the user rejects.
-        """
-        ...
-
-    async def ask_path(self, path: Path) -> Path:
-        """The path with symlinks resolved, once it is inside the worktree or allowed outside.
-
-        :raises PermissionDeniedError: like `ask`, for the permission `external_directory`.
+        :raises TypeError: for any other function.
         """
         ...
 
@@ -247,10 +275,6 @@ class ToolContext(Protocol):
         self, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
     ) -> None:
         """Show the progress of the tool; cheap, and the newest wins."""
-        ...
-
-    async def env(self) -> Mapping[str, str]:
-        """The environment of `run`'s processes, for what a plugin starts by other means."""
         ...
 
     async def run(  # noqa: PLR0913 - the facts of a process, all keyword-only

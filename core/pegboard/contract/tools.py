@@ -14,7 +14,7 @@ from pegboard.kit.threads import in_own_thread
 from pegboard.schema.config import Agent, AgentWork
 
 if TYPE_CHECKING:
-    from pegboard.contract.context import ToolContext
+    from pegboard.contract.context import PermissionContext, ToolContext
 
 _Serving = TypeVar("_Serving", bound="Tool | Agent")
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -40,7 +40,7 @@ class ToolFacts(TypedDict, total=False):
     """What can be said of a tool beside its function, as it is told at `Tool`."""
 
     timeout_s: float | None
-    asks: Callable[..., Awaitable[object]] | None
+    requires: Callable[..., Awaitable[object]] | Literal[False] | None
     aliases: Mapping[str, str]
     effect: Effect
     on_cut: str
@@ -54,10 +54,11 @@ class ToolFacts(TypedDict, total=False):
 class Tool:
     """What a model can call; made by `@tool` or by `Tool.raw`.
 
-    `timeout_s` is the time limit of a call, without the time in which a person is asked, None for
-    the configuration's. `asks` makes the permission requests of a call and does nothing else; see
-    `requests`. `effect` says what a call may do to files; who says too little has changes that are
-    told late, and not undone with the call's step. `on_cut` is a sentence for the model on what
+    `timeout_s` is the time limit of a call, without the time in which the user is asked, None for
+    the configuration's. `requires` makes the permission requests of a call, and the engine awaits
+    it before the function; None requests `permission` for the pattern `*`, False requests nothing.
+    `effect` says what a call may do to files. If it understates what the tool does, its changes are
+    attributed late and are not reverted with the step. `on_cut` is a sentence for the model on what
     this tool can do with the file of an output that was too long, "" for nothing. The output of a
     `lasting` tool stays in the model's view when old output is cleared. One that `needs_user` waits
     for a person's decision: it is closed to subagents and to agents that the configuration adds,
@@ -67,7 +68,7 @@ class Tool:
     author, and keeps it in whatever file it stands. A tool made from a function is called from
     Python as the function is: `await hello("Ada")`.
 
-    :raises InvalidInputError: for an `effect` or a `serves` that there is not.
+    :raises InvalidInputError: for an `effect`, a `serves` or a `requires` that there is not.
     """
 
     id: str
@@ -75,7 +76,9 @@ class Tool:
     own_description: str | None = field(default=None, repr=False)
     own_permission: str | None = field(default=None, repr=False)
     timeout_s: float | None = None
-    asks: Callable[..., Awaitable[object]] | None = field(default=None, repr=False)
+    requires: Callable[..., Awaitable[object]] | Literal[False] | None = field(
+        default=None, repr=False
+    )
     aliases: Mapping[str, str] = field(default_factory=dict, repr=False)
     effect: Effect = "runs"
     on_cut: str = field(default="", repr=False)
@@ -91,6 +94,10 @@ class Tool:
                 known = ", ".join(map(repr, allowed))
                 text = f"the tool {self.id} has the {fact} {value!r}; it must be one of {known}"
                 raise InvalidInputError(text)
+        requires: object = self.requires
+        if not (requires is None or requires is False or callable(requires)):
+            text = f"the tool {self.id} has the requires {requires!r}; it must be an async function"
+            raise InvalidInputError(f"{text}, False or None")
         function = self.arguments.function
         for name in WRAPPER_ASSIGNMENTS:
             object.__setattr__(self, name, getattr(function, name, None))
@@ -110,8 +117,8 @@ class Tool:
         """A tool with a JSON Schema of its own, such as one of an MCP server.
 
         `function` gets the context and the arguments as the model wrote them, once they fit
-        the schema; a plain function runs in a worker thread. `asks` takes the context and those
-        of the arguments that it names.
+        the schema; a plain function runs in a worker thread. `requires` takes the context and
+        those of the arguments that it names.
 
         A schema has at most 262,144 letters, 20,000 values and 64 levels, else the tool is left
         out. What cannot be decided is not checked, so a function checks for itself what matters:
@@ -140,7 +147,7 @@ class Tool:
 
     @property
     def permission(self) -> str:
-        """The permission that hides and gates the tool, its id unless its author says another."""
+        """The permission that hides the tool, its id unless the author names another one."""
         return self.own_permission or self.id
 
     @property
@@ -210,17 +217,28 @@ class Tool:
         kind = type(answer).__name__
         raise ToolError(f"the tool {self.id} answered with {kind}, not with str or ToolResult")
 
-    async def requests(self, context: "ToolContext", args: Mapping[str, object]) -> bool:
-        """Whether the tool says beforehand what a call would ask; then `context` is asked it.
+    async def require(self, context: "PermissionContext", args: Mapping[str, object]) -> object:
+        """Make the permission requests of a call, and return what `ToolContext.granted` answers.
 
-        `pegboard explain` calls it with a context that only takes notes. What `asks` raises is
-        raised.
+        The engine awaits it before `call`. What `requires` raises is raised.
+
+        :raises ToolError: when `requires` answers with an awaitable, or tries to end the process.
         """
-        if self.asks is None:
-            return False
-        wanted = inspect.signature(self.asks).parameters
-        await self.asks(context, **{name: args[name] for name in args if name in wanted})
-        return True
+        if self.requires is False or self.serves == "refused_calls":
+            return None
+        if self.requires is None:
+            await context.require(self.permission, ("*",), always=("*",))
+            return None
+        wanted = inspect.signature(self.requires).parameters
+        takes_all = any(each.kind is each.VAR_KEYWORD for each in wanted.values())
+        given = {name: args[name] for name in args if takes_all or name in wanted}
+        try:
+            answer = await self.requires(context, **given)
+        except SystemExit as error:
+            raise ToolError(f"the tool {self.id} tried to end the process") from error
+        if inspect.isawaitable(answer):
+            raise ToolError(f"`requires` of the tool {self.id} answers with what it has to await")
+        return answer
 
     @property
     def _is_async(self) -> bool:
@@ -262,7 +280,7 @@ def tool(
 
     The signature becomes the JSON Schema of the arguments. The docstring becomes the
     description, and its entries those of the parameters. A parameter annotated `ToolContext`
-    is given by us. `permission` and `id` are the function's name unless they are given. `asks`
+    is given by us. `permission` and `id` are the function's name unless they are given. `requires`
     takes the context and those of the arguments that it names. `aliases` are other names under
     which a parameter is taken, such as those that models know from other agents. The other facts
     are told at `Tool`.

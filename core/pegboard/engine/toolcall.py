@@ -198,9 +198,9 @@ class Caller:
             self._processor,
             call.id,
             message_id,
-            tool=tool.id,
+            tool=tool,
             call_tool=call_tool,
-            granted=tool.permission if plan.ordered else None,
+            exempt=tool.permission if plan.ordered else None,
             model=plan.model,
         )
         run.trail.expect(tool.effect)
@@ -274,7 +274,10 @@ class Caller:
         try:
             async with context.clock.running(limit_s) as limit:
                 with self._run.engine.hooks.calling(tool.id), context.cancellable():
-                    return await tool.call(context, values)
+                    await context.requirements.settle(values)
+                    result = await tool.call(context, values)
+                    context.requirements.check()
+                    return result
         except TimeoutError as error:
             if limit is None or not limit.expired():
                 raise

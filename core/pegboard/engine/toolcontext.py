@@ -5,15 +5,17 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from pegboard.contract.context import ChildResult, FileAccess, SessionView
 from pegboard.contract.plugin import Plugin, Stash
 from pegboard.contract.results import ToolResult
-from pegboard.engine.asking.decision import make_request, settle
-from pegboard.engine.asking.toolquestion import ask_user, asked_path
+from pegboard.contract.tools import Tool
+from pegboard.engine.asking.decision import refuse_denied, settle
+from pegboard.engine.asking.requirements import Requirements
 from pegboard.engine.engine import ChildRequest
 from pegboard.engine.input.usermessage import queue
 from pegboard.engine.processor import Processor
@@ -25,21 +27,23 @@ from pegboard.processes import BackgroundAccess, ProcessResult
 from pegboard.schema.event import FileEdited
 from pegboard.schema.message import Prompt
 from pegboard.schema.part import ModelChoice, TextInput
-from pegboard.schema.session import Answers, Question, Todo, ToolReference
+from pegboard.schema.session import Answers, PermissionRequest, Question, Todo, ToolReference
 from pegboard.schema.wire import encode_checked
 from pegboard.storage import Emit, PutState, PutTodos, Writing
 
+_Granted = TypeVar("_Granted")
 CallTool = Callable[[str, Mapping[str, Any]], Awaitable[ToolResult]]
 
 
 class CallContext:
     """One call's `ToolContext`; `call_tool` makes calls of its own, None where it may not.
 
-    `granted` is the permission of a tool that a person has called, None for a call of a model's;
-    `model` is that of its subagents, None for their own. `clock` times the call. It is stopped
-    while any task of the call asks a person. `writing` hears which files the call changes, None
-    until it works, and for one that changes none. `kept` has metadata that stay with it.
-    `cancelled` is for a tool in a thread, which nothing else can stop.
+    `requirements` are what the call may do only once it is allowed. `exempt` is the permission of a
+    tool that the user has called, which is not asked for, None for a call of a model's; `model` is
+    that of its subagents, None for their own. `clock` times the call. It is stopped while any task
+    of the call asks a person. `writing` hears which files the call changes, None until it works,
+    and for one that changes none. `kept` has metadata that stay with it. `cancelled` is for a tool
+    in a thread, which nothing else can stop.
     """
 
     def __init__(  # noqa: PLR0913 - the facts of a call
@@ -50,12 +54,13 @@ class CallContext:
         call_id: str,
         message_id: str,
         *,
-        tool: str,
+        tool: Tool,
         call_tool: CallTool | None = None,
-        granted: str | None = None,
+        exempt: str | None = None,
         model: ModelChoice | None = None,
     ) -> None:
-        self._tool = tool
+        self._tool = tool.id
+        self.requirements = Requirements(run.engine, view, tool, self._decide)
         self._run = run
         self._engine = run.engine
         self.session = view
@@ -63,7 +68,7 @@ class CallContext:
         self.call_id = call_id
         self.message_id = message_id
         self._call_tool = call_tool
-        self._granted = granted
+        self._exempt = exempt
         self._model = model
         self._changed: dict[Path, None] = {}
         self.kept: dict[str, Any] = {}
@@ -102,6 +107,7 @@ class CallContext:
             yield
 
     def _intend(self, path: Path) -> None:
+        self.requirements.check()
         if self.writing is not None:
             self.writing.intend(path)
 
@@ -124,12 +130,12 @@ class CallContext:
     @property
     def plugin(self) -> Plugin:
         """The plugin that the tool is of."""
-        return self._engine.hooks.owners[self._tool]
+        return self.requirements.plugin
 
     @property
     def trusted(self) -> bool:
         """The user lets the project's own code run, or it brings none."""
-        return self._engine.decision.trusted
+        return self.requirements.trusted
 
     @property
     def stash(self) -> Stash:
@@ -152,49 +158,54 @@ class CallContext:
         self._run.writer.change(PutTodos(self.session.id, tuple(todos)))
         await self._run.writer.barrier()
 
-    async def ask(
+    async def require(
         self,
         permission: str,
         patterns: Sequence[str],
         *,
         always: Sequence[str] = (),
         metadata: Mapping[str, Any] | None = None,
+        later: bool = False,
     ) -> None:
-        """Nothing, once all patterns are allowed by rule, plugin or user."""
-        if permission == self._granted:
-            return
-        request = make_request(
-            self._engine.ids,
-            session_id=self.session.id,
-            permission=permission,
-            patterns=patterns,
-            always=always,
-            metadata=metadata or {},
-            tool=ToolReference(message_id=self.message_id, call_id=self.call_id),
+        """Wait until all patterns are allowed by rule, plugin or user."""
+        await self.requirements.require(
+            permission, patterns, always=always, metadata=metadata, later=later
         )
+
+    def granted(self, requires: Callable[..., Awaitable[_Granted]]) -> _Granted:
+        """Return the answer of the tool's own `requires`."""
+        return self.requirements.granted(requires)
+
+    async def _decide(self, request: PermissionRequest, later: bool) -> None:  # noqa: FBT001 - `Decide`
+        if request.permission == self._exempt:
+            return
+        call = ToolReference(message_id=self.message_id, call_id=self.call_id)
+        request = replace(request, tool=call)
         with self._waiting():
-            await settle(self._engine, self.session, request, self._run.writer)
+            if later:
+                await refuse_denied(self._engine, self.session, request)
+            else:
+                await settle(self._engine, self.session, request, self._run.writer)
 
     async def ask_again(self, args: Mapping[str, Any], times: int) -> None:
         """Nothing, once the call may run although it has come to the same so many times."""
         try:
             patterns, facts = (self._tool,), {"tool": self._tool, "input": dict(args)}
-            await self.ask("doom_loop", patterns, always=patterns, metadata=facts)
+            await self.require("doom_loop", patterns, always=patterns, metadata=facts)
         except PermissionDeniedError as error:
             raise type(error)(
                 f"the same call of {self._tool} has come to the same {times} times,"
                 f" and nothing has changed: {error}"
             ) from error
 
-    async def ask_path(self, path: Path) -> Path:
-        """The path with symlinks resolved, once it is inside the worktree or allowed outside."""
-        absolute = path if path.is_absolute() else self.directory / path
-        if absolute == self.directory:
-            return absolute  # resolved when the App was opened
-        return await asked_path(self._engine.workspace, self._engine.places, absolute, self.ask)
+    async def require_path(self, path: Path) -> Path:
+        """Return the path with symlinks resolved, once it is in the worktree or allowed outside."""
+        return await self.requirements.require_path(path)
 
     async def ask_user(self, questions: Sequence[Question]) -> Answers:
         """The user's answers, in the order of the questions."""
+        from pegboard.engine.asking.toolquestion import ask_user  # few tools do
+
         call = ToolReference(message_id=self.message_id, call_id=self.call_id)
         with self._waiting():
             return await ask_user(self._run, questions, call)
@@ -211,8 +222,7 @@ class CallContext:
 
     async def env(self) -> Mapping[str, str]:
         """The environment of `run`'s processes."""
-        folded = await self._engine.tool_env(self.session)
-        return {**folded, **self._engine.processes.variables()}
+        return await self.requirements.env()
 
     async def run(  # noqa: PLR0913 - the facts of a process, all keyword-only
         self,
@@ -317,7 +327,7 @@ class CallContext:
     ) -> ChildResult:
         """How a subagent answered in a session of its own, or in the one named."""
         found = self._engine.agents.get(agent)
-        if found is None or (found.mode == "primary" and self._granted is None):
+        if found is None or (found.mode == "primary" and self._exempt is None):
             names = ", ".join(a.name for a in self.session.agents if a.mode != "primary")
             raise ToolError(f"there is no subagent {agent!r}; there are: {names}")
         self._run.take_subagent(resumed=session_id is not None)

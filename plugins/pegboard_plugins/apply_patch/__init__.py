@@ -1,25 +1,33 @@
 """The apply_patch tool: many files in one call, for the models that were taught the format."""
 
-from pegboard import Tool, ToolContext, ToolResult, hookimpl, tool
+from typing import TYPE_CHECKING
+
+from pegboard import PermissionContext, Tool, ToolContext, ToolResult, hookimpl, tool
 from pegboard.providers import ModelRequest
 from pegboard.schema.model import Model
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pegboard_plugins.apply_patch.changes import Place
 
 _REPLACED = frozenset({"edit", "write", "multiedit"})
 
 
-async def _requests(context: ToolContext, patchText: str) -> None:
-    from pegboard_plugins.apply_patch.applying import ask_beforehand  # as in apply_patch
+async def _may_change(context: PermissionContext, patchText: str) -> "Sequence[Place]":
+    """Return the sections with their real paths, unless the change of one is denied."""
+    from pegboard_plugins.apply_patch.applying import permitted  # as in apply_patch
 
-    await ask_beforehand(context, patchText)
+    return await permitted(context, patchText)
 
 
 @tool(
     permission="edit",
-    asks=_requests,
+    requires=_may_change,
     aliases={"patch": "patchText", "input": "patchText"},
     effect="edits",
 )
-async def apply_patch(context: ToolContext, patchText: str) -> ToolResult:
+async def apply_patch(context: ToolContext, patchText: str) -> ToolResult:  # noqa: ARG001 - for `requires`
     """Change files that you have read, or that are attached: all that the patch names, or none.
 
     Paths are relative to the working directory, or absolute. A file may have several chunks,
@@ -39,9 +47,9 @@ async def apply_patch(context: ToolContext, patchText: str) -> ToolResult:
     *** Delete File: path
     *** End Patch
     """
-    from pegboard_plugins.apply_patch.applying import apply_text  # 8 ms, at the first patch
+    from pegboard_plugins.apply_patch.applying import apply_sections  # 8 ms, at the first patch
 
-    return await apply_text(context, patchText)
+    return await apply_sections(context, context.granted(_may_change))
 
 
 @hookimpl

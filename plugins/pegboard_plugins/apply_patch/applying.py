@@ -6,17 +6,16 @@ from contextlib import AsyncExitStack
 
 from msgspec.structs import asdict
 
-from pegboard import ToolContext, ToolError, ToolResult
-from pegboard_plugins.apply_patch.changes import Change, check, located, planned, title
+from pegboard import PermissionContext, ToolContext, ToolError, ToolResult
+from pegboard_plugins.apply_patch.changes import Change, Place, check, located, planned, title
 from pegboard_plugins.apply_patch.parser import PatchError, parse
 from pegboard_plugins.apply_patch.writing import write_all
 
 _LETTERS = {"add": "A", "update": "M", "delete": "D", "move": "R"}
 
 
-async def apply_text(context: ToolContext, text: str) -> ToolResult:
-    """The changes of a patch, all of them or none."""
-    places = await located(context, parse(text))
+async def apply_sections(context: ToolContext, places: Sequence[Place]) -> ToolResult:
+    """Make the changes of a patch, all of them or none."""
     async with AsyncExitStack() as locks:
         for path in sorted({path for place in places for path in place.paths}):
             await locks.enter_async_context(context.files.writing(path))
@@ -39,19 +38,23 @@ async def _tell(context: ToolContext, changes: Sequence[Change]) -> None:
         await context.edited(path)
 
 
-async def ask_beforehand(context: ToolContext, text: str) -> None:
-    """Ask for all paths of a patch; the files are not looked at.
+async def permitted(context: PermissionContext, text: str) -> Sequence[Place]:
+    """Return the sections of a patch with their paths, unless the change of one is denied.
+
+    The files are not read. The change is asked for with its diff, by `apply_sections`.
 
     :raises PatchError: when it cannot be read.
     """
     places = await located(context, parse(text))
     titles = [title(context, path) for place in places for path in place.paths]
-    await context.ask("edit", titles, always=["*"], metadata={"filepath": ", ".join(titles)})
+    facts = {"filepath": ", ".join(titles)}
+    await context.require("edit", titles, always=["*"], metadata=facts, later=True)
+    return places
 
 
 async def _ask(context: ToolContext, changes: Sequence[Change]) -> None:
     paths = [path for change in changes for path in change.paths]
-    await context.ask(
+    await context.require(
         "edit",
         [title(context, path) for path in paths],
         always=["*"],

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from pegboard import ToolContext, ToolError
+from pegboard import PermissionContext, ToolContext, ToolError
 from pegboard.kit import named_path
 from pegboard_files import Diff, FileText, decode_text, diff_texts, new_text, open_resolved
 from pegboard_plugins.apply_patch.parser import Add, Delete, PatchError, Section, Update
@@ -53,7 +53,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         return (self.path,) if self.target is None else (self.path, self.target)
 
 
-async def located(context: ToolContext, sections: Sequence[Section]) -> list[Place]:
+async def located(context: PermissionContext, sections: Sequence[Section]) -> list[Place]:
     """The sections with their paths, once all of them may be touched.
 
     :raises PermissionDeniedError: for a path outside of the project that is not allowed.
@@ -71,20 +71,20 @@ async def located(context: ToolContext, sections: Sequence[Section]) -> list[Pla
     return places
 
 
-async def _located(context: ToolContext, section: Section) -> Place:
+async def _located(context: PermissionContext, section: Section) -> Place:
     named = named_path(context, section.path)
     if isinstance(section, Delete):
         # A link goes itself, what it leads to stays: only its folder is resolved.
         return Place(
-            section=section, path=await context.ask_path(named.parent) / named.name, target=None
+            section=section, path=await context.require_path(named.parent) / named.name, target=None
         )
-    path = await context.ask_path(named)
+    path = await context.require_path(named)
     if not isinstance(section, Update) or section.move_to is None:
         return Place(section=section, path=path, target=None)
     if named.is_symlink():
         text = f"{section.path} is a link: move {path}, to which it leads"
         raise PatchError("io", text, line=section.line)
-    target = await context.ask_path(named_path(context, section.move_to))
+    target = await context.require_path(named_path(context, section.move_to))
     return Place(section=section, path=path, target=target)
 
 
@@ -217,6 +217,6 @@ def _check_seen(context: ToolContext, path: Path) -> None:
         raise ToolError(f"{error}. Nothing was changed.") from error
 
 
-def title(context: ToolContext, path: Path) -> str:
+def title(context: PermissionContext, path: Path) -> str:
     """The path as rules and people name it."""
     return os.path.relpath(path, context.worktree)

@@ -9,7 +9,16 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pegboard import SessionView, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
+from pegboard import (
+    PermissionContext,
+    SessionView,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    hookimpl,
+    tool,
+)
 from pegboard.kit import UNCLEAR, ProcessResult, named_path, resolved_path
 from pegboard.providers import ModelRequest
 
@@ -29,11 +38,17 @@ QUICK_LETTERS = 500
 """A command of this length is judged in less time (0.5 ms) than a thread takes to be woken."""
 
 
-async def _requests(
-    context: ToolContext, command: str, workdir: str = "", *, background: bool = False
+async def _may_run(
+    context: PermissionContext,
+    command: str,
+    timeout: int,  # noqa: ASYNC109 - the model's argument
+    workdir: str,
+    *,
+    background: bool,
 ) -> Path:
-    """The folder of the call, once all that it would do is allowed."""
-    cwd = await context.ask_path(named_path(context, workdir))
+    """Return the folder of the call, once all that it would do is allowed."""
+    _check(command, timeout)
+    cwd = await context.require_path(named_path(context, workdir))
     env = await context.env() if _READS_VARIABLES.search(command) else {}
     if len(command) <= QUICK_LETTERS and "pegboard_plugins.bash.scan" in sys.modules:
         scanned, outside = _scanned(context, command, cwd, env)
@@ -48,14 +63,14 @@ async def _requests(
         scanned = await asyncio.to_thread(looked_up, scanned, command)
         outside = _outside(scanned.paths, context)
     for path in outside:
-        await context.ask_path(path)
+        await context.require_path(path)
     if inside := _inside(scanned.writes, context):
         facts = {"command": command, "runs_in": str(cwd)}
-        await context.ask("edit", inside, always=["*"], metadata=facts)
+        await context.require("edit", inside, always=["*"], metadata=facts)
     commands = [" ".join(argv) for argv in scanned.commands]
     settings = [" ".join(argv) for argv in scanned.settings]
     patterns = [UNCLEAR + command] if scanned.unclear else [*commands, *settings] or [command]
-    await context.ask(
+    await context.require(
         "bash",
         patterns,
         always=covered(scanned),
@@ -68,6 +83,24 @@ async def _requests(
         },
     )
     return cwd
+
+
+def _check(command: str, timeout_ms: int) -> None:
+    """Check the arguments, before anybody is asked about them.
+
+    :raises ToolError: for those with which no shell can be started.
+    """
+    if not command.strip():
+        raise ToolError("the command is empty")
+    if "\0" in command:
+        raise ToolError("the command holds a zero byte, which no shell can be given")
+    if len(command.encode(errors="replace")) > LONGEST_COMMAND_BYTES:
+        raise ToolError(
+            f"the command is longer than {LONGEST_COMMAND_BYTES:,} bytes, which no shell can be"
+            " given: write it, or its data, to a file first"
+        )
+    if not 0 < timeout_ms <= LONGEST_TIMEOUT_MS:
+        raise ToolError(f"timeout is in milliseconds, from 1 to {LONGEST_TIMEOUT_MS}")
 
 
 def _facts(scanned: "Scan", command: str) -> dict[str, object]:
@@ -99,7 +132,7 @@ def _unclear(scanned: "Scan", command: str) -> dict[str, object]:
 
 
 def _scanned(
-    context: ToolContext, command: str, cwd: Path, env: Mapping[str, str]
+    context: PermissionContext, command: str, cwd: Path, env: Mapping[str, str]
 ) -> "tuple[Scan, list[Path]]":
     # The first command pays 15 ms for the reader, not the start of the program.
     from pegboard_plugins.bash.scan import Place, scan
@@ -116,7 +149,7 @@ def _scanned(
     return scanned, _outside(scanned.paths, context)
 
 
-def _outside(paths: Iterable[Path], context: ToolContext) -> list[Path]:
+def _outside(paths: Iterable[Path], context: PermissionContext) -> list[Path]:
     """Of the paths outside the project one for each folder, so that nobody is asked twice."""
     roots = (context.directory, context.worktree)
     folders: dict[Path, Path] = {}
@@ -128,7 +161,7 @@ def _outside(paths: Iterable[Path], context: ToolContext) -> list[Path]:
     return list(folders.values())
 
 
-def _inside(paths: Iterable[Path], context: ToolContext) -> list[str]:
+def _inside(paths: Iterable[Path], context: PermissionContext) -> list[str]:
     """The paths in the project, as rules about edits name them."""
     real = (Path(resolved_path(path)) for path in paths)
     root = context.worktree
@@ -150,7 +183,7 @@ _AT_FIRST_CALL = (
 
 @tool(
     timeout_s=LONGEST_TIMEOUT_MS / 1000 + 60,
-    asks=_requests,
+    requires=_may_run,
     aliases=_ALIASES,
     serves="shell",
     imports=_AT_FIRST_CALL,
@@ -160,7 +193,7 @@ async def bash(  # noqa: PLR0913 - the model's arguments
     command: str,
     description: str = "",
     timeout: int = DEFAULT_TIMEOUT_MS,  # noqa: ASYNC109 - the model's argument
-    workdir: str = "",
+    workdir: str = "",  # noqa: ARG001 - for `requires`
     *,
     background: bool = False,
 ) -> ToolResult:
@@ -178,18 +211,7 @@ async def bash(  # noqa: PLR0913 - the model's arguments
         workdir: the folder to start in, rather than cd.
         background: let it run on, for a server.
     """
-    if not command.strip():
-        raise ToolError("the command is empty")
-    if "\0" in command:
-        raise ToolError("the command holds a zero byte, which no shell can be given")
-    if len(command.encode(errors="replace")) > LONGEST_COMMAND_BYTES:
-        raise ToolError(
-            f"the command is longer than {LONGEST_COMMAND_BYTES:,} bytes, which no shell can be"
-            " given: write it, or its data, to a file first"
-        )
-    if not 0 < timeout <= LONGEST_TIMEOUT_MS:
-        raise ToolError(f"timeout is in milliseconds, from 1 to {LONGEST_TIMEOUT_MS}")
-    cwd = await _requests(context, command, workdir, background=background)
+    cwd = context.granted(_may_run)
     from pegboard_plugins.bash.starting import shell_argv  # not before a command is run
 
     argv = [*shell_argv(context.worktree), command]
@@ -305,11 +327,8 @@ def _signal_name(number: int) -> str:
     return names.get(number, f"signal {number}")
 
 
-async def _nothing(context: ToolContext) -> None:
-    """It sees and ends only what the session was allowed to start."""
-
-
-@tool(permission="bash", asks=_nothing)
+# It sees and ends only what the session was allowed to start.
+@tool(permission="bash", requires=False)
 async def processes(context: ToolContext, stop: str = "") -> ToolResult:
     """List what runs in the background, or stop one by its id."""
     from pegboard_plugins.bash.leaving import listed, stopped

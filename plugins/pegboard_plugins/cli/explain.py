@@ -124,7 +124,6 @@ def facts(found: "Explanation") -> dict[str, Any]:
             }
             for opinion in found.opinions
         ],
-        "told": found.told,
         "verdict": found.verdict.action,
         "by": found.verdict.decider,
         "reason": found.verdict.reason,
@@ -144,9 +143,6 @@ def lines(found: "Explanation") -> "Iterator[Line]":
     from pegboard_plugins.cli.render import Line
     from pegboard_terminal import exposed, visible
 
-    if not found.told:
-        text = f"{found.tool} does not say before it runs what it will ask"
-        yield Line(text=text, style="dim")
     for request in found.requests:
         yield Line(head=visible(request.permission), text="", style="tool")
         yield from _request_lines(found, request)

@@ -6,18 +6,21 @@ several calls of edit, and each tool that is offered costs every request.
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from pegboard import Tool, ToolContext, ToolResult, hookimpl, tool
+from pegboard import PermissionContext, Tool, ToolContext, ToolResult, hookimpl, tool
 from pegboard.kit import named_path
 from pegboard.schema.config import Config
 
 
-async def _requests(context: ToolContext, filePath: str) -> None:
-    """What a change of this file asks for."""
-    path = await context.ask_path(named_path(context, filePath))
+async def _may_change(context: PermissionContext, filePath: str) -> Path:
+    """Return the real path, unless its change is denied; it is asked for with its diff."""
+    path = await context.require_path(named_path(context, filePath))
     title = os.path.relpath(path, context.worktree)  # noqa: ASYNC240 - of texts, no I/O
-    await context.ask("edit", [title], always=["*"], metadata={"filepath": str(path)})
+    facts = {"filepath": str(path)}
+    await context.require("edit", [title], always=["*"], metadata=facts, later=True)
+    return path
 
 
 _PATHS = dict.fromkeys(("path", "file", "filename"), "filePath")
@@ -26,9 +29,14 @@ _NEW = dict.fromkeys(("new_str", "new_text"), "newString")
 _CONTENT = dict.fromkeys(("contents", "file_text", "text"), "content")
 
 
-@tool(asks=_requests, aliases={**_PATHS, **_OLD, **_NEW}, effect="edits")
+@tool(requires=_may_change, aliases={**_PATHS, **_OLD, **_NEW}, effect="edits")
 async def edit(
-    context: ToolContext, filePath: str, oldString: str, newString: str, *, replaceAll: bool = False
+    context: ToolContext,
+    filePath: str,  # noqa: ARG001 - for `requires`
+    oldString: str,
+    newString: str,
+    *,
+    replaceAll: bool = False,
 ) -> ToolResult:
     """Replace text in a file that you have read, or that is attached; for most of a file use write.
 
@@ -42,7 +50,7 @@ async def edit(
     from pegboard_plugins.edit.change import Edit, change_file  # 4 ms, at the first edit
 
     wanted = Edit(old=oldString, new=newString, replace_all=replaceAll)
-    return await change_file(context, filePath, [wanted])
+    return await change_file(context, context.granted(_may_change), [wanted])
 
 
 @hookimpl
@@ -85,7 +93,7 @@ async def _multiedit(context: ToolContext, args: Mapping[str, Any]) -> ToolResul
         )
         for edit in args["edits"]
     ]
-    return await change_file(context, args["filePath"], edits)
+    return await change_file(context, context.granted(_may_change), edits)
 
 
 multiedit = Tool.raw(
@@ -94,7 +102,7 @@ multiedit = Tool.raw(
     _PARAMETERS,
     _multiedit,
     permission="edit",
-    asks=_requests,
+    requires=_may_change,
     effect="edits",
 )
 
@@ -111,8 +119,8 @@ class MultieditPlugin:
 multiedit_plugin = MultieditPlugin()
 
 
-@tool(permission="edit", asks=_requests, aliases={**_PATHS, **_CONTENT}, effect="edits")
-async def write(context: ToolContext, filePath: str, content: str) -> ToolResult:
+@tool(permission="edit", requires=_may_change, aliases={**_PATHS, **_CONTENT}, effect="edits")
+async def write(context: ToolContext, filePath: str, content: str) -> ToolResult:  # noqa: ARG001 - for `requires`
     """Write a whole file: a new one, or most of one anew; for small changes use edit.
 
     Folders are made. A file that exists is overwritten and has to be read first.
@@ -123,7 +131,7 @@ async def write(context: ToolContext, filePath: str, content: str) -> ToolResult
     """
     from pegboard_plugins.edit.change import write_file  # as edit does
 
-    return await write_file(context, filePath, content)
+    return await write_file(context, context.granted(_may_change), content)
 
 
 class WritePlugin:

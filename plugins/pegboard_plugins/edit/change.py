@@ -11,7 +11,6 @@ import msgspec
 from msgspec.structs import replace as replaced
 
 from pegboard import ToolContext, ToolError, ToolResult
-from pegboard.kit import named_path
 from pegboard_files import (
     COPIED_LIMIT_BYTES,
     Diff,
@@ -40,13 +39,12 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
     replace_all: bool = False
 
 
-async def change_file(context: ToolContext, filePath: str, edits: Sequence[Edit]) -> ToolResult:
+async def change_file(context: ToolContext, path: Path, edits: Sequence[Edit]) -> ToolResult:
     """The report of a file's change by all edits, one after the other, or by none.
 
     :raises ToolError: when the file cannot be changed so; it is then as it was.
     :raises PermissionDeniedError: when the change is not allowed.
     """
-    path = await context.ask_path(named_path(context, filePath))
     async with context.files.writing(path):
         before = await asyncio.to_thread(_current, context, path, edits[0].old)
         old = before.text if before else ""
@@ -60,13 +58,12 @@ async def change_file(context: ToolContext, filePath: str, edits: Sequence[Edit]
     return replaced(_result(path, put), output=_edited(put, steps))
 
 
-async def write_file(context: ToolContext, filePath: str, content: str) -> ToolResult:
+async def write_file(context: ToolContext, path: Path, content: str) -> ToolResult:
     """The report of a file that is written as a whole.
 
     :raises ToolError: when the file cannot be written so; it is then as it was.
     :raises PermissionDeniedError: when the change is not allowed.
     """
-    path = await context.ask_path(named_path(context, filePath))
     async with context.files.writing(path):
         before, long = await asyncio.to_thread(_overwritten, context, path)
         after = await asyncio.to_thread(_laid_out, path, before, content)
@@ -151,7 +148,7 @@ async def _put(
     facts = {"filepath": str(path), "diff": diff.text}
     if change.long:
         facts["text"] = change.long.note
-    await context.ask("edit", [title], always=["*"], metadata=facts)
+    await context.require("edit", [title], always=["*"], metadata=facts)
     await asyncio.to_thread(check)
     try:
         links = await context.files.replace(path, content)

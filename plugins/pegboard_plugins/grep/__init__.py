@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-from pegboard import Tool, ToolContext, ToolResult, hookimpl, tool
+from pegboard import PermissionContext, Tool, ToolContext, ToolResult, hookimpl, tool
 from pegboard.kit import named_path
 
 Mode = Literal["content", "files_with_matches", "count"]
@@ -12,16 +12,16 @@ MOST_CONTEXT = 50
 """Lines around a match; who wants more reads the file."""
 
 
-async def _requests(here: ToolContext, pattern: str, path: str, include: str) -> Path:
-    """The place with links resolved, once it may be searched."""
-    target = await here.ask_path(named_path(here, path))
+async def _may_search(here: PermissionContext, pattern: str, path: str, include: str) -> Path:
+    """Return the place with links resolved, once it may be searched."""
+    target = await here.require_path(named_path(here, path))
     metadata = {"path": str(target), "include": include}
-    await here.ask("grep", [pattern], always=["*"], metadata=metadata)
+    await here.require("grep", [pattern], always=["*"], metadata=metadata)
     return target
 
 
 @tool(
-    asks=_requests,
+    requires=_may_search,
     aliases={"query": "pattern", "regex": "pattern", "directory": "path", "glob": "include"},
     effect="reads",
     on_cut="Search that file with grep.",
@@ -30,7 +30,7 @@ async def _requests(here: ToolContext, pattern: str, path: str, include: str) ->
 async def grep(  # noqa: PLR0913, PLR0917 - as models know them
     here: ToolContext,
     pattern: str,
-    path: str = "",
+    path: str = "",  # noqa: ARG001 - for `requires`
     include: str = "",
     type: str = "",  # noqa: A002 - as models know it
     output_mode: Mode = "content",
@@ -55,7 +55,7 @@ async def grep(  # noqa: PLR0913, PLR0917 - as models know them
     """
     from pegboard_plugins.grep.linesearch import found_lines  # loaded while the model thinks
 
-    target = await _requests(here, pattern, path, include)
+    target = here.granted(_may_search)
     around = (_lines(before, context), _lines(after, context))
     return await found_lines(
         here, pattern, target, include, kind=type, mode=output_mode, around=around

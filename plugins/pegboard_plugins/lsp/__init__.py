@@ -14,7 +14,17 @@ from msgspec.structs import replace
 
 import pegboard_files
 import pegboard_processes
-from pegboard import Host, SessionView, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
+from pegboard import (
+    Host,
+    PermissionContext,
+    SessionView,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    hookimpl,
+    tool,
+)
 from pegboard.kit import StashKey, named_path, resolved_path
 from pegboard.providers import ModelRequest
 from pegboard.schema.config import Config, Service
@@ -65,14 +75,14 @@ _TOLD = StashKey[set[str]]()
 """Why programs of the project do not run; each reason is told once."""
 
 
-async def _requests(context: ToolContext, operation: Operation, filePath: str) -> Path:
-    """The file with links resolved, once its server may be asked."""
+async def _may_ask(context: PermissionContext, operation: Operation, filePath: str) -> Path:
+    """Return the file with links resolved, once its server may be asked."""
     given = named_path(context, filePath)
-    path = await context.ask_path(given)
+    path = await context.require_path(given)
     # The server reads the file and tells what is in it.
     patterns = list(dict.fromkeys((os.path.normpath(given), str(path))))  # noqa: ASYNC240 - texts
-    await context.ask("read", patterns, always=["*"], metadata={"filepath": str(path)})
-    await context.ask("lsp", ["*"], always=["*"], metadata={"operation": operation})
+    await context.require("read", patterns, always=["*"], metadata={"filepath": str(path)})
+    await context.require("lsp", ["*"], always=["*"], metadata={"operation": operation})
     return path
 
 
@@ -86,7 +96,7 @@ def _may_show(context: ToolContext, path: str) -> bool:
     )
 
 
-@tool(asks=_requests, effect="reads")
+@tool(requires=_may_ask, effect="reads")
 async def lsp(  # noqa: PLR0913, PLR0917 - the protocol's parameters
     context: ToolContext,
     operation: Operation,
@@ -106,7 +116,7 @@ async def lsp(  # noqa: PLR0913, PLR0917 - the protocol's parameters
         character: the column of the name's first letter, from 1; as line.
         query: for workspaceSymbol, a part of the name.
     """
-    path = await _requests(context, operation, filePath)
+    path = context.granted(_may_ask)
     if not await asyncio.to_thread(path.is_file):
         raise ToolError(f"{path} is not a file")
     if not context.trusted:

@@ -12,7 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 import pegboard_files
-from pegboard import Attachment, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
+from pegboard import (
+    Attachment,
+    PermissionContext,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    hookimpl,
+    tool,
+)
 from pegboard.kit import named_path
 
 if TYPE_CHECKING:
@@ -45,13 +54,13 @@ _MEDIA = {
 }
 
 
-async def _requests(context: ToolContext, filePath: str) -> Path:
-    """The file with links resolved, once it may be read."""
+async def _may_read(context: PermissionContext, filePath: str) -> Path:
+    """Return the file with links resolved, once it may be read."""
     given = named_path(context, filePath)
-    path = await context.ask_path(given)
+    path = await context.require_path(given)
     # As it was named and as it is: a rule about `.env` holds for a link to it, too.
     patterns = list(dict.fromkeys((os.path.normpath(given), str(path))))  # noqa: ASYNC240 - texts
-    await context.ask("read", patterns, always=["*"], metadata={"filepath": str(path)})
+    await context.require("read", patterns, always=["*"], metadata={"filepath": str(path)})
     return path
 
 
@@ -59,13 +68,16 @@ _ALIASES = {**dict.fromkeys(("path", "file", "filename"), "filePath"), "start_li
 
 
 @tool(
-    asks=_requests,
+    requires=_may_read,
     aliases=_ALIASES,
     effect="reads",
     on_cut="Read parts of that file with read, offset and limit.",
 )
 async def read(
-    context: ToolContext, filePath: str, offset: int = 1, limit: int = LIMIT_LINES
+    context: ToolContext,
+    filePath: str,  # noqa: ARG001 - for `requires`
+    offset: int = 1,
+    limit: int = LIMIT_LINES,
 ) -> ToolResult:
     """Read a file, whole unless it is very long; several files in one step.
 
@@ -77,7 +89,7 @@ async def read(
         offset: the number of the first line to show, counted from 1 as in the answers.
         limit: how many lines to show.
     """
-    path = await _requests(context, filePath)
+    path = context.granted(_may_read)
     if offset < 0 or limit < 1:
         raise ToolError(f"offset {offset}, limit {limit}: both count from 1")
     title = os.path.relpath(path, context.worktree)  # noqa: ASYNC240 - of texts, no I/O

@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from pegboard import Attachment, Plugin, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
+from pegboard import (
+    Attachment,
+    PermissionContext,
+    Plugin,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    hookimpl,
+    tool,
+)
 
 if TYPE_CHECKING:
     from pegboard_plugins.webfetch.fetching import Fetcher, Page
@@ -60,14 +70,18 @@ _ACCEPTED: dict[Format, str] = {
 }
 
 
-async def _requests(context: ToolContext, url: str) -> None:
-    await context.ask("webfetch", [url], always=[_site(url)], metadata={"url": url})
+async def _may_fetch(context: PermissionContext, url: str) -> None:
+    """Require the URL as it is fetched, whatever its spelling."""
+    from pegboard_plugins.webfetch.fetching import parsed_url  # not before a page is fetched
+
+    url = str(parsed_url(url))
+    await context.require("webfetch", [url], always=[_site(url)], metadata={"url": url})
 
 
 def webfetch_tool(fetcher: "Callable[[], Fetcher]") -> Tool:
     """The tool over a way to fetch, which is made for each call."""
 
-    @tool(asks=_requests, effect="reads")
+    @tool(requires=_may_fetch, effect="reads")
     async def webfetch(
         context: ToolContext,
         url: str,
@@ -86,7 +100,7 @@ def webfetch_tool(fetcher: "Callable[[], Fetcher]") -> Tool:
         """
 
         async def agree(hop: str) -> None:
-            await _requests(context, hop)  # so that an allowed host leads to no other
+            await _may_fetch(context, hop)  # so that an allowed host leads to no other
 
         from pegboard_plugins.webfetch.fetching import Wish
 

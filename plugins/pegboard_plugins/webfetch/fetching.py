@@ -112,7 +112,7 @@ class Fetcher:
         # No connection is kept: another host at the same address must make its own.
         limits = httpx.Limits(max_keepalive_connections=0)
         left_s = wish.timeout_s
-        url = _parsed(wish.url)
+        url = parsed_url(wish.url)
         async with httpx.AsyncHTTPTransport(trust_env=False, limits=limits) as transport:
             for _ in range(MOST_HOPS):
                 await wish.agree(str(url))
@@ -121,7 +121,7 @@ class Fetcher:
                 if isinstance(answer, Page):
                     return answer
                 left_s -= time.monotonic() - started
-                url = _parsed(str(answer))
+                url = parsed_url(str(answer))
         raise ToolError(f"{wish.url} was redirected more than {MOST_HOPS} times")
 
     async def _within(
@@ -162,7 +162,11 @@ class Fetcher:
             await response.aclose()
 
 
-def _parsed(url: str) -> "httpx.URL":
+def parsed_url(url: str) -> "httpx.URL":
+    """Return the URL in its canonical form, as rules name it.
+
+    :raises ToolError: for any that is not fetched.
+    """
     import httpx
 
     try:

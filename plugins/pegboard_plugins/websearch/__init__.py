@@ -16,9 +16,9 @@ import msgspec
 from pegboard import (
     HookCalls,
     InvalidInputError,
+    PermissionContext,
     Plugin,
     Tool,
-    ToolContext,
     ToolError,
     ToolResult,
     hookimpl,
@@ -97,36 +97,30 @@ def register_search_backends(config: Config) -> Sequence[SearchBackend] | None:
     """
 
 
-async def _may_search(context: ToolContext, query: str) -> None:
-    await context.ask("websearch", [query], always=["*"], metadata={"query": query})
+async def _may_search(context: PermissionContext, query: str) -> None:
+    await context.require("websearch", [query], always=["*"], metadata={"query": query})
 
 
-async def _may_search_code(context: ToolContext, query: str) -> None:
-    await context.ask("codesearch", [query], always=["*"], metadata={"query": query})
+async def _may_search_code(context: PermissionContext, query: str) -> None:
+    await context.require("codesearch", [query], always=["*"], metadata={"query": query})
 
 
 def search_tools(backend: SearchBackend) -> list[Tool]:
     """Both tools over a backend."""
 
-    @tool(asks=_may_search, effect="reads")
-    async def websearch(
-        context: ToolContext, query: str, numResults: int = DEFAULT_RESULTS
-    ) -> ToolResult:
+    @tool(requires=_may_search, effect="reads")
+    async def websearch(query: str, numResults: int = DEFAULT_RESULTS) -> ToolResult:
         """Search the web: titles, addresses and excerpts; webfetch gets a page itself."""
-        await _may_search(context, query)
         limit = min(max(numResults, 1), MOST_RESULTS)
         hits = await _found(backend, query, "web", limit)
         return _result(query, [_entry(hit) for hit in hits])
 
-    @tool(asks=_may_search_code, effect="reads")
-    async def codesearch(
-        context: ToolContext, query: str, tokensNum: int = DEFAULT_TOKENS
-    ) -> ToolResult:
+    @tool(requires=_may_search_code, effect="reads")
+    async def codesearch(query: str, tokensNum: int = DEFAULT_TOKENS) -> ToolResult:
         """Search the web for code and documentation of libraries, APIs and tools.
 
         tokensNum limits the length of the answer.
         """
-        await _may_search_code(context, query)
         limit = min(max(tokensNum, 1), MOST_TOKENS) * CHARS_PER_TOKEN
         hits = await _found(backend, query, "code", MOST_RESULTS)
         return _result(query, _within(limit, (_entry(hit) for hit in hits)))

@@ -31,10 +31,10 @@ class Rule:
         return Verdict(action="ask" if request.permission == ASKED else "allow")
 
 
-@tool(timeout_s=LIMIT_S)
+@tool(timeout_s=LIMIT_S, requires=False)
 async def careful(context: ToolContext) -> str:
     """Ask first."""
-    await context.ask(ASKED, ["x"])
+    await context.require(ASKED, ["x"])
     return "allowed"
 
 
@@ -51,10 +51,10 @@ async def outer(context: ToolContext) -> str:
     return (await context.call_tool("careful", {})).output
 
 
-@tool(timeout_s=LIMIT_S)
+@tool(timeout_s=LIMIT_S, requires=False)
 async def elsewhere(context: ToolContext) -> str:
     """Ask from a task that knows nothing of the call."""
-    await asyncio.create_task(context.ask(ASKED, ["x"]), context=Context())
+    await asyncio.create_task(context.require(ASKED, ["x"]), context=Context())
     return "allowed"
 
 
@@ -65,11 +65,11 @@ async def delegate(context: ToolContext) -> str:
     return f"{child.outcome}: {child.text}"
 
 
-@tool(timeout_s=LIMIT_S)
+@tool(timeout_s=LIMIT_S, requires=False)
 async def writes(context: ToolContext) -> str:
     """Ask with a file in hand."""
     async with context.files.writing(context.directory / "file"):
-        await context.ask(ASKED, ["x"])
+        await context.require(ASKED, ["x"])
     return "written"
 
 
@@ -196,7 +196,7 @@ async def test_no_hook_runs_out_of_time_while_a_person_is_asked(tmp_path: Path) 
         async def tool_execute_after(
             self, call: PendingCall, result: ToolResult, context: ToolContext
         ) -> ToolResult:
-            await context.ask(ASKED, [call.tool])
+            await context.require(ASKED, [call.tool])
             return ToolResult(output=f"{result.output}, and agreed to")
 
     @tool

@@ -140,10 +140,10 @@ async def test_a_call_that_cannot_run_is_answered_with_the_reason(
     assert texts(turn) == ["done"]
 
 
-@tool
+@tool(requires=False)
 async def place(path: str, context: ToolContext) -> str:
     """Where a path leads."""
-    return str(await context.ask_path(Path(path)))
+    return str(await context.require_path(Path(path)))
 
 
 async def test_a_path_with_a_zero_byte_is_answered_with_the_reason(tmp_path: Path) -> None:
@@ -212,10 +212,10 @@ class Asks:
         return Verdict(action="ask", reason="please")
 
 
-@tool
+@tool(requires=False)
 async def careful(context: ToolContext) -> str:
     """Ask first."""
-    await context.ask("careful", ["a", "b"], always=["*"])
+    await context.require("careful", ["a", "b"], always=["*"])
     return "allowed"
 
 

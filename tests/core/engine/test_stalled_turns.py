@@ -30,14 +30,14 @@ from played import (
 )
 
 
-@tool
+@tool(requires=False)
 async def ask_for(what: str, context: ToolContext) -> str:
     """Ask for something.
 
     Args:
         what: what.
     """
-    await context.ask("thing", patterns=(what,))
+    await context.require("thing", patterns=(what,))
     return what
 
 

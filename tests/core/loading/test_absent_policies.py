@@ -54,14 +54,14 @@ MISFITS = {
 }
 
 
-@tool
+@tool(requires=False)
 async def echo(words: str, context: ToolContext) -> str:
     """Say it again.
 
     Args:
         words: what.
     """
-    await context.ask("echo", [words])
+    await context.require("echo", [words])
     return words
 
 
@@ -250,10 +250,10 @@ RULES = "@hookimpl\n{mark}def register_permissions({argument}):\n    {body}\n"
 TOOL = """
 from pegboard import ToolContext, tool
 
-@tool
+@tool(requires=False)
 async def ticket_close(context: ToolContext) -> str:
     '''Close it.'''
-    await context.ask("ticket_close", ["one"])
+    await context.require("ticket_close", ["one"])
     return 'closed'
 
 @hookimpl

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pegboard import App, ToolContext, hookimpl, tool
+from pegboard import App, PermissionContext, hookimpl, tool
 from pegboard.kit import rules_from_config
 from pegboard.schema.part import Completed, Failed
 from pegboard.schema.session import Rule
@@ -17,14 +17,17 @@ from played import HI, Played, call, calls, opened, shout, text, tools_of
 ASK = rules_from_config({"ticket_close": {"*": "ask", "spam *": "allow"}})
 
 
-@tool(permission="ticket_close")
-async def close_ticket(name: str, context: ToolContext) -> str:
+async def may_close(context: PermissionContext, name: str) -> None:
+    await context.require("ticket_close", [name])
+
+
+@tool(permission="ticket_close", requires=may_close)
+async def close_ticket(name: str) -> str:
     """Close a ticket.
 
     Args:
         name: which one.
     """
-    await context.ask("ticket_close", [name])
     return "closed"
 
 

@@ -15,10 +15,10 @@ TOOL = """
 from pegboard import ToolContext, tool
 from helper import VALUE
 
-@tool
+@tool(requires=False)
 async def look(context: ToolContext) -> str:
     '''Look.'''
-    await context.ask("look", ["here"])
+    await context.require("look", ["here"])
     return VALUE
 """
 POLICY = """

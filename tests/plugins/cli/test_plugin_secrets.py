@@ -30,13 +30,13 @@ SOURCES = {
     "    inner: list[dict[str, Secret]] = []\n",
 }
 REST = """
-@tool
+@tool(requires=False)
 async def reveal(context: ToolContext) -> str:
     '''Tell the log.'''
     passcode = context.plugin.options.passcode
     value = getattr(passcode, "get_secret_value", lambda: passcode)()
     context.plugin.logger.warning("knows %s and %s", value, context.plugin.secret("pin"))
-    await context.ask("reveal", [value, context.plugin.secret("pin")])
+    await context.require("reveal", [value, context.plugin.secret("pin")])
     return "told"
 
 @hookimpl

@@ -9,18 +9,21 @@ from model_server import ModelServer, by_step, say
 from plugins.cli.commands import CommandLine, Done
 
 TOOL = '''
-from pegboard import Attachment, ToolContext, ToolResult, tool
+from pegboard import Attachment, PermissionContext, ToolResult, tool
 
 
-@tool
-async def photo(context: ToolContext, of: str, times: int = 1) -> ToolResult:
+async def may_photograph(context: PermissionContext, of: str) -> None:
+    await context.require("photo", [of])
+
+
+@tool(requires=may_photograph)
+async def photo(of: str, times: int = 1) -> ToolResult:
     """Take a picture.
 
     Args:
         of: what.
         times: how often.
     """
-    await context.ask("photo", [of])
     picture = Attachment.of_bytes(b"PNG", "image/png")
     return ToolResult(output=f"{of} x {times}", attachments=(picture,) * times)
 

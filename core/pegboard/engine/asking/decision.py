@@ -74,10 +74,7 @@ async def settle(
     if verdict.action == "allow":
         return
     if verdict.action == "deny":
-        raise PermissionDeniedError(
-            verdict.reason or f"{request.permission} is denied by the plugin {verdict.source}",
-            advice=verdict.advice or ("" if verdict.rule else no_rule(verdict)),
-        )
+        raise _denied(request, verdict)
     answer = await _asked(engine, view, as_asked(view, request, verdict), writer)
     if answer.by == "nobody":
         said = await _advised(engine, view, request, verdict)
@@ -86,6 +83,26 @@ async def settle(
         raise PermissionCorrectedError(f"{REJECTED} The user said: {answer.message}")
     if answer.reply == "reject":
         raise PermissionRejectedError(REJECTED)
+
+
+async def refuse_denied(engine: Engine, view: SessionView, request: PermissionRequest) -> None:
+    """Judge a request that is made again later.
+
+    :raises PermissionDeniedError: when it is denied, or would be asked and nobody is there.
+    """
+    verdict = await judged(engine, view, request)
+    if not engine.interactive:
+        verdict = await _advised(engine, view, request, verdict)
+    if verdict.action == "deny":
+        await record(engine, view, request, verdict)
+        raise _denied(request, verdict)
+
+
+def _denied(request: PermissionRequest, verdict: Verdict) -> PermissionDeniedError:
+    return PermissionDeniedError(
+        verdict.reason or f"{request.permission} is denied by the plugin {verdict.source}",
+        advice=verdict.advice or ("" if verdict.rule else no_rule(verdict)),
+    )
 
 
 async def _settled(engine: Engine, view: SessionView, request: PermissionRequest) -> Verdict:

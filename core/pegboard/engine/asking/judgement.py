@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -20,7 +19,7 @@ from pegboard.engine.asking.decision import (
     record,
     unattended,
 )
-from pegboard.engine.asking.toolquestion import asked_path
+from pegboard.engine.asking.requirements import Requirements
 from pegboard.engine.engine import Engine
 from pegboard.engine.input.usermessage import model_for, unasked
 from pegboard.engine.sessions import ancestors_of, imposed_rulesets, make_view, unstored_view
@@ -45,15 +44,10 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ForeseenCall(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call would ask, in a new session that plugins would see as `session`.
-
-    `told` is False for a tool that does not say it beforehand: then only the rules about all of
-    its calls are known.
-    """
+    """What a call requires, in a new session that plugins would see as `session`."""
 
     session: SessionView
     requests: tuple[PermissionRequest, ...]
-    told: bool
 
 
 class Policy:
@@ -65,7 +59,9 @@ class Policy:
     async def foresee(
         self, tool_id: str, args: Mapping[str, Any], *, agent: str | None = None
     ) -> ForeseenCall:
-        """What a call of this tool would ask; nothing runs.
+        """Return what a call of this tool requires; nothing runs.
+
+        What the tool's `requires` raises is raised.
 
         :raises ToolError: when there is no such tool, or the arguments do not fit it.
         :raises NotFoundError: when there is no such agent.
@@ -76,12 +72,15 @@ class Policy:
             names = ", ".join(sorted(engine.tools))
             raise ToolError(f"there is no tool {tool_id!r}; there are: {names}")
         name = agent or default_agent(engine.config, engine.agents).name
-        notes = _Notes(engine, unstored_view(engine, find_agent(engine.agents, name)))
+        view = unstored_view(engine, find_agent(engine.agents, name))
+        requests: list[PermissionRequest] = []
+
+        async def note(request: PermissionRequest, _: bool) -> None:  # noqa: FBT001 - `Decide`
+            requests.append(request)
+
         values = await asyncio.to_thread(tool.validate, args)
-        told = await tool.requests(notes, values)  # type: ignore[arg-type]  # a part of a context
-        if not told:
-            await notes.ask(tool.permission, ("*",))
-        return ForeseenCall(session=notes.session, requests=tuple(notes.requests), told=told)
+        await Requirements(engine, view, tool, note).settle(values)
+        return ForeseenCall(session=view, requests=tuple(requests))
 
     async def judge(
         self, session: SessionView, request: PermissionRequest, *, allowing: tuple[Rule, ...] = ()
@@ -166,45 +165,3 @@ class Policy:
             rule, facts = each.rule, {"scope": each.scope, "agent": each.agent, "by": "user"}
             said = {**facts, "permission": rule.permission, "pattern": rule.pattern}
             await self._engine.decided("revoke", said)
-
-
-class _Notes:
-    """As much of a `ToolContext` as asking takes; it only notes what is asked."""
-
-    trusted = False
-    trusted_by_user = False
-    cancelled = False
-
-    def __init__(self, engine: Engine, view: SessionView) -> None:
-        self._engine = engine
-        self.session = view
-        self.directory = view.directory
-        self.worktree = view.worktree
-        self.agent = view.agent.name
-        self.requests: list[PermissionRequest] = []
-
-    async def ask(
-        self,
-        permission: str,
-        patterns: Sequence[str],
-        *,
-        always: Sequence[str] = (),
-        metadata: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.requests.append(
-            make_request(
-                self._engine.ids,
-                session_id=self.session.id,
-                permission=permission,
-                patterns=patterns,
-                always=always,
-                metadata=metadata or {},
-                tool=None,
-            )
-        )
-
-    async def env(self) -> Mapping[str, str]:
-        return await self._engine.tool_env(self.session)
-
-    async def ask_path(self, path: Path) -> Path:
-        return await asked_path(self._engine.workspace, self._engine.places, path, self.ask)

@@ -1,17 +1,11 @@
-"""What a call asks by itself: for a folder outside of the project, and for a person's answers."""
+"""Questions to the user: those of a tool and those of a program, with their answers."""
 
-import asyncio
-import os
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 from pegboard.engine.engine import Engine
 from pegboard.engine.run import Run
 from pegboard.engine.sessions import Preparations
-from pegboard.engine.toolresult import is_output
 from pegboard.errors import AbortedError, InvalidInputError, QuestionRejectedError, ToolError
-from pegboard.paths import Places, resolved_path
 from pegboard.policy.pending import Questions
 from pegboard.schema.event import (
     Event,
@@ -21,50 +15,6 @@ from pegboard.schema.event import (
     QuestionReplied,
 )
 from pegboard.schema.session import Answers, Question, QuestionRequest, ToolReference
-from pegboard.workspace import Workspace
-
-
-async def asked_path(
-    workspace: Workspace, places: Places, path: Path, ask: Callable[..., Awaitable[None]]
-) -> Path:
-    """The path with links resolved, once it is within, or `ask` lets the call out.
-
-    A relative path starts at the session's directory. `ask` is that of a `ToolContext`.
-
-    :raises ToolError: for what is no path.
-    """
-    real, folder = await asyncio.to_thread(_placed, workspace, places, path)
-    if folder is not None:
-        pattern = str(folder / "*")
-        await ask(
-            "external_directory",
-            (pattern,),
-            always=(pattern,),
-            metadata={"filepath": str(real), "parentDir": str(folder)},
-        )
-    return real
-
-
-def _placed(workspace: Workspace, places: Places, path: Path) -> tuple[Path, Path | None]:
-    """The path with links resolved, and the folder to be asked for; None for a path within.
-
-    Reads the disk.
-
-    :raises ToolError: for what is no path.
-    """
-    try:
-        with suppress(OSError):
-            (workspace.directory / path).lstat()
-    except ValueError as error:
-        raise ToolError(f"{str(path)!r} is no path: {error}") from error
-    real = Path(resolved_path(workspace.directory / path))
-    if real.is_relative_to(workspace.directory) or real.is_relative_to(workspace.worktree):
-        return real, None
-    # An output is for who was told its name: the folders have those of all projects.
-    if is_output(real, places.tool_output.resolve()):
-        return real, None
-    is_folder = os.path.isdir(real)  # noqa: PTH112 - no error where the name is too long for one
-    return real, real if is_folder else real.parent
 
 
 async def ask_user(run: Run, questions: Sequence[Question], tool: ToolReference) -> Answers:

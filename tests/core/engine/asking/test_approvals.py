@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from asked import asked, outcomes
-from pegboard import Prompt, ToolContext, hookimpl, tool
+from pegboard import PermissionContext, Prompt, ToolContext, hookimpl, tool
 from pegboard.policy.permissions import UNCLEAR, unapproved
 from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.schema.config import Agent
@@ -19,18 +19,20 @@ from pegboard.schema.session import PermissionRequest, Rule, Scope, Verdict
 from pegboard.storage.changes import PutApproval
 from pegboard_frontend import ShellOrder, approvals_of, mentioned, revoke, run_shell
 from pegboard_plugins import audit
-from played import Played, PlayedPlugin, ToolsPlugin, call, calls, heard, opened, text, texts
+from played import HI, Played, PlayedPlugin, ToolsPlugin, call, calls, heard, opened, text, texts
 from slow_storage import VARIABLE
 
-HI = "hi"
 OTHER = Agent(name="other", mode="primary", permission=(Rule("*", "*", "allow"),), options={})
 
 
-@tool
-async def careful(context: ToolContext, what: str = "a", once: bool = False) -> str:
-    """Ask first."""
+async def may(context: PermissionContext, what: str, once: bool) -> None:
     metadata = {"once": True} if once else {}
-    await context.ask("careful", [what], always=["*"], metadata=metadata)
+    await context.require("careful", [what], always=["*"], metadata=metadata)
+
+
+@tool(requires=may)
+async def careful(what: str = "a", once: bool = False) -> str:
+    """Ask first."""
     return "done"
 
 
@@ -213,10 +215,10 @@ async def test_an_approval_settles_a_request_that_a_rule_allows_in_part(tmp_path
             is_asked = {"a", "b"} & {*request.patterns}
             return Verdict(action="ask" if is_asked else "allow")
 
-    @tool
+    @tool(requires=False)
     async def several(context: ToolContext, what: str) -> str:
         """Ask for several things."""
-        await context.ask("careful", what.split(), always=["a"])
+        await context.require("careful", what.split(), always=["a"])
         return "done"
 
     wanted = [call("several", json.dumps({"what": what}), call_id=what) for what in ("a", "a x")]
@@ -232,7 +234,7 @@ async def test_an_approval_settles_a_request_that_a_rule_allows_in_part(tmp_path
         assert await outcomes(app, session.id) == ["done", "done"]
 
 
-@tool
+@tool(requires=False)
 async def delegate(context: ToolContext, deeper: bool = True) -> str:
     """Have a subagent of a subagent work."""
     return (await context.prompt_child("helper", f"deeper {deeper}", description="work")).text

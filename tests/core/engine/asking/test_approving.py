@@ -44,10 +44,10 @@ async def test_an_approval_settles_a_request_that_is_on_its_way(tmp_path: Path) 
                 await approved.wait()
             return Verdict(action="ask")
 
-    @tool
+    @tool(requires=False)
     async def several(context: ToolContext, what: str) -> str:
         """Ask for several things."""
-        await context.ask("careful", what.split(), always=what.split())
+        await context.require("careful", what.split(), always=what.split())
         return "done"
 
     wanted = [call("several", json.dumps({"what": what}), call_id=what) for what in ("a x", "x")]
@@ -83,10 +83,10 @@ async def test_an_approval_settles_a_request_that_is_on_its_way(tmp_path: Path) 
 async def test_no_wildcard_in_what_is_asked_for_widens_what_is_approved(
     tmp_path: Path, patterns: list[str], always: list[str], approved: list[str]
 ) -> None:
-    @tool
+    @tool(requires=False)
     async def wild(context: ToolContext) -> str:
         """Ask for what has wildcards in its name."""
-        await context.ask("careful", patterns, always=always)
+        await context.require("careful", patterns, always=always)
         return "done"
 
     once = calls(call("wild", "{}"))
@@ -135,10 +135,10 @@ async def test_a_subagent_is_bound_by_who_called_it_though_another_agent_comes_n
         for event in calls(call(name, "{}")) if called else text("ok"):
             yield event
 
-    @tool
+    @tool(requires=False)
     async def careful(context: ToolContext) -> str:
         """Ask first."""
-        await context.ask("careful", ["x"])
+        await context.require("careful", ["x"])
         return "done"
 
     tight = Agent(

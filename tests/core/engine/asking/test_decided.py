@@ -45,10 +45,10 @@ async def test_what_a_plugin_is_against_or_fails_to_note_does_not_happen(
 ) -> None:
     made: list[str] = []
 
-    @tool
+    @tool(requires=False)
     async def act(context: ToolContext) -> str:
         """Ask, and act."""
-        await context.ask("careful", ["a"])
+        await context.require("careful", ["a"])
         made.append("act")
         return "done"
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from asked import asked
-from core.engine.asking.test_approvals import HI, Asks, app_with, audited, one_turn
+from core.engine.asking.test_approvals import Asks, app_with, audited, one_turn
 from pegboard import InvalidInputError, ToolContext, tool
 from pegboard.policy.permissions import UNCLEAR, unapproved
 from pegboard_frontend import approvals_of
 from pegboard_plugins import audit
-from played import Played, ToolsPlugin, call, calls, opened, text
+from played import HI, Played, ToolsPlugin, call, calls, opened, text
 
 
 async def test_an_approval_of_an_unclear_star_covers_nothing_else_that_is_unclear(
@@ -28,10 +28,10 @@ async def test_an_approval_of_an_unclear_star_covers_nothing_else_that_is_unclea
     assert unapproved(rules, "careful", [f"{UNCLEAR}$CMD"]) == (f"{UNCLEAR}$CMD",)
 
 
-@tool
+@tool(requires=False)
 async def runs(context: ToolContext, lines: str) -> str:
     """Ask as a shell does."""
-    await context.ask("runs", lines.split(";"), always=["git push *", "make *"])
+    await context.require("runs", lines.split(";"), always=["git push *", "make *"])
     return "done"
 
 

@@ -39,11 +39,11 @@ async def test_work_for_a_subagent_is_not_asked_about_and_names_its_model(tmp_pa
 async def test_what_the_ordered_tool_asks_beside_its_own_permission_is_asked(
     tmp_path: Path,
 ) -> None:
-    @tool
+    @tool(requires=False)
     async def deploy(context: ToolContext, where: str) -> str:
         """Deploy."""
-        await context.ask("deploy", [where])
-        await context.ask("careful", [where])
+        await context.require("deploy", [where])
+        await context.require("careful", [where])
         return "deployed"
 
     async with opened(tmp_path, Played(), ToolsPlugin(deploy), allow=False) as app:
