@@ -13,6 +13,7 @@ from pegboard.errors import InvalidInputError, SignatureError, ToolError
 from pegboard.schema.event import PluginFailed
 from pegboard_testing.finding import Finding
 from pegboard_testing.loneplugin import Settings, lone_plugin
+from pegboard_testing.permissionchecks import permission_flaws
 from pegboard_testing.samples import fits, samples
 
 # Anthropic's rule for the names of a tool's arguments, the narrowest of those we know.
@@ -61,18 +62,21 @@ async def _answer(hook: Callable[..., Any], **arguments: object) -> tuple[Any, .
     return tuple((await answer if inspect.isawaitable(answer) else answer) or ())
 
 
-def check_tools(tools: Iterable[Tool]) -> tuple[Finding, ...]:
+def check_tools(tools: Iterable[Tool], *, calls: bool = True) -> tuple[Finding, ...]:
     """All findings, none if the tools are as they should be.
 
     The rules: id, description, schema, name (of a parameter), parameter (it has no description),
-    refuses (wrong arguments are let through), accepts (right ones are not).
-    A test says `assert check_tools(await tools_of(my_plugin)) == ()`. No tool is run: what is
-    checked is what a model reads, and what happens to the arguments that it writes.
+    refuses (wrong arguments are let through), accepts (right ones are not), requires (its own
+    permission is not required before the call, or it acts before it asks).
+    A test says `assert check_tools(await tools_of(my_plugin)) == ()`. The checks are about what a
+    model reads, what happens to the arguments that it writes, and what a call requires. Only a tool
+    that requires something `later` is called, in a folder of its own where nothing is permitted,
+    and none without `calls`.
     """
-    return tuple(finding for tool in tools for finding in _check(tool))
+    return tuple(finding for tool in tools for finding in _check(tool, calls=calls))
 
 
-def _check(tool: Tool) -> Iterator[Finding]:
+def _check(tool: Tool, *, calls: bool) -> Iterator[Finding]:
     for rule, texts in (("id", _id(tool)), ("description", _description(tool))):
         yield from (Finding(subject=tool.id, rule=rule, text=text) for text in texts)
     wrong = list(_schema(tool))
@@ -84,6 +88,7 @@ def _check(tool: Tool) -> Iterator[Finding]:
         ("parameter", _parameters(tool)),
         ("refuses", _refuses(tool)),
         ("accepts", _accepts(tool)),
+        ("requires", permission_flaws(tool, calls=calls)),
     )
     for rule, texts in checks:
         yield from (Finding(subject=tool.id, rule=rule, text=text) for text in texts)

@@ -149,7 +149,7 @@ def _tools(app: "App") -> Iterator[Fault]:
 
     for each in _foreign(app):
         own = [app.tools[name] for name in each.tools if name in app.tools]
-        for finding in check_tools(own):
+        for finding in check_tools(own, calls=False):
             if finding.rule != "parameter":
                 yield Fault(finding.rule, each.name, f"the tool {finding.subject}: {finding.text}")
 
