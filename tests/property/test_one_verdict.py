@@ -8,10 +8,9 @@ from pkgutil import resolve_name
 from random import Random
 from typing import Any
 
-from pegboard import App, Tool, ToolContext, tool
+from pegboard import App, Prompt, Tool, ToolContext, tool
 from pegboard.errors import PermissionDeniedError
 from pegboard.providers import ModelRequest, StreamEvent
-from pegboard.schema.part import TextInput
 from pegboard_frontend import explain
 from pegboard_plugins.lsp import lsp
 from pegboard_testing import tools_of
@@ -165,17 +164,17 @@ async def test_a_call_has_one_verdict(tmp_path: Path, record_property: Any) -> N
 
 async def by_model(app: App, agent: str, made: Mapping[str, Any]) -> None:
     session = await app.create_session()
-    await app.prompt(session.id, HI, agent=agent)
+    await app.prompt(session, Prompt(HI, agent=agent))
 
 
 async def by_batch(app: App, agent: str, made: Mapping[str, Any]) -> None:
     session = await app.create_session()
-    await app.prompt(session.id, (TextInput(text="batch"),), agent=agent)
+    await app.prompt(session, Prompt("batch", agent=agent))
 
 
 async def by_subagent(app: App, agent: str, made: Mapping[str, Any]) -> None:
     session = await app.create_session()
-    await app.prompt(session.id, (TextInput(text=f"delegate to {agent}."),), agent="free")
+    await app.prompt(session, Prompt(f"delegate to {agent}.", agent="free"))
 
 
 async def by_program(app: App, agent: str, made: Mapping[str, Any]) -> None:
