@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from pegboard_files.shellpatterns import shell_fits as shell_fits
     from pegboard_files.shellpatterns import shell_names as shell_names
     from pegboard_files.shellpatterns import shell_paths as shell_paths
+    from pegboard_files.shellpatterns import shell_unescape as shell_unescape
     from pegboard_files.stepsnapshots import COPIED_LIMIT_BYTES as COPIED_LIMIT_BYTES
     from pegboard_files.stepsnapshots import StepSnapshots as StepSnapshots
     from pegboard_files.stepsnapshots import bounded as bounded

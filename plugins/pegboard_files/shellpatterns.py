@@ -10,6 +10,7 @@ from functools import lru_cache
 
 _SIGN = re.compile(r"[*?\[\\]")
 _WILDCARD = re.compile(r"[*?\[]")
+_ESCAPED = re.compile(r"\[([*?\[])\]|\[\\\\\]")
 _QUOTED = re.compile(r"\\(.)", re.DOTALL)
 _NAMED = re.compile(r"\[([:.=])(.*?)\1\]", re.DOTALL)
 _LETTERS = [chr(code) for code in range(0x250)]
@@ -41,6 +42,11 @@ def shell_fits(pattern: str, text: str) -> bool:
 def shell_escape(text: str) -> str:
     """Return the pattern that fits this very text, each sign of a pattern in a set of its own."""
     return _SIGN.sub(lambda found: f"[{found[0]}]" if found[0] != "\\" else r"[\\]", text)
+
+
+def shell_unescape(pattern: str) -> str:
+    """Return the text of which a pattern was made by `shell_escape`."""
+    return _ESCAPED.sub(lambda found: found[1] or "\\", pattern)
 
 
 @lru_cache(maxsize=4096)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
+from pegboard_files import shell_escape
 from pegboard_plugins.bash.destroying import deletes, found_from
 from pegboard_plugins.bash.programs import git_words, kinds, last, option_values, without_options
 from pegboard_plugins.bash.syntax import Operand
@@ -20,7 +21,7 @@ _GIT_CHANGES = words("git", "words", "changes")
 _GIT_KEEPS = frozenset({"--cached", "--staged", "-S", "-n", "--dry-run"})
 """With these git leaves the files alone, and changes its index at most."""
 TARGETS = ("-t", "--target-directory")
-_PREFIXES = {"split": "x", "csplit": "xx"}
+PREFIXES = {"split": "x", "csplit": "xx"}
 """How the pieces of a file are called, where nothing else is said."""
 
 Words = Sequence[Operand]
@@ -56,8 +57,14 @@ def _linked(_base: str, operands: Words) -> Words:
     return [Operand(named[0].text.rstrip("/").rpartition("/")[2])] if len(named) == 1 else ()
 
 
-def _searched(_base: str, operands: Words) -> Words:
-    return found_from(operands) if deletes([word.text for word in operands]) else ()
+def _searched(_base: str, operands: Words) -> Iterator[Operand]:
+    """Yield where a find starts that deletes, and what is there."""
+    for word in found_from(operands) if deletes([word.text for word in operands]) else ():
+        yield from (word, _all_in(word.text, word))
+
+
+def _all_in(folder: str, word: Operand) -> Operand:
+    return Operand(f"{folder.rstrip('/')}/*", bare=word.bare, wild=False)
 
 
 def _edited(_base: str, operands: Words) -> Words:
@@ -71,14 +78,18 @@ def _edited(_base: str, operands: Words) -> Words:
 def _temporary(_base: str, operands: Words) -> Words:
     """The files that a template stands for."""
     named = [word for word in operands if "XXX" in word.text]
-    return [Operand(re.sub("X+", "*", word.text), bare=word.bare) for word in named]
+    texts = [word.text if word.wild else shell_escape(word.text) for word in named]
+    return [
+        Operand(re.sub("X+", "*", text), bare=word.bare)
+        for word, text in zip(named, texts, strict=True)
+    ]
 
 
 def _split(base: str, operands: Words) -> Words:
     named = (
         _named(operands)[1:] if base == "split" else [*option_values(operands, ("-f", "--prefix"))]
     )
-    return named or [Operand(_PREFIXES[base])]
+    return named or [Operand(PREFIXES[base])]
 
 
 def _archived(_base: str, operands: Words) -> Iterator[Operand]:
@@ -100,7 +111,7 @@ def _pathspec(word: Operand) -> Operand:
     before = re.split(r"[*?\[:]", word.text)[0]
     if before == word.text:
         return word
-    return Operand(before.rpartition("/")[0] or ".", bare=word.bare, wild=False)
+    return _all_in(before.rpartition("/")[0] or ".", word)
 
 
 def _git_changed(operands: Words) -> Words:
@@ -127,6 +138,6 @@ _RULES: Mapping[str, Callable[[str, Words], Iterable[Operand]]] = {
     "git": _pathspecs,
     "ln": _linked,
     **dict.fromkeys(("perl", "ruby"), _edited),
-    **dict.fromkeys(_PREFIXES, _split),
+    **dict.fromkeys(PREFIXES, _split),
 }
 """By kind, and by name."""

@@ -6,7 +6,7 @@ It is for lines that are not known and for code of interpreters. A question too 
 import binascii
 import re
 from base64 import b64decode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pegboard_files import shell_fits
 from pegboard_plugins.bash.tables import pattern, patterns
@@ -16,6 +16,9 @@ _EMPTY = re.compile(r"\$\(\s*\)|``|\$[@*1-9]|\$\{[^{}]*\}")
 """What comes to nothing in a word, or may."""
 _ESCAPED = re.compile(r"\\(?:x([0-9a-fA-F]{2})|0?([0-7]{3})|[nrtfv])")
 _ENCODED = re.compile(r"[A-Za-z0-9+/]{8,}={0,2}")
+_HEX = re.compile(r"\b(?:[0-9a-fA-F]{2}){6,}\b")
+_TRANSLATED = re.compile(r"\btr\s+['\"]?([^\s'\"]+)['\"]?\s+['\"]?([^\s'\"]+)['\"]?")
+_RANGE = re.compile(r"(.)-(.)", re.DOTALL)
 _WORDS = re.compile(r"\$\{?\w+|[\w./~*?\[\]-]+|[;|&\n()<>`]")
 """Words are parted at every sign that is no letter of a path or of a wildcard."""
 _SIGNS = frozenset(";|&\n()<>`")
@@ -93,11 +96,25 @@ def _guises(text: str) -> Iterator[str]:
         yield from _parted(_EMPTY.sub("", text))
     if "\\" in text:
         yield from _parted(_ESCAPED.sub(_unescaped, text))
+    for first, second in _TRANSLATED.findall(text):
+        yield from _parted(text.translate(_translation(_letters(first), _letters(second))))
+    for encoded in _HEX.findall(text):
+        yield bytes.fromhex(encoded).decode("latin-1")
     for encoded in _ENCODED.findall(text):
         try:
             yield b64decode(encoded).decode("ascii")
         except (binascii.Error, UnicodeDecodeError):
             continue
+
+
+def _letters(text: str) -> str:
+    """Return all letters of a set of `tr`, its ranges written out."""
+    return _RANGE.sub(lambda r: "".join(map(chr, range(ord(r[1]), ord(r[2]) + 1))), text)
+
+
+def _translation(first: str, second: str) -> Mapping[int, str]:
+    """Return what `tr` puts in place of each letter: the last one stands for all that lack one."""
+    return {ord(a): second[min(at, len(second) - 1)] for at, a in enumerate(first)}
 
 
 def _unescaped(found: re.Match[str]) -> str:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from pegboard.kit import resolved_path
 from pegboard_files import shell_escape, shell_fits, shell_paths
+from pegboard_plugins.bash.marks import as_name, is_wild
 from pegboard_plugins.bash.reach import Reach, reach
 from pegboard_plugins.bash.syntax import (
     ANYTHING,
@@ -20,7 +21,7 @@ from pegboard_plugins.bash.syntax import (
     Word,
     is_any,
 )
-from pegboard_plugins.bash.values import MADE_UP, Values, escaped
+from pegboard_plugins.bash.values import MADE_UP, Values
 
 MOST_FOLDERS = 16
 MOST_CALLS = 64
@@ -41,13 +42,15 @@ _DEVICE = re.compile(r"/dev/(null|zero|random|urandom|full|tty|stdin|stdout|stde
 class Glob(NamedTuple):
     """A path with wildcards: as it stands, as a pattern for its folder too, and that folder.
 
-    The folder is the one before its first sign. `is_written`: what it fits would be changed.
+    The folder is the one before its first sign. `is_written`: what it fits would be changed. Names
+    with blanks come apart, into words from the folder `base`, where that is not empty.
     """
 
     path: str
     pattern: str
     folder: str
     is_written: bool
+    base: str = ""
 
 
 @dataclass(slots=True)
@@ -65,7 +68,8 @@ class Findings:
     `functions` what those do that it defines, `assigned` the variables that have been set for sure.
     `makes_repository`: by `git init`; `nullglob`: a wildcard that fits nothing is no word.
     `filled` stands in words for what a caller puts there. `reach` is how far the names reach that
-    the line has listed. `unclear` is the first file of which nobody can say which it is.
+    the line has listed, `listed` are folders elsewhere in which it has; `writes_listed`: what has
+    one of these names is written. `unclear` is the first file of which nobody can say which it is.
     """
 
     home: str
@@ -96,6 +100,8 @@ class Findings:
     makes_repository: bool = False
     nullglob: bool = False
     reach: Reach = Reach.WORDS
+    listed: dict[str, None] = field(default_factory=dict)
+    writes_listed: bool = False
     unclear: Unclear | None = None
 
     def doubt(self, code: str, word: Operand | Word | None = None) -> None:
@@ -113,10 +119,8 @@ class Findings:
                 found.append(Operand(word.literal, not (own and own[0].quoted), word, wild=False))
                 continue
             bare = not word.is_quoted or word.pieces[0].kind == "variable"
-            for text in self.values.words([escaped(word)], number=_ANY_NUMBER):
-                found.append(Operand(text, bare, word))
-                if "[" in text and all(piece.kind != "glob" for piece in word.pieces):
-                    found.append(Operand(text, bare, word, wild=False))  # perhaps it is a name
+            names = self.values.names([word], number=_ANY_NUMBER)
+            found += [Operand(as_name(each), bare, word, is_wild(each)) for each in names]
         return found
 
     def is_none(self, word: Operand) -> bool:
@@ -193,7 +197,8 @@ class Findings:
         """A path that would be read or written; of a glob the part before its first sign."""
         for path, pattern, fixed in self._patterns(word, self.places(word)):
             if fixed != path:
-                self.globs[Glob(path, pattern, fixed, write)] = None
+                base = path.removesuffix(word.text) if word.parts else ""
+                self.globs[Glob(path, pattern, fixed, write, base)] = None
             if "mktemp" not in path or not _is_made_up(path):
                 self.paths[fixed] = None
             if write:
@@ -225,6 +230,7 @@ class Findings:
         if is_open or self.reach == Reach.ANY or (goes_on and self.reach > Reach.WORDS):
             self.doubt("dynamic-path", word)
         self.writes |= {f"{folder}/*": None for folder in self.cwd if folder != ANYWHERE}
+        self.writes_listed = True
 
     def end(self) -> None:
         """A command, or a redirection, is over: what it has named and not written was read."""

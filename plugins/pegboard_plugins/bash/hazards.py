@@ -9,6 +9,7 @@ from pegboard_files import shell_fits
 from pegboard_plugins.bash.findings import Findings
 from pegboard_plugins.bash.listings import finds
 from pegboard_plugins.bash.programs import destroys, git_words
+from pegboard_plugins.bash.reach import leaves_history
 from pegboard_plugins.bash.syntax import Block, Feed, Operand, Statement, Word
 from pegboard_plugins.bash.tables import pairs
 from pegboard_plugins.bash.values import Value
@@ -106,12 +107,10 @@ def _finding(words: Sequence[Word], findings: Findings) -> str:
     home = findings.home.rpartition("/")[2].lower()
     is_above = any(re.match(r"\.\.|/|~", word.shown) for word in words)
     fits |= is_above and any(shell_fits(pattern, home) for pattern in sought)
-    is_left_out = "-prune" in texts or any(
-        sign in ("!", "-not") and ".git" in pattern
-        for sign, pattern in zip(texts, texts[2:], strict=False)
-    )
     return (
-        "it would delete the history of the project, or a home" if fits and not is_left_out else ""
+        "it would delete the history of the project, or a home"
+        if fits and not leaves_history(texts)
+        else ""
     )
 
 

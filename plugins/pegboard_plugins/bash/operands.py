@@ -1,13 +1,14 @@
 """What a command does with files, by what its program's operands and options are in the tables."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
+from pegboard_files import shell_escape
 from pegboard_plugins.bash.changing import TARGETS, as_operand, changed
 from pegboard_plugins.bash.destroying import destroy
-from pegboard_plugins.bash.findings import Findings, hidden_matches, within
+from pegboard_plugins.bash.findings import Findings, before_glob, hidden_matches, within
 from pegboard_plugins.bash.hazards import tells_of_process
 from pegboard_plugins.bash.languages import git_config
 from pegboard_plugins.bash.listings import names_secret
@@ -27,6 +28,7 @@ _GIVEN, _WRITES = (
     for section in ("given", "writes")
 )
 _CHOOSES = frozenset({"pattern-first", "messages"})
+_LISTS = frozenset({"lists", "finds", "searches"})
 _EDITS = re.compile(r"-[a-zA-Z]*i|--i")
 """With these sed writes into its files."""
 _TO_STDOUT = re.compile(r"-[a-zA-Z]*[ctl][a-zA-Z]*|--(stdout|to-stdout|list|test)")
@@ -64,7 +66,9 @@ def apply(base: str, words: Words, findings: Findings) -> None:
         findings.tell_of_process()
     if "no-files" in does:
         return
-    operands = words = _as_given(base, does, words, findings)
+    is_matched = "matches" in does or base not in KINDS
+    names = {(word.word, word.text) for word in words if is_matched and not word.wild}
+    operands = words = _as_given(base, words, findings, is_matched=is_matched)
     if base in _GIVEN or base in _SENDS or not does.isdisjoint(_CHOOSES):
         operands = _candidates(base, does, words)
     if not operands:
@@ -73,10 +77,11 @@ def apply(base: str, words: Words, findings: Findings) -> None:
     _doubt(base, words, operands, findings)
     is_local = "moves" in does and base not in _SENDS  # an address is a folder for it
     told = [word.text for word in operands]
-    for word in operands:
+    for word in (*operands, *_as_names(operands, names)):
         _touch(word, findings, write=writes, is_local=is_local)
+    _note_listed(does, operands, findings)
     if "proc" in "".join(told):
-        _note_process(told, findings, writes=writes)
+        _note_process(operands, findings, writes=writes)
     if base == "git" or "reads" not in does:
         _hand_over(base, does, operands, findings)
     _write(base, words, operands, findings)
@@ -88,11 +93,11 @@ def apply(base: str, words: Words, findings: Findings) -> None:
     destroy(base, words, operands, findings)
 
 
-def _as_given(base: str, does: Kinds, words: Words, findings: Findings) -> Words:
+def _as_given(base: str, words: Words, findings: Findings, *, is_matched: bool) -> Words:
     """The words as the program takes them; where find may have no start, it is `.`."""
     start = [Operand(".")] * (base == "find")
     texts = [word.text for word in words]
-    if "matches" in does or base not in KINDS:
+    if is_matched:
         words = [word._replace(wild=True) for word in words]
     elif "--" in texts:
         end = texts.index("--")
@@ -103,6 +108,20 @@ def _as_given(base: str, does: Kinds, words: Words, findings: Findings) -> Words
     return [*start, *words] if may_be_none else words
 
 
+def _as_names(operands: Words, names: Container[tuple[Word | None, str]]) -> Iterator[Operand]:
+    """Yield the words as the names that they may be, although the program takes wildcards."""
+    for word in operands:
+        if (word.word, word.text) in names and shell_escape(word.text) != word.text:
+            yield word._replace(wild=False)
+
+
+def _note_listed(does: Kinds, operands: Words, findings: Findings) -> None:
+    """Note the folders elsewhere of which a command may list the files."""
+    for word in operands if not does.isdisjoint(_LISTS) else ():
+        if _LEADS_OUT.match(f"{word.text}/"):
+            findings.listed |= dict.fromkeys(map(before_glob, findings.places(word)))
+
+
 def _shows_variables(texts: Sequence[str]) -> bool:
     """Whether the words of a `ps` make it show what processes were given."""
     return any(
@@ -111,10 +130,10 @@ def _shows_variables(texts: Sequence[str]) -> bool:
     )
 
 
-def _note_process(texts: Sequence[str], findings: Findings, *, writes: bool) -> None:
-    """What a process was given is read where the words name it, taken together."""
-    is_seen = not writes and any(map(names_secret, texts))
-    if not is_seen and tells_of_process(" ".join(texts)):
+def _note_process(operands: Words, findings: Findings, *, writes: bool) -> None:
+    """Note that what a process was given is read where the words name it, taken together."""
+    is_seen = not writes and any(names_secret(w.text) and not w.wild for w in operands)
+    if not is_seen and tells_of_process(" ".join(word.text for word in operands)):
         findings.tell_of_process()
 
 
@@ -278,7 +297,9 @@ def _place(base: str, operands: Words, findings: Findings) -> None:
     named = without_options(base, operands)
     for target in [*option_values(operands, TARGETS)] or last(named):
         for folder in () if target.dynamic else findings.places(target):
-            names = (word.text.rstrip("/").rpartition("/")[2] for word in named)
+            names = [word.text.rstrip("/") for word in named]
+            if not any(word.text.startswith("--pa") for word in operands):
+                names = [name.rpartition("/")[2] for name in names]
             landed = (f"{folder.rstrip('/')}/{name}" for name in names)
             findings.lands |= dict.fromkeys((folder, *landed, *hidden_matches(folder)))
 

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 from enum import IntEnum
-from itertools import pairwise
 
 from pegboard_files import shell_fits
 from pegboard_plugins.bash.programs import git_words, kinds
@@ -26,7 +25,7 @@ _WORDS = frozenset(
 _PLACES = re.compile(r"--(git-(dir|path|common-dir)|absolute-git-dir|show-\S+|resolve-\S+)")
 """With these `git rev-parse` puts out a folder."""
 _NAMED = re.compile(r"-i?(name|path|wholename)")
-_LEFT_OUT = re.compile(r"(.*[/=])?\.git(/.*)?|\*/\.\*.*", re.DOTALL)
+_HISTORY = (".git", "./.git", "./.git/HEAD", ".git/HEAD")
 _RUNNING = (
     *("config", "HEAD", "hooks", "pre-commit", "post-checkout", "./.git/config", ".bashrc"),
     "./.git/hooks/pre-commit",
@@ -68,12 +67,7 @@ def _of_git(texts: Sequence[str]) -> Reach:
 
 def _of_find(texts: Sequence[str]) -> Reach:
     """What each alternative wants by name is no file that runs by itself, or these are left out."""
-    is_left_out = any(
-        re.fullmatch(r"!|-not|-prune|-i?(name|path|wholename)", before)
-        and _LEFT_OUT.fullmatch(text)
-        for before, text in pairwise(texts)
-    )
-    if is_left_out and not {"!", "-not", "-prune"}.isdisjoint(texts):
+    if leaves_history(texts):
         return Reach.FILES
     named, wanted = [False], list[str]()
     for before, sign, text in zip(["", *texts], texts, [*texts[1:], ""], strict=False):
@@ -84,6 +78,26 @@ def _of_find(texts: Sequence[str]) -> Reach:
             wanted.append(text)
     fits = any(shell_fits(pattern, name) for pattern in wanted for name in _RUNNING)
     return Reach.FILES if all(named) and not fits else Reach.ANY
+
+
+def leaves_history(texts: Sequence[str]) -> bool:
+    """Return whether a find does not go into `.git`: it is pruned, or the names are not taken."""
+    depth = 0
+    for at, (sign, name, pattern) in enumerate(zip(["", *texts], texts, texts[1:], strict=False)):
+        depth += {"(": 1, ")": -1}.get(name, 0)
+        fits = _NAMED.fullmatch(name) and any(shell_fits(pattern, each) for each in _HISTORY)
+        if fits and (sign in ("!", "-not") or _prunes(texts[at + 2 :], depth)):
+            return True
+    return False
+
+
+def _prunes(texts: Sequence[str], depth: int) -> bool:
+    """Whether what fits so far is pruned, before another alternative begins."""
+    for text in texts:
+        depth += {"(": 1, ")": -1}.get(text, 0)
+        if text == "-prune" or (text in ("-o", "-or", ",") and depth == 0):
+            return text == "-prune"
+    return False
 
 
 def _of_search(base: str, texts: Sequence[str]) -> Reach:

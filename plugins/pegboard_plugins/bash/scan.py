@@ -33,7 +33,7 @@ from pegboard_plugins.bash.programs import (
     is_single,
     kinds,
 )
-from pegboard_plugins.bash.scripts import code_texts
+from pegboard_plugins.bash.scripts import code_texts, refuse_computed
 from pegboard_plugins.bash.source import LONGEST
 from pegboard_plugins.bash.syntax import ANYTHING, LISTED, Block, Operand, Piece, Unclear, Word
 from pegboard_plugins.bash.tables import words
@@ -104,7 +104,9 @@ def scan(command: str, place: Place) -> Scan:
         shell = "bash" if place.is_bash else "sh"
         line, body = judge_line(command, findings.values, shell=shell)
         found = _walked(line, body, findings, place.worktree)
-        told = (*line.told, *code_texts(line, map(str, (*found.writes, *found.lands))))
+        written = [*map(str, (*found.writes, *found.lands))]
+        refuse_computed(line, written)
+        told = (*line.told, *code_texts(line, written))
         found = found._replace(told=told)
         if any(map(tells_of_process, told)):
             found = found._replace(paths=(*found.paths, Path(PROCESS)))
@@ -130,6 +132,8 @@ def _walked(line: Line, body: Block, findings: Findings, worktree: Path | None) 
     for name in _NAME_FILES & line.values.held.keys():
         for text in line.values.texts(Word((Piece("variable", name),))):
             findings.touch(Operand(text), write=True)
+    if findings.writes_listed:
+        findings.writes |= {f"{folder}/*": None for folder in findings.listed}
     if worktree is not None:
         _note_running(findings)
     writes = _paths(findings.writes)

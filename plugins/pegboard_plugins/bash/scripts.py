@@ -3,9 +3,10 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from pegboard_plugins.bash.changing import PREFIXES
 from pegboard_plugins.bash.line import Line
 from pegboard_plugins.bash.programs import kinds
-from pegboard_plugins.bash.syntax import Command, Simple
+from pegboard_plugins.bash.syntax import Command, Simple, Unclear
 
 _SAYING = frozenset({"echo", "printf"})
 _RULED = {"make": ("makefile", "gnumakefile"), "npm": ("package.json",)}
@@ -15,6 +16,7 @@ _GIVES_TEXT = ("<<", "<<<")
 _NAMES = re.compile(r"[\w.-]+")
 _ESCAPED = re.compile(r"\\[nrt]")
 _KNOWN = frozenset({"takes-texts", "shell", "awk", "coder"})
+_SOURCES = frozenset({"source", "."})
 _PLACES = frozenset({"git", "touch", "mkdir", "tee"})
 
 
@@ -42,6 +44,35 @@ def code_texts(line: Line, written: Iterable[str]) -> Iterator[str]:
                     yield word.shown
                 elif folder.startswith("/"):
                     yield name
+
+
+def refuse_computed(line: Line, written: Iterable[str]) -> None:
+    """Refuse a line that runs a file which it writes, with a text that a program makes.
+
+    What `echo`, `printf` and `cat` write is read instead. `written` are the paths that the line
+    writes.
+
+    :raises Unclear: at the program that makes the text.
+    """
+    names, maker = {_name(path) for path in written}, None
+    for command in line.judged:
+        if "computes" in kinds(command.base):
+            maker = maker or command
+            names |= {""} if command.base in PREFIXES else set()
+        run = {*_run(line, command)} if maker else set()
+        if maker and run and not names.isdisjoint((*run, "")):
+            raise Unclear("computed-code", maker.words[0].at, maker.words[-1].end)
+
+
+def _run(line: Line, command: Command) -> Iterator[str]:
+    """Yield the names of the files that a command runs: as a program, a script or its input."""
+    if "/" in command.words[0].shown:
+        yield _name(command.words[0].shown)
+    if command.base in _SOURCES or not kinds(command.base).isdisjoint(("shell", "coder")):
+        yield from (_name(word.shown) for word in command.words[1:])
+        for one in line.simples:
+            if one.runs is command:
+                yield from (_name(each.word.shown) for each in one.redirections if "<" in each.sign)
 
 
 def _arguments(command: Command) -> Iterator[str]:

@@ -264,6 +264,12 @@ class Operand(NamedTuple):
         return self.dynamic and (self.word.splits or begins in ("variable", "output"))
 
     @property
+    def parts(self) -> bool:
+        """Whether the names that it fits come apart at their blanks."""
+        word = self.word
+        return word is not None and word.splits and all(p.kind != "glob" for p in word.pieces)
+
+    @property
     def plain(self) -> str:
         """The text where nothing stands for what nobody knows."""
         return self.text.translate(_NOTHING)

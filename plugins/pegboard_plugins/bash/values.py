@@ -2,13 +2,23 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, product
 from pathlib import Path
 
-from pegboard_files import shell_escape, shell_fits
 from pegboard_plugins.bash.listings import lists, pipes
+from pegboard_plugins.bash.marks import (
+    BACKSLASH,
+    BLANK,
+    as_string,
+    closed,
+    marked,
+    opened,
+    plain,
+    unquoted,
+)
+from pegboard_plugins.bash.parameters import changed
 from pegboard_plugins.bash.programs import is_single
 from pegboard_plugins.bash.repository import place_of_git
 from pegboard_plugins.bash.syntax import (
@@ -29,7 +39,7 @@ from pegboard_plugins.bash.tables import pattern, words
 MOST_TEXTS = 64
 LONGEST_TEXT = 1000
 """So many texts of a word are followed, of so many letters: some lines double them."""
-MADE_UP = "/tmp/mktemp/new"  # noqa: S108 - a name, nothing is made there
+MADE_UP = "/tmp/mktemp-new"  # noqa: S108 - a name, nothing is made there
 """Stands for a new temporary file, which nobody else has anything in."""
 ARGUMENTS = "@"
 """The name under which the values of `$1`, `$@` and the like are kept."""
@@ -40,8 +50,6 @@ _MAKES_TEMPORARY = re.compile(r"\$\(mktemp(\s+-[dqu]+)*\)")
 _DEFAULT = re.compile(r":?([-=+?])(.*)", re.DOTALL)
 _INSTEAD = re.compile(r":?[-=?]")
 """What is done with a variable that has no value, so that it has one."""
-_SLICE = re.compile(r":\s?(-?\d+)(?::(\d+))?")
-_TRIM = re.compile(r"(##?|%%?)([^$]*)", re.DOTALL)
 _SPLITS = re.compile(r"[\s,:;|]+")
 _NAME = re.compile(r"\$(\w+)")
 _LIST = re.compile(r"^\$\{?[@*]|\[[@*]\]")
@@ -50,22 +58,11 @@ _SETS_ITSELF = re.compile(r"(BASH_\w+)|BASH|DIRSTACK|(HOST|MACH|OS)TYPE|HOSTNAME
 """Variables to which the shell gives text: any, or a name. TERM and SHELL only without a value."""
 _COUNT = re.compile(r"[-+]?\d*")
 _COUNTERS = pattern("programs", "counters")
-_CHANGES = re.compile(r"//?|\^|,|:\s?-?\d|#(?!#?\*/$)|%(?!%?/\*$)")
-"""What is done with a name that makes another one of it; its folder and what is in one do not."""
-_CASES: Mapping[str, Callable[[str], str]] = {
-    "^^": str.upper,
-    ",,": str.lower,
-    "^": lambda text: text[:1].upper() + text[1:],
-}
-_CLASS = re.compile(r"\[[!^]?\]?[^\]]*\]")
 _DEEPEST = 6
 _STANDS = {"sum": NUMBER, "process": "/dev/fd/63", "braces": ANYTHING}
 """What stands for what a piece comes to."""
 _MOST_ROUNDS = 3
 """So often values that hang on each other are looked up once more."""
-_LONGEST_CHANGED = 200
-_MOST_STARS = 2
-"""Cutting pieces off a text takes time that grows with its length and with the stars."""
 
 Value = Word | Feed | None
 """What a variable is given: a word, what is read, or what nobody knows."""
@@ -92,14 +89,16 @@ class Values:
     """Those that may have no value where they are used, although the line gives them one."""
 
     def add(self, name: str, value: Value, *, splits: bool = False) -> None:
-        """Another value of a variable; of very many nobody knows which it has.
+        """Note another value of a variable; of very many it is not known which it has.
 
-        What `splits` may give it several.
+        What `splits` may give it several: names of files too, where it has wildcards.
         """
         self.known.clear()
         held = self.held.setdefault(name, [])
-        if splits and isinstance(value, Word) and not is_single(value):
-            value = Feed("words", escaped(value))
+        if isinstance(value, Word) and not splits:
+            value = as_string(value)
+        elif isinstance(value, Word) and not is_single(value):
+            value = Feed("words", value)
         if len(held) <= MOST_TEXTS:
             held.append(value if len(held) < MOST_TEXTS else None)
 
@@ -123,14 +122,20 @@ class Values:
 
         In place of a number, whichever it is, stands another text.
         """
+        if word.literal is not None:
+            return (word.literal,)
+        return tuple(dict.fromkeys(map(plain, self._numbered(word, number))))
+
+    def _numbered(self, word: Word, number: str) -> tuple[str, ...]:
         texts = self._texts(word)
         if self.depth or self.active or not any(NUMBER in text for text in texts):
             return texts
         return tuple(text.replace(NUMBER, number) for text in texts)
 
     def _texts(self, word: Word) -> tuple[str, ...]:
+        """The same, marked."""
         if word.literal is not None:
-            return (word.literal,)
+            return (marked(word.literal),)
         if self.depth > _DEEPEST:
             return (ANYTHING,)
         if self.depth or self.active:
@@ -152,24 +157,31 @@ class Values:
 
     def words(self, words: Iterable[Word], *, number: str = "1") -> list[str]:
         """The texts that these words may come to; what splits into several does so."""
+        return list(map(plain, self.names(words, number=number)))
+
+    def names(self, words: Iterable[Word], *, number: str = "1") -> list[str]:
+        """The same, marked."""
         found = []
         for word in words:
-            for text in self.texts(word, number=number):
+            for text in self._numbered(word, number):
                 found += self.split(text) or [""] if word.splits else [text]
         return found
 
     def split(self, text: str) -> list[str]:
-        """The words of a text without quotes; where the line sets `IFS`, at any sign or none."""
+        """The words of a marked text; where the line sets `IFS`, parted at any sign or none."""
         if "IFS" not in self.held:
             return text.split()
         return list(dict.fromkeys(each for each in (*_SPLITS.split(text), text) if each))
 
     def _of_piece(self, piece: Piece) -> tuple[str, ...]:
-        if piece.kind == "variable":
-            return self._of_variable(piece)
-        if piece.kind == "output":
-            return self._of_output(piece)
-        return (_STANDS.get(piece.kind, piece.text),)
+        if piece.kind not in ("variable", "output"):
+            text = _STANDS.get(piece.kind, piece.text)
+            return (marked(text) if piece.quoted else text,)
+        is_variable = piece.kind == "variable"
+        texts = self._of_variable(piece) if is_variable else self._of_output(piece)
+        if piece.quoted:
+            return texts
+        return tuple(dict.fromkeys(each for text in texts for each in unquoted(text)))
 
     def _of_output(self, piece: Piece) -> tuple[str, ...]:
         """What a substitution puts out, as far as it stands in the line."""
@@ -178,14 +190,14 @@ class Values:
         if one := lone(piece.body):
             if told_places := self._places(one):
                 return told_places
-            texts = self.texts(one.words[1]) if len(one.words) == len(("dirname", "x")) else ()
+            texts = self._texts(one.words[1]) if len(one.words) == len(("dirname", "x")) else ()
             is_told = len(texts) == 1 and ANYTHING not in texts[0] and texts[0][:1] != "~"
             is_told &= all(piece.kind != "glob" for word in one.words for piece in word.pieces)
             if one.words[0].literal == "dirname" and is_told:
                 return (str(Path(texts[0]).parent),)
         word = told(piece.body)
         if word is not None and word.literal is not None:
-            return (self._spread(word)[0].rstrip("\n"), ANYTHING)
+            return (marked(plain(self._spread(word)[0]).rstrip("\n")), ANYTHING)
         if is_count(piece.body):
             return (NUMBER,)
         return (LISTED if lists(piece.body, self.texts) else ANYTHING,)
@@ -196,12 +208,13 @@ class Values:
         folders = self._folders()
         if texts[0] == "pwd" and {"-L", "-P"}.issuperset(texts[1:]):
             return folders
-        return tuple(filter(None, [place_of_git(texts, folder) for folder in folders]))
+        places = (place_of_git(texts, plain(folder)) for folder in folders)
+        return tuple(marked(place) for place in places if place)
 
     def _folders(self) -> tuple[str, ...]:
         """The folders that the line may be in, or, for what a variable was given, has been in."""
         found = (*self.been,) if self.active else self.here
-        return tuple(ANYTHING if each == "\0" else os.path.normpath(each) for each in found)
+        return tuple(ANYTHING if each == "\0" else marked(os.path.normpath(each)) for each in found)
 
     def be_in(self, folders: tuple[str, ...]) -> None:
         """The line goes on in one of these folders."""
@@ -226,18 +239,7 @@ class Values:
             if found[1] == "+":
                 return (*other, "")
             return texts if found[1] == "?" else (*filter(None, texts), *other)
-        change = _change(how)
-        return tuple(self._changed(text, how, change) for text in texts)
-
-    def _changed(self, text: str, how: str, change: Callable[[str], str] | None) -> str:
-        """What is left of a value; of a name that is listed it may be another one."""
-        if ANYTHING in text:
-            return ANYTHING if _CHANGES.match(how) else text
-        if change is None or len(text) > _LONGEST_CHANGED:
-            return ANYTHING
-        changed = change(text)
-        is_cut = "[" in text and re.search(r"[\[\]]", _CLASS.sub("", changed)) is not None
-        return "*" if is_cut else changed  # of a wildcard that is cut in two any name
+        return tuple(dict.fromkeys(each for text in texts for each in changed(text, how)))
 
     def _of_name(self, name: str) -> tuple[str, ...]:
         if name in self.known:
@@ -245,7 +247,7 @@ class Values:
         given = self.given(name)
         if name in self.active:
             self.circles += 1
-            return tuple(self.active[name]) or (self.environment.get(name, ""),)
+            return tuple(self.active[name]) or (marked(self.environment.get(name, "")),)
         if given is None:
             return self._of_shell(name)
         found = self.active[name] = dict.fromkeys(filter(None, self._of_shell(name)))
@@ -267,8 +269,8 @@ class Values:
     def _of_shell(self, name: str) -> tuple[str, ...]:
         """The texts of a variable that the line does not set: the shell's, or the environment's."""
         if name in ("PWD", "OLDPWD"):
-            return self._folders() if name == "PWD" else (*self.been,)
-        own, given = _SETS_ITSELF.fullmatch(name), self.environment.get(name, "")
+            return self._folders() if name == "PWD" else tuple(map(marked, self.been))
+        own, given = _SETS_ITSELF.fullmatch(name), marked(self.environment.get(name, ""))
         if own is not None and not (given and name in ("SHELL", "TERM")):
             return (ANYTHING if own[1] else LISTED,)
         return (given, NUMBER) if name in self.counted else (given,)
@@ -277,24 +279,25 @@ class Values:
         if not isinstance(value, Word):
             return self.read(value)
         texts = self._spread(value)
-        joined = " ".join(filter(None, texts))  # a list as one text, glued to others or not
+        joined = BLANK.join(filter(None, texts))  # a list as one text, glued to others or not
         is_list = any(_LIST.search(piece.raw) for piece in value.pieces)
-        return (*texts, joined, f" {joined} ") if is_list else texts
+        return (*texts, joined, f"{BLANK}{joined}{BLANK}") if is_list else texts
 
     def _spread(self, word: Word) -> Sequence[str]:
         """The texts of a word that is given to something, in which a tilde stands for a home."""
         if "~" in word.raw:
             word = Word([self._at_home(piece) for piece in word.pieces], "", word.at)
-        return self.texts(word)
+        return self._texts(word)
 
     def _at_home(self, piece: Piece) -> Piece:
         if piece.kind != "tilde":
             return piece
         home = self.environment.get("HOME", "~") if piece.text == "~" else ""
-        return Piece("text", home or os.path.expanduser(piece.text))  # noqa: PTH111 - as a shell
+        home = home or os.path.expanduser(piece.text)  # noqa: PTH111 - as a shell
+        return Piece("text", home, quoted=True)
 
     def read(self, feed: Feed | None) -> list[str]:
-        """The texts that are read from there."""
+        """The texts that are read from there, marked."""
         if feed is None or (feed.word is None and feed.kind != "pipe"):
             return [ANYTHING]
         if feed.kind == "pipe" or feed.word is None:
@@ -302,13 +305,14 @@ class Values:
         if feed.kind == "file":
             body = feed.word.pieces[0].body if feed.word.pieces else ()
             return [LISTED if lists(body, self.texts) else ANYTHING]
-        texts = self._spread(feed.word)
         if feed.kind == "words":
+            texts = self._spread(feed.word)
             parts = [part for text in texts for part in self.split(text) or [""]]
             return parts if feed.word.splits else [*texts, *parts]
+        texts = list(map(opened, self._spread(as_string(feed.word))))
         return [  # without `-r` a backslash is gone, whatever stands behind it
-            part
-            for each in dict.fromkeys([*texts, *(text.replace("\\", "") for text in texts)])
+            closed(part)
+            for each in dict.fromkeys([*texts, *(text.replace(BACKSLASH, "") for text in texts)])
             for part in (*each.splitlines(), *each.split(), *self.split(each))
         ]
 
@@ -327,40 +331,8 @@ class Values:
         """The text behind a sign in `${x:-text}`, with the variables in it."""
         parts = []
         for at, part in enumerate(_NAME.split(text)):
-            parts.append(self._of_name(part) if at % 2 else (part,))
+            parts.append(self._of_name(part) if at % 2 else (marked(part),))
         return tuple("".join(each) for each in islice(product(*parts), MOST_TEXTS))
-
-
-def escaped(word: Word) -> Word:
-    """The word with those signs quoted as in a wildcard that are quoted in the line."""
-    if word.literal is not None or all(piece.kind != "glob" for piece in word.pieces):
-        return word
-    pieces = [
-        piece._replace(text=shell_escape(piece.text)) if piece.kind == "text" else piece
-        for piece in word.pieces
-    ]
-    return Word(pieces, word.raw, word.at)
-
-
-def _change(how: str) -> Callable[[str], str] | None:
-    """What `${name...}` makes of a value, None where that is not followed."""
-    if found := _SLICE.fullmatch(how):
-        start, count = int(found[1]), int(found[2]) if found[2] else None
-        return lambda text: text[start:][:count]
-    if (found := _TRIM.fullmatch(how)) and found[2].count("*") <= _MOST_STARS:
-        sign, pattern = found.groups()
-        return lambda text: trimmed(text, sign, pattern)
-    return _CASES.get(how)
-
-
-def trimmed(value: str, sign: str, pattern: str) -> str:
-    """What `${name%pattern}` and the like leave of a value."""
-    cuts = range(len(value) + 1) if sign in ("#", "%%") else range(len(value), -1, -1)
-    for cut in cuts:
-        head, tail = value[:cut], value[cut:]
-        if shell_fits(pattern, head if sign[0] == "#" else tail):
-            return tail if sign[0] == "#" else head
-    return value
 
 
 def told(parts: Sequence[Statement]) -> Word | None:

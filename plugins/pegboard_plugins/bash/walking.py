@@ -304,9 +304,9 @@ def _in_its_folder(command: Command, own: Sequence[Word], findings: Findings) ->
         words.append(Operand(ANYTHING if findings.values.feeds_any(findings.fed) else LISTED))
     if base not in findings.functions:
         apply(base, words, findings)
-    written = ((path, True) for path in command.writes)
-    for path, is_written in (*written, *named_on_input(base, words, findings)):
-        findings.touch(Operand(path, bare=False), write=is_written)
+    written = ((Operand(path, bare=False), True) for path in command.writes)
+    for word, is_written in (*written, *named_on_input(base, words, findings)):
+        findings.touch(word, write=is_written)
     findings.end()
     findings.cwd, findings.filled = before, ""
 

@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 
 from pegboard.kit import resolved_path
-from pegboard_files import secret_path, shell_escape, shell_paths
+from pegboard_files import secret_path, shell_escape, shell_paths, shell_unescape
 from pegboard_plugins.bash.findings import Glob
 from pegboard_plugins.bash.scan import Scan
 
@@ -25,7 +25,7 @@ def looked_up(found: Scan, command: str) -> Scan:
     for each in found.globs:
         folder = resolved_path(each.folder)
         is_emptied = each.path == f"{each.folder}/*" and each.pattern in found.destroys
-        for text in _matches(each, command):
+        for text in _words(each, command):
             path, real = Path(text), Path(_real(text))
             is_secret = secret_path(path) or secret_path(real)
             if is_secret or not real.is_relative_to(folder):
@@ -37,15 +37,27 @@ def looked_up(found: Scan, command: str) -> Scan:
     return found._replace(paths=tuple(paths), writes=tuple(writes), reads=tuple(reads))
 
 
+def _words(each: Glob, command: str) -> Iterator[str]:
+    """Yield the files that a wildcard fits, and the words into which their names come apart."""
+    for text in _matches(each, command):
+        yield text
+        name = text.removeprefix(each.base)
+        if each.base and len(parts := name.split()) > 1:
+            yield from (part if part.startswith("/") else each.base + part for part in parts)
+
+
 def _matches(each: Glob, command: str) -> Iterator[str]:
-    """The files that it fits, also in one that need not be there yet; else its own text."""
+    """Yield the files that it fits, else its own text, and where one would come to be."""
     deep = "globstar" in command
     found = [*islice(shell_paths(each.pattern, deep=deep), MOST_MATCHES)]
+    if found:
+        yield from found
+        return
     folder, _, name = each.pattern.rpartition("/")
-    if not found and each.is_written and shell_escape(name) == name:
+    if each.is_written and shell_escape(name) == name:
         folders = shell_paths(folder.rstrip("/"), deep=deep)
-        found = [f"{placed}/{name}" for placed in islice(folders, MOST_MATCHES)]
-    yield from found or [each.path]
+        yield from (f"{placed}/{name}" for placed in islice(folders, MOST_MATCHES))
+    yield from dict.fromkeys((each.path, shell_unescape(each.path)))
 
 
 def _real(text: str) -> str:

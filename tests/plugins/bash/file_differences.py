@@ -38,6 +38,11 @@ _calls_git, _lists = _says(r"\bgit\b"), _says(r"\$\(|`|\||<")
 _unpacks = _says(
     r"\bpatch\b|\btar\b.*x|\bgit\b.*\b(apply|checkout|switch|stash|restore|reset|clean|clone)\b"
 )
+_goes_deep = _says(
+    r"\b(grep|cp|diff|tar|zip)\b[^;|&\n]*(?<= )(-\w*[rRac]\w*|cf?) [^;|&\n]*"
+    r"(?<=[ \"'])(\.{1,2}|\.\./proj|~(/proj)?|\$PWD|\$\(pwd\)|\$HOME(/proj)?)/?\"?(?=[\s;)&|]|$)"
+)
+"""A command that goes through a folder in which other words of the line are wildcards."""
 EXPLAINED = {
     "git writes its own files": lambda each: (
         each.kind != "secret" and GIT_OWN.fullmatch(each.path) and _calls_git(each.line)
@@ -53,6 +58,9 @@ EXPLAINED = {
     ),
     "find looks for names in a folder that it names": lambda each: (
         each.kind == "read" and _finds(each.line)
+    ),
+    "a whole folder is searched or copied, which says nothing of each file": lambda each: (
+        each.kind in ("read", "secret") and _goes_deep(each.line)
     ),
     "only the types of files are read": lambda each: each.kind == "read" and _types(each.line),
     "a listing gives the name of a link, or the line makes one": lambda each: (
@@ -161,7 +169,8 @@ class Named:
             path.startswith(each) and "/" not in path[len(each) :] for each in self.written
         ):
             return True
-        return how in ("new", "gone") and any(_is_in(each, path) for each in self.written)
+        placed = {guise for each in self.found.lands for guise in _guises(each)}
+        return how in ("new", "gone") and any(_is_in(each, path) for each in self.written | placed)
 
     def is_passing(self, path):
         """Whether a file is written where a program may put one for a while."""

@@ -21,6 +21,38 @@ def written(project, command):
     return {str(path).removeprefix(f"{project}/") for path in found.writes} - {str(project)}
 
 
+PATCH = "--- a/src/one\n+++ b/src/one\n--- /dev/null\n+++ b/two\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "writes"),
+    [
+        ("git apply fix.patch", {"src/one", "two"}),
+        ("git apply -R < fix.patch", {"src/one", "two"}),
+        ("git apply --directory=docs fix.patch", {"docs/src/one", "docs/two"}),
+        ("git apply -p2 fix.patch", {"one"}),
+        (f"git apply <<'E'\n{PATCH}E", {"src/one", "two"}),
+        ("git am fix.patch", {"src/one", "two"}),
+        ("git apply other.patch", {"*"}),
+        ("cat other.patch | git am", {"*"}),
+        ("patch -p1 -d docs < fix.patch", {"docs/src/one", "docs/two"}),
+        ("patch src/sub/a fix.patch", {"src/sub/a"}),
+        ("patch src/sub/a < other.patch", {"src/sub/a", "*"}),
+    ],
+)
+def test_a_patch_changes_what_it_names_else_any_file(project, command, writes):
+    (project / "fix.patch").write_text(PATCH)
+
+    assert written(project, command) >= writes
+
+
+@pytest.mark.parametrize("option", ["--check", "--cached", "--stat"])
+def test_a_patch_that_is_looked_at_changes_nothing(project, option):
+    (project / "fix.patch").write_text(PATCH)
+
+    assert written(project, f"git apply {option} fix.patch") == set()
+
+
 @pytest.mark.parametrize(
     ("command", "writes"),
     [
@@ -43,9 +75,9 @@ def written(project, command):
         ("git init -q new", {"new"}),
         ("git clone -q . new", {"new"}),
         ("git worktree add new", {"new"}),
-        ("git rm -q 'src/*.py'", {"src"}),
-        ("find src -name a -delete", {"src"}),
-        ("find src docs -name a -exec rm {} +", {"src", "docs", "{}"}),
+        ("git rm -q 'src/*.py'", {"src/*"}),
+        ("find src -name a -delete", {"src", "src/*"}),
+        ("find src docs -name a -exec rm {} +", {"src", "src/*", "docs", "docs/*", "{}"}),
         ("mv -vtsrc a", {"a", "src"}),
         ("sort a -uonew", {"new"}),
         ("touch -- -n", {"-n"}),

@@ -1,7 +1,10 @@
 """Code that stands in a line is asked for where a rule denies what it names, wherever it stands."""
 
+from pathlib import Path
+
 import pytest
 
+from pegboard_plugins.bash.scan import Place, scan
 from plugins.bash.test_verdicts import project, verdicts
 
 __all__ = ["project"]
@@ -72,3 +75,40 @@ async def test_texts_that_are_not_run_are_not(project, tmp_path):
     found = await verdicts(project, tmp_path, lines_of(ORDINARY), permission=rules)
 
     assert [line for line, said in found.items() if said[0] != "allow"] == []
+
+
+COMPUTED = r"""
+tr a-z b-za <<< 'ql -qe x' > s; sh s
+{ rev <<< 'x fr- mr'; } > s; sh s
+rev <<< 'x fr- mr' > t; mv t s; . ./s
+rev <<< 'x fr- mr' | tee s; bash s
+x=$(rev <<< 'x fr- mr'); echo "$x" > s; sh s
+sed 's/x/rm/' <<< 'x y' > s; chmod +x s; ./s
+awk '{print "r" "m x" > "s"}' a.txt; sh < s
+base64 -d <<< cm0geA== > s.py; python3 s.py
+split - <<< 'rm x'; sh xaa
+csplit - 1 <<< 'rm x'; sh xx01
+xxd -r -p - s <<< 726d2078; sh s
+"""
+READ = r"""
+cat > s.sh <<'E'; bash s.sh | sort | head -1\nls\nE
+sed -i s/a/b/ src/a.py; python3 src/b.py
+sort names > sorted; bash build.sh
+cut -f1 a > b; ./build.sh b
+cat > s.sh <<'E'; chmod +x s.sh; ./s.sh | tr a b\nls\nE
+"""
+
+
+@pytest.mark.parametrize("line", lines_of(COMPUTED))
+def test_a_file_that_is_run_is_not_computed_in_the_same_line(line):
+    unclear = scan(line, Place(cwd=Path("/w"), home=Path("/home/u"), worktree=Path("/w"))).unclear
+
+    assert unclear is not None
+    assert unclear.code == "computed-code"
+
+
+@pytest.mark.parametrize("line", lines_of(READ))
+def test_what_is_made_of_the_output_of_a_script_is_no_code(line):
+    assert (
+        scan(line, Place(cwd=Path("/w"), home=Path("/home/u"), worktree=Path("/w"))).unclear is None
+    )

@@ -1,8 +1,11 @@
 """What the wildcards of a line fit, and signs of wildcards that are letters."""
 
+import os
+
 import pytest
 
 from guarding import of_command
+from pegboard_files import shell_paths
 from pegboard_plugins.bash.scan import Place, scan
 from pegboard_plugins.bash.wildcards import looked_up
 
@@ -40,6 +43,12 @@ def named(project, paths):
         ("echo x > '[x]/t'", {"[x]/t"}),
         ("cp src/a.py '[x]'/t", {"[x]/t"}),
         ("truncate -s0 'a*'", {"a*"}),
+        ("V='a*'; touch \"$V\"", {"a*"}),
+        ('V=a*; W=$V; touch "${W%?}x"', {"ax"}),
+        ("touch $NONE' a b'", {" a b"}),
+        ('touch $NONE"a b"/t', {"a b/t"}),
+        ("V='a b'; touch $V' c'", {"a", "b c"}),
+        ("read -r V <<< 'a b*'; touch \"$V\"", {"a", "a b*", "b*"}),
     ],
 )
 def test_a_sign_in_quotes_is_a_letter_of_the_name(tree, command, writes):
@@ -55,6 +64,12 @@ def test_a_sign_in_quotes_is_a_letter_of_the_name(tree, command, writes):
         ("touch src/new*", {"src", "src/new*"}),
         ("V='[x]'; touch $V/t", {str, "[x]/t", "x/t"}),
         ("shopt -s globstar; rm src/**/*.py", {"src", "src/a.py", "src/b.py", "src/sub/c.py"}),
+        ("for f in '[x]'/*; do touch \"$f\"; done", {str, "[x]/page.tsx"}),
+        ("for f in '[x]'/*.t; do touch \"${f%.t}.m\"; done", {str, "[x]/*.m", "[[]x]/*.m"}),
+        ("V=src/[^.]*; touch ${V%%.*}.md", {"src", "src/[^.md"}),
+        ('for f in src/*.py; do W=$f; touch "$W"; done', {"src", "src/a.py", "src/b.py"}),
+        ("mkdir [s]rc/new", {str, "src/new", "[s]rc/new"}),
+        ("V='s*'; touch $V/new", {str, "src/new", "s*/new"}),
     ],
 )
 def test_a_wildcard_that_is_written_names_each_file_that_it_fits(tree, command, writes):
@@ -77,6 +92,64 @@ def test_a_wildcard_that_is_written_names_each_file_that_it_fits(tree, command, 
 )
 def test_a_wildcard_names_what_lies_elsewhere_and_secrets(tree, command, path):
     assert path in named(tree, found(tree, command).paths)
+
+
+@pytest.mark.parametrize(
+    ("command", "writes"),
+    [
+        ("for f in src/*.md; do touch $f; done", {"src/x y.md", "src/x", "y.md"}),
+        ("V=(src/*.md); touch ${V[0]}", {"src/x y.md", "src/x", "y.md"}),
+        ('for f in src/*.md; do touch "$f"; done', {"src/x y.md"}),
+        ("touch src/*.md", {"src/x y.md"}),
+    ],
+)
+def test_the_blanks_in_a_name_part_it_outside_of_quotes_alone(tree, command, writes):
+    (tree / "src" / "x y.md").touch()
+
+    assert named(tree, found(tree, command).writes) == {"src", *writes}
+
+
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        ("grep -r x '[x]'", "[x]"),
+        ('zip -r out "[x]"', "[x]"),
+        ("grep -r x [x]", "x"),
+        ("unknown '[x]'", "[x]"),
+        ("unknown '[x]'", "x"),
+    ],
+)
+def test_what_a_program_takes_for_a_wildcard_may_be_a_name(tree, command, path):
+    seen = found(tree, command)
+
+    fitting = {name for each in seen.globs for name in shell_paths(each.pattern)}
+    assert path in named(tree, {*seen.paths, *fitting})
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "find ../other -name x -exec chmod 600 {} +",
+        "find ../other -name x | xargs rm",
+        "grep -rl x ../other | while read -r f; do sed -i s/x/y/ $f; done",
+        "while read -r f; do rm $f; done < <(find ../other -name x)",
+        "for f in $(ls ../other/*); do rm $f; done",
+    ],
+)
+def test_what_is_listed_elsewhere_is_written_there(tree, command):
+    assert str(tree / "../other/*") in map(str, found(tree, command).writes)
+
+
+def test_above_a_temporary_folder_is_the_folder_of_all_of_them(tree):
+    seen = found(tree, "D=$(mktemp -d); cd $D; chmod -R 700 ..; cd -")
+
+    assert "/tmp" in {os.path.normpath(path) for path in seen.writes}
+
+
+def test_a_copy_with_its_folders_lands_in_them(tree):
+    seen = found(tree, "cp --parents ../notes.txt src")
+
+    assert "notes.txt" in {os.path.relpath(path, tree) for path in seen.lands}
 
 
 @pytest.mark.parametrize("command", ["cat src/*", "sed -i s/a/b/ src/*.py", "rm [x]/*"])

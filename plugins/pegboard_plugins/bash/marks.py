@@ -1,0 +1,74 @@
+"""Marks in texts: signs of wildcards and blanks that the shell takes for letters.
+
+In a marked text `*`, `?` and `[` are wildcards and blanks part words, but for those with a mark:
+they were in quotes, or stand in the value of a variable.
+"""
+
+import re
+
+from pegboard_plugins.bash.syntax import Piece, Word
+
+_MARK = 0xE100
+_SIGNS, _BLANKS = "*?[]\\", " \t\n"
+_TO_MARK = re.compile(r"[*?\[\]\\ \t\n]")
+_WILD = re.compile(r"[*?\[]")
+_WHOLE = str.maketrans({sign: chr(_MARK + ord(sign)) for sign in _SIGNS + _BLANKS})
+_CLOSED = str.maketrans({sign: chr(_MARK + ord(sign)) for sign in _BLANKS})
+_OPENED = {_MARK + ord(sign): sign for sign in _BLANKS}
+_PLAIN = {_MARK + ord(sign): sign for sign in _SIGNS + _BLANKS}
+_PATTERN = {**_PLAIN, **{_MARK + ord(sign): f"[{sign}]" for sign in "*?["}, _MARK + 92: r"[\\]"}
+BLANK, BACKSLASH, BRACKET = (chr(_MARK + ord(sign)) for sign in " \\[")
+
+
+def marked(text: str) -> str:
+    """Return a text as it stands, each of its signs marked."""
+    return text.translate(_WHOLE) if _TO_MARK.search(text) else text
+
+
+def closed(text: str) -> str:
+    """Return a marked text with its blanks marked, too: nothing parts it."""
+    return text.translate(_CLOSED)
+
+
+def opened(text: str) -> str:
+    """Return a marked text without the marks of its blanks: they part it."""
+    return text if text.isascii() else text.translate(_OPENED)
+
+
+def plain(text: str) -> str:
+    """Return a marked text as a program gets it."""
+    return text if text.isascii() else text.translate(_PLAIN)
+
+
+def is_wild(text: str) -> bool:
+    """Return whether a marked text has wildcards."""
+    return _WILD.search(text) is not None
+
+
+def as_name(text: str) -> str:
+    """Return a marked text as a pattern for the names that it fits, or as the name that it is."""
+    return text if text.isascii() else text.translate(_PATTERN if is_wild(text) else _PLAIN)
+
+
+def unquoted(text: str) -> tuple[str, ...]:
+    """Return what comes of a value outside of quotes, where its signs are wildcards again.
+
+    A set that fits no file is the name that it looks like.
+    """
+    if text.isascii():
+        return (text,)
+    names = (plain(text), opened(text)) if BRACKET in text else (plain(text),)
+    return tuple(dict.fromkeys(names))
+
+
+def as_string(word: Word) -> Word:
+    """Return the word as an assignment expands it: nothing in it is a wildcard, nothing splits."""
+    if word.literal is not None:
+        return word
+    pieces = [_in_quotes(piece) for piece in word.pieces]
+    return Word(pieces, word.raw, word.at)
+
+
+def _in_quotes(piece: Piece) -> Piece:
+    kind = "text" if piece.kind == "glob" else piece.kind
+    return piece if piece.kind == "tilde" else piece._replace(kind=kind, quoted=True)
