@@ -68,6 +68,7 @@ async def forked(app: App, session_id: str, message_id: str | None = None) -> Se
         time=replace(session.time, created=now, updated=now, compacting=None, archived=None),
         cost=None,
         tokens=None,
+        estimate=None,
         summary=None,
         revert=None,
     )

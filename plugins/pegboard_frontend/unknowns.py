@@ -1,7 +1,8 @@
 """What a server does not know: the protocol has numbers there, and a field of ours says which.
 
 An object of the JSON names in `pegboardUnknown` those of its fields that are numbers for nothing.
-Only who asks for it by a header gets that field: the protocol allows no other than its own.
+A session has in `pegboardEstimate` what its cost lacks. Only a client that asks by a header gets
+these fields: the protocol allows no others than its own.
 """
 
 import re
@@ -14,14 +15,15 @@ UNKNOWN = "pegboardUnknown"
 ASKS_UNKNOWN = ("x-pegboard-unknown", "named")
 """The header of a request whose answer shall say what is not known, and its value."""
 _MARK = f'"{UNKNOWN}"'.encode()
-_FIELD = re.compile(rb',"%b":\[[^\]]*\]' % UNKNOWN.encode())
+_OURS = b'"pegboard'
+_FIELDS = re.compile(rb',"pegboard(?:Unknown":\[[^\]]*\]|Estimate":\{[^{}\[\]]*\})')
 _Value = TypeVar("_Value")
 
 
 def for_client(body: bytes, headers: Mapping[str, str]) -> bytes:
     """The JSON, or lines of it, for the client of a request with these headers."""
     name, value = ASKS_UNKNOWN
-    return body if _MARK not in body or headers.get(name) == value else _FIELD.sub(b"", body)
+    return body if _OURS not in body or headers.get(name) == value else _FIELDS.sub(b"", body)
 
 
 def decoded(body: bytes | msgspec.Raw, kind: type[_Value]) -> _Value:

@@ -41,7 +41,7 @@ from pegboard.providers import (
 )
 from pegboard.schema.config import BudgetConfig, Limits, RunLimits
 from pegboard.schema.model import Model, dollars
-from pegboard.schema.session import Session, Tokens
+from pegboard.schema.session import Estimate, Session, Tokens
 
 CAREFUL_CHARS = 3
 """Fewer than in most texts, so that a request is thought too long rather than too short."""
@@ -300,7 +300,7 @@ class Accounts(Budget):
     ) -> AsyncIterator[StreamEvent]:
         """The answer as it is; what it cost is counted when it ends, and the rest set free.
 
-        An answer whose provider does not say what it cost is counted by its length.
+        An answer without reported usage is counted by its length, as `spent_on` does.
         """
         written, ended = 0, False
         try:
@@ -344,8 +344,8 @@ class Accounts(Budget):
 
 
 def _counted(usage: Usage | None, hold: Hold, written: int) -> Tokens:
-    if usage is not None:
-        return tokens_of(usage)
+    if (reported := tokens_of(usage)) != Tokens():
+        return reported
     return Tokens(input=hold.need.read_tokens, output=written // CAREFUL_CHARS)
 
 
@@ -367,7 +367,9 @@ async def open_budget(
         own = _limited(_begun("this subagent", limits.subagent))
         return Accounts((*own, *parent.accounts), parent.shared)
     run, whole = _begun("this run", limits.run), _begun("this session", limits)
-    whole.usd, whole.tokens = session.cost or 0.0, total_tokens(session.tokens or Tokens())
+    unreported = session.estimate or Estimate()
+    whole.usd = (session.cost or 0.0) + unreported.cost
+    whole.tokens = total_tokens(session.tokens or Tokens()) + unreported.tokens
     if _counts_matter(limits):
         whole = replace(whole, **(await stored() or {}))
     return Accounts(

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from pegboard_terminal.namedoutput import named_output as named_output
     from pegboard_terminal.openapp import open_app as open_app
     from pegboard_terminal.outcome import CUT as CUT
+    from pegboard_terminal.outcome import UNKNOWN_COST as UNKNOWN_COST
+    from pegboard_terminal.outcome import cost_text as cost_text
     from pegboard_terminal.outcome import denial_of as denial_of
     from pegboard_terminal.outcome import exit_of_answer as exit_of_answer
     from pegboard_terminal.outcome import sum_costs as sum_costs

@@ -15,6 +15,7 @@ from pegboard.schema.message import (
     PluginFailure,
     ProviderAuthFailure,
 )
+from pegboard.schema.model import dollars
 from pegboard.schema.part import Failed, ToolPart
 
 CUT: Mapping[str, str] = {
@@ -22,6 +23,8 @@ CUT: Mapping[str, str] = {
     "content-filter": "the provider's content filter stopped the answer",
 }
 """Reasons to finish that leave an answer unfinished, and what a user reads about them."""
+
+UNKNOWN_COST = "unknown"
 
 
 def exit_of_failure(failure: Failure) -> Exit:
@@ -63,6 +66,13 @@ def denial_of(part: ToolPart) -> str:
             return error
         case _:
             return ""
+
+
+def cost_text(known: float, *, is_whole: bool) -> str:
+    """Return a cost in US dollars as every view writes it; what is not known is never a number."""
+    if is_whole:
+        return dollars(known)
+    return f"{dollars(known)} + {UNKNOWN_COST}" if known else UNKNOWN_COST
 
 
 def sum_costs(costs: Iterable[float | None]) -> float | None:

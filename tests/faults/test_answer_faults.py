@@ -230,14 +230,14 @@ async def test_p32_a_refusal_is_shown_and_the_session_goes_on(
     "counts",
     [None, ms.usage(-5, 3), ms.usage(1 << 60, 1), {"prompt_tokens": "NaN", "completion_tokens": 1}],
 )
-async def test_p36_a_usage_that_cannot_be_true_costs_nothing_and_stops_nothing(
+async def test_p36_a_usage_that_cannot_be_true_is_an_unknown_cost_and_stops_nothing(
     tmp_path: Path, counts: dict[str, Any] | None
 ) -> None:
     outcome = await played(tmp_path, [*ms.text("all is well"), *ms.finish(usage=counts)])
 
     assert is_well(outcome, requests=1)
     assert isinstance(outcome.turn.info, AssistantMessage)
-    assert outcome.turn.info.cost == 0
+    assert outcome.turn.info.cost is None
 
 
 async def test_p38_valid_calls_beside_an_invalid_one_run_and_each_has_one_result(

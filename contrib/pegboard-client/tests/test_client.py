@@ -369,6 +369,7 @@ def test_what_is_not_known_is_none_for_this_client_and_a_number_for_others(
     [step] = [part for part in stored.parts if isinstance(part, StepFinishPart)]
     [known] = [each for each in client.providers().providers if each.id == "fake"]
     with server.client() as other:
+        described = other.get(f"/session/{session.id}").json()
         said = other.get(f"/session/{session.id}/message/{turn.info.id}").json()
         models = other.get("/config/providers").json()["providers"][0]["models"]
 
@@ -378,6 +379,7 @@ def test_what_is_not_known_is_none_for_this_client_and_a_number_for_others(
     assert step.cost is None
     assert known.models["fake-model"].cost is None
     assert known.models["fake-model"].limit.context == 128_000
+    assert (client.sessions.get(session.id).known_cost, described.get("cost", 0)) == (None, 0)
     assert said["info"]["cost"] == 0
-    assert "pegboardUnknown" not in json.dumps([said, models])
+    assert "pegboard" not in json.dumps([said, models, {**described, "directory": ""}])
     assert models["fake-model"]["cost"]["input"] == 0

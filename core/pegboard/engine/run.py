@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from pegboard.contract import apphooks
 from pegboard.contract.context import ChildResult, SessionView
@@ -17,7 +17,7 @@ from pegboard.engine.writer import Writer
 from pegboard.errors import ToolError
 from pegboard.policy.clock import Slots
 from pegboard.providers import ModelRequest
-from pegboard.providers.spending import Budget
+from pegboard.providers.spending import Budget, Spent
 from pegboard.schema.config import Agent
 from pegboard.schema.message import AssistantMessage, MessagePath, MessageTime, Turn
 from pegboard.schema.model import Model
@@ -29,7 +29,6 @@ from pegboard.schema.session import (
     SessionModel,
     SessionStatus,
     Tokens,
-    added,
 )
 from pegboard.storage import ChangeSession, Followed, PutMessage, Trail
 from pegboard.storage.snapshots import Untracked
@@ -46,8 +45,8 @@ class Run(msgspec.Struct):
     `run_child` runs a subagent. `trail` follows what the steps change in files, `sent` is the
     newest request to the model, `chosen` the model that the prompt named, `width` limits how many
     subagents work at a time. `session` is the record as this process stored it last;
-    `owed_usd` and `owed_tokens` are not yet in it, nor in those of the `ancestors`, which are the
-    ids of the sessions that a subagent's one is below.
+    `owed` is not yet in it, nor in those of the `ancestors`, which are the ids of the sessions
+    that a subagent's one is below.
     """
 
     engine: Engine
@@ -66,8 +65,7 @@ class Run(msgspec.Struct):
     chosen: Model | None = None
     status: SessionStatus = msgspec.field(default_factory=Busy)
     budget: Budget = msgspec.field(default_factory=Budget)
-    owed_usd: float = 0.0
-    owed_tokens: Tokens = msgspec.field(default_factory=Tokens)
+    owed: Spent = Spent()
     trail: Trail = msgspec.field(default_factory=Untracked)
 
     def __post_init__(self) -> None:
@@ -162,10 +160,9 @@ class Run(msgspec.Struct):
         self.status = status
         self.engine.say_status(self.session.id, status)
 
-    def charge(self, cost: float | None, tokens: Tokens) -> None:
+    def charge(self, spent: Spent) -> None:
         """Add the cost of a request to the session; it is stored with the session's next change."""
-        self.owed_usd += cost or 0.0
-        self.owed_tokens = added(self.owed_tokens, tokens)
+        self.owed = self.owed.plus(spent)
 
     def take_subagent(self, *, resumed: bool = False) -> None:
         """Take a subagent from the run's budget.
@@ -187,7 +184,7 @@ class Run(msgspec.Struct):
 
     def settle(self) -> None:
         """Store the cost and the tokens that are not stored yet, if there are any."""
-        if self.owed_usd or self.owed_tokens != Tokens():
+        if self.owed != Spent():
             self.change()
 
     def change(self, **fields: Any) -> None:  # noqa: ANN401 - the fields of a `ChangeSession`
@@ -196,10 +193,10 @@ class Run(msgspec.Struct):
         In the same transaction these are added to the sessions that it is below: whatever ends the
         caller of a subagent, it has paid for what the subagent has.
         """
-        cost, tokens = self.owed_usd, self.owed_tokens if self.owed_tokens != Tokens() else None
-        payers = self.ancestors if cost or tokens else ()
+        owed = asdict(self.owed) if self.owed != Spent() else {}
+        payers = self.ancestors if owed else ()
         self.writer.change(
-            ChangeSession(session_id=self.session.id, cost=cost, tokens=tokens, **fields),
-            *(ChangeSession(session_id=each, cost=cost, tokens=tokens) for each in payers),
+            ChangeSession(session_id=self.session.id, **owed, **fields),
+            *(ChangeSession(session_id=each, **owed) for each in payers),
         )
-        self.owed_usd, self.owed_tokens = 0.0, Tokens()
+        self.owed = Spent()

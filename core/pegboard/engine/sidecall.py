@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from pegboard.contract import modelhooks
 from pegboard.contract.context import SessionView
@@ -16,7 +16,7 @@ from pegboard.engine.stream import run_step
 from pegboard.errors import NotFoundError
 from pegboard.kit.threads import shielded
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta, ToolCall
-from pegboard.providers.spending import Budget, cost_of, tokens_of
+from pegboard.providers.spending import Budget, spent_on
 from pegboard.schema.message import MessageTime, Turn, UserMessage
 from pegboard.schema.part import ModelChoice, TextPart
 from pegboard.storage import ChangeSession
@@ -55,8 +55,10 @@ class SideCall:
                 idle_timeout_s=request.idle_timeout_s,
             )
         finally:
-            if self._finish is not None:  # it is paid for, whatever comes now
-                answer = await shielded(self._end(view, self._finish))
+            if self._pieces or self._finish:  # it is paid for, whatever comes now
+                await shielded(self._charge(request))
+            if self._finish:
+                answer = await shielded(self._end(view))
         return answer
 
     def _take(self, event: StreamEvent) -> None:
@@ -65,9 +67,8 @@ class SideCall:
         elif isinstance(event, StreamFinish):
             self._finish = event
 
-    async def _end(self, view: SessionView, finish: StreamFinish) -> str:
-        """The answer as plugins leave it, once it is paid and told."""
-        await self._charge(view, finish)
+    async def _end(self, view: SessionView) -> str:
+        """Return the answer as plugins leave it, after `on_answer` has received it."""
         [question] = view.turns
         said = "".join(self._pieces)
         part = TextPart(
@@ -83,12 +84,12 @@ class SideCall:
             await self._question.on_answer(answer)
         return answer
 
-    async def _charge(self, view: SessionView, finish: StreamFinish) -> None:
-        tokens = tokens_of(finish.usage)
-        cost = cost_of(tokens, view.model.cost) or 0.0
+    async def _charge(self, request: ModelRequest) -> None:
+        usage = self._finish.usage if self._finish else None
+        spent = asdict(spent_on(request, usage, sum(map(len, self._pieces))))
         with suppress(NotFoundError):  # the session was deleted meanwhile
             await self._engine.storage.commit(
-                *(ChangeSession(session_id=each, cost=cost, tokens=tokens) for each in self._payers)
+                *(ChangeSession(session_id=each, **spent) for each in self._payers)
             )
 
 

@@ -39,9 +39,10 @@ from pegboard.providers import (
     StreamFinish,
     TextDelta,
     TextEnd,
+    ToolInputDelta,
     ToolInputStart,
 )
-from pegboard.providers.spending import cost_of, sizes_of, tokens_of
+from pegboard.providers.spending import Spent, sizes_of, spent_on
 from pegboard.schema.event import SessionFailed, SessionWarned
 from pegboard.schema.message import (
     APIFailure,
@@ -75,7 +76,9 @@ class Step:
         self._said = False
         self._shown = False
         self._heard: StreamFinish | None = None
-        self._paid: tuple[float | None, Tokens] = (0.0, Tokens())
+        self._written = 0
+        self._spent = Spent()
+        self._tokens = Tokens()
         self.message = run.new_answer(
             user.id, view.agent.name, view.model, variant=user.variant, summary=summary
         )
@@ -183,8 +186,7 @@ class Step:
 
     async def _attempt(self, request: ModelRequest, caller: Caller) -> ProviderError | None:
         """Ask the model once; the failure, if the answer cannot be used."""
-        self._said, self._shown, self._heard = False, False, None
-        self._paid = (0.0, Tokens())
+        self._said, self._shown, self._heard, self._written = False, False, None, 0
         try:
             with self._blaming(request):
                 provider = self._run.engine.providers[request.model.provider_id]
@@ -200,7 +202,7 @@ class Step:
         except BaseExceptionGroup as group:
             raise group.exceptions[0] from group
         finally:
-            self._pay()
+            self._pay(request)
         if finish.reason == "error":
             text = finish.note or "the provider ended the answer with an error"
             return ProviderError(f"{provider.id}: {text}", provider_id=provider.id, retryable=True)
@@ -257,6 +259,8 @@ class Step:
         if isinstance(event, TextEnd):
             return self._text_end(event)
         self._shown = self._shown or isinstance(event, TextDelta | ReasoningDelta | ToolInputStart)
+        if isinstance(event, TextDelta | ReasoningDelta | ToolInputDelta):
+            self._written += len(event.text)
         if isinstance(event, TextDelta):
             self._said = self._said or not event.text.isspace()
         elif isinstance(event, StreamFinish):
@@ -294,26 +298,26 @@ class Step:
                 denied=caller.denied,
                 refusing=self._run.engine.called("refused_calls"),
             )
-        cost, tokens = self._paid
         self._processor.put(
             StepFinishPart(
                 id=self._run.ids.part(),
                 session_id=self.message.session_id,
                 message_id=self.message.id,
                 reason=reason,
-                cost=cost,
-                tokens=tokens,
+                cost=self._spent.total_cost,
+                tokens=self._tokens,
                 snapshot=self._run.trail.known(self.message.parent_id),
             )
         )
         await self._store(failure, finish=reason, metadata=finish.metadata)
 
-    def _pay(self) -> None:
-        """Charge the attempt to the session, also a failed one, if the provider told its usage."""
-        if self._heard is not None:
-            tokens = tokens_of(self._heard.usage)
-            self._paid = (cost_of(tokens, self._view.model.cost), tokens)
-            self._run.charge(*self._paid)
+    def _pay(self, request: ModelRequest) -> None:
+        """Charge an attempt that was answered, also a failed one, to the message and session."""
+        if self._heard or self._shown:
+            usage = self._heard.usage if self._heard else None
+            spent = spent_on(request, usage, self._written)
+            self._spent, self._tokens = self._spent.plus(spent), spent.tokens
+            self._run.charge(spent)
 
     async def _end(self, failure: Failure, reason: str) -> None:
         while texts := self._processor.open_texts():
@@ -330,10 +334,8 @@ class Step:
         run, message = self._run, self.message
         if failure is not None:
             run.writer.change(Emit(SessionFailed(session_id=message.session_id, error=failure)))
-        cost, tokens = self._paid
-        run.end(
-            replace(message, error=failure, cost=cost, tokens=tokens, **fields), self._processor
-        )
+        paid = {"cost": self._spent.total_cost, "tokens": self._tokens}
+        run.end(replace(message, error=failure, **paid, **fields), self._processor)
         if counts := run.budget.counts():
             run.writer.change(PutState(run.session.id, BUDGET_KEY, counts))
         if message.summary:

@@ -5,6 +5,8 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from decimal import Decimal
 from typing import Any, Protocol
 
+import msgspec
+
 from pegboard.providers import (
     Call,
     Content,
@@ -20,7 +22,7 @@ from pegboard.providers import (
 )
 from pegboard.schema.config import BudgetConfig
 from pegboard.schema.model import CostTier, ModelCost
-from pegboard.schema.session import CacheTokens, Session, Tokens
+from pegboard.schema.session import CacheTokens, Estimate, Session, Tokens, added
 
 CHARS_PER_TOKEN = 4
 """Of text and code in most tokenisers; good to a quarter or so."""
@@ -60,6 +62,43 @@ def cost_of(tokens: Tokens, cost: ModelCost | None) -> float | None:
         + Decimal(tokens.cache.write) * Decimal(str(write))
     )
     return float(total / _MILLION)
+
+
+class Spent(msgspec.Struct, frozen=True, kw_only=True):
+    """What requests used, as their providers reported it, and an estimate of the rest."""
+
+    cost: float = 0.0
+    tokens: Tokens = Tokens()
+    estimate: Estimate | None = None
+
+    @property
+    def total_cost(self) -> float | None:
+        """US dollars; None if the cost of a request is not known."""
+        return None if self.estimate and self.estimate.requests else self.cost
+
+    def plus(self, other: "Spent") -> "Spent":
+        """Return the sum of both."""
+        return Spent(
+            cost=self.cost + other.cost,
+            tokens=added(self.tokens, other.tokens),
+            estimate=other.estimate.plus(self.estimate) if other.estimate else self.estimate,
+        )
+
+
+def spent_on(request: ModelRequest, usage: Usage | None, written_chars: int) -> Spent:
+    """Return what a request used; without reported usage its length and the answer's count.
+
+    Usage of nothing but zeros counts as not reported, since each request has tokens.
+    """
+    tokens, price = tokens_of(usage), request.model.cost
+    if tokens != Tokens():
+        cost = cost_of(tokens, price)
+        unpriced = Estimate(requests=1) if cost is None else None
+        return Spent(cost=cost or 0.0, tokens=tokens, estimate=unpriced)
+    read = fixed_tokens(request, CHARS_AT_LEAST) + message_tokens(request.messages, CHARS_AT_LEAST)
+    guess = Tokens(input=read, output=written_chars // CHARS_AT_LEAST)
+    cost, all_tokens = cost_of(guess, price), total_tokens(guess)
+    return Spent(estimate=Estimate(requests=int(cost != 0), cost=cost or 0.0, tokens=all_tokens))
 
 
 def _price(cost: ModelCost, read: int) -> ModelCost | CostTier:

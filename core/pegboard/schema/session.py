@@ -3,6 +3,8 @@
 import re
 from typing import Any, Literal
 
+import msgspec
+
 from pegboard.schema.wire import Rest, Wire
 
 Action = Literal["allow", "ask", "deny"]
@@ -250,8 +252,33 @@ class Revert(Wire, frozen=True):
     diff: str | None = None
 
 
+class Estimate(Wire, frozen=True):
+    """The requests of a session for which the provider reported no usage, or has no price.
+
+    `requests` counts those of unknown cost. `cost` in US dollars and `tokens` are estimated from
+    the length of requests and answers for which no usage was reported.
+    """
+
+    requests: int = 0
+    cost: float = 0.0
+    tokens: int = 0
+
+    def plus(self, other: "Estimate | None") -> "Estimate":
+        """Return the sum of both."""
+        if other is None:
+            return self
+        return Estimate(
+            requests=self.requests + other.requests,
+            cost=self.cost + other.cost,
+            tokens=self.tokens + other.tokens,
+        )
+
+
 class Session(Wire, frozen=True):
-    """A conversation; `cost` is in US dollars, as far as prices are known, with its subagents."""
+    """A conversation; `cost` is in US dollars, as far as prices are known, with its subagents.
+
+    `estimate` is what `cost` and `tokens` lack; clients of the protocol do not receive it.
+    """
 
     id: str
     slug: str
@@ -262,6 +289,7 @@ class Session(Wire, frozen=True):
     time: SessionTime
     cost: float | None = None
     tokens: Tokens | None = None
+    estimate: Estimate | None = msgspec.field(default=None, name="pegboardEstimate")
     parent_id: str | None = None
     path: str | None = None
     agent: str | None = None
@@ -270,6 +298,11 @@ class Session(Wire, frozen=True):
     permission: tuple[Rule, ...] = ()
     revert: Revert | None = None
     metadata: dict[str, Any] | None = None
+
+    @property
+    def known_cost(self) -> float | None:
+        """The cost; None where that of a request is not known."""
+        return None if self.estimate and self.estimate.requests else self.cost or 0.0
 
 
 class Idle(Wire, frozen=True, tag_field="type", tag="idle"):

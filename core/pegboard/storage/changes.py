@@ -14,6 +14,7 @@ from pegboard.schema.event import Properties
 from pegboard.schema.message import Message
 from pegboard.schema.part import Part
 from pegboard.schema.session import (
+    Estimate,
     PermissionRequest,
     Project,
     Reply,
@@ -52,8 +53,8 @@ class ChangeSession(msgspec.Struct, frozen=True, kw_only=True):
     exist is never inserted: `NotFoundError`.
 
     `title` is set only if the title is still `title_was`, where that is given. `cost` in US
-    dollars and `tokens` are added to the stored values. `updated`, `archived` and `compacting` are
-    instants in milliseconds since the epoch; `updated` never goes back.
+    dollars, `tokens` and `estimate` are added to the stored values. `updated`, `archived` and
+    `compacting` are instants in milliseconds since the epoch; `updated` never goes back.
     """
 
     session_id: str
@@ -70,6 +71,7 @@ class ChangeSession(msgspec.Struct, frozen=True, kw_only=True):
     compacting: int | UnsetType | None = UNSET
     cost: float = 0.0
     tokens: Tokens | None = None
+    estimate: Estimate | None = None
 
 
 _REPLACED = ("agent", "model", "summary", "permission", "revert", "metadata")
@@ -85,6 +87,8 @@ def changed(session: Session, change: ChangeSession) -> Session:
         fields["cost"] = (session.cost or 0.0) + change.cost
     if change.tokens is not None:
         fields["tokens"] = added(session.tokens, change.tokens)
+    if change.estimate is not None:
+        fields["estimate"] = change.estimate.plus(session.estimate)
     instants = _given(change, _INSTANTS)
     if change.updated is not UNSET:
         instants["updated"] = max(change.updated, session.time.updated)

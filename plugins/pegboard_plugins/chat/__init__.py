@@ -13,7 +13,6 @@ import pegboard_files
 import pegboard_terminal
 from pegboard import hookimpl
 from pegboard.kit import Span
-from pegboard.schema.model import dollars
 from pegboard_plugins.chat import hookspecs
 from pegboard_plugins.chat.hookspecs import ChatContext as ChatContext
 from pegboard_plugins.chat.hookspecs import ChatKey as ChatKey
@@ -61,8 +60,12 @@ def register_slash() -> tuple[SlashCommand, ...]:
 
 async def _cost(context: ChatContext, _: str) -> None:
     state = context.state
-    price = "price unknown" if state.cost is None else dollars(state.cost)
-    context.say(f"{price} · {state.tokens:,} tokens in the last request · {state.model}")
+    context.say(f"{_price(state)} · {state.tokens:,} tokens in the last request · {state.model}")
+
+
+def _price(state: ChatState) -> str:
+    price = pegboard_terminal.cost_text(state.known_cost, is_whole=state.cost is not None)
+    return f"cost {price}" if price == pegboard_terminal.UNKNOWN_COST else price
 
 
 @hookimpl
@@ -82,13 +85,13 @@ async def _facts(context: ChatContext) -> None:
 def status_items(state: ChatState) -> tuple[StatusItem, ...]:
     """How full the window is, and the cost, once something was asked."""
     if not state.tokens:
-        return ()
+        unknown = StatusItem(id="cost", text=_price(state), priority=40)
+        return (unknown,) if state.cost is None else ()
     window = f" of {short_count(state.window)}" if state.window else ""
     full = f"{state.tokens / state.window:.0%}{window}" if state.window else f"{state.tokens:,} tok"
-    price = "price unknown" if state.cost is None else dollars(state.cost)
     return (
         StatusItem(id="context", text=full, priority=50),
-        StatusItem(id="cost", text=price, priority=40),
+        StatusItem(id="cost", text=_price(state), priority=40),
     )
 
 

@@ -232,10 +232,8 @@ class Chat:
         talk = self.talk
         assert talk is not None
         course, facts, chosen = talk.course, talk.feed.facts, talk.choices
-        tokens = course.tokens if course else None
-        used = (
-            tokens.input + tokens.cache.read + tokens.cache.write + tokens.output if tokens else 0
-        )
+        last = course.tokens if course else None
+        used = last.input + last.cache.read + last.cache.write + last.output if last else 0
         summary = course.session.summary if course else None
         model = chosen.model or (course.model if course else "") or self.model or facts.model
         return ChatState(
@@ -248,7 +246,8 @@ class Chat:
             busy=talk.busy,
             tokens=used,
             window=slash.windows(self).get(model, 0),
-            cost=course.cost if course else 0.0,
+            cost=course.session.known_cost if course else 0.0,
+            known_cost=(course.session.cost or 0.0) if course else 0.0,
             files=summary.files if summary else 0,
             additions=summary.additions if summary else 0,
             deletions=summary.deletions if summary else 0,

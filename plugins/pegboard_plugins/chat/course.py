@@ -84,7 +84,6 @@ class Course:
         self.steers: dict[str, Steer] = {}
         self.requests: dict[str, PermissionRequest | QuestionRequest] = {}
         self.tokens: Tokens | None = None
-        self.cost: float | None = 0.0
         self.thinking = ""
         self.model = ""
         self.agent = session.agent or ""
@@ -303,10 +302,9 @@ class Course:
                 yield from self._reasoning(part)
             case ToolPart():
                 yield from self._call(part)
-            case StepFinishPart(tokens=tokens, cost=cost):
+            case StepFinishPart(tokens=tokens):
                 self._done.add(part.id)
                 self.tokens = tokens
-                self.cost = None if None in (self.cost, cost) else (self.cost or 0) + (cost or 0)
             case _:
                 pass
 

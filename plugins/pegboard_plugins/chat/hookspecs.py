@@ -14,8 +14,9 @@ from pegboard.kit import Span
 class ChatState(msgspec.Struct, frozen=True, kw_only=True):
     """How things stand, for what is shown of them.
 
-    `window` is what the model reads at most, in tokens, 0 where nobody knows; `cost` is in US
-    dollars, None where a price is not known.
+    `window` is what the model reads at most, in tokens, 0 where nobody knows. `cost` is that of
+    the session in US dollars, with its subagents; None where that of a request is not known.
+    `known_cost` is without those requests.
     """
 
     directory: Path
@@ -28,6 +29,7 @@ class ChatState(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int = 0
     window: int = 0
     cost: float | None = 0.0
+    known_cost: float = 0.0
     files: int = 0
     additions: int = 0
     deletions: int = 0

@@ -9,14 +9,14 @@ from pegboard.schema.session import CacheTokens, Session, Tokens, added
 from pegboard_terminal import sum_costs
 
 OTHER = "(other)"
-"""Titles, failed attempts and what was dropped: paid by the session, and in none of its answers."""
+"""Titles, dropped messages, and the tokens of failed attempts, whose cost an answer includes."""
 _NOTHING_USD = 1e-9
 
 
 class AgentCost(msgspec.Struct, frozen=True, kw_only=True):
     """What an agent's answers by one model have cost, in US dollars; `requests` counts them.
 
-    `cost` is None where the price of one of them is not known.
+    `cost` is None where that of one of them is not known.
     """
 
     agent: str
@@ -59,9 +59,10 @@ def _rest(session: Session, known: Sequence[AgentCost]) -> tuple[AgentCost, ...]
     for each in known:
         tokens = _subtracted(tokens, each.tokens)
     cost = (session.cost or 0.0) - sum(each.cost or 0.0 for each in known)
-    if cost < _NOTHING_USD and tokens == Tokens():
+    is_known = session.known_cost is not None or any(each.cost is None for each in known)
+    if is_known and cost < _NOTHING_USD and tokens == Tokens():
         return ()
-    return (AgentCost(agent=OTHER, cost=max(cost, 0.0), tokens=tokens),)
+    return (AgentCost(agent=OTHER, cost=max(cost, 0.0) if is_known else None, tokens=tokens),)
 
 
 def _subtracted(first: Tokens, second: Tokens) -> Tokens:

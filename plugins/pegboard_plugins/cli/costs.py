@@ -5,18 +5,15 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from pegboard.schema.model import dollars
 from pegboard_plugins.cli.completing import live
 from pegboard_plugins.cli.jsontext import format_option, schema_json
-from pegboard_terminal import open_app, run_async
+from pegboard_terminal import cost_text, open_app, run_async
 
 if TYPE_CHECKING:
     from pegboard import App
     from pegboard.schema.message import AssistantMessage
     from pegboard.schema.session import Session
     from pegboard_plugins.cli.agentcosts import AgentCost
-
-UNKNOWN = "unknown"
 
 
 @click.command()
@@ -26,8 +23,8 @@ UNKNOWN = "unknown"
 def cost(directory: Path, session_id: str | None, style: Literal["table", "json"]) -> None:
     """Show what a conversation has cost, by agent and model.
 
-    Prices are US dollars. The sessions of subagents are counted in. A model whose price is not
-    known costs "unknown".
+    Prices are US dollars. The sessions of subagents are counted in. The cost is "unknown" where
+    the model's price is not known or the provider reports no usage.
     """
     from pegboard_plugins.cli.agentcosts import by_agent
 
@@ -39,8 +36,8 @@ def cost(directory: Path, session_id: str | None, style: Literal["table", "json"
     from pegboard_plugins.cli.tables import table
 
     rows = [cost_row(each) for each in costs]
-    known = dollars(session.cost or 0.0)
-    whole = f"{known} + {UNKNOWN}" if any(each.cost is None for each in costs) else known
+    is_whole = all(each.cost is not None for each in costs)
+    whole = cost_text(session.cost or 0.0, is_whole=is_whole)
     total = ("total", "", "", "", "", whole)
     headers = ("agent", "model", "requests", "read", "written", "cost")
     click.echo(table(headers, [*rows, total]), nl=False)
@@ -52,7 +49,7 @@ def cost_row(each: "AgentCost") -> tuple[str, ...]:
     read = tokens.input + tokens.cache.read + tokens.cache.write
     written = tokens.output + tokens.reasoning
     requests = str(each.requests or "")
-    cost = UNKNOWN if each.cost is None else dollars(each.cost)
+    cost = cost_text(each.cost or 0.0, is_whole=each.cost is not None)
     return (each.agent, each.model, requests, f"{read:,}", f"{written:,}", cost)
 
 

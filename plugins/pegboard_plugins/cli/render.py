@@ -15,7 +15,7 @@ from pegboard.schema.message import Failure
 from pegboard.schema.model import dollars
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.session import PermissionRequest, Question, Retry, Tokens
-from pegboard_terminal import exposed, visible
+from pegboard_terminal import UNKNOWN_COST, cost_text, exposed, visible
 
 Style = Literal[
     "plain", "tool", "dim", "error", "warning", "added", "removed", "hunk", "done", "active"
@@ -120,11 +120,17 @@ def retry_line(status: Retry, *, now_ms: int, indent: int = 0) -> Line:
     return Line(head="retry", text=text, style="warning", indent=indent)
 
 
-def usage_line(cost: float | None, tokens: Tokens, *, steps: int, seconds: float) -> Line:
-    """What a turn cost; cached tokens are counted as read, and 0 is what nobody has counted."""
+def usage_line(
+    cost: float | None, tokens: Tokens, known_cost: float = 0.0, *, steps: int, seconds: float
+) -> Line:
+    """Return what a turn used; cached tokens count as read, and zeros are left out.
+
+    A `cost` of None is not known; `known_cost` is what the requests of known cost have cost.
+    """
     read = tokens.input + tokens.cache.read + tokens.cache.write
     written = tokens.output + tokens.reasoning
-    facts = ["cost unknown"] if cost is None else [dollars(cost)] if cost else []
+    price = cost_text(known_cost, is_whole=False) if cost is None else dollars(cost)
+    facts = [f"cost {price}" if price == UNKNOWN_COST else price] if cost != 0 else []
     facts += [f"{read:,} tokens in, {written:,} out"] if read or written else []
     facts += [f"{steps:,} step{'' if steps == 1 else 's'}", f"{seconds:.1f} s"]
     return Line(text=" · ".join(facts), style="dim")

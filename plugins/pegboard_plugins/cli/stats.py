@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from pegboard.schema.model import dollars
 from pegboard.schema.session import Tokens
 from pegboard_plugins.cli.agentcosts import AgentCost, costs_of
 from pegboard_plugins.cli.jsontext import schema_json
-from pegboard_terminal import open_app, run_async, sum_costs
+from pegboard_terminal import cost_text, open_app, run_async, sum_costs
 
 if TYPE_CHECKING:
     from pegboard.schema.message import Turn
@@ -50,19 +49,18 @@ def stats(directory: Path, *, days: int | None, everywhere: bool, as_json: bool)
     if not usage.sessions:
         click.echo("no sessions yet", err=True)
         return
-    from pegboard_plugins.cli.costs import UNKNOWN, cost_row
+    from pegboard_plugins.cli.costs import cost_row
     from pegboard_plugins.cli.tables import table
 
     read = usage.tokens.input + usage.tokens.cache.read + usage.tokens.cache.write
     written = usage.tokens.output + usage.tokens.reasoning
-    known = dollars(usage.cost)
     whole = [
         ("sessions", f"{usage.sessions:,}"),
         ("prompts", f"{usage.prompts:,}"),
         ("answers", f"{usage.answers:,}"),
         ("tokens read", f"{read:,}"),
         ("tokens written", f"{written:,}"),
-        ("cost", f"{known} + {UNKNOWN}" if usage.unpriced else known),
+        ("cost", cost_text(usage.cost, is_whole=not usage.unpriced)),
     ]
     headers = ("agent", "model", "requests", "read", "written", "cost")
     calls = sorted(usage.tools.items(), key=lambda each: (-each[1], each[0]))

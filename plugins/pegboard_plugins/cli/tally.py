@@ -85,8 +85,13 @@ class Tally:
 
     @property
     def cost(self) -> float | None:
-        """US dollars, subagents included; None when the price of a model is not known."""
+        """US dollars, subagents included; None when the cost of an answer is not known."""
         return sum_costs(answer.cost for answer in self._ours())
+
+    @property
+    def known_cost(self) -> float:
+        """US dollars of the answers of known cost, subagents included."""
+        return sum(answer.cost or 0.0 for answer in self._ours())
 
     @property
     def tokens(self) -> Tokens:

@@ -167,10 +167,9 @@ class TextView:
     def end(self, result: Result) -> None:  # noqa: ARG002 - the protocol's
         """Show what the prompt cost, where something was sent."""
         if self._tally and self._tally.is_answered:
-            seconds = monotonic() - self._started
-            tally = self._tally
-            line = usage_line(tally.cost, tally.tokens, steps=tally.steps, seconds=seconds)
-            self.screen.line(line)
+            seconds, tally = monotonic() - self._started, self._tally
+            used = tally.cost, tally.tokens, tally.known_cost
+            self.screen.line(usage_line(*used, steps=tally.steps, seconds=seconds))
         self.screen.close()
 
 

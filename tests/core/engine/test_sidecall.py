@@ -2,15 +2,17 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from pegboard import App, SideQuestion
-from pegboard.errors import BudgetError
+from pegboard.errors import BudgetError, ProviderError
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta, Usage
 from pegboard.schema.config import Agent
 from pegboard.schema.model import CacheCost, Model, ModelApi, ModelCost
+from pegboard.schema.session import Estimate
 from played import Played, opened, text
 
 AGENT = Agent(name="aside", mode="primary", permission=(), options={}, prompt="Be brief.")
@@ -39,6 +41,24 @@ async def test_the_answer_is_paid_by_the_session_and_is_no_part_of_it(tmp_path: 
     [request] = provider.requests
     assert (said, stored.cost, turns) == ("seven", pytest.approx(0.001), ())
     assert (request.system, request.tools) == (("Be brief.",), ())
+
+
+@pytest.mark.parametrize("ends", [True, False])
+async def test_an_answer_without_reported_usage_is_estimated(tmp_path: Path, *, ends: bool) -> None:
+    async def answer(_: ModelRequest) -> AsyncIterator[StreamEvent]:
+        yield TextDelta("t", "seven and more")
+        if not ends:
+            raise ConnectionError
+        yield StreamFinish("stop")
+
+    async with opened(tmp_path, Played(answer, model=MODEL)) as app:
+        session = await app.create_session()
+        with nullcontext() if ends else pytest.raises(ProviderError):
+            await app.ask(session.id, QUESTION)
+        stored = await app.session(session.id)
+
+    assert (stored.cost or 0.0, stored.known_cost) == (0.0, None)
+    assert stored.estimate == Estimate(requests=1, cost=0.006, tokens=10)
 
 
 async def test_an_answer_that_was_heard_is_paid_though_the_caller_is_cancelled(

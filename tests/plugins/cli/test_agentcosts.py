@@ -1,10 +1,11 @@
 """Who has cost what in a session."""
 
 import pytest
+from msgspec.structs import replace
 
 from pegboard.schema.message import AssistantMessage, MessagePath, MessageTime
-from pegboard.schema.session import Session, SessionTime, Tokens
-from pegboard_plugins.cli.agentcosts import OTHER, by_agent
+from pegboard.schema.session import Estimate, Session, SessionTime, Tokens
+from pegboard_plugins.cli.agentcosts import OTHER, AgentCost, by_agent
 
 
 def answer(agent: str, cost: float) -> AssistantMessage:
@@ -23,22 +24,24 @@ def answer(agent: str, cost: float) -> AssistantMessage:
     )
 
 
+SESSION = Session(
+    id="ses_1",
+    slug="",
+    project_id="p",
+    directory="/",
+    title="",
+    version="",
+    time=SessionTime(created=1, updated=1),
+    cost=0.003,
+    tokens=Tokens(input=3),
+)
+
+
 def test_the_cost_of_a_session_is_told_by_agent() -> None:
-    session = Session(
-        id="ses_1",
-        slug="",
-        project_id="p",
-        directory="/",
-        title="",
-        version="",
-        time=SessionTime(created=1, updated=1),
-        cost=0.003,
-        tokens=Tokens(input=3),
-    )
     answers = [answer("build", 0.001), answer("helper", 0.001), answer("build", 0.001)]
 
-    told = by_agent(session, answers)
-    [other] = by_agent(session, answers[::2])[1:]
+    told = by_agent(SESSION, answers)
+    [other] = by_agent(SESSION, answers[::2])[1:]
 
     assert [(each.agent, each.model, each.requests, each.tokens.input) for each in told] == [
         ("build", "played/m", 2, 2),
@@ -46,3 +49,12 @@ def test_the_cost_of_a_session_is_told_by_agent() -> None:
     ]
     assert [each.cost for each in told] == pytest.approx([0.002, 0.001])
     assert (other.agent, other.cost, other.tokens.input) == (OTHER, pytest.approx(0.001), 1)
+
+
+def test_a_cost_that_no_answer_has_is_unknown_if_the_session_s_is() -> None:
+    session = replace(SESSION, estimate=Estimate(requests=1, cost=0.001, tokens=1))
+    answers = [answer("build", 0.003)]
+
+    [_, other] = by_agent(session, [replace(answers[0], tokens=Tokens(input=3))])
+
+    assert other == AgentCost(agent=OTHER, cost=None)
