@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pegboard.errors import PermissionDeniedError as PermissionDeniedError
     from pegboard.errors import ToolError as ToolError
     from pegboard.opening.options import AppOptions as AppOptions
+    from pegboard.providers.function import provider as provider
     from pegboard.schema.message import Prompt as Prompt
     from pegboard.schema.session import Ruleset as Ruleset
     from pegboard.workspace import Workspace as Workspace

@@ -5,9 +5,8 @@ function runs in a worker thread; an `async` one runs on the event loop.
 """
 
 import random
-from collections.abc import Sequence
 
-from pegboard import Tool, ToolError, ToolResult, hookimpl, tool
+from pegboard import ToolError, ToolResult, tool
 
 MOST_DICE = 100
 
@@ -24,9 +23,3 @@ def roll(sides: int = 6, count: int = 1) -> ToolResult:
         raise ToolError(f"roll 1 to {MOST_DICE} dice with at least one side each")
     dice = [random.randint(1, sides) for _ in range(count)]
     return ToolResult(output=str(sum(dice)), title=f"{count}d{sides}", metadata={"dice": dice})
-
-
-@hookimpl
-async def register_tools() -> Sequence[Tool]:
-    """The one tool."""
-    return (roll,)

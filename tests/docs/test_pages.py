@@ -21,6 +21,7 @@ from pegboard import App, AppOptions, Tool
 from pegboard.cli.root import root
 from pegboard.hooks.implementation import CALL
 from pegboard.loading.registration import PLUGIN
+from pegboard.providers.function import FunctionProvider
 from pegboard.schema.part import TextPart
 from surface import hooks
 from tool_context import Context, call
@@ -65,7 +66,8 @@ def test_python_code_loads_and_gives_a_tool_or_hooks(
         if hasattr(value, "pegboard_impl")
     }
 
-    assert tools or marked or block.file in PROGRAMS or block.file.startswith("test_")
+    provided = [value for value in vars(module).values() if isinstance(value, FunctionProvider)]
+    assert tools or marked or provided or block.file in PROGRAMS or block.file.startswith("test_")
     assert all(each.description and each.parameters["type"] == "object" for each in tools)
     assert {name: args - HOOKS[name] - BESIDE for name, args in marked.items()} == {
         name: set() for name in marked
@@ -165,6 +167,26 @@ async def test_the_provider_that_is_shown_answers(tmp_path: Path) -> None:
         turn = await app.prompt(session.id, "Polly")
 
     assert [each.text for each in turn.parts if isinstance(each, TextPart)] == ["Polly"]
+
+
+async def test_the_function_that_is_a_provider_answers(tmp_path: Path) -> None:
+    (block,) = [each for each in blocks("python") if each.file.endswith("rectangles.py")]
+
+    def area(width: float, height: float) -> str:
+        """Work out the area of a rectangle."""
+        return str(width * height)
+
+    plugin = _load(block, tmp_path)
+    config = {"model": "rectangles/any"}
+    options = _options(tmp_path, plugins=(plugin,), tools=(area,), config=config)
+
+    async with App.open(tmp_path, options) as app:
+        session = await app.create_session()
+        turn = await app.prompt(session, "3 by 4?")
+        turns = await app.turns(session.id)
+
+    assert turn.text == "You said something."
+    assert [each.text for each in turns] == ["3 by 4?", "I work it out.", turn.text]
 
 
 def _options(folder: Path, **options: Any) -> AppOptions:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter, eq, ge, gt, le, lt, ne
 from pathlib import Path
 from types import FrameType, ModuleType
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -188,6 +188,23 @@ def marked(plugin: object) -> Iterator[tuple[str, Callable[..., object]]]:
     for name in tuple(names):
         if is_marked(plugin, name):
             yield name, getattr(plugin, name)
+
+
+def owned(plugin: object, fits: Callable[[object], bool]) -> Iterator[tuple[str, Any]]:
+    """Yield the objects that a module defines itself and that fit, each once, by attribute."""
+    if not isinstance(plugin, ModuleType):
+        return
+    seen: set[int] = set()
+    for name, value in tuple(vars(plugin).items()):
+        is_own = fits(value) and getattr(value, "__module__", None) == plugin.__name__
+        if is_own and id(value) not in seen:
+            seen.add(id(value))
+            yield name, value
+
+
+def is_provider(value: object) -> bool:
+    """Return whether the object is a provider by its class; no property of it is run."""
+    return all(callable(getattr(type(value), name, None)) for name in ("stream", "resolve"))
 
 
 def is_marked(plugin: object, name: str) -> bool:

@@ -19,7 +19,7 @@ from pegboard.loading.discovery import Problem, marked
 from pegboard.loading.imports import Imports
 from pegboard.loading.registrant import Belongings, Registrant
 from pegboard.loading.registration import BRINGING, Registry
-from pegboard.loading.toolset import ORIGINS, Offer, tools_of_file, toolset
+from pegboard.loading.toolset import ORIGINS, Offer, bare_tools, emptiness, toolset
 from pegboard.schema.config import Config
 from pegboard.schema.session import EDIT, READ, Rule
 from pegboard.trust.decisions import Decision
@@ -178,7 +178,7 @@ class Register:
         known = {each.key: each for each in plugins}
         offers = [_offer(known[answer.key], answer.value) for answer in answers]
         for each in plugins:
-            for found in tools_of_file(each):
+            for found in bare_tools(each):
                 if isinstance(found, Problem):
                     self._problems.append(found)
                 else:
@@ -279,6 +279,7 @@ def _enroll(
     for each in plugins:
         if each.plugin is not None:
             each.hooks = registry.add(each)
+            registry.problems += filter(None, (emptiness(each),))
         elif not (each.forbidden or each.is_double):
             _stand_in(each, registry, imports)
 

@@ -16,12 +16,12 @@ import pluggy
 from msgspec.structs import replace
 
 from pegboard.contract import apphooks, modelhooks, toolhooks
-from pegboard.contract.plugin import PROJECT, Kind, mark_of, said_by
+from pegboard.contract.plugin import PROJECT, Kind, hookimpl, mark_of, said_by
 from pegboard.errors import RequiredHookError
 from pegboard.hooks.checks import check_of
 from pegboard.hooks.implementation import CALL, Implementation, circle
 from pegboard.kit.suggestions import did_you_mean, nearest_names
-from pegboard.loading.discovery import MARK, Problem, attempt, is_marked, marked
+from pegboard.loading.discovery import MARK, Problem, attempt, is_marked, is_provider, marked, owned
 from pegboard.loading.registrant import Registrant, quoted
 from pegboard.schema.config import Config
 
@@ -29,6 +29,7 @@ HOOK_MODULES = (apphooks, modelhooks, toolhooks)
 """The modules that specify the hooks of the core."""
 BRINGING = apphooks.register_hooks.__name__
 """The hook that is called before all others, as a plain function of the loop's thread."""
+_PROVIDERS = apphooks.register_providers.__name__
 _SPEC = f"{PROJECT}_spec"
 Specs = dict[str, Callable[..., object]]
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
@@ -92,7 +93,10 @@ class Registry:
     def add(self, registrant: Registrant) -> tuple[str, ...]:
         """The names of the hooks that are registered, after all others that are."""
         fitting: dict[str, Callable[..., object]] = {}
-        for hook, function in marked(registrant.plugin):
+        functions = dict(marked(registrant.plugin))
+        if providers := [each for _, each in owned(registrant.plugin, is_provider)]:
+            functions.setdefault(_PROVIDERS, hookimpl(lambda: providers))
+        for hook, function in functions.items():
             problem = self._problem(registrant.name, hook, function)
             if problem is None:
                 fitting[hook] = function

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from types import ModuleType
 
 import msgspec
 
+from pegboard.contract import apphooks
 from pegboard.contract.plugin import Origin
 from pegboard.contract.tools import Tool, checked_id
 from pegboard.errors import InvalidInputError
-from pegboard.loading.discovery import Problem, attempt
+from pegboard.loading.discovery import Problem, attempt, is_marked, is_provider, marked, owned
 from pegboard.loading.registrant import Registrant
 
 ORIGINS: tuple[Origin, ...] = ("builtin", "installed", "user", "project", "embedded")
@@ -24,22 +24,49 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     place: str
 
 
-def tools_of_file(each: Registrant) -> Iterator[Offer | Problem]:
-    """The tools of a file: NAME or `default` in `tool/NAME.py` is NAME, any other NAME_other.
+def bare_tools(each: Registrant) -> Iterator[Offer | Problem]:
+    """The tools that a module defines itself, unless it has `register_tools`, which decides alone.
 
-    A tool that was given an `id` keeps it. What the file imports is none of its tools.
+    In `tool/NAME.py` NAME or `default` is NAME, any other NAME_other; one with an own `id` keeps
+    it, as all tools of other modules do.
     """
-    file, module = each.file, each.plugin
-    if file is None or file.kind != "tool" or not isinstance(module, ModuleType):
+    if is_marked(each.plugin, apphooks.register_tools.__name__):
         return
-    for attribute, tool in _own_tools(module):
-        place = f"{file.name}, {attribute}"
+    file = each.file
+    stem = file.path.stem if file is not None and file.kind == "tool" else None
+    of = f"the plugin {each.name}" if stem is None else each.name
+    for attribute, tool in owned(each.plugin, is_tool):
+        place = f"{of}, {attribute}"
         try:
-            named = tool if tool.has_own_id else tool.renamed(_id(file.path.stem, attribute))
+            named = tool if not stem or tool.has_own_id else tool.renamed(_id(stem, attribute))
         except InvalidInputError as error:
-            yield Problem("name", file.name, f"{place}: {error}")
+            yield Problem("name", each.name, f"{place}: {error}")
         else:
             yield Offer(by=each, tool=named, place=place)
+
+
+def is_tool(value: object) -> bool:
+    """Return whether the object is a tool."""
+    return isinstance(value, Tool)
+
+
+def emptiness(each: Registrant) -> Problem | None:
+    """Return the problem of a plugin that has nothing: no hook, no tool and no provider.
+
+    A file may have nothing: others of its folder import it.
+    """
+    plugin = each.plugin
+    if (
+        each.file is not None
+        or any(marked(plugin))
+        or any(owned(plugin, lambda it: is_tool(it) or is_provider(it)))
+    ):
+        return None
+    text = (
+        "it has no hook, no tool and no provider of its own: mark its functions with @hookimpl,"
+        " @tool or @provider; what it imports from other modules does not count"
+    )
+    return Problem("hook", each.name, text)
 
 
 def toolset(offers: Sequence[Offer]) -> tuple[Mapping[str, Offer], Sequence[Problem]]:
@@ -88,14 +115,3 @@ def _flaw(offer: Offer) -> Problem | None:
 
 def _id(stem: str, attribute: str) -> str:
     return stem if attribute in (stem, "default") else f"{stem}_{attribute}"
-
-
-def _own_tools(module: ModuleType) -> Iterator[tuple[str, Tool]]:
-    """The module's tools by name, each once, without those that belong to another module."""
-    seen: set[int] = set()
-    for name, value in tuple(vars(module).items()):
-        if not isinstance(value, Tool) or id(value) in seen:
-            continue
-        if getattr(value, "__module__", None) == module.__name__:
-            seen.add(id(value))
-            yield name, value

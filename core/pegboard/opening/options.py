@@ -2,15 +2,18 @@
 
 import os
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from pegboard.config.configuration import LoadedConfig, load_config
 from pegboard.contract import apphooks
+from pegboard.contract.plugin import hookimpl
+from pegboard.contract.tools import Tool, tool
 from pegboard.engine.bus import Bus
 from pegboard.errors import ConfigError, StorageError
 from pegboard.hooks.isolation import blaming
@@ -32,7 +35,8 @@ class AppOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How an App is opened.
 
     `config` is laid over the configuration's files, in their syntax, and over the `profile` that
-    is chosen from them. `plugins` are objects that are plugins too, the newest of all.
+    is chosen from them. `plugins` are objects that are plugins too, the newest of all. `tools` are
+    functions that the model can call, with `@tool` or without.
     `interactive` says that somebody answers permission requests; without it an ask is a deny.
     `trust` decides about the project's own code for this App alone, a decision for just the files
     that it is about; None leaves it to what the user said before. `env` stands for the
@@ -41,7 +45,8 @@ class AppOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     config: Mapping[str, object] = {}
     profile: str | None = None
-    plugins: tuple[object, ...] = ()
+    plugins: Sequence[object] = ()
+    tools: Sequence[Tool | Callable[..., Any]] = ()
     builtins: bool = True
     installed: bool = True
     interactive: bool = False
@@ -51,6 +56,27 @@ class AppOptions(msgspec.Struct, frozen=True, kw_only=True):
     data_dir: Path | None = None
     state_dir: Path | None = None
     cache_dir: Path | None = None
+
+
+class AppTools:
+    """The plugin that has the tools of `AppOptions.tools`."""
+
+    def __init__(self, tools: Sequence[Tool | Callable[..., Any]]) -> None:
+        self._tools = [each if isinstance(each, Tool) else tool(each) for each in tools]
+
+    @classmethod
+    def of(cls, tools: Sequence[Tool | Callable[..., Any]]) -> "Iterator[AppTools]":
+        """Yield the plugin, if there are tools.
+
+        :raises SignatureError: for a parameter that cannot be described to a model.
+        """
+        if tools:
+            yield cls(tools)
+
+    @hookimpl
+    def register_tools(self) -> Sequence[Tool]:
+        """Return the tools."""
+        return self._tools
 
 
 class Opening(msgspec.Struct, frozen=True):
@@ -145,7 +171,7 @@ class Opening(msgspec.Struct, frozen=True):
             config=loaded.config,
             env=self.env,
             decision=decision,
-            extra=self.options.plugins,
+            extra=(*self.options.plugins, *AppTools.of(self.options.tools)),
             builtins=self.options.builtins,
             installed=self.options.installed,
             locate=loaded.place,
