@@ -38,6 +38,7 @@ from pegboard.workspace import Workspace
 
 if TYPE_CHECKING:
     from pegboard.engine.asking.judgement import Policy
+    from pegboard.paths import Places
     from pegboard.policy.pending import PendingRequests, Questions
     from pegboard.processes import Enclosure
 
@@ -92,6 +93,11 @@ class App:
     def failures(self) -> Sequence[PluginFailed]:
         """The last hundred times that a plugin raised, hung or answered with nonsense."""
         return tuple(self._reload.opening.failures)
+
+    @property
+    def places(self) -> "Places":
+        """The user's folders."""
+        return self._engine.places
 
     @property
     def loaded(self) -> LoadedConfig:

@@ -66,6 +66,11 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
         return self.data / "tool-output"
 
     @property
+    def unseen_documents(self) -> Path:
+        """Which documents agents have written that the user has not accepted."""
+        return self.data / "unseen-documents.json"
+
+    @property
     def audit(self) -> Path:
         """What was decided and called."""
         return self.state / "audit.jsonl"

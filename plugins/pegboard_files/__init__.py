@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pegboard_files.placing import temporary_beside as temporary_beside
     from pegboard_files.protection import autorun_files as autorun_files
     from pegboard_files.protection import home_secrets as home_secrets
+    from pegboard_files.protection import instructs as instructs
     from pegboard_files.protection import protected_folder as protected_folder
     from pegboard_files.protection import protected_path as protected_path
     from pegboard_files.searchprocess import run_until as run_until

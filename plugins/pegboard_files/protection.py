@@ -11,8 +11,10 @@ which run after a push. Nor are files that only select something defined elsewhe
 import re
 from collections.abc import Iterable, Set
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import NamedTuple
+
+from pegboard.errors import InvalidInputError
 
 
 class Row(NamedTuple):
@@ -317,3 +319,28 @@ def _in_home(path: Path) -> str | None:
     if (above and path.parts) or any(path.is_relative_to(folder) for folder in _HOME_FOLDERS):
         return "it decides what may log in, or what runs at a start"
     return autorun_reason(str(path))
+
+
+_DOCUMENTS = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md", "SKILL.md")
+
+
+def instructs(path: Path, entries: Iterable[str] = ()) -> bool:
+    """Return whether sessions may take the file at `path` for orders.
+
+    `entries` are the `instructions` of the configuration: paths and patterns, relative ones to any
+    folder of the project.
+    """
+    return path.name in _DOCUMENTS or any(_fits(path, entry) for entry in entries)
+
+
+def _fits(path: Path, entry: str) -> bool:
+    if PurePath(entry).is_absolute():
+        return path == Path(entry) or path.match(entry)
+    from pegboard_files.globs import glob_expression  # where the configuration names documents
+
+    try:
+        expression = glob_expression(entry)
+    except InvalidInputError:
+        return False
+    tails = ("/".join(path.parts[start:]) for start in range(1, len(path.parts)))
+    return any(expression.fullmatch(tail) for tail in tails)

@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from pegboard_frontend.projectfolder import branch as branch
     from pegboard_frontend.projectfolder import running_settings as running_settings
     from pegboard_frontend.projectfolder import settings_warnings as settings_warnings
+    from pegboard_frontend.projectfolder import unseen_warnings as unseen_warnings
     from pegboard_frontend.reverting import Reverted as Reverted
     from pegboard_frontend.reverting import copies_of as copies_of
     from pegboard_frontend.reverting import reason_of as reason_of
@@ -87,5 +88,6 @@ if TYPE_CHECKING:
     from pegboard_frontend.unknowns import UNKNOWN as UNKNOWN
     from pegboard_frontend.unknowns import decoded as decoded
     from pegboard_frontend.unknowns import for_client as for_client
+    from pegboard_frontend.unseendocuments import UnseenDocuments as UnseenDocuments
 else:
     __getattr__, __dir__ = late_names(__name__, __file__)

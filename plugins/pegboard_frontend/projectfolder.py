@@ -28,12 +28,29 @@ def settings_warnings(app: App) -> tuple[str, ...]:
         *app.loaded.warnings,
         *misplaced_below(app.loaded.config_dir),
         *misplaced(place.directory, place.worktree),
+        *unseen_warnings(app),
     )
     if app.decision.trusted or not place.git_dirs:
         return found
     runs = running_settings(place.git_dirs)
     told = f"git runs programs of this repository, in a shell too: {', '.join(runs)}"
     return (*found, told) if runs else found
+
+
+def unseen_warnings(app: App) -> tuple[str, ...]:
+    """Return a line for the documents that do not count until the user accepts them, if any."""
+    record = app.places.unseen_documents
+    if not record.exists():
+        return ()
+    from pegboard_frontend.unseendocuments import UnseenDocuments  # where agents wrote some
+
+    root = app.workspace.worktree.resolve()
+    waiting = UnseenDocuments(record).below(root)
+    names = ", ".join(str(path.relative_to(root)) for path, _ in waiting)
+    if not names:
+        return ()
+    text = f"written by an agent, and no instructions until you accept them: {names}"
+    return (f"{text}; `pegboard trust documents` shows them",)
 
 
 def misplaced(directory: Path, worktree: Path) -> Iterator[str]:

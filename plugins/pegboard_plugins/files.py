@@ -1,8 +1,10 @@
 """What sessions have read of the files of this machine, and the locks of those that write them."""
 
+import asyncio
 from typing import TYPE_CHECKING
 
-from pegboard import hookimpl
+import pegboard_files
+from pegboard import ToolContext, hookimpl
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,3 +23,16 @@ def open_ledger() -> "FileLedger":
     from pegboard_files import LocalLedger  # a run that touches no file does without it
 
     return LocalLedger()
+
+
+@hookimpl(trylast=True)
+async def tool_execute_after(context: ToolContext) -> None:
+    """Record the documents that the call has changed as unseen, formatted as they now are."""
+    session = context.session
+    entries = session.config.instructions
+    documents = [path for path in context.changed if pegboard_files.instructs(path, entries)]
+    if documents and session.places is not None:
+        from pegboard_frontend import UnseenDocuments  # few calls change one
+
+        unseen = UnseenDocuments(session.places.unseen_documents)
+        await asyncio.to_thread(unseen.note, documents)

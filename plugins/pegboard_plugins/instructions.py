@@ -1,7 +1,7 @@
 """Instruction files: `AGENTS.md` and its like, and what the configuration names.
 
-A file that the session itself has changed is material: what it says counts from the next session
-on. Until then the session goes by the text that it had before.
+A file that an agent has written is material until the user accepts it. The session goes by the
+text that it had before; what it changed itself counts from the next session on.
 """
 
 import asyncio
@@ -69,6 +69,7 @@ def _with_nested(
         return None  # as for most files: then nobody has to look through the session
     changed = pegboard_files.changed_files(session.turns)
     known = {*instruction_files(session), *_loaded(session), *changed, path.resolve()}
+    known |= _unseen(session, nested)
     found = [file for file in nested if file not in known]
     claimed.update(found)
     pieces = [piece for file in found if (piece := _piece(file, session.id))]
@@ -168,13 +169,23 @@ def _inside(paths: Iterable[Path], worktree: Path) -> Iterator[Path]:
 def _pieces(session: SessionView) -> tuple[str, ...]:
     """The files that have a text, each text once."""
     files = instruction_files(session)
-    changed, before = pegboard_files.changed_files(session.turns), _texts_of(session.id)
+    material = pegboard_files.changed_files(session.turns) | _unseen(session, files)
+    before = _texts_of(session.id)
     for file in files:
-        if file not in changed:
+        if file not in material:
             before[file] = _content(file)
     texts = {text: file for file in reversed(files) if (text := before.get(file))}
     first = {file: text for text, file in texts.items()}
     return tuple(_marked(file, first[file], session.id) for file in files if file in first)
+
+
+def _unseen(session: SessionView, files: Iterable[Path]) -> frozenset[Path]:
+    """Return the files that an agent has written and the user has not accepted."""
+    if session.places is None or not session.places.unseen_documents.exists():
+        return frozenset()
+    from pegboard_frontend import UnseenDocuments  # where agents have written some
+
+    return UnseenDocuments(session.places.unseen_documents).among(files)
 
 
 @lru_cache(maxsize=128)

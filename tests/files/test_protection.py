@@ -4,7 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from pegboard_files.protection import TABLE, autorun_files, autorun_reason, holds_autorun
+from pegboard_files.protection import (
+    TABLE,
+    autorun_files,
+    autorun_reason,
+    holds_autorun,
+    instructs,
+)
 
 ACTED_ON = """
 .git/config sub/.git/hooks/x .GIT/config .hg/hgrc .gitmodules .gitconfig .pegboard/tool/x.py
@@ -73,3 +79,24 @@ def test_those_at_the_root_are_listed_without_packages_and_links(tmp_path: Path)
     (tmp_path / ".cursor").symlink_to(".husky")
 
     assert set(autorun_files(tmp_path)) == {tmp_path / ".husky", tmp_path / ".npmrc"}
+
+
+@pytest.mark.parametrize(
+    ("name", "entries", "expected"),
+    [
+        ("AGENTS.md", (), True),
+        ("sub/CLAUDE.md", (), True),
+        (".agents/skills/tea/SKILL.md", (), True),
+        ("README.md", (), False),
+        ("docs/rules.md", ("docs/*.md",), True),
+        ("sub/docs/a/rules.md", ("docs/**/*.md",), True),
+        ("docs/rules.md", ("/project/docs/rules.md",), True),
+        ("docs/rules.md", ("/project/docs/*.md",), True),
+        ("docs/rules.rst", ("docs/*.md",), False),
+        ("docs/rules.md", ("[",), False),
+    ],
+)
+def test_documents_are_instruction_files_skills_and_what_the_configuration_names(
+    name: str, entries: tuple[str, ...], *, expected: bool
+) -> None:
+    assert instructs(Path("/project", name), entries) is expected

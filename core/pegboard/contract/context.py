@@ -9,6 +9,7 @@ import msgspec
 
 from pegboard.contract.plugin import Plugin, Stash
 from pegboard.contract.results import ToolResult
+from pegboard.paths import Places
 from pegboard.processes import BackgroundAccess, BackgroundProcess, ProcessResult
 from pegboard.schema.config import Agent, Config, Purpose
 from pegboard.schema.message import Turn
@@ -26,10 +27,10 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     `rulesets` are the permission rules in force, source by source. `interactive`: somebody is there
     to answer questions. `trusted`: the user lets the project's own code run, or it brings none;
     `trusted_by_user`: they have said yes to it; `allowed` has the digests of the files and programs
-    that they trust. `home` is the user's folder, `config_dir` that of their settings. `private` are
-    the folders and files that no tool may change unasked, wherever they are: what Pegboard keeps,
-    its settings, and the repository's real git folders. `background` are the processes that the
-    session has left running, also those that have ended since.
+    that they trust. `home` is the user's folder, `config_dir` that of their settings, `places` has
+    all of theirs. `private` are the folders and files that no tool may change unasked, wherever
+    they are: what Pegboard keeps, its settings, and the repository's real git folders. `background`
+    are the processes that the session has left running, also those that have ended since.
     """
 
     info: Session
@@ -47,6 +48,7 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     allowed: Mapping[str, str] = {}
     home: Path | None = None
     config_dir: Path | None = None
+    places: Places | None = None
     private: tuple[Path, ...] = ()
     background: tuple[BackgroundProcess, ...] = ()
     turns: tuple[Turn, ...] = ()

@@ -197,6 +197,7 @@ def make_view(  # noqa: PLR0913 - the fields of a view
         allowed=engine.decision.allowed,
         home=engine.home,
         config_dir=engine.places.config,
+        places=engine.places,
         private=engine.private,
         background=engine.background(session.id),
         turns=turns,

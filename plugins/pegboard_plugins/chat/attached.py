@@ -90,7 +90,9 @@ class AttachedFeed(Attachment):
             said = await self._client.branch()
             self._facts = replace(self._facts, branch=said.branch or "")
             held = await self._client.protection()
-            self._facts = replace(self._facts, sandbox=held.sandbox, untrusted=held.untrusted)
+            self._facts = replace(
+                self._facts, sandbox=held.sandbox, untrusted=held.untrusted, unseen=held.unseen
+            )
         self._bus.publish(Event(properties=Custom(name=FACTS, data={})))
 
     def _look_again(self) -> None:

@@ -66,6 +66,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     agent: str = "build"
     sandbox: str = ""
     untrusted: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
+    """A line for the documents that agents wrote and the user has not accepted."""
     warnings: tuple[str, ...] = ()
     server: str = ""
     keys: Mapping[str, tuple[str, ...]] = {}

@@ -46,6 +46,7 @@ from pegboard_frontend import (
     standing,
     trace_entries,
     unreverted,
+    unseen_warnings,
 )
 from pegboard_plugins.chat.feed import QUEUED_EVENTS, Facts, Order
 from pegboard_terminal import CallBlocks
@@ -116,6 +117,7 @@ class LocalFeed:
             agent=app.default_agent().name,
             sandbox=app.config.sandbox,
             untrusted=tuple(str(path) for path in app.untrusted),
+            unseen=unseen_warnings(app),
             warnings=(*app.storage.warnings, *settings_warnings(app), *problems, *failures),
             options=chat_options(app),
             keys={name: tuple(each.env) for name, each in app.providers.items()},

@@ -151,13 +151,13 @@ async def compact(chat: "Chat", _: str) -> None:
 
 
 async def trust(chat: "Chat", _: str) -> None:
-    """Show the project's code and ask whether it may run."""
+    """Show what agents wrote, else the project's code, and ask whether it counts, or may run."""
     facts = _talk(chat).feed.facts
-    if not (facts.untrusted or facts.server):
+    if not (facts.unseen or facts.untrusted or facts.server):
         text = "no code of this project waits for trust"
         _talk(chat).say(f"{text}; `pegboard trust` tells more, and vouches for its programs")
         return
-    if await chat.outside.pegboard("trust", "allow") == 0:
+    if await chat.outside.pegboard("trust", "documents" if facts.unseen else "allow") == 0:
         await chat.reload()
 
 

@@ -40,6 +40,7 @@ def _rare(facts: Facts, queued: int) -> Sequence[StatusItem]:
     found = (
         ("sandbox", f"sandbox {facts.sandbox}" if sandboxed else "", 30),
         ("trust", "not trusted: /trust" if facts.untrusted else "", 60),
+        ("unseen", "written by an agent: /trust" if facts.unseen else "", 60),
         ("queue", f"{queued} queued" if queued else "", 70),
         ("server", facts.server, 10),
     )

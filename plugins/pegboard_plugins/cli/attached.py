@@ -84,6 +84,11 @@ class AttachedBackend(Attachment):
         return ()
 
     @property
+    def unseen(self) -> tuple[str, ...]:
+        """None: likewise."""
+        return ()
+
+    @property
     def failures(self) -> Sequence[PluginFailed]:
         """None: the plugins are the server's."""
         return ()

@@ -62,6 +62,11 @@ class Backend(Protocol):
         ...
 
     @property
+    def unseen(self) -> tuple[str, ...]:
+        """Those of the warnings that every run repeats: documents that do not count."""
+        ...
+
+    @property
     def failures(self) -> Sequence[PluginFailed]:
         """What plugins of this process have failed at so far."""
         ...
@@ -193,6 +198,11 @@ class LocalBackend:
     def warnings(self) -> tuple[str, ...]:
         """Settings, plugins with problems, code without trust."""
         return warnings_of(self._app)
+
+    @property
+    def unseen(self) -> tuple[str, ...]:
+        """Documents that agents wrote."""
+        return pegboard_frontend.unseen_warnings(self._app)
 
     @property
     def failures(self) -> Sequence[PluginFailed]:

@@ -280,20 +280,24 @@ def _config(options: Options) -> dict[str, object]:
 
 
 async def _warnings(backend: Backend, options: Options) -> Sequence[str]:
-    """What is to be shown: to a program all, to a person what they have not read today."""
+    """What is to be shown: to a program all, to a person what they have not read today.
+
+    That documents do not count is shown each time.
+    """
     warnings = backend.warnings
     if options.style == "json" or not warnings:
         return warnings
     from pegboard_plugins.cli.warnings import shortened, unread  # most runs have no warnings
 
+    always = backend.unseen
     fresh = await asyncio.to_thread(
         unread,
-        warnings,
+        [text for text in warnings if text not in always],
         project_id=str(options.directory.absolute()),
         state=Places.of(os.environ).state,
         today=datetime.now(UTC).astimezone().date(),
     )
-    return shortened(fresh)
+    return shortened((*always, *fresh))
 
 
 async def _prompt(backend: Backend, options: Options, parts: Sequence[PartInput]) -> PromptRequest:

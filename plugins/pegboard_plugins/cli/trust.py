@@ -48,7 +48,8 @@ def allow(directory: Path, *, yes: bool) -> None:
         return
     _show(decision, store.difference(decision))
     if not yes:
-        _confirm(decision, "this code" if decision.files else "what is configured for the code")
+        what = "this code" if decision.files else "what is configured for the code"
+        _confirm(f"Run {what} of {decision.root}?")
     _note(places, "allow", decision.root, files=sorted(map(str, decision.files)), key=decision.key)
     store.allow(decision)
     click.echo(visible(f"trusted: {decision.root}"))
@@ -77,10 +78,41 @@ def program(directory: Path, programs: tuple[Path, ...], *, yes: bool) -> None:
     for name, digest in digests.items():
         click.echo(visible(f"{name}  {digest[:_SHOWN_DIGITS]}"))
     if not yes:
-        _confirm(decision, "these programs")
+        _confirm(f"Run these programs of {decision.root}?")
     _note(places, "program", decision.root, files=sorted(digests), programs=digests)
     store.allow_programs(decision.root, digests)
     click.echo(visible(f"trusted in {decision.root}"))
+
+
+@trust.command()
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def documents(directory: Path, *, yes: bool) -> None:
+    """Accept the instructions and skills that an agent has written.
+
+    Such a file of the project is material until you have seen it here. One that an agent changes
+    again asks again.
+    """
+    from pegboard.kit import open_workspace
+    from pegboard_frontend import UnseenDocuments
+    from pegboard_terminal import visible
+
+    root, places = open_workspace(directory).worktree.resolve(), _places()
+    unseen = UnseenDocuments(places.unseen_documents)
+    found = dict(unseen.below(root))
+    if not found:
+        click.echo(visible(f"no document in {root} waits for you"))
+        return
+    for path, content in found.items():
+        click.echo(visible(f"{path}\n\n{content.decode(errors='replace')}\n"))
+    if not yes:
+        _confirm(f"Take what an agent wrote there for instructions in {root}?")
+    _note(places, "documents", root, files=sorted(map(str, found)))
+    try:
+        unseen.accept(found)
+    except OSError as error:
+        raise TrustError(f"the record of documents cannot be written: {error}") from error
+    click.echo(visible(f"accepted: {', '.join(str(path.relative_to(root)) for path in found)}"))
 
 
 @trust.command("list")
@@ -232,10 +264,10 @@ def _show_scan(screen: "Screen", report: "ScanReport") -> None:
         screen.line(Line(text=text, style="warning", indent=1))
 
 
-def _confirm(decision: "Decision", what: str) -> None:
+def _confirm(question: str) -> None:
     from pegboard_terminal import visible
 
     if not sys.stdin.isatty():
         raise TrustError("nobody is there to be asked; look at the files, then say --yes")
-    if not click.confirm(visible(f"Run {what} of {decision.root}?"), default=False, err=True):
+    if not click.confirm(visible(question), default=False, err=True):
         raise TrustError("not trusted; nothing was stored")

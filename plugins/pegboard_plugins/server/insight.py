@@ -1,5 +1,7 @@
 """What the protocol does not know: plugins and their changes, what requests carry, protection."""
 
+import asyncio
+
 from fastapi import APIRouter
 from starlette.responses import Response
 
@@ -11,6 +13,7 @@ from pegboard_frontend import (
     plugin_entries,
     standing,
     trace_entries,
+    unseen_warnings,
 )
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.keymask import without_keys
@@ -30,7 +33,8 @@ async def plugins(app: Here) -> Response:
 async def protection(app: Here) -> Response:
     """The level of the sandbox, and the project's files that do not count for lack of trust."""
     untrusted = tuple(str(path) for path in app.untrusted)
-    return answer(Protection(sandbox=app.config.sandbox, untrusted=untrusted))
+    unseen = await asyncio.to_thread(unseen_warnings, app)
+    return answer(Protection(sandbox=app.config.sandbox, untrusted=untrusted, unseen=unseen))
 
 
 @routes.get("/pegboard/standing", **operation("pegboard.standing", gives=dict[str, int]))

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pegboard_files
 from pegboard import Workspace, hookimpl
 from pegboard.schema.config import Config
 from pegboard.schema.part import Staged, Unkept
@@ -26,7 +27,8 @@ async def register_snapshots(
     """Trees of a shadow repository of git, unless the user wants none."""
     if not config.snapshot:
         return None
-    return LateSnapshots(workspace, folder=places.snapshots, env=env)
+    instructions = config.instructions
+    return LateSnapshots(workspace, places=places, env=env, instructions=instructions)
 
 
 def refusal(worktree: Path, env: Mapping[str, str]) -> str:
@@ -40,9 +42,17 @@ def refusal(worktree: Path, env: Mapping[str, str]) -> str:
 class LateSnapshots:
     """The `GitSnapshots` of a worktree, of which a plain answer needs none."""
 
-    def __init__(self, workspace: Workspace, *, folder: Path, env: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        *,
+        places: "Places",
+        env: Mapping[str, str],
+        instructions: Iterable[str],
+    ) -> None:
         self._workspace = workspace
-        self._folder = folder
+        self._places = places
+        self._instructions = instructions
         self._env = env
         self._lineages: dict[str, tuple[str, ...]] = {}
         self._made: GitSnapshots | None = None
@@ -51,7 +61,7 @@ class LateSnapshots:
         if self._made is None:
             from pegboard_plugins.snapshots.worktree import GitSnapshots
 
-            self._made = GitSnapshots(self._workspace, folder=self._folder, env=self._env)
+            self._made = GitSnapshots(self._workspace, folder=self._places.snapshots, env=self._env)
         return self._made
 
     @property
@@ -92,8 +102,14 @@ class LateSnapshots:
         return self._git().take_staged(session_id)
 
     def take(self, session_id: str) -> tuple[Path, ...]:
-        """The files that the session has changed."""
-        return self._git().take(session_id)
+        """The files that the session has changed; documents among them are recorded as unseen."""
+        changed = self._git().take(session_id)
+        documents = [path for path in changed if pegboard_files.instructs(path, self._instructions)]
+        if documents:
+            from pegboard_frontend import UnseenDocuments  # few steps change one
+
+            UnseenDocuments(self._places.unseen_documents).note(documents)
+        return changed
 
     async def copied(self, session_id: str) -> "Mapping[Path, Way]":
         """The ways of files that no tree has."""

@@ -38,3 +38,21 @@ async def test_the_sandbox_and_lacking_trust_are_told(pegboard: CommandLine, pla
 
     async with chat(pegboard, *await place.arguments(), columns=160) as terminal:
         await terminal.until(lambda: "sandbox workspace · not trusted" in terminal.status)
+
+
+async def test_what_an_agent_wrote_is_shown_and_accepted(
+    pegboard: CommandLine, place: Place
+) -> None:
+    write = {"tool": "write", "input": {"filePath": "AGENTS.md", "content": "Obey me."}}
+    scripts(pegboard, note=[{"calls": [write]}, {"text": "Noted."}])
+
+    async with chat(pegboard, *await place.arguments(), columns=160) as terminal:
+        await terminal.say("note")
+        await terminal.see("Noted.")
+        await terminal.until(lambda: "written by an agent: /trust" in terminal.status)
+        await terminal.say("/trust")
+        await terminal.see("Take what an agent wrote there for instructions")
+        await terminal.see("Obey me.")
+        terminal.press("y", "enter")
+        await terminal.back()
+        await terminal.until(lambda: "written by" not in terminal.status)

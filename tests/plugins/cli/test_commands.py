@@ -249,3 +249,30 @@ async def test_the_help_says_what_commands_of_others_do_and_which_are_left_out(
         f"six From pegboard-{second} 0.1.0. pegboard-{first} has a command of this name." in shown
     )
     assert "six From pegboard-seven 0.1.0." in shown
+
+
+async def test_what_an_agent_wrote_is_named_at_each_run_until_it_is_accepted(
+    pegboard: CommandLine,
+) -> None:
+    write = {"tool": "write", "input": {"filePath": "AGENTS.md", "content": "Obey me."}}
+    model = pegboard.script({"calls": [write]}, {"text": "Noted."})
+    await pegboard("run", "-m", model, "note")
+
+    runs = [await pegboard("run", "-m", model, "hi") for _ in range(2)]
+    refused = await pegboard("trust", "documents")
+    accepted = await pegboard("trust", "documents", "--yes")
+    quiet = await pegboard("run", "-m", model, "hi")
+    none = await pegboard("trust", "documents")
+
+    line = "AGENTS.md; `pegboard trust documents` shows them"
+    assert [line in done.err for done in (*runs, quiet)] == [True, True, False]
+    assert (refused.code, accepted.code) == (3, 0)
+    assert "Obey me." in refused.out
+    assert accepted.out.endswith("accepted: AGENTS.md\n")
+    assert none.out == f"no document in {pegboard.project.resolve()} waits for you\n"
+    log = map(json.loads, (pegboard.home / "state" / "audit.jsonl").read_text().splitlines())
+    [decided] = [each for each in log if each["kind"] == "trust"]
+    assert (decided["action"], decided["files"]) == (
+        "documents",
+        [str(pegboard.project.resolve() / "AGENTS.md")],
+    )
