@@ -211,9 +211,8 @@ class App:
         self, *, limit: int | None = None, search: str | None = None, roots: bool = True
     ) -> tuple[Session, ...]:
         """The project's sessions, those used last first; `roots` leaves subagents' out."""
-        return await self.storage.sessions(
-            self.workspace.project_id, limit=limit, search=search, roots=roots
-        )
+        project = self.workspace.project_id
+        return await self.storage.sessions(project, limit=limit, search=search, roots=roots)
 
     async def turns(self, session_id: str) -> tuple[Turn, ...]:
         """The messages of a session with their parts, in order, as far as they have come."""
@@ -241,8 +240,7 @@ class App:
         :raises SessionBusyError: when another process runs the session.
         """
         await self.look()
-        if isinstance(prompt, str):
-            prompt = Prompt(prompt)
+        prompt = Prompt(prompt) if isinstance(prompt, str) else prompt
         if prompt.files:
             prompt = await asyncio.to_thread(prompt.attach, self.workspace.directory)
         return await self._runs.prompt(session if isinstance(session, str) else session.id, prompt)
@@ -288,11 +286,9 @@ class App:
         self, session_id: str, *, title: str | None = None, archived: bool | None = None
     ) -> Session:
         """The session, renamed, put away or taken out again; it does not count as used."""
-        change = ChangeSession(
-            session_id=session_id,
-            title=(title or "").strip() or UNSET,
-            archived=UNSET if archived is None else self._engine.now() if archived else None,
-        )
+        name = (title or "").strip() or UNSET
+        at = UNSET if archived is None else self._engine.now() if archived else None
+        change = ChangeSession(session_id=session_id, title=name, archived=at)
         return await change_session(self.storage, change)
 
     async def rename(self, session_id: str, title: str, *, was: str) -> None:
