@@ -21,6 +21,7 @@ TIME_LIMIT_S = 3600.0
 """A user can stop the command; this ends one that everybody has forgotten."""
 SHOWN_LETTERS = 30_000
 """Of the output while it comes; the whole is cut like every tool's."""
+NO_OUTPUT = "(no output)"
 RAN = "The user ran the following command in a shell."
 
 
@@ -70,9 +71,12 @@ async def _ran(context: ToolContext, given: Mapping[str, Any]) -> ToolResult:
     command = str(given["command"])
     bash = await asyncio.to_thread(find_program, "bash", os.environ, root=context.worktree)
     argv = [bash or "/bin/sh", "-c", command]
-    result = await context.run(argv, timeout_s=TIME_LIMIT_S, on_output=hear)
+    try:
+        result = await context.run(argv, timeout_s=TIME_LIMIT_S, on_output=hear)
+    except asyncio.CancelledError as error:  # its text goes to the model
+        raise asyncio.CancelledError(heard.rstrip("\n") or NO_OUTPUT) from error
     said = "\n".join(filter(None, (result.output.rstrip("\n"), _note(result))))
-    return ToolResult(output=said or "(no output)", title=command, metadata=_facts(result))
+    return ToolResult(output=said or NO_OUTPUT, title=command, metadata=_facts(result))
 
 
 def _note(result: ProcessResult) -> str:

@@ -60,7 +60,22 @@ class _Answer(Markdown):
         self.parsed = _parser().parse(text)
         for token in self.parsed:
             if token.children:
-                token.children = _without_repeated_addresses(token.children)
+                token.children = _without_repeated_addresses(_with_links(token.children))
+
+
+def _with_links(tokens: Sequence[Token]) -> list[Token]:
+    """The tokens of a line, with a link for each image: its text stays in its place."""
+    found: list[Token] = []
+    for token in tokens:
+        if token.type != "image":
+            found.append(token)
+            continue
+        address = str(token.attrs.get("src", ""))
+        opening, closing = Token("link_open", "a", 1), Token("link_close", "a", -1)
+        opening.attrs["href"] = address
+        words = Token("text", "", 0, content=token.content or address)
+        found += [opening, words, closing]
+    return found
 
 
 def _without_repeated_addresses(tokens: Sequence[Token]) -> list[Token]:

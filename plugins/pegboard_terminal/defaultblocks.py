@@ -48,6 +48,10 @@ def default_block(part: ToolPart) -> Block:
     """The block of a call that nobody draws otherwise: its subject, and what its metadata tell."""
     title = subject_of(part.state.input)
     match part.state:
+        case Failed(error=error, metadata={"output": str(output)}) if output.strip():
+            why = (Span(error.rpartition("\n")[2], "error"),)
+            shown = (*lines_of(output, "dim"), why)
+            return Block(title=title, lines=shown, fold=TAIL_LINES + 1, keep="both")
         case Failed(error=error):
             return block_of_text(error, title=title, style="error", fold=ERROR_LINES)
         case Completed(metadata=metadata, output=output):

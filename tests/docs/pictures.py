@@ -202,7 +202,7 @@ def asked(prompt: str, *seen: str) -> Drive:
 async def _allow(terminal: ChatTerminal) -> None:
     """Let a change pass, and see that it was made."""
     await terminal.say("mend it")
-    await terminal.see_dialog("1 y once")
+    await terminal.see_dialog("Yes, once")
     terminal.press("y")
     await terminal.see_now("the test passes")
 
@@ -243,7 +243,7 @@ def _scenes() -> Iterator[tuple[str, Scene]]:
             name,
             Scene(title="A change", drive=_allow, answers=mending, look=look, settings=asks),
         )
-    dialog = asked("mend it", "1 y once")
+    dialog = asked("mend it", "Yes, once")
     for name, columns in (("permission", 90), ("narrow", 40)):
         title = "A permission dialog"
         yield (

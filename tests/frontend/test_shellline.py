@@ -54,6 +54,22 @@ async def test_a_command_of_the_users_is_recorded_and_seen_by_the_model(tmp_path
     assert [result.output for result in results] == ["out\nerr\n[exit code 3]"]
 
 
+async def test_the_output_of_a_command_that_was_stopped_is_stored(tmp_path: Path) -> None:
+    async with opened(tmp_path, Played(text("after"))) as app:
+        session = await app.create_session()
+        order = ShellOrder(command="echo important; touch on; sleep 60")
+        running = asyncio.create_task(run_shell(app, session.id, order))
+        await there(app.workspace.directory / "on")
+        await app.abort(session.id)
+        turn = await running
+
+    [part] = turn.parts
+    assert isinstance(part, ToolPart)
+    assert isinstance(part.state, Failed)
+    assert part.state.error == "important\n\nThe call was stopped before it ended."
+    assert part.state.metadata == {"output": "important\n"}
+
+
 async def test_a_busy_session_runs_no_command_and_an_abort_ends_one(tmp_path: Path) -> None:
     async with opened(tmp_path, Played(text("after"))) as app:
         session = await app.create_session()

@@ -1,5 +1,7 @@
 """Markdown as rows: nothing that a model says is left out, however narrow the terminal is."""
 
+import pytest
+
 from pegboard_terminal.answermarkdown import markdown_rows
 
 TABLE = "| file | what |\n|---|---|\n| tests/plugins/test_cart.py | a test |\n"
@@ -19,3 +21,45 @@ def test_an_address_that_is_its_own_text_stands_there_once() -> None:
     rows = ["".join(words for words, _ in row) for row in markdown_rows(text, 100, {})]
 
     assert rows == ["See https://a.b/c, https://d.e, me@f.g and h (https://i.j)."]
+
+
+INLINE = (
+    "![alt words](https://a.b/c.png)",
+    "![](https://a.b/c.png)",
+    "[![alt words](https://a.b/c.png)](https://d.e/f)",
+    "[link words](https://a.b/c)",
+    "**![alt words](https://a.b/c.png)**",
+    "`code words`",
+    "~~gone words~~",
+    "<b>html words</b>",
+    "![alt *more* words](https://a.b/c.png 'title')",
+)
+BLOCKS = ("{}", "- {}\n- next", "1. {}", "> {}", "# {}", "| head |\n|---|\n| {} |")
+
+
+@pytest.mark.parametrize("inline", INLINE)
+@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize("width", [30, 100])
+def test_the_words_of_a_line_stay_in_their_order(inline: str, block: str, width: int) -> None:
+    words = [f"word{number}" for number in range(20)]
+    text = f"{' '.join(words[:10])} {inline} {' '.join(words[10:])}"
+
+    rows = [
+        "".join(each for each, _ in row) for row in markdown_rows(block.format(text), width, {})
+    ]
+
+    found = " ".join(rows).split()
+    assert [word for word in found if word.startswith("word") and word[4:].isdecimal()] == words
+    assert all(len(row) <= width for row in rows)
+    joined = "".join(found)
+    for piece in ("https://a.b/c", "https://d.e/f", "alt", "words"):
+        assert (piece in joined) == (piece in inline)
+    assert found[:1] != ["alt"]
+
+
+def test_an_image_in_a_list_stands_behind_its_bullet() -> None:
+    rows = markdown_rows("- a point ![badge](https://a.b/c.svg) of it", 100, {})
+
+    assert ["".join(words for words, _ in row) for row in rows] == [
+        " • a point badge (https://a.b/c.svg) of it"
+    ]

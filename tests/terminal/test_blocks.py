@@ -4,14 +4,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pegboard import Prompt, ToolResult, hookimpl, tool
 from pegboard.contract import toolhooks
 from pegboard.kit import Block, Span
-from pegboard.schema.part import Completed, CompletedSpan, ToolPart
+from pegboard.schema.part import Completed, CompletedSpan, Failed, TimeSpan, ToolPart
 from pegboard_plugins import callblocks
 from pegboard_terminal import CallBlocks, block_lines, default_block, plain_line, with_note
-from pegboard_terminal.defaultblocks import given_block
+from pegboard_terminal.defaultblocks import TAIL_LINES, given_block
 from pegboard_terminal.difflines import diff_rows
 from played import Played, ToolsPlugin, call, calls, opened, text
 
@@ -42,6 +43,20 @@ def part(tool: str = "weather", output: str = "sun", **metadata: Any) -> ToolPar
 
 def drawn(block: Block) -> list[str]:
     return [plain_line(line) for line in with_note(block_lines(block))]
+
+
+def test_of_a_command_that_was_stopped_the_end_of_its_output_is_drawn() -> None:
+    output = "".join(f"line {number}\n" for number in range(50))
+    error = f"[the last 3 of 4 characters]\n{output}\nThe call was stopped before it ended."
+    stopped = replace(
+        part(),
+        state=Failed(input={}, error=error, time=TimeSpan(start=1), metadata={"output": output}),
+    )
+
+    rows = drawn(default_block(stopped))
+
+    assert (rows[0], rows[-2:]) == ("line 0", ["line 49", "The call was stopped before it ended."])
+    assert len(rows) == TAIL_LINES + 2
 
 
 def test_a_diff_has_the_numbers_of_its_lines_and_no_marks_of_the_format() -> None:

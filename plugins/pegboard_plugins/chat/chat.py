@@ -13,6 +13,7 @@ from pegboard.schema.model import Model
 from pegboard.schema.session import Session
 from pegboard_plugins.chat import choosing, slash
 from pegboard_plugins.chat.attention import WAITING, Attention
+from pegboard_plugins.chat.chatstate import chat_state
 from pegboard_plugins.chat.draft import Draft
 from pegboard_plugins.chat.feed import Feed
 from pegboard_plugins.chat.finished import Noted, rows_of
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 TICK_S = 1.0
 """How often the seconds of what runs are counted; nothing ticks at rest."""
+UNKNOWN = "{} is from another chat: paste the text again, or press Enter to send it as it is"
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +73,6 @@ class Chat:
         self.modes: list[Choice | Line] = []
         self.notice = ""
         self.failed = ""
-        self.model = ""
         self.models: Sequence[Model] = ()
         self.draft = Draft(private_file(env, "chat-history"), self._changed)
         self.offers = Offers(self.draft, self._slash_items, self._look_up, self.touch)
@@ -123,6 +124,7 @@ class Chat:
         )
         talk.on_asked = self.notices.asked
         talk.on_rest = self.notices.rested
+        talk.on_unsent = lambda order: self.draft.put_before(order.typed)
         talk.choices.agent = self.options.agent or ""
         talk.choices.model = self.options.model or ""
         self.guests = Guests(feed.hooks, self.warn)
@@ -220,7 +222,7 @@ class Chat:
     @property
     def open_modes(self) -> Sequence[Mode]:
         """All dialogs and lists that are open, the uppermost last."""
-        dialog = self.talk.dialog if self.talk else None
+        dialog = self.talk.answering.dialog if self.talk else None
         return (*self.modes, dialog) if dialog else tuple(self.modes)
 
     def _has_keys(self, mode: Mode) -> bool:
@@ -229,29 +231,8 @@ class Chat:
     @property
     def state(self) -> ChatState:
         """How things stand."""
-        talk = self.talk
-        assert talk is not None
-        course, facts, chosen = talk.course, talk.feed.facts, talk.choices
-        last = course.tokens if course else None
-        used = last.input + last.cache.read + last.cache.write + last.output if last else 0
-        summary = course.session.summary if course else None
-        model = chosen.model or (course.model if course else "") or self.model or facts.model
-        return ChatState(
-            directory=facts.directory,
-            session_id=course.session.id if course else "",
-            title=course.session.title if course else "",
-            agent=chosen.agent or (course.agent if course else "") or facts.agent,
-            model=model,
-            variant=chosen.variant,
-            busy=talk.busy,
-            tokens=used,
-            window=slash.windows(self).get(model, 0),
-            cost=course.session.known_cost if course else 0.0,
-            known_cost=(course.session.cost or 0.0) if course else 0.0,
-            files=summary.files if summary else 0,
-            additions=summary.additions if summary else 0,
-            deletions=summary.deletions if summary else 0,
-        )
+        assert self.talk is not None
+        return chat_state(self.talk, slash.windows(self))
 
     def footer(self, width: int, room: int) -> Sequence[SpanLine]:
         """The lines above the editor."""
@@ -348,13 +329,15 @@ class Chat:
         await self._ready.wait()
         talk = self.talk
         assert talk is not None
+        if chip := self.draft.unknown(text):
+            self.warn(UNKNOWN.format(chip))
+            self.draft.put_before(text)
+            return
+        words, files = self.draft.expanded(text)
         if text.startswith("!") and text[1:].strip():
             async with talk.rest.before(one_line(text)):
-                talk.shell(text[1:].strip())
-        elif text.startswith("/") and await slash.run(self, text):
-            return
-        else:
-            words, files = self.draft.expanded(text)
+                talk.shell(words[1:].strip())
+        elif not (text.startswith("/") and await slash.run(self, text)):
             order = talk.order(words, files=files, typed=text)
             (talk.later if later else talk.send)(order)
 

@@ -57,6 +57,7 @@ from pegboard_plugins.chat.finished import (
     Thought,
     subject_of,
 )
+from pegboard_plugins.chat.waitclock import WaitClock
 from pegboard_terminal import MarkdownBlocks, one_line
 
 MS = 1000
@@ -95,9 +96,7 @@ class Course:
         self._ended: dict[str, ToolPart] = {}
         self.failures: set[str] = set()  # of the last prompt, as they are shown
         self._failed_answers: set[str] = set()
-        self._asked_s: dict[str, float] = {}
-        self._waited_s: dict[str, float] = {}
-        self._unclocked: set[str] = set()
+        self._clock = WaitClock()
 
     @property
     def busy(self) -> bool:
@@ -115,11 +114,7 @@ class Course:
 
     def waited_s(self, part: ToolPart) -> float | None:
         """How long a call has waited for the person, until now; None where nobody has looked."""
-        if part.call_id in self._unclocked:
-            return None
-        asked = [each for each in self.requests.values() if _is_of(each, part)]
-        still = sum(time() - self._asked_s[each.id] for each in asked)
-        return self._waited_s.get(part.call_id, 0.0) + still
+        return self._clock.waited_s(part.call_id)
 
     def tail(self, lines: int, letters: int) -> str:
         """The end of what is being written."""
@@ -136,8 +131,10 @@ class Course:
             yield from self._met(info)
             for part in turn.parts:
                 if isinstance(part, ToolPart) and part.id not in self.calls:
-                    self._unclocked.add(part.call_id)
+                    self._clock.miss(part.call_id)
                 yield from self._part(part)
+            if not self.busy or _has_ended(info):
+                yield from self._texts_end()
             yield from self._why_failed(info)
 
     def take(self, event: Event) -> Iterator[Finished]:
@@ -175,15 +172,12 @@ class Course:
     def asked(self, request: PermissionRequest | QuestionRequest) -> None:
         """The request waits for the person from now on."""
         self.requests[request.id] = request
-        self._asked_s[request.id] = time()
+        self._clock.begin(request)
 
     def answered(self, request_id: str) -> None:
         """It waits no longer, if it did."""
-        request = self.requests.pop(request_id, None)
-        since_s = time() - self._asked_s.pop(request_id, time())
-        if request is not None and request.tool is not None:
-            call = request.tool.call_id
-            self._waited_s[call] = self._waited_s.get(call, 0.0) + since_s
+        self.requests.pop(request_id, None)
+        self._clock.end(request_id)
 
     def _session(self, info: Session) -> None:
         if info.id == self.session.id:
@@ -263,20 +257,16 @@ class Course:
 
     def _failed(self, error: Failure) -> Iterator[Finished]:
         text = error.data.message or type(error).__name__
-        if text in self.failures:
-            return
-        self.failures.add(text)
-        if isinstance(error, AbortedFailure):
-            yield Noted("stopped", "dim")
-        else:
-            yield Noted(text, "error")
+        if text not in self.failures:
+            self.failures.add(text)
+            is_stop = isinstance(error, AbortedFailure)
+            yield Noted("stopped", "dim") if is_stop else Noted(text, "error")
 
     def rest(self) -> Iterator[Finished]:
         """What has finished by now, when nothing runs in the session any more."""
         self.status = Idle()
         self.thinking = ""
-        for part_id in tuple(self._texts):
-            yield from self._text_end(part_id, None)
+        yield from self._texts_end()
         yield from self._in_order(every=True)
         yield from self._taken()
         self.calls.clear()
@@ -344,6 +334,11 @@ class Course:
             self._streamed[part.id].append(part.text[len(seen) :])
             yield from (Answered(block) for block in blocks.feed(part.text[len(seen) :]))
 
+    def _texts_end(self) -> Iterator[Finished]:
+        """What is left of the texts of which no more comes."""
+        for part_id in tuple(self._texts):
+            yield from self._text_end(part_id, None)
+
     def _text_end(self, part_id: str, text: str | None) -> Iterator[Finished]:
         """The rest of a text; `text` is what it has become, None where nobody knows."""
         blocks, seen = self._texts.pop(part_id), "".join(self._streamed.pop(part_id))
@@ -384,13 +379,18 @@ class Course:
                 del self._ended[part_id]
                 self._done.add(part_id)
                 yield Called(part, self.waited_s(part))
-                self._waited_s.pop(part.call_id, None)
+                self._clock.forget(part.call_id)
             elif not every:
                 return
 
 
-def _is_of(request: PermissionRequest | QuestionRequest, part: ToolPart) -> bool:
-    return request.tool is not None and request.tool.call_id == part.call_id
+def _has_ended(info: UserMessage | AssistantMessage) -> bool:
+    """Whether nothing more comes to a message, as when the program ended during its answer."""
+    match info:
+        case AssistantMessage(error=None, time=span):
+            return span.completed is not None
+        case _:
+            return True
 
 
 def _retry(status: Retry) -> str:

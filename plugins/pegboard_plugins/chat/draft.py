@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 from pegboard.schema.part import FileInput, mime_of
@@ -39,6 +40,8 @@ class Draft:
         self._typed_s = 0.0
         self._texts: dict[str, str] = {}
         self._files: dict[str, FileInput] = {}
+        self._folded: dict[str, str] = {}  # what was sent with its chips, by its whole text
+        self._doubted = ""
         self._put_aside: list[tuple[str, int]] = []
         self._restored = ""
 
@@ -104,11 +107,25 @@ class Draft:
                 text = text.replace(chip, f"\n{self._texts[chip]}\n")
         return text.strip(), files
 
+    def unknown(self, text: str) -> str:
+        """Return the first chip of a text that stands for nothing here, "" if there is none.
+
+        The history of another chat has such chips. A text that is sent twice is meant as it is.
+        """
+        chips = [chip for chip in _CHIP.findall(text) if chip not in {**self._texts, **self._files}]
+        self._doubted, doubted = text if chips else "", self._doubted
+        return chips[0] if chips and text != doubted else ""
+
     def take(self) -> str:
-        """The text, which is then in the history and no longer in the editor."""
+        """The text, which is then in the history, with its pastes, and no longer in the editor."""
         text = self.buffer.text
         if text.strip():
-            self.buffer.append_to_history()
+            whole = self.expanded(text)[0] if _CHIP.search(text) else text
+            if len(whole) > LONGEST_EDITED:
+                whole = text
+            self._folded[whole] = text
+            if whole not in self.history.get_strings()[-1:]:
+                self.history.append_string(whole)
         self.buffer.reset()
         self._restored = ""
         return text
@@ -156,6 +173,25 @@ class Draft:
         """Whether all that stands in the editor is a restored prompt that nobody has edited."""
         end = len(self.text)
         return self.text == self._restored != "" and self.buffer.cursor_position == end
+
+    def move_up(self) -> None:
+        """Move the cursor a line up, or go back in the history."""
+        self.buffer.auto_up()
+        self._fold()
+
+    def move_down(self) -> None:
+        """Move the cursor a line down, or go forth in the history."""
+        self.buffer.auto_down()
+        self._fold()
+
+    def _fold(self) -> None:
+        """Draw a text of the history with the chips with which it was sent."""
+        if (typed := self._folded.get(self.text, self.text)) != self.text:
+            self.buffer.document = Document(typed, len(typed))
+
+    def recall(self, text: str) -> None:
+        """Put a text of the history in the editor."""
+        self.set(self._folded.get(text, text))
 
     def earlier(self) -> Sequence[str]:
         """What was sent before, the newest first, each once."""

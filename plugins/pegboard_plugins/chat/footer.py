@@ -72,7 +72,7 @@ def _mode(footing: Footing, width: int, room: int) -> Sequence[SpanLine]:
     if footing.mode is None:
         return ()
     hint = [(Span(footing.hint, "active"),)] if footing.hint else []
-    return [*footing.mode.lines(width, room - len(hint)), *hint]
+    return [*footing.mode.lines(width, max(1, room - len(hint))), *hint]
 
 
 def _text(line: SpanLine) -> str:

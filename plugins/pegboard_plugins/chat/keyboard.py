@@ -32,6 +32,9 @@ class Keyboard:
         taken = mode is not None and mode.press(key)
         if taken:
             chat.touch()
+            if isinstance(mode, Permission) and mode.begun:  # the editor is the dialog's by now
+                begun, mode.begun = mode.begun, ""
+                chat.draft.set(begun)
         return taken
 
     def _twice(self, key: str) -> bool:
@@ -45,19 +48,11 @@ class Keyboard:
         mode = chat.mode
         if mode is not None and not mode.edits:
             self._taken(letter)
-            if isinstance(mode, Permission):
-                self._request_letter(mode, letter)
+            if isinstance(mode, Permission) and letter == "v":
+                chat.spawn(chat.show_page(mode.whole_text()))
         elif letter.isprintable():
             chat.notice = ""
             chat.draft.letter(letter)
-
-    def _request_letter(self, dialog: Permission, letter: str) -> None:
-        """What a letter does with the screen, and with the editor that is the dialog's by now."""
-        chat = self._chat
-        if letter == "v":
-            chat.spawn(chat.show_page(dialog.whole_text()))
-        elif letter == "e" and dialog.edits:
-            chat.draft.set("\n".join(dialog.request.always))
 
     def paste(self, text: str) -> None:
         """Write what was pasted; nothing is ever sent by it."""
@@ -210,7 +205,7 @@ class Keyboard:
         items = [Item(value=str(n), text=" ".join(text.split())) for n, text in enumerate(found)]
         chosen = await chat.choose("Sent before", items)
         if chosen is not None:
-            chat.draft.set(found[int(chosen)])
+            chat.draft.recall(found[int(chosen)])
 
     def up(self) -> None:
         """Up: what is queued, what the model has not read, then what was sent before."""
@@ -220,7 +215,7 @@ class Keyboard:
         if chat.offers.items:
             chat.offers.move(-1)
         elif not take_back(chat):
-            chat.draft.buffer.auto_up()
+            chat.draft.move_up()
         chat.touch()
 
     def down(self) -> None:
@@ -231,7 +226,7 @@ class Keyboard:
         if chat.offers.items:
             chat.offers.move(1)
         else:
-            chat.draft.buffer.auto_down()
+            chat.draft.move_down()
         chat.touch()
 
     def page_up(self) -> None:

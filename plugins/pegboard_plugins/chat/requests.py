@@ -5,22 +5,30 @@ from functools import lru_cache
 from itertools import islice
 
 import msgspec
-from rich.cells import cell_len
 
 from pegboard.kit import Span
 from pegboard.schema.session import PermissionRequest, Question, QuestionRequest, Reply, Scope
+from pegboard_plugins.chat.answerlist import AnswerList, ListedAnswer
 from pegboard_plugins.chat.modes import Choice, Item, SpanLine
-from pegboard_terminal import counted, exposed, one_line, permission_lines, shown_line, wrapped
+from pegboard_terminal import exposed, one_line, permission_lines, shown_line, wrapped
 
 DIGITS = 9
 MOST_ROWS = 5_000
 """Of what is asked, to scroll through; the page has all of it."""
 SHOWN_LETTERS = 4_000
 """Of a reason or a pattern, of which few rows are shown."""
+BODY_ROWS = 6
+"""Rows of what is asked that come before a row of its own for each answer."""
+REASON_ROWS = 2
+ALWAYS_LETTERS = 120
+"""Of the patterns in an answer; the page has all of them."""
+HEAD_ROWS = 3
+"""Of a question."""
 _ALWAYS_ONCE = "this is asked every time"
-_INSTEAD = "What to do instead, enter sends it, esc goes back"
-_NARROWER = "What to allow here from now on, a pattern a line; enter allows it, esc goes back"
-_VERY_TEXT = "3 is for the very text that is asked for: there is nothing to edit"
+_INSTEAD = "Tell the agent what to do instead · Enter sends it · Esc goes back"
+_NARROWER = "Always allow in this project, one pattern per line · Enter saves · Esc goes back"
+_VERY_TEXT = "a is for exactly what is asked: there is no pattern to change"
+_STEPS = {"up": -1, "down": 1, "s-tab": -1, "tab": 1}
 
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,8 +40,15 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
     patterns: tuple[str, ...] = ()
 
 
+def allowed(request: PermissionRequest, settled: Settled) -> str:
+    """Return the line of the transcript that says what is allowed from now on."""
+    what = ", ".join(settled.patterns or request.always or request.patterns)
+    asked = one_line(exposed(f"{request.permission} {what}"[:SHOWN_LETTERS]), SHOWN_LETTERS)
+    return f"allowed from now on in this {settled.scope}: {asked}"
+
+
 class Permission:
-    """A permission request: what exactly, why it is asked, and five answers."""
+    """A permission request: what exactly, why it is asked, and the answers."""
 
     is_unasked = True
 
@@ -47,9 +62,12 @@ class Permission:
         self.place = place
         self._settle = settle
         self._scroll = 0
+        self._page = 1
         self._written = ""
         self._once = bool(request.metadata.get("once"))
+        self._answers = AnswerList(self._listed())
         self.refusal = ""
+        self.begun = ""  # what the editor is given to begin with
 
     @property
     def edits(self) -> bool:
@@ -64,21 +82,56 @@ class Permission:
             "\n" in each for each in always
         )
 
+    def _listed(self) -> Sequence[ListedAnswer]:
+        always, answers = self._always(), [ListedAnswer(key="y", text="Yes, once", short="once")]
+        if not self._once:
+            answers += [
+                ListedAnswer(key="s", text=f"Yes, in this session: {always}", short="session"),
+                ListedAnswer(
+                    key="a", text=f"Yes, always in this project: {always}", short=f"always {always}"
+                ),
+            ]
+            if self._can_narrow:
+                text = "Yes, always in this project, with a pattern that I write"
+                answers.append(ListedAnswer(key="e", text=text, short="pattern"))
+        return [
+            *answers,
+            ListedAnswer(key="n", text="No", short="no"),
+            ListedAnswer(key="w", text="No, and tell the agent what to do instead", short="why"),
+            ListedAnswer(key="escape", text="No, and stop", short="stop"),
+        ]
+
+    def _always(self) -> str:
+        always = self.request.always
+        what = f"any {self.request.permission}" if always == ("*",) else ", ".join(always)
+        return one_line(exposed(what[:SHOWN_LETTERS]), ALWAYS_LETTERS) or "exactly this"
+
     def lines(self, width: int, room: int) -> Sequence[SpanLine]:
-        """The title, the whole of what is asked as far as it fits, the reason, the answers."""
-        reason = self.request.metadata.get("reason")
-        why = (
-            wrapped((Span(exposed(reason[:SHOWN_LETTERS]), "dim"),), width)
-            if isinstance(reason, str)
-            else ()
-        )
-        choices = self._choices(width)
+        """Return the title, as much as fits of what is asked, the reason, and the answers.
+
+        The answers are the last to go: first the reason makes room, then what is asked, which
+        then can be scrolled.
+        """
         body = self._body(max(10, width - 2))
-        fixed = [*list(why)[:2], *choices]
-        space = max(1, room - 1 - len(fixed))
+        beside = 1 + min(len(body), BODY_ROWS)
+        answers = self._asking(width, room, max(1, room - beside))
+        rest = max(0, room - len(answers))
+        why = self._reason(width)[: max(0, rest - beside)]
+        space = max(0, rest - 1 - len(why))
+        self._page = max(1, space - 1)
         self._scroll = max(0, min(self._scroll, len(body) - space))
         shown = [(Span("  "), *row) for row in body[self._scroll : self._scroll + space]]
-        return [self._title(len(body) - len(shown)), *shown, *fixed]
+        return [*[self._title(len(shown), len(body))][:rest], *shown, *why, *answers]
+
+    def _asking(self, width: int, room: int, wanted: int) -> Sequence[SpanLine]:
+        """Return the answers in `wanted` rows, or in as few as there must be."""
+        refusal = exposed(one_line(self.refusal, 4 * width))
+        why = list(wrapped((Span(refusal, "warning"),), width)) if refusal else []
+        if self._written:
+            return [*wrapped((Span(self._written, "bold"),), width), *why][-room:]
+        least = self._answers.least(width) + len(why)
+        rows = self._answers.rows(width, max(min(least, room), wanted) - len(why))
+        return [*rows, *why][:room]
 
     @lru_cache(maxsize=1)  # noqa: B019 - the dialog is short-lived
     def _body(self, width: int) -> Sequence[SpanLine]:
@@ -90,49 +143,44 @@ class Permission:
             rows[-1] = (Span("… this is too long to scroll: v shows all of it", "warning"),)
         return rows
 
-    def _title(self, hidden: int) -> SpanLine:
+    def _reason(self, width: int) -> Sequence[SpanLine]:
+        reason = self.request.metadata.get("reason")
+        reasons = [reason[:SHOWN_LETTERS]] if isinstance(reason, str) else []
+        why = " · ".join([*reasons, _ALWAYS_ONCE] if self._once else reasons)
+        return list(wrapped((Span(exposed(why), "dim"),), width))[:REASON_ROWS] if why else ()
+
+    def _title(self, shown: int, every: int) -> SpanLine:
         agent = self.request.metadata.get("agent")
         who = f" · agent {agent}" if agent else ""
-        more = f" · {counted(hidden, 'more line')}: ↑ ↓ v" if hidden else ""
-        title = Span(f"Permission{self.place}: {self.request.permission}", "warning")
-        return shown_line((title, Span(f"{more}{who}", "dim")))
+        first, last = self._scroll + 1, self._scroll + shown
+        rows = f"rows {first}-{last} of {every:,} · PgUp PgDn" if shown else f"{every:,} rows"
+        part = f" · {rows} · v shows all" if shown < every else ""
+        title = Span(f"Allow {self.request.permission}?{self.place}", "warning")
+        return shown_line((title, Span(f"{part}{who}", "dim")))
 
     def whole_text(self) -> Sequence[SpanLine]:
         """All of it, for a page of its own."""
-        always = () if self._once else (self._always(),)
-        return [
-            *permission_lines(self.request),
-            (Span(""),),
-            *((Span(exposed(each)),) for each in always),
-        ]
-
-    def _choices(self, width: int) -> Sequence[SpanLine]:
-        texts = [self._written] if self._written else _flowing(self._answers(width), width)
-        spans = [Span(text, "bold") for text in texts]
-        if self.refusal:
-            spans.append(Span(exposed(one_line(self.refusal, 4 * width)), "warning"))
-        return [row for span in spans for row in wrapped((span,), width)]
-
-    def _answers(self, width: int) -> Sequence[str]:
-        always = one_line(exposed(self._always()[:SHOWN_LETTERS]), 2 * width)
-        edit = " (e edits it)" if self._can_narrow else ""
-        more = (_ALWAYS_ONCE,) if self._once else ("2 s this session", f"3 a {always}{edit}")
-        return ("1 y once", *more, "4 n no", "5 w no, and why", "esc no and stop")
-
-    def _always(self) -> str:
-        return f"always here: {', '.join(self.request.always) or 'the same again'}"
+        always = ", ".join(self.request.always) or "exactly this"
+        answer = () if self._once else (Span(exposed(f"a, always: {always}")),)
+        return [*permission_lines(self.request), (Span(""),), answer]
 
     def press(self, key: str) -> bool:
-        """Answer or scroll."""
+        """Answer, mark another answer, or scroll."""
         if self._written:
             if key == "escape":
                 self._written = self.refusal = ""
                 return True
             return False
-        steps = {"up": -1, "down": 1, "pageup": -5, "pagedown": 5}
-        if key in steps:
-            self._scroll += steps[key]
-        elif key in ("5", "w"):
+        if key in _STEPS:
+            self._answers.move(_STEPS[key])
+        elif key in ("pageup", "pagedown"):
+            self._scroll += self._page if key == "pagedown" else -self._page
+        else:
+            self._choose(self._answers.marked.key if key == "enter" else key)
+        return True
+
+    def _choose(self, key: str) -> None:
+        if key in ("5", "w"):
             self._written, self.refusal = _INSTEAD, ""
         elif key == "e":
             self._edit()
@@ -140,11 +188,11 @@ class Permission:
             self._settle(self.request, settled)
         elif key == "escape":
             self._settle(self.request, None)
-        return True
 
     def _edit(self) -> None:
         if self._can_narrow and not self._once:
             self._written, self.refusal = _NARROWER, ""
+            self.begun = "\n".join(self.request.always)
         else:
             self.refusal = "" if self._once else _VERY_TEXT
 
@@ -175,18 +223,6 @@ class Permission:
         """Nothing: it was answered elsewhere."""
 
 
-def _flowing(words: Sequence[str], width: int) -> list[str]:
-    """The words in rows, none of them cut unless it is wider than a row."""
-    rows = [words[0]]
-    for word in words[1:]:
-        longer = f"{rows[-1]} · {word}"
-        if cell_len(longer) <= width:
-            rows[-1] = longer
-        else:
-            rows.append(word)
-    return rows
-
-
 class Questions:
     """Questions of the model or of a plugin, one after the other.
 
@@ -206,9 +242,7 @@ class Questions:
         self._settle = settle
         self._is_own = is_own
         self._answers: list[tuple[str, ...]] = []
-        self._chosen: set[int] = set()
-        self._own = False
-        self._list = self._listed()
+        self._begin()
 
     @property
     def is_unasked(self) -> bool:
@@ -219,14 +253,18 @@ class Questions:
     def _question(self) -> Question:
         return self.request.questions[len(self._answers)]
 
-    def _listed(self) -> Choice | None:
-        """A list to search, where digits do not reach all answers, or where one was called for."""
+    def _begin(self) -> None:
+        """Show the next question: its answers as rows, or a list to search.
+
+        The list is for more answers than there are digits, and for one that was called for.
+        """
         question = self._question
         many = len(question.options) > DIGITS or (self._is_own and bool(question.options))
-        if question.multiple or not many:
-            return None
         items = [Item(value=each.label, note=each.description) for each in question.options]
-        return Choice(question.question, items)
+        self._list = Choice(question.question, items) if many and not question.multiple else None
+        self._at = 0
+        self._chosen: set[int] = set()
+        self._own = False
 
     @property
     def edits(self) -> bool:
@@ -234,44 +272,83 @@ class Questions:
         return self._own or self._list is not None or not self._question.options
 
     def lines(self, width: int, room: int) -> Sequence[SpanLine]:
-        """The question and its numbered answers."""
+        """The question and its answers, which are the last to go."""
         if self._list is not None:
             return self._list.lines(width, room)
         question = self._question
         many = len(self.request.questions)
         number = f" ({len(self._answers) + 1} of {many})" if many > 1 else ""
         head = shown_line((Span(f"Question{self.place}{number}: {question.question}", "warning"),))
-        rows: list[SpanLine] = list(wrapped(head, width))[:3]
-        for place, option in enumerate(question.options):
-            mark = "[x] " if place in self._chosen else ""
-            text = Span(f"  {place + 1} {mark}{option.label}")
-            rows.append(shown_line((text, Span(f"  {option.description}", "dim"))))
-        own = " · o an answer of your own" if question.custom and question.options else ""
-        several = " · several, then enter" if question.multiple else ""
-        note = "write, then enter" if self.edits else f"a number{several}{own}"
-        return [*rows[: room - 1], (Span(f"{note} · esc no answer", "dim"),)]
+        heads: list[SpanLine] = list(islice(wrapped(head, width), HEAD_ROWS))
+        if self.edits:
+            back = "back" if self._own else "skips it"
+            written = (Span(f"Type your answer · Enter sends it · Esc {back}", "dim"),)
+            return [*heads[: max(0, room - 1)], written]
+        answers = self._listed().rows(width, max(1, room - len(heads)))
+        return [*heads[: max(0, room - len(answers))], *answers]
+
+    def _listed(self) -> AnswerList:
+        question = self._question
+        listed = [
+            ListedAnswer(
+                key=str(number) if number <= DIGITS else " ",
+                text=f"{self._mark(number - 1)}{option.label}",
+                short=f"{self._mark(number - 1)}{option.label}",
+                note=option.description,
+            )
+            for number, option in enumerate(question.options, start=1)
+        ]
+        if question.custom:
+            listed.append(ListedAnswer(key="o", text="Type your own answer", short="own"))
+        if question.multiple:
+            text = "Send the answers that are marked [x]; a number or Space marks one"
+            listed.append(ListedAnswer(key="enter", text=text, short="send"))
+        listed.append(ListedAnswer(key="escape", text="Skip the question", short="skip"))
+        found = AnswerList(listed)
+        found.move(self._at)
+        return found
+
+    def _mark(self, place: int) -> str:
+        marks = ("[ ] ", "[x] ") if self._question.multiple else ("", "")
+        return marks[place in self._chosen]
 
     def press(self, key: str) -> bool:
-        """Choose by number."""
+        """Choose an answer by its key, or the marked one with Enter."""
+        if self._list is not None and key != "escape":
+            return self._list.press(key)
         if key == "escape":
             if self._own:
                 self._own = False
             else:
                 self._settle(self.request, None)
-            return True
-        if self._list is not None:
-            return self._list.press(key)
-        if self.edits:
+        elif self.edits:
             return False
-        if key == "o" and self._question.custom:
+        elif key in _STEPS:
+            self._at = (self._at + _STEPS[key]) % len(self._listed().answers)
+        elif key == "enter":
+            self._enter()
+        elif key == "o" and self._question.custom:
             self._own = True
-        elif key == "enter" and self._chosen:
-            self._take(tuple(self._question.options[n].label for n in sorted(self._chosen)))
-        elif key.isdecimal() and 0 < int(key) <= len(self._question.options):
+        elif key == " " and self._question.multiple:
+            self._number(self._at)
+        elif key.isdecimal() and int(key) > 0:
             self._number(int(key) - 1)
         return True
 
+    def _enter(self) -> None:
+        """Give the marked answer; of several those that are chosen, if there are any."""
+        options = self._question.options
+        marked = self._listed().marked.key
+        if self._chosen and (self._at < len(options) or marked == "enter"):
+            self._take(tuple(options[place].label for place in sorted(self._chosen)))
+        elif self._at < len(options):
+            self._take((options[self._at].label,))
+        elif marked != "enter":
+            self.press(marked)
+
     def _number(self, place: int) -> None:
+        if place >= len(self._question.options):
+            return
         if self._question.multiple:
             self._chosen ^= {place}
         else:
@@ -279,9 +356,8 @@ class Questions:
 
     def _take(self, answer: tuple[str, ...]) -> None:
         self._answers.append(answer)
-        self._chosen, self._own = set(), False
         if len(self._answers) < len(self.request.questions):
-            self._list = self._listed()
+            self._begin()
         else:
             answers, self._answers = self._answers, []
             self._settle(self.request, answers)

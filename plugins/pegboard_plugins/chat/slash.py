@@ -117,10 +117,11 @@ async def run(chat: "Chat", text: str) -> bool:
         hint = f"; did you mean /{near[0]}?" if near else ""
         chat.warn(f"there is no command /{name}{hint}")
         chat.draft.set(text)
-    elif known.act is not None:
-        await known.act(chat, argument.strip())
+        return True
+    words, files = chat.draft.expanded(argument)
+    if known.act is not None:
+        await known.act(chat, words)
     else:
-        words, files = chat.draft.expanded(argument)
         talk.send(talk.order(words, files=files, command=known.name, typed=text))
     return True
 

@@ -21,6 +21,8 @@ KEY_WAIT_S = 0.05
 FOOTER_LINES = 16
 ROWS_LEFT = 4
 """Rows of the terminal that the footer leaves to what was said."""
+ROWS_PER_ROW_LEFT = 8
+"""A dialog leaves one row of so many, and at most `ROWS_LEFT`: its answers come first."""
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 _NO_REFLOW = ("linux", "vt100", "vt220", "screen.linux")
 

@@ -2,25 +2,22 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import suppress
 from typing import Any
 
 from pegboard import PegboardError
-from pegboard.errors import AbortedError, NotFoundError
+from pegboard.errors import AbortedError
 from pegboard.schema.event import Custom, Event, MessageUpdated, PluginFailed
 from pegboard.schema.message import UserMessage
 from pegboard.schema.session import (
     Answers,
     Idle,
-    PermissionRequest,
     Question,
-    QuestionRequest,
     Session,
 )
+from pegboard_plugins.chat.answering import Answering
 from pegboard_plugins.chat.course import Course
 from pegboard_plugins.chat.feed import RESYNC, Choices, Feed, Order
 from pegboard_plugins.chat.finished import Answered, Called, Finished, Noted, NoteStyle, rows_of
-from pegboard_plugins.chat.requests import Permission, Questions, Settled
 from pegboard_plugins.chat.rest import Rest
 from pegboard_terminal import Pen, counted, one_line
 
@@ -49,13 +46,14 @@ class Talk:
         self.queue: list[Order] = []
         self.sent: list[Order] = []
         self.choices = Choices()
-        self.dialog: Permission | Questions | None = None
+        self.answering = Answering(self)
         self.called: list[Called] = []
         self.warned: frozenset[str] = frozenset()
         self.on_asked: Callable[[], None] = lambda: None
         self.on_rest: Callable[[], None] = lambda: None
+        self.on_unsent: Callable[[Order], None] = lambda _: None
         self._commit = commit
-        self._touch = touch
+        self.touch = touch
         self._width = width
         self._pen = pen
         self._tasks: set[asyncio.Task[None]] = set()
@@ -66,7 +64,7 @@ class Talk:
         self._unheard = 0  # prompts from here that no event has told of
         self._taken = asyncio.Event()
         self._taken.set()
-        self._asking: list[tuple[Question, asyncio.Task[Answers | None]]] = []
+        self.asking: list[tuple[Question, asyncio.Task[Answers | None]]] = []
 
     @property
     def busy(self) -> bool:
@@ -144,8 +142,8 @@ class Talk:
                             await self._show(piece)
                         if was and not self.course.busy:
                             self._rested()
-            self._dialogs()
-            self._touch()
+            self.answering.look()
+            self.touch()
 
     def _look(self, course: Course, event: Event) -> None:
         info = event.properties.info if isinstance(event.properties, MessageUpdated) else None
@@ -179,7 +177,7 @@ class Talk:
             child.running = await self.feed.status(child.session.id) is not None
         course.todos = tuple(await self.feed.todos(session_id))
         course.waits_for(await self.feed.waiting())
-        self._dialogs()
+        self.answering.look()
 
     async def resume(self, session: Session, *, replayed: int | None = REPLAYED) -> None:
         """Go on with a session; its title and so many prompts with their answers are shown.
@@ -187,7 +185,7 @@ class Talk:
         None shows nothing: all of it stands there already.
         """
         turns = await self.feed.turns(session.id)
-        for _, task in self._asking:
+        for _, task in self.asking:
             task.cancel()
         self.course = course = Course(session)
         course.status = await self.feed.status(session.id) or course.status
@@ -195,23 +193,21 @@ class Talk:
         many = replayed or 0
         first = prompts[-many] if 0 < many <= len(prompts) else 0 if many else len(turns)
         pieces = list(course.read(turns))
-        shown = pieces
-        if first:
-            earlier = list(Course(session).read(turns[:first]))
-            shown = pieces[len(earlier) :]
+        earlier = list(Course(session).read(turns[:first]))
         if replayed is not None:
             note = f" · {counted(first, 'earlier message')} not shown" if first else ""
             self.say(f"{one_line(session.title)}{note}")
-        for piece in shown:
+        for piece in pieces[len(earlier) :]:
             await self._show(piece)
         await self._state(course)
-        self._touch()
+        self.touch()
 
     def leave(self) -> None:
         """Go on with a session that is not there yet."""
-        for _, task in self._asking:
+        for _, task in self.asking:
             task.cancel()
-        self.course, self.dialog = None, None
+        self.course = None
+        self.answering.look()
         self.queue.clear()
         self._underway.clear()
         self.rest.look()
@@ -264,6 +260,10 @@ class Talk:
         self._unheard += 1
         try:
             await self.feed.prompt(session.id, order)
+        except PegboardError:
+            if not self._taken.is_set():
+                self.on_unsent(order)
+            raise
         finally:
             self._taken.set()
 
@@ -278,28 +278,27 @@ class Talk:
         """
         session = await self.session()
         asked = question, asyncio.create_task(self.feed.ask(session.id, (question,)))
-        self._asking.append(asked)
+        self.asking.append(asked)
         task = asked[1]
         try:
             await asyncio.wait({task})
             return None if task.cancelled() else task.result()
         finally:
             task.cancel()
-            self._asking.remove(asked)
+            self.asking.remove(asked)
 
     def shell(self, command: str) -> None:
         """Run a command of the person's own, which the model gets to see."""
         self._work(self._shell(command))
 
     async def _shell(self, command: str) -> None:
-        session = await self.session()
-        await self.feed.shell(session.id, command, self.order(""))
+        await self.feed.shell((await self.session()).id, command, self.order(""))
 
     def later(self, order: Order) -> None:
         """Send it when the session rests."""
         self.queue.append(order)
         self._next()
-        self._touch()
+        self.touch()
 
     def stop(self) -> list[Order]:
         """Stop what runs; what was queued is given back."""
@@ -322,73 +321,6 @@ class Talk:
         self.on_rest()
         self._next()
         self.rest.look()
-
-    def _dialogs(self) -> None:
-        """Open the dialog of the first request; one that is answered elsewhere goes."""
-        waiting = list(self.course.requests.values()) if self.course else []
-        if self.dialog is not None and all(self.dialog.request.id != each.id for each in waiting):
-            self.dialog = None
-        if self.dialog is None and waiting:
-            self.dialog = self._dialog(waiting[0])
-            self.on_asked()
-        if self.dialog is not None:
-            many = len(waiting)
-            self.dialog.place = f" 1 of {many}" if many > 1 else ""
-
-    def _dialog(self, request: PermissionRequest | QuestionRequest) -> Permission | Questions:
-        if isinstance(request, PermissionRequest):
-            return Permission(request, self._settle)
-        is_own = any(request.questions == (each,) for each, _ in self._asking)
-        return Questions(request, self._settle_questions, is_own=is_own)
-
-    def _settle(self, request: PermissionRequest, settled: Settled | None) -> None:
-        if settled is not None and settled.patterns:
-            self.spawn(self._narrow(request, settled))
-            return
-        self._gone(request.id)
-        self.spawn(self._reply(request, settled))
-
-    async def _narrow(self, request: PermissionRequest, settled: Settled) -> None:
-        """Approve what the person has written, whose dialog stays until that is taken."""
-        try:
-            await self.feed.approve(request.id, settled.scope, patterns=settled.patterns)
-        except NotFoundError:
-            return  # it was answered elsewhere meanwhile
-        except PegboardError as error:
-            if isinstance(self.dialog, Permission) and self.dialog.request.id == request.id:
-                self.dialog.refusal = str(error)
-                self._touch()
-
-    async def _reply(self, request: PermissionRequest, settled: Settled | None) -> None:
-        with suppress(NotFoundError):  # it was answered elsewhere meanwhile
-            if settled is None:
-                self.stop()
-            elif settled.reply == "always":
-                await self.feed.approve(request.id, settled.scope)
-            else:
-                await self.feed.reply(request.id, settled.reply, settled.message)
-
-    def _settle_questions(
-        self, request: QuestionRequest, answers: Sequence[Sequence[str]] | None
-    ) -> None:
-        self._gone(request.id)
-        self.spawn(self._answer(request, answers))
-
-    async def _answer(
-        self, request: QuestionRequest, answers: Sequence[Sequence[str]] | None
-    ) -> None:
-        with suppress(NotFoundError):
-            if answers is None:
-                await self.feed.reject_question(request.id)
-            else:
-                await self.feed.answer(request.id, answers)
-
-    def _gone(self, request_id: str) -> None:
-        self.dialog = None
-        if self.course is not None:
-            self.course.answered(request_id)
-        self._dialogs()
-        self._touch()
 
     async def aclose(self) -> None:
         """End all of it."""

@@ -37,6 +37,7 @@ from pegboard_plugins.chat.keys import KEYS, add_key, bindings
 from pegboard_plugins.chat.surface import (
     FOOTER_LINES,
     ROWS_LEFT,
+    ROWS_PER_ROW_LEFT,
     Frames,
     Painter,
     Screen,
@@ -160,8 +161,11 @@ class Window:
         return self._drawn
 
     def _room(self) -> int:
-        """The rows of the whole footer."""
-        return max(3, min(FOOTER_LINES, _size().rows - ROWS_LEFT))
+        """The rows of the whole footer, in which a dialog has all of the window but a few rows."""
+        rows, modes = _size().rows, self._chat.open_modes
+        most = rows if any(mode.is_unasked for mode in modes) else FOOTER_LINES
+        left = min(ROWS_LEFT, rows // ROWS_PER_ROW_LEFT) if modes else ROWS_LEFT
+        return max(3, min(most, rows - left))
 
     def _editor_rows(self) -> int:
         document = self._chat.draft.buffer.document

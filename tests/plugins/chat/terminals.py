@@ -120,7 +120,7 @@ class AnyTerminal(ABC):
     def dialog(self) -> str:
         """The rows from the head of a dialog on; all of them where it has none."""
         rows = "\n".join(self.shown)
-        return rows[max(0, rows.rfind("Permission"), rows.rfind("Question")) :]
+        return rows[max(0, rows.rfind("Allow "), rows.rfind("Question")) :]
 
     async def gone(self, text: str) -> None:
         """Wait until this is no longer on the screen."""

@@ -58,7 +58,7 @@ def test_the_seconds_of_a_call_are_those_in_which_it_worked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now_s = 2.0
-    monkeypatch.setattr("pegboard_plugins.chat.course.time", lambda: now_s)
+    monkeypatch.setattr("pegboard_plugins.chat.waitclock.time", lambda: now_s)
     course = Course(SESSION)
 
     def take(properties: Properties) -> list[Finished]:

@@ -111,7 +111,7 @@ class Day:
         """Send what a rule asks for, and answer the dialog."""
         self.actions += 1
         await self.terminal.say(prompt)
-        await self.terminal.see_dialog("1 y once")
+        await self.terminal.see_dialog("Yes, once")
         await self.press(*keys)
         if seen:
             await self.terminal.see(seen)
@@ -168,11 +168,11 @@ async def afternoon(day: Day) -> None:
     await day.dialog("do allow", "y", seen="Allowed at last.")
     await day.dialog("do refuse", "n", seen="✗ edit shop.py")
     await day.talk(1)
-    await day.dialog("do other", "w", seen="What to do instead")
+    await day.dialog("do other", "w", seen="Tell the agent what to do instead · Enter")
     await day.say("leave it", "leave it")
     await day.talk(1)
     await day.terminal.say("do ask")
-    await day.terminal.see_dialog("2 Blue")
+    await day.terminal.see_dialog("2    Blue")
     await day.press("2")
     await day.terminal.see("Asked at last.")
     await day.terminal.say("do slow")

@@ -19,7 +19,7 @@ SENT_ON = re.compile(
     rb"\x1b\]52|\x1b\]0;|\x1bc|\xc2[\x80-\x9f]|\xe2\x80[\xaa-\xae\xa8]|\xe2\x81[\xa6-\xa9]"
 )
 """What a terminal would obey: OSC 52, a title, a reset, C1, and what turns writing round."""
-ASKED = {"question": ("Which?", "2"), "permission": ("1 y once", "y")}
+ASKED = {"question": ("Which?", "2"), "permission": ("Yes, once", "y")}
 LONG = 10_000_000
 AT_ONCE_S = 4.0
 """A key is seen so soon on a machine that does much else; a loop that is held takes far longer."""

@@ -28,7 +28,7 @@ AT_ONCE_S = 4.0
 """A key is seen so soon on a machine that does much else; a loop that is held takes far longer."""
 WRITTEN = 400_000
 """Bytes for one such line at most: what is shown of it, in rows of whole words."""
-ASKED = {"question": ("Which?", "2"), "permission": ("1 y once", "y")}
+ASKED = {"question": ("Which?", "2"), "permission": ("Yes, once", "y")}
 STATUS = """
 from pegboard import hookimpl
 from pegboard.kit import Span

@@ -95,7 +95,7 @@ async def at_a_dialog(terminal: ChatTerminal) -> set[str]:
     terminal.press("ask", "enter", "draft")
     await terminal.see_now(WAITING)
     terminal.press("c-x")
-    await terminal.see_dialog("1 y once")
+    await terminal.see_dialog("Yes, once")
     terminal.press("n", "c-c")
     await terminal.gone("❯ draft")
     return {"answer"}

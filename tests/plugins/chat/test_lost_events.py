@@ -75,7 +75,7 @@ async def test_a_request_that_was_answered_unheard_is_asked_no_more(pegboard: Co
 
     async with far(pegboard) as (terminal, line, client):
         await terminal.say("touch")
-        await terminal.see_now("1 y once")
+        await terminal.see_now("Yes, once")
         await line.unplug()
         [request] = await client.permissions.list()
         assert isinstance(request, PermissionRequest)
@@ -86,7 +86,7 @@ async def test_a_request_that_was_answered_unheard_is_asked_no_more(pegboard: Co
         await lose(client)
         await line.plug()
         await terminal.see("It was touched.")
-        await terminal.gone("1 y once")
+        await terminal.gone("Yes, once")
         await terminal.say("hello")
         await terminal.see("You said: hello")
 

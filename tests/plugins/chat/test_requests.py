@@ -50,7 +50,7 @@ async def test_requests_at_once_are_each_answered_once(pegboard: CommandLine, wa
 def _asked(terminal: AnyTerminal) -> str:
     """What is in the dialog."""
     rows = "\n".join(terminal.shown)
-    places = [rows.rfind(head) for head in ("Permission", "Question")]
+    places = [rows.rfind(head) for head in ("Allow ", "Question")]
     return rows[max(places) :] if max(places) >= 0 else ""
 
 
@@ -90,7 +90,7 @@ async def test_what_is_answered_elsewhere_is_asked_no_more(
 
 PUSH = {"tool": "bash", "input": {"command": "git push origin main", "description": "push"}}
 UNCLEAR = {"tool": "bash", "input": {"command": "$CMD -x", "description": "unclear"}}
-OFFERED = "always here: git push * (e edits it)"
+OFFERED = "Yes, always in this project: git push *"
 
 
 async def written(terminal: AnyTerminal, pattern: str) -> None:
@@ -142,8 +142,8 @@ async def test_of_an_unclear_line_there_is_no_pattern_to_edit(
 
     async with chat(pegboard, *await place.arguments(), columns=100) as terminal:
         terminal.press("unclear", "enter")
-        await terminal.see_dialog("3 a always here: [unclear] $CMD -x · 4 n no")
+        await terminal.see_dialog("a    Yes, always in this project: [unclear] $CMD -x")
         terminal.press("e")
-        await terminal.see_now("the very text that is asked for: there is nothing to edit")
+        await terminal.see_now("exactly what is asked: there is no pattern to change")
         terminal.press("n")
         await terminal.see("The user rejected permission")

@@ -44,6 +44,30 @@ async def test_why_each_prompt_failed_is_seen_where_it_was_when_the_session_is_r
     assert after == before
 
 
+async def test_the_half_of_an_answer_that_a_dead_program_left_stays_in_its_place(
+    pegboard: CommandLine,
+) -> None:
+    words = " ".join(f"word{number}" for number in range(2000))
+    scripts(pegboard, forever={"text": words}, delay_s=0.02)
+
+    async with chat(pegboard) as terminal:
+        await terminal.say("forever")
+        await terminal.see_now("word40")
+        assert terminal.process is not None
+        terminal.process.kill()
+        await terminal.end()
+    async with chat(pegboard, "-c") as terminal:
+        await terminal.see("interrupted")
+        await terminal.say("hello")
+        await terminal.see("You said: hello")
+        await terminal.quiet()
+        above = terminal.above
+
+    places = [above.index(text) for text in ("word0 ", "interrupted", "❯ hello", "You said")]
+    assert places == sorted(places)
+    assert above.count("word0 ") == 1
+
+
 async def test_a_session_that_is_gone_on_with_is_named(pegboard: CommandLine, place: Place) -> None:
     scripts(pegboard)
     arguments = await place.arguments()

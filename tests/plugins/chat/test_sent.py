@@ -3,8 +3,8 @@
 import json
 import re
 
-from plugins.chat.conftest import Way
-from plugins.chat.screen import scripts
+from plugins.chat.conftest import Place, Way
+from plugins.chat.screen import chat, scripts
 from plugins.cli.commands import CommandLine
 
 SLOW = {"tool": "bash", "input": {"command": "sleep 2; echo slept", "description": "sleep"}}
@@ -69,3 +69,56 @@ async def test_a_long_paste_is_a_chip_and_nothing_is_sent(pegboard: CommandLine,
         await terminal.see("You said")
 
     assert "pasted 1" in terminal.everything
+
+
+async def test_a_paste_of_the_history_is_sent_in_full_by_another_chat(
+    pegboard: CommandLine, way: Way
+) -> None:
+    scripts(pegboard)
+    pasted = "\n".join(f"pasted {number}" for number in range(20))
+
+    async with way.opened(*await way.arguments()) as terminal:
+        terminal.paste(pasted)
+        await terminal.say("what is this?")
+        await terminal.see("You said")
+        terminal.press("up")
+        await terminal.until(lambda: terminal.editor.startswith("❯ [Pasted text #1: 20 lines]"))
+    async with way.opened(*await way.arguments(), rows=60) as terminal:
+        terminal.press("c-r")
+        await terminal.see_now("type to search")
+        terminal.press("what is", "enter")
+        await terminal.gone("type to search")
+        terminal.press("enter")
+        await terminal.see("You said: pasted 0")
+        await terminal.quiet()
+
+    assert "Pasted text" not in terminal.above
+    assert re.search(r"pasted 19\s+what is this\?", terminal.above.partition("You said")[2])
+
+
+async def test_a_chip_that_stands_for_nothing_is_not_sent_at_once(
+    pegboard: CommandLine, way: Way
+) -> None:
+    scripts(pegboard)
+
+    async with way.opened(*await way.arguments(), columns=120) as terminal:
+        await terminal.say("[Picture #1: a.png] what is this?")
+        await terminal.see("[Picture #1: a.png] is from another chat")
+        await terminal.until(lambda: terminal.editor == "❯ [Picture #1: a.png] what is this?")
+        assert "You said" not in terminal.above
+        terminal.press("enter")
+        await terminal.see("You said: [Picture #1: a.png] what is this?")
+
+
+async def test_a_prompt_that_no_server_takes_stays_in_the_editor(pegboard: CommandLine) -> None:
+    scripts(pegboard)
+    place = Place(pegboard, attached=True)
+
+    async with chat(pegboard, *await place.arguments(), columns=120) as terminal:
+        await terminal.say("hello")
+        await terminal.see("You said: hello")
+        await place.close()
+        await terminal.say("a prompt")
+        await terminal.see("✗ ")
+        await terminal.until(lambda: terminal.editor == "❯ a prompt")
+        assert "❯ a prompt" not in terminal.above

@@ -47,7 +47,7 @@ async def test_a_change_is_asked_with_its_diff_and_shown_with_line_numbers(
 
     async with chat(pegboard, *await place.arguments()) as terminal:
         await terminal.say("fix")
-        await terminal.see_dialog("1 y once")
+        await terminal.see_dialog("Yes, once")
         assert "2 +     return a + b" in terminal.everything
         assert "edit" in terminal.everything
         terminal.press("y")
@@ -65,9 +65,9 @@ async def test_a_refusal_says_what_to_do_instead(pegboard: CommandLine, place: P
 
     async with chat(pegboard, *await place.arguments()) as terminal:
         await terminal.say("fix")
-        await terminal.see_dialog("1 y once")
+        await terminal.see_dialog("Yes, once")
         terminal.press("w")
-        await terminal.see_now("What to do instead")
+        await terminal.see_now("Tell the agent what to do instead · Enter")
         await terminal.say("rather divide")
         await terminal.see("✗ edit calc.py")
 
@@ -83,7 +83,7 @@ async def test_a_question_of_the_model_is_answered_by_number(
 
     async with chat(pegboard, *await place.arguments()) as terminal:
         await terminal.say("ask")
-        await terminal.see_dialog("2 Blue")
+        await terminal.see_dialog("2    Blue")
         terminal.press("2")
         await terminal.see("Chosen:")
 
@@ -141,6 +141,11 @@ async def test_escape_stops_the_turn_and_the_editor_is_ready(
         await terminal.see_now("● bash")
         terminal.press("escape")
         await terminal.see("stopped")
+        await terminal.say("!echo begun; sleep 60")
+        await terminal.see_now("│ begun")
+        terminal.press("escape")
+        await terminal.until(lambda: terminal.above.count("· stopped") == 2)
+        assert "│ begun\n  │ The call was stopped before it ended." in terminal.above
         await terminal.say("hello again")
         await terminal.see("You said: hello again")
 
@@ -222,13 +227,13 @@ async def test_a_request_that_is_answered_elsewhere_closes_its_dialog(
     try:
         async with chat(pegboard, *arguments) as first:
             await first.say("fix")
-            await first.see_now("1 y once")
+            await first.see_now("Yes, once")
             async with chat(pegboard, *arguments, "-c") as second:
-                await second.see_dialog("1 y once")
+                await second.see_dialog("Yes, once")
                 second.press("y")
                 await second.see("Mended.")
             await first.see("Mended.")
-            await first.gone("1 y once")
+            await first.gone("Yes, once")
     finally:
         await place.close()
 

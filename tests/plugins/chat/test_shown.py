@@ -25,7 +25,7 @@ async def test_the_seconds_of_a_call_are_not_those_of_the_person(
 
     async with chat(pegboard, *await place.arguments()) as terminal:
         await terminal.say("fix")
-        await terminal.see_now("1 y once")
+        await terminal.see_now("Yes, once")
         await asyncio.sleep(WAITED_S)
         terminal.press("y")
         await terminal.see("Mended.")
@@ -45,7 +45,7 @@ async def test_what_is_allowed_for_good_is_not_asked_again(
 
     async with chat(pegboard, *await place.arguments(), rows=40) as terminal:
         await terminal.say("fix")
-        await terminal.see_dialog("1 y once")
+        await terminal.see_dialog("Yes, once")
         terminal.press("a")
         await terminal.see("Mended.")
 

@@ -14,7 +14,7 @@ WORDS = "also say yes and update all docs please now do it as you want 1 2 3 4 5
 FILE = "approved.txt"
 ASKING = {"tool": "bash", "input": {"command": f"touch {FILE}", "description": "touch"}}
 SHOWN = f"touch {FILE}"
-ANSWERS = "1 y once"
+ANSWERS = "Yes, once"
 
 
 def prepare(pegboard: CommandLine, *, delay_s: float = 0) -> None:

@@ -1,0 +1,91 @@
+"""The dialog of the request that waits first, and what becomes of its answer."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from pegboard import PegboardError
+from pegboard.errors import NotFoundError
+from pegboard.schema.session import PermissionRequest, QuestionRequest
+from pegboard_plugins.chat.requests import Permission, Questions, Settled, allowed
+
+if TYPE_CHECKING:
+    from pegboard_plugins.chat.talk import Talk
+
+
+class Answering:
+    """Shows the requests of one conversation, one after the other, and replies to them."""
+
+    def __init__(self, talk: "Talk") -> None:
+        self._talk = talk
+        self.dialog: Permission | Questions | None = None
+
+    def look(self) -> None:
+        """Open the dialog of the first request; one that is answered elsewhere goes."""
+        waiting = list(self._talk.course.requests.values()) if self._talk.course else []
+        if self.dialog is not None and all(self.dialog.request.id != each.id for each in waiting):
+            self.dialog = None
+        if self.dialog is None and waiting:
+            self.dialog = self._dialog(waiting[0])
+            self._talk.on_asked()
+        if self.dialog is not None:
+            self.dialog.place = f" (1 of {len(waiting)})" if waiting[1:] else ""
+
+    def _dialog(self, request: PermissionRequest | QuestionRequest) -> Permission | Questions:
+        if isinstance(request, PermissionRequest):
+            return Permission(request, self._settle)
+        is_own = any(request.questions == (each,) for each, _ in self._talk.asking)
+        return Questions(request, self._settle_questions, is_own=is_own)
+
+    def _settle(self, request: PermissionRequest, settled: Settled | None) -> None:
+        if settled is not None and settled.patterns:
+            self._talk.spawn(self._narrow(request, settled))
+            return
+        self._gone(request.id)
+        self._talk.spawn(self._reply(request, settled))
+
+    async def _narrow(self, request: PermissionRequest, settled: Settled) -> None:
+        """Approve what the person has written, whose dialog stays until that is taken."""
+        try:
+            await self._approve(request, settled)
+        except NotFoundError:
+            return  # it was answered elsewhere meanwhile
+        except PegboardError as error:
+            if isinstance(self.dialog, Permission) and self.dialog.request.id == request.id:
+                self.dialog.refusal = str(error)
+                self._talk.touch()
+
+    async def _approve(self, request: PermissionRequest, settled: Settled) -> None:
+        await self._talk.feed.approve(request.id, settled.scope, patterns=settled.patterns)
+        self._talk.say(allowed(request, settled))
+
+    async def _reply(self, request: PermissionRequest, settled: Settled | None) -> None:
+        with suppress(NotFoundError):  # it was answered elsewhere meanwhile
+            if settled is None:
+                self._talk.stop()
+            elif settled.reply == "always":
+                await self._approve(request, settled)
+            else:
+                await self._talk.feed.reply(request.id, settled.reply, settled.message)
+
+    def _settle_questions(
+        self, request: QuestionRequest, answers: Sequence[Sequence[str]] | None
+    ) -> None:
+        self._gone(request.id)
+        self._talk.spawn(self._answer(request, answers))
+
+    async def _answer(
+        self, request: QuestionRequest, answers: Sequence[Sequence[str]] | None
+    ) -> None:
+        with suppress(NotFoundError):
+            if answers is None:
+                await self._talk.feed.reject_question(request.id)
+            else:
+                await self._talk.feed.answer(request.id, answers)
+
+    def _gone(self, request_id: str) -> None:
+        self.dialog = None
+        if self._talk.course is not None:
+            self._talk.course.answered(request_id)
+        self.look()
+        self._talk.touch()

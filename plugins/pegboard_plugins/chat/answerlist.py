@@ -1,0 +1,97 @@
+"""The answers of a dialog: a row each, or side by side where the window is low."""
+
+from collections.abc import Sequence
+
+import msgspec
+from rich.cells import cell_len
+
+from pegboard.kit import Span
+from pegboard_plugins.chat.modes import SpanLine
+from pegboard_terminal import plain_line, shown_line, wrapped
+
+BETWEEN = " · "
+MOST_ROWS_EACH = 3
+"""Rows of one answer, whose pattern or description may be long."""
+MARK = "❯ "
+KEY_NAMES = {"escape": "esc"}
+
+
+class ListedAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer with its key; `short` is its name where answers stand side by side."""
+
+    key: str
+    text: str
+    short: str
+    note: str = ""
+
+    @property
+    def key_name(self) -> str:
+        """The key as the row names it."""
+        return KEY_NAMES.get(self.key, self.key)
+
+
+class AnswerList:
+    """Answers of which one is marked: arrows move the mark, Enter chooses, as each key does."""
+
+    def __init__(self, answers: Sequence[ListedAnswer]) -> None:
+        self.answers = tuple(answers)
+        self._at = 0
+
+    @property
+    def marked(self) -> ListedAnswer:
+        """The answer that Enter gives."""
+        return self.answers[self._at]
+
+    def move(self, step: int) -> None:
+        """Mark the next answer, or the one before."""
+        self._at = (self._at + step) % len(self.answers)
+
+    def rows(self, width: int, room: int) -> Sequence[SpanLine]:
+        """A row or more for each answer where there is room, else all of them side by side.
+
+        In a room that is lower still the rows around the marked answer remain.
+        """
+        listed = [self._row(number, width) for number in range(len(self.answers))]
+        every = [row for rows in listed for row in rows]
+        if len(every) <= room:
+            return every
+        firsts = [rows[0] for rows in listed]
+        if len(firsts) <= room:
+            return firsts
+        flowing = self._flowing(width)
+        return flowing if len(flowing) <= room else self._around(flowing, room)
+
+    def least(self, width: int) -> int:
+        """The rows that the answers need side by side."""
+        return len(self._flowing(width))
+
+    def _row(self, number: int, width: int) -> Sequence[SpanLine]:
+        answer, is_marked = self.answers[number], number == self._at
+        keys = max(len(each.key_name) for each in self.answers)
+        head = (
+            Span(MARK if is_marked else "  ", "active"),
+            Span(f"{answer.key_name:<{keys}}  ", "bold"),
+        )
+        indent = len(MARK) + keys + len("  ")
+        text = Span(answer.text, "bold" if is_marked else "plain")
+        note = (Span(f"  {answer.note}", "dim"),) if answer.note else ()
+        rows = list(wrapped(shown_line((text, *note)), max(1, width - indent), at_words=True))
+        rest = [(Span(" " * indent), *row) for row in rows[1:MOST_ROWS_EACH]]
+        return [(*head, *rows[0]), *rest]
+
+    def _flowing(self, width: int) -> list[SpanLine]:
+        rows: list[SpanLine] = [()]
+        for number, answer in enumerate(self.answers):
+            mark = (Span(MARK, "active"),) if number == self._at else ()
+            piece = shown_line((*mark, Span(f"{answer.key_name} {answer.short}", "bold")))
+            longer = (*rows[-1], Span(BETWEEN, "dim"), *piece) if rows[-1] else piece
+            if cell_len(plain_line(longer)) > width and rows[-1]:
+                rows.append(piece)
+            else:
+                rows[-1] = longer
+        return rows
+
+    def _around(self, rows: Sequence[SpanLine], room: int) -> Sequence[SpanLine]:
+        marked = next(n for n, row in enumerate(rows) if any(each.text == MARK for each in row))
+        first = max(0, min(marked, len(rows) - room))
+        return rows[first : first + room]
