@@ -1,11 +1,13 @@
 """What tests of every folder may ask for, and who runs them."""
 
+import os
 import ssl
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 
 from beside import VARIABLE as DISABLING
@@ -18,7 +20,17 @@ sys.dont_write_bytecode = False
 """What pytest makes of a test's asserts is kept; each worker would take 15 s to do it anew."""
 
 
+settings.register_profile(
+    "repeatable",
+    deadline=None,  # a busy machine is no defect
+    database=None,
+    derandomize="PEGBOARD_FUZZ_SEED" not in os.environ,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("repeatable")
     leave_terminal()
     if in_folders(config) and not config.option.markexpr:
         config.option.markexpr = "not long"

@@ -59,8 +59,10 @@ import atexit, sys
 
 from pegboard.engine import preloading
 from pegboard.opening import assembly
+from pegboard_files import stepsnapshots
 
-assembly.SWEEP_AFTER_S = preloading.HEAD_START_S = 600  # what comes later is not part of the start
+# What comes later is not part of the start.
+assembly.SWEEP_AFTER_S = preloading.HEAD_START_S = stepsnapshots.HEAD_START_S = 600
 
 def count():
     ours = sorted(name for name in sys.modules if name.startswith("pegboard"))

@@ -38,9 +38,11 @@ def redirect(location: str, status: int = 302) -> bytes:
 async def serving(replies: dict[str, Reply]) -> AsyncIterator[Web]:
     """The server, until the end of the block; a path that is not there gets 404."""
     web = Web()
+    answering: set[asyncio.Task[None] | None] = set()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         web.connections += 1
+        answering.add(asyncio.current_task())
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
             path = head[0].split()[1]
@@ -56,8 +58,13 @@ async def serving(replies: dict[str, Reply]) -> AsyncIterator[Web]:
             pass
         finally:
             writer.close()
+            answering.discard(asyncio.current_task())
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     web.port = server.sockets[0].getsockname()[1]
     async with server:
         yield web
+    left = [task for task in answering if task]
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)

@@ -54,10 +54,14 @@ def call_guardian() -> None:
     if os.getppid() != guardian:
         os._exit(_FAILED)
     os.close(reading)
+    # A signal that another thread takes does not interrupt what the main thread waits for.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
         threading.Thread(target=_beat, args=(writing,), name="pegboard-beat", daemon=True).start()
     except (RuntimeError, MemoryError):
         os.close(writing)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _died(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

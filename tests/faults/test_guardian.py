@@ -1,5 +1,6 @@
 """Under a limit of memory a program that hangs or crashes ends with a sentence."""
 
+import ast
 import os
 import resource
 import signal
@@ -103,6 +104,17 @@ def started(does: str, *, first: str = "pass") -> Iterator[subprocess.Popen[str]
         text=True,
     ) as process:
         yield process
+
+
+def test_only_the_main_thread_takes_signals() -> None:
+    masks = "[int(line.split()[1], 16) for line in open(f'/proc/self/task/{task}/status')"
+    masks = f"{masks} if line.startswith('SigBlk')]"
+    does = f"print({{int(task) == os.getpid(): {masks} for task in os.listdir('/proc/self/task')}})"
+
+    blocked = ast.literal_eval(run(PROGRAM.format(does=does)).stdout)
+
+    assert blocked[True] == [0]
+    assert all(blocked[False][0] >> (number - 1) & 1 for number in (signal.SIGINT, signal.SIGUSR1))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])

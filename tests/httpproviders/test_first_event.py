@@ -54,9 +54,9 @@ async def test_the_head_may_come_later_than_the_limit_on_silence(tmp_path: Path)
 async def test_comments_and_empty_frames_are_life_before_the_first_event(
     tmp_path: Path, sign: ms.Piece
 ) -> None:
-    signs = [each for _ in range(8) for each in (sign, ms.Pause(IDLE_S / 2))]
+    signs = [each for _ in range(25) for each in (sign, ms.Pause(SLOW_S / 16))]
     answer = [*signs, *ms.say("all is well")]
-    async with playing(tmp_path, answer, idle_s=IDLE_S) as setting:
+    async with playing(tmp_path, answer, idle_s=SLOW_S) as setting:
         played = await setting.prompt()
 
     assert (played.text, len(played.requests)) == ("all is well", 1)

@@ -37,6 +37,7 @@ async def test_why_each_prompt_failed_is_seen_where_it_was_when_the_session_is_r
         before = said(terminal)
     async with chat(pegboard, *arguments, "-c", rows=40) as terminal:
         await terminal.see("forever two")
+        await terminal.until(lambda: "starting …" not in terminal.above)
         await terminal.quiet()
         after = said(terminal)
 

@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -46,7 +47,11 @@ async def test_what_is_taken_back_is_never_read_and_all_else_is_read(
     chance = random.Random(seed)
     back: dict[str, bool] = {}
 
+    going, on = asyncio.Event(), asyncio.Event()
+
     async def answer(_: ModelRequest) -> AsyncIterator[StreamEvent]:
+        going.set()
+        await on.wait()
         await asyncio.sleep(chance.uniform(0, THINKING_S))
         yield TextDelta("t", "yes")
         yield StreamFinish("stop")
@@ -67,15 +72,23 @@ async def test_what_is_taken_back_is_never_read_and_all_else_is_read(
 
     async with opened(tmp_path, provider) as app:
         session = await app.create_session()
-        async with asyncio.timeout(30), asyncio.TaskGroup() as talkers:
+        async with asyncio.timeout(60), asyncio.TaskGroup() as talkers:
+            talkers.create_task(app.prompt(session.id, "<read>"))
+            await going.wait()
+            queued = asyncio.create_task(app.prompt(session.id, "<unread>"))
+            for words in ("<read>", "<unread>"):
+                back[words] = await app.withdraw(session.id, await stored(app, session.id, words))
+            on.set()
+            with suppress(AbortedError):
+                await queued
             for name in range(3):
                 talkers.create_task(talk(app, session.id, name))
         left = prompts(await app.turns(session.id))
 
+    assert (back["<read>"], back["<unread>"]) == (False, True)
     heard = "\n".join(map(said, provider.requests))
     assert {words: words in heard for words in back} == {w: not gone for w, gone in back.items()}
     assert sorted(left) == sorted(words for words, gone in back.items() if not gone)
-    assert set(back.values()) == {True, False}, "both happened"
     for before, after in pairwise(provider.requests):
         assert after.messages[: len(before.messages)] == before.messages
 
