@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from pegboard_frontend.copies import Conversation as Conversation
     from pegboard_frontend.copies import adopted as adopted
     from pegboard_frontend.copies import forked as forked
+    from pegboard_frontend.copies import moved_here as moved_here
     from pegboard_frontend.editing import edit_turn as edit_turn
     from pegboard_frontend.explanation import Explanation as Explanation
     from pegboard_frontend.explanation import explain as explain

@@ -13,10 +13,12 @@ from jsonschema import Draft202012Validator, ValidationError, validators
 from served import Served
 
 pytestmark = pytest.mark.timeout(240)
-STREAMS = {"/event", "/global/event"}
+STREAMS = {"/event", "/global/event", "/tui/control/next"}
+"""What is answered when something happens."""
 OTHER_FAMILIES = ("/api/", "/sync/", "/tui/", "/plugin/")
 METHODS = {"get", "post", "put", "patch", "delete"}
-NO_JSON = {"/pty/{ptyID}/connect", "/doc"}
+TEXTS = {"/vcs/diff/raw"}
+NO_JSON = {"/pty/{ptyID}/connect", "/doc"} | TEXTS
 OLDER = {"keybinds", "theme", "tui", "before", "after", "delta"}
 """What only clients of the older generation read, and the newer document does not list."""
 QUERIES = {
@@ -47,12 +49,25 @@ def test_every_answer_is_as_the_protocol_s_document_says(document: Path, server:
     assert len(common) >= LEAST
 
 
+def test_the_list_of_operations_is_that_of_the_protocol_s_document(document: Path) -> None:
+    known = json.loads(document.read_text())["paths"]
+    operations = {
+        f"{method.upper()} {path} {entry['operationId']}"
+        for path, entries in known.items()
+        for method, entry in entries.items()
+        if method in METHODS
+    }
+
+    listed = Path(__file__).parents[1] / "data/opencode_operations.txt"
+    assert set(listed.read_text().splitlines()) == operations
+
+
 def test_every_route_of_the_protocol_is_answered_in_json(document: Path, server: Served) -> None:
     known = json.loads(document.read_text())["paths"]
     wrong = []
     with server.client() as client:
         for path, entries in known.items():
-            for method in set(entries) & METHODS if path not in STREAMS else ():
+            for method in set(entries) & METHODS if path not in STREAMS | TEXTS else ():
                 answer = client.request(method, re.sub(r"\{[^}]+\}", "none", path))
                 if not _is_told(answer):
                     wrong.append((method, path, answer.status_code, answer.text[:200]))

@@ -159,6 +159,10 @@ async def _services(app: App, kind: str) -> list[Service]:
 
 
 @routes.get(
+    "/experimental/workspace/adapter",
+    **operation("experimental.workspace.adapter.list", gives=tuple[dict[str, str], ...]),
+)
+@routes.get(
     "/experimental/workspace", **operation("experimental.workspace.list", gives=tuple[str, ...])
 )
 @routes.get(
@@ -202,3 +206,21 @@ async def capabilities() -> Response:
 async def console() -> Response:
     """No console: models come from providers alone."""
     return answer({"consoleManagedProviders": [], "switchableOrgCount": 0})
+
+
+@routes.get(
+    "/experimental/console/orgs",
+    **operation("experimental.console.listOrgs", gives=dict[str, tuple[dict[str, Any], ...]]),
+)
+async def organisations() -> Response:
+    """Return no organisations: there is no console to sign in to."""
+    return answer({"orgs": ()})
+
+
+@routes.post(
+    "/experimental/workspace/sync-list",
+    **operation("experimental.workspace.syncList", status=204),
+)
+async def sync_workspaces(_app: Here) -> Response:
+    """Answer 204: no adapter has workspaces to register."""
+    return Response(status_code=204)

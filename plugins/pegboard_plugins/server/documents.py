@@ -1,10 +1,11 @@
 """What `/doc` says: an OpenAPI document made from the routes and the schema's structs."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fastapi import APIRouter
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
@@ -25,19 +26,21 @@ def operation(  # noqa: PLR0913 - the facts of one entry, all keyword-only
     takes: object = None,
     status: int = 200,
     stream: bool = False,
+    media: str = "application/json",
     absent: bool = False,
     query: Iterable[str] = (),
 ) -> dict[str, Any]:
     """The keywords of a route: its name in the protocol, its body and its answer.
 
-    `query` are parameters that the route reads by itself. `absent`: the answer may be that
-    the server has nothing that it could act on.
+    `media` is the type of the answer, `query` are parameters that the route reads by itself.
+    `absent`: the answer may be that the server has nothing that it could act on.
     """
     facts = {
         "gives": gives,
         "takes": takes,
         "status": status,
         "stream": stream,
+        "media": media,
         "absent": absent,
         "query": tuple(query),
     }
@@ -135,8 +138,9 @@ def _entry(route: APIRoute, fact: dict[str, Any], gives: object, takes: object) 
         for step in steps
         if step.startswith("{")
     ]
-    query = [_query(each) for each in route.dependant.query_params]
-    names = [*_QUERY, *fact["query"]]
+    query = [_query(each) for each in _query_params(route.dependant)]
+    known = {each["name"] for each in query}
+    names = [name for name in (*_QUERY, *fact["query"]) if name not in known]
     query += [{"name": name, "in": "query", "schema": {"type": "string"}} for name in names]
     entry: dict[str, Any] = {
         "operationId": route.operation_id,
@@ -153,6 +157,13 @@ def _entry(route: APIRoute, fact: dict[str, Any], gives: object, takes: object) 
     return entry
 
 
+def _query_params(dependant: Dependant) -> Iterator[Any]:
+    """Yield the parameters of a route and of what it depends on."""
+    yield from dependant.query_params
+    for each in dependant.dependencies:
+        yield from _query_params(each)
+
+
 def _error(what: str) -> dict[str, Any]:
     schema = {"$ref": "#/components/schemas/Error"}
     return {"description": what, "content": {"application/json": {"schema": schema}}}
@@ -167,7 +178,7 @@ def _answer(fact: dict[str, Any], gives: object) -> dict[str, Any]:
         return {"description": "Events", "content": {"text/event-stream": {"schema": {}}}}
     if gives is None:
         return {"description": "Done"}
-    return {"description": "The answer", "content": {"application/json": {"schema": gives}}}
+    return {"description": "The answer", "content": {fact["media"]: {"schema": gives}}}
 
 
 def _query(parameter: Any) -> dict[str, Any]:  # noqa: ANN401 - FastAPI's, without a public type
@@ -176,4 +187,10 @@ def _query(parameter: Any) -> dict[str, Any]:  # noqa: ANN401 - FastAPI's, witho
     return {**shown, "schema": {"type": _JSON_TYPES.get(kind, "string")}}
 
 
-_JSON_TYPES = {int: "integer", bool: "boolean", int | None: "integer", bool | None: "boolean"}
+_JSON_TYPES = {
+    int: "integer",
+    bool: "boolean",
+    int | None: "integer",
+    bool | None: "boolean",
+    float | None: "number",
+}

@@ -1,12 +1,14 @@
 """The application: every resource's routes behind the guard, and errors in the protocol's shape."""
 
 import logging
+from collections.abc import Iterable
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
 
 from pegboard import PegboardError
 from pegboard_plugins.server import (
@@ -90,9 +92,25 @@ async def _invalid(_request: Request, error: Exception) -> Response:
 
 async def _unknown(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    path = request.scope["path"]
     if error.status_code == 404:  # noqa: PLR2004 - the status itself
-        return problem(404, "NotFoundError", f"no such route: {request.scope['path'][:200]}")
-    return problem(error.status_code, "BadRequest", error.detail)
+        return problem(404, "NotFoundError", f"no such route: {path[:200]}")
+    answer = problem(error.status_code, "BadRequest", error.detail)
+    if error.status_code == 405:  # noqa: PLR2004 - the status itself
+        routes = (each for router in request.app.state.routers for each in router.routes)
+        of_a_plugin = (error.headers or {}).get("Allow", "")
+        answer.headers["allow"] = ", ".join(_methods(routes, path)) or of_a_plugin
+    return answer
+
+
+def _methods(routes: Iterable[BaseRoute], path: str) -> list[str]:
+    """Return the methods of all routes of a path (RFC 9110 §15.5.6)."""
+    found = (
+        route.methods or ()
+        for route in routes
+        if isinstance(route, Route) and route.path_regex.match(path)
+    )
+    return sorted({method for methods in found for method in methods})
 
 
 async def _broken_off(_request: Request, _error: Exception) -> Response:

@@ -4,9 +4,12 @@ import asyncio
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from pegboard import App, ToolError
+from msgspec.structs import asdict
+
+from pegboard import App, InvalidInputError, ToolError
+from pegboard.schema.wire import Rest
 from pegboard_frontend import FileChange, branch
 from pegboard_processes import find_program, run_program
 
@@ -71,8 +74,33 @@ async def _start(app: App) -> str | None:
     return next((name for name in _USUAL if name in heads.split("\n")), None)
 
 
-async def differences(app: App, context: int, base: str = "HEAD") -> list[dict[str, Any]]:
-    """Each changed file with its patch, in the protocol's names."""
+class FileStatus(Rest, frozen=True):
+    """A file that differs from a commit, in the protocol's names."""
+
+    file: str
+    additions: int
+    deletions: int
+    status: Literal["added", "deleted", "modified"]
+
+
+class FilePatch(FileStatus, frozen=True):
+    """The same, with its patch."""
+
+    patch: str
+
+
+def status_of(change: FileChange) -> FileStatus:
+    """Return the change in the protocol's names."""
+    return FileStatus(
+        file=change.path,
+        additions=change.added,
+        deletions=change.removed,
+        status=change.status,
+    )
+
+
+async def differences(app: App, context: int, base: str = "HEAD") -> tuple[FilePatch, ...]:
+    """Return each changed file with its patch."""
     root = app.workspace.worktree
     env = await _environment(root)
     new = set(await _untracked(root, env)) if app.workspace.git_dir is not None else set()
@@ -82,16 +110,29 @@ async def differences(app: App, context: int, base: str = "HEAD") -> list[dict[s
             patch = await asyncio.to_thread(_as_new, root, change.path)
         else:
             patch = await _git(root, env, *_DIFF, f"-U{context}", base, "--", change.path)
-        found.append(
-            {
-                "file": change.path,
-                "patch": patch,
-                "additions": change.added,
-                "deletions": change.removed,
-                "status": change.status,
-            }
-        )
-    return found
+        found.append(FilePatch(**asdict(status_of(change)), patch=patch))
+    return tuple(found)
+
+
+async def make_repository(directory: Path) -> None:
+    """Make a git repository in a directory.
+
+    :raises InvalidInputError: when git is not there, or fails.
+    """
+    env = _own_environment()
+    program = await asyncio.to_thread(find_program, "git", env, root=directory)
+    if program is None:
+        raise InvalidInputError(f"no repository was made in {directory}: git is not installed")
+    done = await run_program(
+        [program, *_SAFE, "init", "--quiet"],
+        cwd=directory,
+        env=env,
+        timeout_s=TIME_LIMIT_S,
+        limit_bytes=LONGEST_OUTPUT_BYTES,
+    )
+    if done.exit_code != 0:
+        reason = done.output.decode("utf-8", "replace").strip()[-400:]
+        raise InvalidInputError(f"no repository was made in {directory}: {reason}")
 
 
 async def _untracked(root: Path, env: Mapping[str, str]) -> list[str]:

@@ -204,6 +204,7 @@ class _Server(uvicorn.Server):
         _log.info("stopping; what runs has %.0f s to end", TURNS_END_WITHIN_S)
         self.remove_runtime_file()
         self._state.feed.hang_up("all")
+        self._state.orders.close()
         signal.signal(signal.SIGALRM, _leave_at_once)
         signal.setitimer(signal.ITIMER_REAL, END_WITHIN_S)
         super().handle_exit(sig, frame)

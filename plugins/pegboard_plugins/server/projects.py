@@ -2,23 +2,32 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
 from pegboard import App, InvalidInputError
 from pegboard.embedding import Places
-from pegboard.errors import NotFoundError
+from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.schema.session import Project, ProjectTime
-from pegboard.schema.wire import Rest
-from pegboard_frontend import Branch, FileChange, branch
+from pegboard.schema.wire import Rest, to_json
+from pegboard_frontend import Branch, branch, moved_here
 from pegboard_plugins.server.documents import operation
-from pegboard_plugins.server.gitdiff import branched_at, changes, default_branch, differences
+from pegboard_plugins.server.gitdiff import (
+    FilePatch,
+    FileStatus,
+    branched_at,
+    changes,
+    default_branch,
+    differences,
+    make_repository,
+    status_of,
+)
 from pegboard_plugins.server.responses import UnsupportedError, answer
 from pegboard_plugins.server.serverstate import Here, Served
 
 MOST_CONTEXT = 10_000
+PATCH_CONTEXT = 3
 routes = APIRouter()
 
 
@@ -66,6 +75,29 @@ async def current(app: Here) -> Response:
     return answer(await _current(app))
 
 
+@routes.post("/project/git/init", **operation("project.initGit", gives=Project))
+async def init_git(app: Here, state: Served) -> Response:
+    """Return the project, with a git repository in its directory, which is made if there is none.
+
+    The sessions of the directory become those of the repository.
+    """
+    if app.workspace.git_dir is not None:
+        return answer(await _current(app))
+    for session_id in state.pool.member(app).statuses:
+        raise SessionBusyError(session_id)
+    directory = app.workspace.directory
+    await make_repository(directory)
+    await state.pool.close(directory)  # it is opened again as what it is now
+    opened = await state.pool.app(directory)
+    with state.pool.held(opened):
+        for each in await opened.storage.sessions(app.workspace.project_id, roots=True):
+            if each.directory == str(directory):
+                await moved_here(opened, each.id)
+        project = await _current(opened)
+    state.feed.say("project.updated", to_json(project), directory=directory)
+    return answer(project)
+
+
 @routes.patch("/project/{projectID}", **operation("project.update", gives=Project, absent=True))
 async def update(projectID: str) -> Response:
     """No answer but an error: a project has its folder's name."""
@@ -90,24 +122,22 @@ async def vcs(app: Here) -> Response:
     return answer(Branch(branch=name or "", default_branch=await default_branch(app)))
 
 
-@routes.get("/vcs/status", **operation("vcs.status", gives=tuple[FileChange, ...]))
+@routes.get("/vcs/status", **operation("vcs.status", gives=tuple[FileStatus, ...]))
 async def vcs_status(app: Here) -> Response:
     """The files that differ from the last commit."""
-    found = await changes(app)
-    return answer([_status(change) for change in found])
+    return answer(tuple(map(status_of, await changes(app))))
 
 
-def _status(change: FileChange) -> dict[str, Any]:
-    return {
-        "file": change.path,
-        "additions": change.added,
-        "deletions": change.removed,
-        "status": change.status,
-    }
+@routes.get("/vcs/diff/raw", **operation("vcs.diff.raw", gives=str, media="text/x-diff"))
+async def vcs_raw_diff(app: Here) -> Response:
+    """Return one patch of all files that differ from the last commit."""
+    found = await differences(app, PATCH_CONTEXT)
+    patch = "".join(each.patch for each in found)
+    return Response(patch, media_type="text/x-diff; charset=utf-8")
 
 
-@routes.get("/vcs/diff", **operation("vcs.diff", gives=tuple[dict[str, Any], ...]))
-async def vcs_diff(app: Here, mode: str = "git", context: int = 3) -> Response:
+@routes.get("/vcs/diff", **operation("vcs.diff", gives=tuple[FilePatch, ...]))
+async def vcs_diff(app: Here, mode: str = "git", context: int = PATCH_CONTEXT) -> Response:
     """What differs from the last commit, or from where the branch began, file by file."""
     if mode not in {"git", "branch"} or not 0 <= context <= MOST_CONTEXT:
         raise InvalidInputError(f"mode is git or branch, context is at most {MOST_CONTEXT} lines")

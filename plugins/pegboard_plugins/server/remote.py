@@ -1,5 +1,6 @@
 """The terminal interface by remote control, the log, and the server's own state."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -11,7 +12,8 @@ from pegboard import InvalidInputError, __version__
 from pegboard.schema.wire import Rest
 from pegboard_frontend import Health, LogBody
 from pegboard_plugins.server.documents import document, operation, with_plugins
-from pegboard_plugins.server.responses import answer, body_of
+from pegboard_plugins.server.orders import Order
+from pegboard_plugins.server.responses import answer, body_of, problem
 from pegboard_plugins.server.serverstate import Here, Served, session_of
 
 routes = APIRouter()
@@ -116,13 +118,14 @@ async def _dispose(state: Served, app: Here) -> None:
 async def speak(request: Request, app: Here, state: Served) -> Response:
     """True, when the terminal interfaces of the directory are told."""
     said = Spoken(type=_SPOKEN[request.url.path], properties=await body_of(request, dict[str, Any]))
-    return _say(said, app, state)
+    return _say(said, Order(path=request.url.path, body=said.properties), app, state)
 
 
 @routes.post("/tui/publish", **operation("tui.publish", gives=bool, takes=Spoken))
 async def publish(request: Request, app: Here, state: Served) -> Response:
     """True, when the terminal interfaces of the directory are told."""
-    return _say(await body_of(request, Spoken), app, state)
+    said = await body_of(request, Spoken)
+    return _say(said, Order(path=request.url.path, body=said), app, state)
 
 
 @routes.post(
@@ -132,7 +135,8 @@ async def select(request: Request, app: Here, state: Served) -> Response:
     """True, when the terminal interfaces are told to show a session."""
     body = await body_of(request, dict[str, Any])
     await session_of(app, str(body.get("sessionID", "")))
-    return _say(Spoken(type=_SELECT, properties=body), app, state)
+    said = Spoken(type=_SELECT, properties=body)
+    return _say(said, Order(path=request.url.path, body=body), app, state)
 
 
 @routes.post(
@@ -142,8 +146,8 @@ async def execute(request: Request, app: Here, state: Served) -> Response:
     """True, when the terminal interfaces are told to run one of their commands."""
     body = await body_of(request, dict[str, str])
     name = body.get("command", "")
-    known = {"command": _COMMANDS.get(name, name)}
-    return _say(Spoken(type=_EXECUTE, properties=known), app, state)
+    said = Spoken(type=_EXECUTE, properties={"command": _COMMANDS.get(name, name)})
+    return _say(said, Order(path=request.url.path, body=body), app, state)
 
 
 def order_routes() -> APIRouter:
@@ -155,14 +159,43 @@ def order_routes() -> APIRouter:
 
 
 def _order(command: str) -> Callable[..., Awaitable[Response]]:
-    async def order(app: Here, state: Served) -> Response:
-        return _say(Spoken(type=_EXECUTE, properties={"command": command}), app, state)
+    async def order(request: Request, app: Here, state: Served) -> Response:
+        said = Spoken(type=_EXECUTE, properties={"command": command})
+        return _say(said, Order(path=request.url.path, body={}), app, state)
 
     order.__doc__ = f"True, when the terminal interfaces are told: {command}."
     return order
 
 
-def _say(said: Spoken, app: Here, state: Served) -> Response:
+@routes.get("/tui/control/next", **operation("tui.control.next", gives=Order))
+async def next_order(request: Request, app: Here, state: Served) -> Response:
+    """Return the next order to a terminal interface, as soon as there is one.
+
+    Orders wait from the first such request on. A client that leaves takes none.
+    """
+    order = state.start(state.orders.next(app.workspace.directory), "wait for an order")
+    left = state.start(_left(request), "wait for a client to leave")
+    await asyncio.wait({order, left}, return_when=asyncio.FIRST_COMPLETED)
+    left.cancel()
+    if order.cancel() or order.result() is None:
+        return problem(503, "UnavailableError", "no order came before the server stopped")
+    return answer(order.result())
+
+
+async def _left(request: Request) -> None:
+    """Wait until the client closes its connection."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+@routes.post("/tui/control/response", **operation("tui.control.response", gives=bool, takes=Any))
+async def order_done(request: Request, _app: Here) -> Response:
+    """Return true: an order was answered when it was stored, so that no request waits for this."""
+    await body_of(request, object)
+    return answer(value=True)
+
+
+def _say(said: Spoken, order: Order, app: Here, state: Served) -> Response:
     if said.type not in _NEEDED:
         raise InvalidInputError(f"not an event for terminal interfaces: {said.type[:80]}")
     for name in _NEEDED[said.type]:
@@ -170,6 +203,7 @@ def _say(said: Spoken, app: Here, state: Served) -> Response:
             raise InvalidInputError(f'Missing key\n  at ["{name}"]')
     properties = _toast(said.properties) if said.type == _TOAST else said.properties
     state.feed.say(said.type, properties, directory=app.workspace.directory)
+    state.orders.add(app.workspace.directory, order)
     return answer(value=True)
 
 

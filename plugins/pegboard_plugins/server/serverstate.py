@@ -18,6 +18,7 @@ from pegboard.kit import nearest_names
 from pegboard.schema.session import Session
 from pegboard_frontend import KeyFile, require_folder
 from pegboard_plugins.server.feed import Feed
+from pegboard_plugins.server.orders import Orders
 from pegboard_plugins.server.pool import Pool
 from pegboard_plugins.server.terminals import Terminals
 
@@ -37,6 +38,7 @@ class ServerState:
     keys: KeyFile
     places: Places
     terminals: Terminals
+    orders: Orders = field(default_factory=Orders)
     work: set[asyncio.Task[Any]] = field(default_factory=set)
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)
     asked_about: set[tuple[Path, str]] = field(default_factory=set)

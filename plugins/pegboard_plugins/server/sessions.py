@@ -1,15 +1,19 @@
 """Sessions: made, listed, changed, forked, reverted, deleted."""
 
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from msgspec import UNSET
+from msgspec.structs import asdict
 from starlette.responses import Response
 
 from pegboard import App
 from pegboard.errors import NotFoundError
 from pegboard.schema.session import FileDiff, Session, SessionStatus, Todo
+from pegboard.schema.wire import Wire, encode
 from pegboard.storage import ChangeSession
 from pegboard_frontend import (
     ForkBody,
@@ -35,6 +39,8 @@ from pegboard_plugins.server.serverstate import (
 )
 
 MOST_SESSIONS = 10_000
+PAGE_SESSIONS = 100
+"""Of all projects, in an answer to a request that sets no limit."""
 LAST_MS = 1e15
 NOTICE_MS = 15_000
 """How long terminal interfaces show what a revert has left."""
@@ -43,26 +49,97 @@ routes = APIRouter()
 Limit = Annotated[int | None, Query(ge=1, le=MOST_SESSIONS)]
 
 
+@dataclass(kw_only=True)
+class Filters:
+    """Which sessions a list has; `start` is milliseconds since the epoch."""
+
+    directory: str | None = None
+    roots: Literal["true", "false"] | None = None
+    start: Annotated[float | None, Query(ge=0, le=LAST_MS, allow_inf_nan=False)] = None
+    search: Annotated[str | None, Query(max_length=1000)] = None
+    limit: Limit = None
+
+    def known(self, app: App) -> dict[str, Any]:
+        """Return what the storage filters by; a `directory` is the one that the App works in."""
+        return {
+            "search": self.search or None,
+            "roots": self.roots == "true",
+            "since": int(self.start) if self.start is not None else None,
+            "directory": str(app.workspace.directory) if self.directory else None,
+        }
+
+
 @routes.get("/session", **operation("session.list", gives=tuple[Session, ...]))
-async def sessions(  # noqa: PLR0913 - the protocol's filters
+async def sessions(
     app: Here,
-    *,
-    directory: str | None = None,
-    roots: Literal["true", "false"] | None = None,
-    start: Annotated[float | None, Query(ge=0, le=LAST_MS, allow_inf_nan=False)] = None,
-    search: Annotated[str | None, Query(max_length=1000)] = None,
-    limit: Limit = None,
+    filters: Annotated[Filters, Depends()],
+    scope: Literal["project"] | None = None,
+    path: str | None = None,
 ) -> Response:
-    """The project's sessions, those used last first; a `directory` keeps its own."""
-    rows = await app.storage.sessions_json(
-        app.workspace.project_id,
-        limit=limit,
-        search=search or None,
-        roots=roots == "true",
-        since=int(start) if start is not None else None,
-        directory=str(app.workspace.directory) if directory else None,
-    )
-    return as_json(rows)
+    """Return the project's sessions, those used last first.
+
+    A `directory` selects its own, unless the `scope` is the project, or a `path` selects those of
+    one folder of the worktree and of all folders below it.
+    """
+    known = filters.known(app)
+    if scope is not None or path is not None:
+        known["directory"] = None
+    project, limit = app.workspace.project_id, filters.limit
+    if not path:
+        return as_json(await app.storage.sessions_json(project, limit=limit, **known))
+    found = await app.storage.sessions(project, **known)
+    below = (each for each in found if f"{each.path}/".startswith(f"{path}/"))
+    return answer(tuple(islice(below, limit)))
+
+
+class ProjectOfSession(Wire, frozen=True):
+    """The project that a session belongs to."""
+
+    id: str
+    worktree: str
+
+
+class GlobalSession(Session, frozen=True, kw_only=True):
+    """A session with its project."""
+
+    project: ProjectOfSession
+
+
+@routes.get(
+    "/experimental/session",
+    **operation("experimental.session.list", gives=tuple[GlobalSession, ...]),
+)
+async def all_sessions(
+    app: Here,
+    filters: Annotated[Filters, Depends()],
+    cursor: Annotated[float | None, Query(ge=0, le=LAST_MS, allow_inf_nan=False)] = None,
+    archived: Literal["true", "false"] | None = None,
+) -> Response:
+    """Return the sessions of all projects, those used last first, and those before a `cursor`.
+
+    Where there are older ones, `x-next-cursor` has what `cursor` is to be for them.
+    """
+    found = [
+        each
+        for each in await app.storage.sessions(**filters.known(app))
+        if (cursor is None or each.time.updated < cursor)
+        and (archived == "true" or each.time.archived is None)
+    ]
+    page = found[: filters.limit or PAGE_SESSIONS]
+    rows = tuple(map(_with_project, page))
+    if len(page) == len(found):
+        return answer(rows)
+    headers = {
+        "x-next-cursor": str(page[-1].time.updated),
+        "access-control-expose-headers": "X-Next-Cursor",
+    }
+    return as_json(encode(rows), headers=headers)
+
+
+def _with_project(session: Session) -> GlobalSession:
+    worktree = session.directory.removesuffix(f"/{session.path}") if session.path else None
+    project = ProjectOfSession(id=session.project_id, worktree=worktree or session.directory)
+    return GlobalSession(**asdict(session), project=project)
 
 
 @routes.post("/session", **operation("session.create", gives=Session, takes=SessionBody))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from served import served
+from served import make_project, served
 
 QUESTIONS = ("/file/status", "/vcs/status", "/vcs/diff", "/vcs/diff?context=0")
 
@@ -131,3 +131,47 @@ def test_the_remote_says_which_branch_is_the_default(client, tmp_path):
     branches = client.get("/vcs", params={"directory": str(here)}).json()
 
     assert branches == {"branch": "main", "default_branch": "trunk"}
+
+
+def test_the_raw_diff_is_a_patch_that_git_applies(client, tmp_path):
+    folder, other = make_project(tmp_path / "work"), make_project(tmp_path / "other")
+    (folder / "calc.py").write_text("def add(a, b):\n    return b + a\n")
+    (folder / "new.txt").write_text("one\ntwo")
+
+    answer = client.get("/vcs/diff/raw", headers={"x-opencode-directory": str(folder)})
+
+    assert answer.headers["content-type"] == "text/x-diff; charset=utf-8"
+    (other / "raw.patch").write_bytes(answer.content)
+    git(other, "apply", "raw.patch")
+    for name in ("calc.py", "new.txt"):
+        assert (other / name).read_bytes() == (folder / name).read_bytes()
+
+
+def test_a_repository_is_made_and_takes_the_sessions_of_its_folder_along(client, tmp_path):
+    place = {"x-opencode-directory": str(tmp_path)}
+    session = client.post("/session", headers=place, json={"title": "before git"}).json()
+    child = {"title": "below", "parentID": session["id"]}
+    below = client.post("/session", headers=place, json=child).json()
+
+    project = client.post("/project/git/init", headers=place).json()
+
+    assert (tmp_path / ".git/HEAD").is_file()
+    assert (project["worktree"], project["vcs"]) == (str(tmp_path), "git")
+    listed = client.get("/session", headers=place).json()
+    assert {each["id"] for each in listed} == {session["id"], below["id"]}
+    assert {each["projectID"] for each in listed} == {project["id"]} != {session["projectID"]}
+    again = client.post("/project/git/init", headers=place).json()
+    assert again["id"] == project["id"]
+
+
+def test_no_repository_is_made_while_a_turn_runs(client, tmp_path):
+    place = {"x-opencode-directory": str(tmp_path)}
+    session = client.post("/session", headers=place).json()["id"]
+    prompt = {"parts": [{"type": "text", "text": "%bash free; sleep 60"}]}
+    client.post(f"/session/{session}/prompt_async", headers=place, json=prompt)
+
+    answer = client.post("/project/git/init", headers=place)
+
+    assert (answer.status_code, answer.json()["sessionID"]) == (409, session)
+    assert not (tmp_path / ".git").exists()
+    client.post(f"/session/{session}/abort", headers=place)

@@ -25,7 +25,7 @@ from served import Served, served
 EXAMPLES = int(os.environ.get("PEGBOARD_FUZZ_EXAMPLES", "0"))
 FEW = 2
 """Well-formed requests of each route, and as many that are not, in the suite."""
-STREAMS = {"event.subscribe", "global.event", "question.ask"}
+STREAMS = {"event.subscribe", "global.event", "question.ask", "tui.control.next"}
 """They do not end, or when a person answers."""
 RUNS_WHAT_IT_IS_GIVEN = {"session.shell", "pty.create"}
 """No made-up text is to be a command line of this machine."""

@@ -1,0 +1,57 @@
+"""The orders to terminal interfaces that wait for a client which asks for one at a time."""
+
+import asyncio
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from pegboard.schema.wire import Rest
+
+MOST_ORDERS = 100
+"""Orders of one directory that wait; a further one replaces the oldest."""
+
+
+class Order(Rest, frozen=True):
+    """A request to one of the `/tui` routes: its path and its body."""
+
+    path: str
+    body: Any
+
+
+class Orders:
+    """The orders of each directory, from the first time that a client asks for one.
+
+    Orders of a directory for which no client has asked are not stored.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[Path, deque[Order]] = {}
+        self._changed = asyncio.Event()
+        self._is_closed = False
+
+    def add(self, directory: Path, order: Order) -> None:
+        """Store an order, if a client has asked for those of the directory."""
+        if directory in self._waiting:
+            self._waiting[directory].append(order)
+            self._wake()
+
+    async def next(self, directory: Path) -> Order | None:
+        """Return the directory's oldest order, and forget it; None once the server stops.
+
+        There is no limit to the wait: orders come from users.
+        """
+        waiting = self._waiting.setdefault(directory, deque(maxlen=MOST_ORDERS))
+        while not waiting:
+            if self._is_closed:
+                return None
+            await self._changed.wait()
+        return waiting.popleft()
+
+    def close(self) -> None:
+        """End every wait: the server stops."""
+        self._is_closed = True
+        self._wake()
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
