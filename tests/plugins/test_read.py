@@ -24,7 +24,20 @@ async def test_lines_come_with_their_numbers(context, tmp_path):
 
     assert result.output == "<file>\n00001| one\n00002| two\n\n(End of file: 2 lines)\n</file>"
     assert result.title == "a.txt"
-    assert result.metadata == {"preview": "one\ntwo", "truncated": False, "loaded": []}
+    assert result.metadata == {
+        "preview": "one\ntwo",
+        "truncated": False,
+        "loaded": [],
+        "display": {
+            "type": "file",
+            "path": str(tmp_path / "a.txt"),
+            "text": "one\ntwo",
+            "lineStart": 1,
+            "lineEnd": 2,
+            "totalLines": 2,
+            "truncated": False,
+        },
+    }
     context.files.check_fresh(tmp_path / "a.txt")
 
 
@@ -38,6 +51,30 @@ async def test_a_part_is_read_by_offset_and_limit(context, tmp_path):
         in result.output
     )
     assert result.metadata["truncated"] is True
+    assert result.metadata["display"] == {
+        "type": "file",
+        "path": str(tmp_path / "a.txt"),
+        "text": "line 3\nline 4",
+        "lineStart": 4,
+        "lineEnd": 5,
+        "truncated": True,
+    }
+
+
+async def test_the_metadata_of_a_folder_have_its_entries(context, tmp_path):
+    (tmp_path / "a.txt").write_text("one\n")
+    (tmp_path / "sub").mkdir()
+
+    result = await call(read, context, filePath=str(tmp_path))
+
+    assert result.metadata["display"] == {
+        "type": "directory",
+        "path": str(tmp_path),
+        "entries": ["a.txt", "sub/"],
+        "offset": 1,
+        "totalEntries": 2,
+        "truncated": False,
+    }
 
 
 @pytest.mark.parametrize("offset", [0, 1])

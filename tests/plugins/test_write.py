@@ -21,7 +21,12 @@ async def test_a_new_file_is_written_with_its_folders(tmp_path):
     assert result.metadata["filepath"] == str(path)
     assert result.metadata["exists"] is False
     assert result.metadata["diagnostics"] == {}
-    assert result.metadata["filediff"] == {"file": str(path), "additions": 2, "deletions": 0}
+    assert result.metadata["filediff"] == {
+        "file": str(path),
+        "patch": result.metadata["diff"],
+        "additions": 2,
+        "deletions": 0,
+    }
     assert context.changed == (path,)
     context.files.check_fresh(path)
 
@@ -150,4 +155,22 @@ async def test_a_long_file_is_counted_whole_and_the_request_names_what_the_diff_
     assert ("no copy" in note) is not copied
     assert ask.metadata["diff"].startswith("--- b.txt\n+++ b.txt\n@@ -0,0 +1 @@\n+")
     assert result.output == f"Overwrote b.txt: +1 -{lines} lines.\n{note}"
-    assert result.metadata["filediff"] == {"file": str(file), "additions": 1, "deletions": lines}
+    assert result.metadata["filediff"] == {
+        "file": str(file),
+        "patch": result.metadata["diff"],
+        "additions": 1,
+        "deletions": lines,
+    }
+
+
+async def test_a_diff_too_long_to_be_stored_twice_leaves_the_counts_of_the_change(tmp_path):
+    context = Context(tmp_path)
+
+    result = await call(write, context, filePath="b.txt", content="x" * (1 << 20))
+
+    assert result.metadata["filediff"] == {
+        "file": str(tmp_path / "b.txt"),
+        "patch": "",
+        "additions": 1,
+        "deletions": 0,
+    }

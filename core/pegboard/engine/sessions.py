@@ -19,7 +19,15 @@ from pegboard.schema.config import Agent
 from pegboard.schema.event import SessionUpdated
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model, ModelApi
-from pegboard.schema.session import NEW_TITLE, Revert, Rule, Ruleset, Session, SessionTime
+from pegboard.schema.session import (
+    NEW_TITLE,
+    Revert,
+    Rule,
+    Ruleset,
+    Session,
+    SessionTime,
+    Tokens,
+)
 from pegboard.storage import (
     Change,
     ChangeSession,
@@ -92,6 +100,8 @@ def unstored_session(
         title=title or NEW_TITLE + _instant(now),
         version=_VERSION,
         time=SessionTime(created=now, updated=now),
+        cost=0.0,
+        tokens=Tokens(),
         parent_id=parent_id,
         agent=agent,
         permission=tuple(permission),

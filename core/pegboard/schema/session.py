@@ -4,6 +4,7 @@ import re
 from typing import Any, Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from pegboard.schema.wire import Rest, Wire
 
@@ -191,12 +192,16 @@ class CacheTokens(Rest, frozen=True):
 
 
 class Tokens(Rest, frozen=True):
-    """Token counts; `input` is without the cached ones, `output` without the reasoning ones."""
+    """Token counts; `input` is without the cached ones, `output` without the reasoning ones.
+
+    `total` is all of them; the counts of one answer have it, those of a session do not.
+    """
 
     input: int = 0
     output: int = 0
     reasoning: int = 0
     cache: CacheTokens = CacheTokens()
+    total: int | UnsetType = UNSET
 
 
 def added(first: Tokens | None, second: Tokens) -> Tokens:

@@ -30,6 +30,9 @@ _NEW = "{} has come into being in the meantime: read it first"
 _EXACT = frozenset({"exact", "create"})
 """The rules that take oldString as it is."""
 
+_LONGEST_PATCH = 1 << 20
+"""Characters of a diff that the metadata repeat as the patch of `filediff`: both have to fit."""
+
 
 class Edit(msgspec.Struct, frozen=True, kw_only=True):
     """A text in the place of another; an empty `old` makes a new file."""
@@ -266,13 +269,18 @@ def _edited(put: _Put, steps: Sequence[Step]) -> str:
 
 
 def _result(path: Path, put: _Put) -> ToolResult:
-    counts = {"additions": put.diff.additions, "deletions": put.diff.deletions}
+    diff = put.diff
     return ToolResult(
         output="",
         title=put.title,
         metadata={
-            "diff": put.diff.text,
-            "filediff": {"file": str(path), **counts},
+            "diff": diff.text,
+            "filediff": {
+                "file": str(path),
+                "patch": diff.text if len(diff.text) <= _LONGEST_PATCH else "",
+                "additions": diff.additions,
+                "deletions": diff.deletions,
+            },
             "diagnostics": {},
         },
     )

@@ -214,6 +214,14 @@ def _listing(context: ToolContext, path: Path, title: str) -> ToolResult:
             "preview": "\n".join(shown[:PREVIEW_LINES]),
             "truncated": bool(rest),
             "loaded": [],
+            "display": {
+                "type": "directory",
+                "path": str(path),
+                "entries": shown,
+                "offset": 1,
+                "totalEntries": len(names),
+                "truncated": bool(rest),
+            },
         },
     )
 
@@ -297,6 +305,7 @@ class _Window:
     ) -> ToolResult:
         numbered = [f"{number:05}| {line}" for number, line in enumerate(lines, self._offset + 1)]
         note = "; ".join(filter(None, notes))
+        end = self._offset + len(lines)
         return ToolResult(
             output="\n".join(["<file>", *numbered, "", f"({note})", "</file>"]),
             title=title,
@@ -304,6 +313,15 @@ class _Window:
                 "preview": "\n".join(lines[:PREVIEW_LINES]),
                 "truncated": truncated,
                 "loaded": [],
+                "display": {
+                    "type": "file",
+                    "path": str(self._path),
+                    "text": "\n".join(lines),
+                    "lineStart": self._offset + 1,
+                    "lineEnd": end,
+                    **({} if truncated else {"totalLines": end}),
+                    "truncated": truncated,
+                },
             },
         )
 
