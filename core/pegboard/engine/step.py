@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any, Literal
 
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from pegboard.contract import modelhooks
@@ -43,7 +42,7 @@ from pegboard.providers import (
     ToolInputDelta,
     ToolInputStart,
 )
-from pegboard.providers.spending import Spent, sizes_of, spent_on, total_tokens
+from pegboard.providers.spending import Spent, sizes_of, spent_on
 from pegboard.schema.event import SessionFailed, SessionWarned
 from pegboard.schema.message import (
     APIFailure,
@@ -317,9 +316,7 @@ class Step:
         if self._heard or self._shown:
             usage = self._heard.usage if self._heard else None
             spent = spent_on(request, usage, self._written)
-            self._spent = self._spent.plus(spent)
-            total = total_tokens(spent.tokens) or UNSET
-            self._tokens = replace(spent.tokens, total=total)
+            self._spent, self._tokens = self._spent.plus(spent), spent.tokens
             self._run.charge(spent)
 
     async def _end(self, failure: Failure, reason: str) -> None:

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from pegboard.providers import (
     Call,
@@ -94,7 +95,8 @@ def spent_on(request: ModelRequest, usage: Usage | None, written_chars: int) -> 
     if tokens != Tokens():
         cost = cost_of(tokens, price)
         unpriced = Estimate(requests=1) if cost is None else None
-        return Spent(cost=cost or 0.0, tokens=tokens, estimate=unpriced)
+        counts = replace(tokens, total=total_tokens(tokens))
+        return Spent(cost=cost or 0.0, tokens=counts, estimate=unpriced)
     read = fixed_tokens(request, CHARS_AT_LEAST) + message_tokens(request.messages, CHARS_AT_LEAST)
     guess = Tokens(input=read, output=written_chars // CHARS_AT_LEAST)
     cost, all_tokens = cost_of(guess, price), total_tokens(guess)

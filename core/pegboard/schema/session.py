@@ -205,9 +205,8 @@ class Tokens(Rest, frozen=True):
 
 
 def added(first: Tokens | None, second: Tokens) -> Tokens:
-    """The sum of two counts."""
-    if first is None:
-        return second
+    """Return the sum of two counts, without a `total`."""
+    first = first or Tokens()
     return Tokens(
         input=first.input + second.input,
         output=first.output + second.output,

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from msgspec import UNSET
 
 from pegboard import Prompt, hookimpl, tool
 from pegboard.errors import ModelNotFoundError, NotFoundError, PluginError, ProviderError
@@ -275,6 +276,7 @@ async def test_tokens_and_cost_are_counted_per_step_and_session(tmp_path: Path) 
     assert stored.cost == pytest.approx(2 * price)
     assert stored.tokens is not None
     assert (stored.tokens.input, stored.tokens.cache.read) == (2000, 4000)
+    assert (assistant(turn).tokens.total, stored.tokens.total) == (3160, UNSET)
 
 
 async def test_a_missing_usage_costs_nothing_and_stops_nothing(tmp_path: Path) -> None:

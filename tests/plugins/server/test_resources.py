@@ -181,13 +181,8 @@ def test_no_answer_tells_a_secret(client, session):
     document = client.get("/doc").json()["paths"]
     endless = ("/event", "/global/event", "/tui/control/next")
     paths = [path for path, each in document.items() if "get" in each and path not in endless]
-    query = {
-        "provider": "fake",
-        "model": "fake-model",
-        "pattern": "secret",
-        "query": "e",
-        "path": ".",
-    }
+    model = {"provider": "fake", "model": "fake-model"}
+    query = {**model, "pattern": "secret", "query": "e", "path": "."}
 
     answers = [client.get(path.replace("{sessionID}", session), params=query) for path in paths]
 
