@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pegboard.kit.redact import secret_values as secret_values
     from pegboard.loading.discovery import Problem as Problem
     from pegboard.loading.register import PluginInfo as PluginInfo
+    from pegboard.opening.options import find_plugins as find_plugins
     from pegboard.opening.options import open_storage as open_storage
     from pegboard.paths import Places as Places
     from pegboard.trust.decisions import Decision as Decision

@@ -119,6 +119,14 @@ class Register:
         self._problems += self._sources.tables_of_none(found)
         await self._admit(found, imports, ())
 
+    def find(self) -> tuple[PluginInfo, ...]:
+        """Return the plugins that `load` would import, oldest first, and import none.
+
+        Their hooks, tools and options are not known.
+        """
+        found = self._sources.candidates(Imports())
+        return tuple(replace(self._info(each), error=each.forbidden) for each in found)
+
     async def reload(self, decision: Decision, config: Config) -> Change:
         """Have the hooks and tools of the project's files as the decision has them.
 

@@ -19,7 +19,7 @@ from pegboard.errors import ConfigError, StorageError
 from pegboard.hooks.isolation import blaming
 from pegboard.ids import IdSource
 from pegboard.loading.candidates import Sources
-from pegboard.loading.register import Register
+from pegboard.loading.register import PluginInfo, Register
 from pegboard.loading.registrant import Registrant
 from pegboard.paths import Places
 from pegboard.schema.event import Event, PluginFailed
@@ -165,6 +165,18 @@ class Opening(msgspec.Struct, frozen=True):
         fitting: Callable[[Registrant], bool] = lambda _: True,
     ) -> Register:
         """The plugins that are `fitting`."""
+        register = self.unloaded(loaded, decision, fitting=fitting)
+        await register.load()
+        return register
+
+    def unloaded(
+        self,
+        loaded: LoadedConfig,
+        decision: Decision,
+        *,
+        fitting: Callable[[Registrant], bool] = lambda _: True,
+    ) -> Register:
+        """Return the register of the plugins that are `fitting`, before it loads them."""
         sources = Sources(
             directory=self.workspace.directory,
             places=self.places,
@@ -178,9 +190,7 @@ class Opening(msgspec.Struct, frozen=True):
             fitting=fitting,
             on_failure=self._failed,
         )
-        register = Register(sources)
-        await register.load()
-        return register
+        return Register(sources)
 
     def _failed(self, failure: PluginFailed) -> None:
         self.failures.append(failure)
@@ -216,6 +226,19 @@ async def open_storage(
     try:
         place = url or opening.database
         return await open_database(place, register=register, ids=ids, on_commit=on_commit)
+    finally:
+        await register.aclose()
+
+
+async def find_plugins(directory: Path) -> tuple[PluginInfo, ...]:
+    """Return the plugins that an App of the directory would load, and import none.
+
+    :raises ConfigError: when the configuration cannot be used.
+    """
+    opening = Opening.of(directory, AppOptions())
+    register = opening.unloaded(*await opening.configured())
+    try:
+        return register.find()
     finally:
         await register.aclose()
 

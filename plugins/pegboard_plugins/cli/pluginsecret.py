@@ -11,7 +11,7 @@ import click
 from pegboard import InvalidInputError
 from pegboard.cli import Group
 from pegboard_plugins.cli.completing import live
-from pegboard_terminal import open_app, run_async
+from pegboard_terminal import run_async
 
 if TYPE_CHECKING:
     from pegboard.embedding import Places
@@ -80,17 +80,13 @@ def _kept(places: "Places", plugin: str) -> tuple[str, tuple[str, ...]]:
 
 def _known(directory: Path, plugin: str, key: str) -> "tuple[Places, str]":
     """The user's folders and the plugin's own name, for a secret that it can have."""
+    from pegboard.embedding import find_plugins
     from pegboard_plugins.cli.pluginswitch import named
 
     if not _NAME.fullmatch(key):
         raise InvalidInputError(f"{key!r} is no name of a secret: letters, digits, _, . and -")
 
-    async def look() -> str:
-
-        async with open_app(directory) as app:
-            return named(app, plugin)[0].name
-
-    return _places(), run_async(look())
+    return _places(), named(run_async(find_plugins(directory)), plugin)[0].name
 
 
 def _places() -> "Places":

@@ -1,7 +1,7 @@
 """`pegboard plugins enable`, `disable` and `info`: one plugin, by name."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -63,9 +63,13 @@ def info(directory: Path, name: str, style: Literal["text", "json"]) -> None:
 
 
 def _switched(directory: Path, name: str, style: Literal["text", "json"], *, enabled: bool) -> None:
-    (found, *_) = run_async(_infos(directory, name))
+    from pegboard.embedding import find_plugins
+
+    # No plugin is imported: its import may be what goes wrong.
+    (found, *_) = named(run_async(find_plugins(directory)), name)
     file = _written(directory, found.table, enabled=enabled)
-    state, by = run_async(_state(directory, found.table))
+    (now, *_) = [p for p in run_async(find_plugins(directory)) if p.table == found.table]
+    state, by = not now.blocked, now.error
     if style == "json":
         click.echo(as_json({"name": name, "enabled": state, "file": str(file)}, indent=2))
     else:
@@ -92,32 +96,19 @@ def _written(directory: Path, table: str, *, enabled: bool) -> Path:
     return file
 
 
-async def _state(directory: Path, table: str) -> tuple[bool, str]:
-    """Whether the plugin with these settings is on, and by whose word it is off."""
-    async with open_app(directory) as app:
-        (found, *_) = [each for each in app.register.infos if each.table == table]
-        return not found.blocked, found.error
-
-
-async def _infos(directory: Path, name: str) -> "list[PluginInfo]":
-
-    async with open_app(directory) as app:
-        return named(app, name)
-
-
-def named(app: "App", name: str) -> "list[PluginInfo]":
+def named(infos: "Sequence[PluginInfo]", name: str) -> "list[PluginInfo]":
     """The plugin whose settings have this name, before others that are called so.
 
     :raises click.UsageError: with the nearest names, when there is none.
     """
     from pegboard.kit import nearest_names
 
-    found = [each for each in app.register.infos if name in (each.table, each.name)]
+    found = [each for each in infos if name in (each.table, each.name)]
     if not found:
         if bringing := _command(name):
             text = f"{name} is no plugin but a command, of {bringing.distribution}"
             raise click.UsageError(f"{text}; `pegboard plugins uninstall {name}` removes it")
-        near = ", ".join(nearest_names(name, {each.name for each in app.register.infos}))
+        near = ", ".join(nearest_names(name, {each.name for each in infos}))
         hint = f"; did you mean {near}?" if near else ""
         raise click.UsageError(f"there is no plugin {name!r}{hint}")
     return sorted(found, key=lambda each: each.table != name)
@@ -133,7 +124,7 @@ def _command(name: str) -> "Entry | None":
 async def _about(directory: Path, name: str) -> list[dict[str, Any]]:
     """What is known of the plugins of this name."""
     async with open_app(directory) as app:
-        found = named(app, name)
+        found = named(app.register.infos, name)
         return [_facts(app, each) for each in found]
 
 

@@ -208,6 +208,27 @@ async def test_a_plugin_is_switched_off_and_on(pegboard: CommandLine) -> None:
     assert (await pegboard("plugins", "disable", "lps")).code == 2
 
 
+async def test_a_plugin_that_cannot_be_imported_is_switched_off_without_an_import(
+    pegboard: CommandLine,
+) -> None:
+    folder, mark = pegboard.home / "config" / "plugins", pegboard.home / "imported"
+    folder.mkdir(parents=True)
+    source = f"open({str(mark)!r}, 'w').close()\nraise BaseException('no')\n"
+    (folder / "rude.py").write_text(source)
+
+    off = await pegboard("plugins", "disable", "rude")
+    on = await pegboard("plugins", "enable", "rude")
+    secret = await pegboard("plugins", "secret", "unset", "rude", "key")
+    again = await pegboard("plugins", "disable", "rude")
+    session = await pegboard("session", "list")
+
+    assert [each.code for each in (off, on, again, session)] == [0, 0, 0, 0]
+    assert off.out.startswith("rude is off: ")
+    assert on.out.startswith("rude is on: ")
+    assert "rude" in secret.out + secret.err
+    assert not mark.exists()
+
+
 @pytest.mark.parametrize(
     ("there", "written"),
     [
