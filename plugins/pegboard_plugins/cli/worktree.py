@@ -12,7 +12,7 @@ from pegboard import InvalidInputError
 from pegboard.kit import open_workspace
 from pegboard_frontend import running_settings
 from pegboard_plugins.cli.render import Line
-from pegboard_processes import find_program
+from pegboard_processes import find_program, try_program
 
 LIMIT_S = 120.0
 """How long git may take to check the files out."""
@@ -128,22 +128,18 @@ class _Git:
     def __call__(self, folder: Path, *words: str, may_fail: bool = False) -> str:
         """What git prints, without blanks around it; empty where it fails and may.
 
+        It gets no keys, and nothing that it starts outlives it.
+
         :raises InvalidInputError: when it fails.
         """
         # No hook of the repository runs: nobody was asked about its code.
         safe = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false")
         try:
-            done = subprocess.run(
-                [self._program, "-C", str(folder), *safe, *words],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=LIMIT_S,
-                check=False,
-            )
+            argv = [self._program, "-C", str(folder), *safe, *words]
+            done = try_program(argv, timeout_s=LIMIT_S)
         except subprocess.TimeoutExpired as error:
             raise InvalidInputError(f"git {words[0]} took more than {LIMIT_S:g} s") from error
         if done.returncode and not may_fail:
-            raise InvalidInputError(f"git {' '.join(words[:2])}: {done.stderr.strip()}")
-        return "" if done.returncode else done.stdout.strip()
+            errors = done.stderr.decode(errors="replace").strip()
+            raise InvalidInputError(f"git {' '.join(words[:2])}: {errors}")
+        return "" if done.returncode else done.stdout.decode(errors="replace").strip()
