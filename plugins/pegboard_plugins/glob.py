@@ -217,16 +217,17 @@ class _Sorting:
         self._rest = ""
         self._told_at = 0.0
 
-    def hear(self, text: str) -> None:
-        """Takes a piece of the list, of which no more waits than is bearable."""
+    def hear(self, text: str) -> int:
+        """Take a piece of the list, of which no more waits than is bearable; return the rest."""
         if self.enough.is_set():
-            return
+            return 0
         self._pieces.append(text)
         self._waiting += len(text)
         if self._waiting > MOST_WAITING:
             self.enough.set()
         if self.looking is None or self.looking.done():
             self.looking = asyncio.create_task(self._look())
+        return len(self._rest)
 
     async def end(self) -> None:
         """Waits until all that came is looked at."""

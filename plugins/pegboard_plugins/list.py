@@ -139,9 +139,9 @@ class _Listing:
         )
         return ending is not None and not ending.timed_out and not self._enough.is_set()
 
-    def _take(self, text: str) -> None:
+    def _take(self, text: str) -> int:
         if self._enough.is_set():
-            return
+            return 0
         *names, self._rest = (self._rest + text).split("\0")
         self._seen += len(names)
         near = (name for name in names if name.count("/") <= self._deepest and self._wanted(name))
@@ -150,6 +150,7 @@ class _Listing:
             self._deepest = self.names[-1].count("/")
         if self._seen > WALK_FILES:
             self._enough.set()
+        return len(self._rest)
 
 
 def _walked(folder: Path, wanted: Callable[[str], bool]) -> tuple[list[str], bool]:

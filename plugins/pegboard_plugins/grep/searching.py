@@ -100,7 +100,7 @@ class Search:
             cwd=self._query.folder,
         )
 
-    def _hear(self, text: str) -> None:
+    def _hear(self, text: str) -> int:
         text = self._rest + text
         start = 0
         while not self._enough.is_set():
@@ -114,6 +114,7 @@ class Search:
         if self._found and time.monotonic() - self._told_at > TELL_S:
             self._told_at = time.monotonic()
             self._context.progress(metadata={"matches": len(self._found)})
+        return len(self._rest)
 
     def _report(self, head: str, facts: str) -> None:
         """Takes a place: the head ends with its path, which may have line ends in it."""
