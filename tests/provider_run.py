@@ -39,15 +39,14 @@ def user(text: str) -> ModelMessage:
 def request_for(
     model: Model | None, *messages: ModelMessage, idle_timeout_s: float = 5, **facts: Any
 ) -> ModelRequest:
-    """A request to a model, with one tool, that says hello unless told otherwise."""
+    """A request to a model, with one tool, that says hello unless given otherwise."""
     assert model
     return ModelRequest(
         model=model,
         system=("You are a test.",),
         messages=messages or (user("Hello"),),
-        tools=(READ,),
         idle_timeout_s=idle_timeout_s,
-        **facts,
+        **{"tools": (READ,), **facts},
     )
 
 

@@ -9,7 +9,8 @@
     ├── ModelNotFoundError       no provider serves this model            (exit 4)
     ├── ProviderError            the model could not be asked             (exit 4)
     │   ├── ProviderAuthError    a key is missing or refused
-    │   └── ContextOverflowError the request is longer than the model reads
+    │   ├── ContextOverflowError the request is longer than the model reads
+    │   └── ToolSchemaError      the provider takes a tool's schema for wrong
     ├── PermissionDeniedError    a rule, a plugin or the user said no     (exit 5)
     │   ├── PermissionRejectedError   the user said no: the turn ends
     │   └── PermissionCorrectedError  the user said no and what to do instead
@@ -30,6 +31,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 SHOWN_CHARACTERS = 200
 """Of a name that nothing has; the rest of a longer one helps nobody."""
@@ -134,6 +136,22 @@ class ProviderAuthError(ProviderError):
 
 class ContextOverflowError(ProviderError):
     """The request is longer than the model's context window."""
+
+
+class ToolSchemaError(ProviderError):
+    """The provider refuses the schemas of `tools`, names of the request; `keyword` may be why."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        tools: Sequence[str] = (),
+        keyword: str = "",
+        **facts: Any,  # noqa: ANN401 - those of a `ProviderError`
+    ) -> None:
+        super().__init__(message, **facts)
+        self.tools = tuple(tools)
+        self.keyword = keyword
 
 
 class PermissionDeniedError(PegboardError, PermissionError):

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from pegboard_http.publicaddress import is_public_address as is_public_address
     from pegboard_http.refusals import says as says
     from pegboard_http.sentmedia import SentMedia as SentMedia
+    from pegboard_http.toolrefusal import refused_keyword as refused_keyword
+    from pegboard_http.toolrefusal import refused_tools as refused_tools
     from pegboard_http.writtencalls import WrittenCalls as WrittenCalls
 else:
     __getattr__, __dir__ = late_names(__name__, __file__)

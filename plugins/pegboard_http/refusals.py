@@ -17,8 +17,10 @@ from pegboard.errors import (
     ContextOverflowError,
     ProviderAuthError,
     ProviderError,
+    ToolSchemaError,
 )
 from pegboard.kit import is_loopback, without_values
+from pegboard.providers import ToolDefinition
 from pegboard_http.askedwait import asked_wait_s
 from pegboard_http.httpprovider import Endpoint, Meaning
 from pegboard_http.keyadvice import key_advice
@@ -28,6 +30,7 @@ EXCERPT_CHARS = 500
 _FIRST_ERROR = 400
 _REFUSED = (401, 403)
 _NOT_FOUND = 404
+_MISUNDERSTOOD = (400, 422)
 _TOO_MANY = 429
 MEANINGS: Mapping[Meaning, str] = {
     "no-money": (
@@ -59,14 +62,21 @@ _SECRET_HEADERS = ("set-cookie", "authorization", "proxy-authorization")
 class Refusals:
     """The errors of one endpoint; `meanings` are what it says in words of its own.
 
+    `tools` are those of the request, one of whose schemas an error may name.
+
     No error has one of the `secrets` that were sent, however the server spells what it repeats.
     """
 
     def __init__(
-        self, endpoint: Endpoint, meanings: Mapping[Meaning, str], secrets: Sequence[str] = ()
+        self,
+        endpoint: Endpoint,
+        meanings: Mapping[Meaning, str],
+        secrets: Sequence[str] = (),
+        tools: Sequence[ToolDefinition] = (),
     ) -> None:
         self._endpoint = endpoint
         self._secrets = secrets
+        self._tools = tools
         self._id = endpoint.id
         self._meanings = meanings
 
@@ -89,10 +99,24 @@ class Refusals:
             advice = key_advice(self._id, self._endpoint.env)
             text = f"{self._id} refused the credential ({status}): {message}. {advice}"
             return ProviderAuthError(text, **facts)
+        if status in _MISUNDERSTOOD and (schema := self._refused_schema(message, texts, facts)):
+            return schema
         passing = self._passes(status, texts, waits=asked_wait_s({}, None, body) is not None)
         if passing is None:  # what OpenAI's and Anthropic's own clients go by
             passing = _SHOULD_RETRY.get(headers.get("x-should-retry", "").lower())
         return ProviderError(f"{self._id}: {message} ({status})", retryable=passing, **facts)
+
+    def _refused_schema(
+        self, message: str, texts: str, facts: dict[str, Any]
+    ) -> ToolSchemaError | None:
+        """Return the error for tools of the request whose schemas the texts call wrong."""
+        from pegboard_http.toolrefusal import refused_keyword, refused_tools  # where one may be
+
+        tools = refused_tools(texts, self._tools, body=facts["body"])
+        if not tools:
+            return None
+        text, keyword = f"{self._id}: {message} ({facts['status']})", refused_keyword(texts)
+        return ToolSchemaError(text, tools=tools, keyword=keyword, **facts)
 
     def moved(self, status: int, headers: Mapping[str, str]) -> ProviderError:
         """The error for a redirect, which is never followed: the key would go along."""

@@ -16,7 +16,7 @@ import model_server as ms
 from http_proxy import http_proxy
 from keyed import keys_of
 from media_files import media, png
-from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
+from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError, ToolSchemaError
 from pegboard.providers import (
     Call,
     Media,
@@ -146,6 +146,15 @@ async def test_refusals_are_told_apart_and_tried_once() -> None:
     assert (missing.status, missing.retryable) == (404, False)
     assert isinstance(refused, ProviderAuthError)
     assert isinstance(long, ContextOverflowError)
+
+
+async def test_a_tool_that_is_refused_is_named_with_the_keyword() -> None:
+    refusal = "Invalid schema for function 'read': 'oneOf' is not allowed at the top level"
+    async with _served(ms.failure(400, refusal)) as (_, provider):
+        error = await _failure(provider)
+
+    assert isinstance(error, ToolSchemaError)
+    assert (error.tools, error.keyword) == (("read",), "oneOf")
 
 
 async def test_a_key_that_a_server_repeats_is_in_no_error() -> None:

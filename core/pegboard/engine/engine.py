@@ -24,7 +24,7 @@ from pegboard.ids import IdSource
 from pegboard.kit.redact import child_env, without_secrets
 from pegboard.paths import Places
 from pegboard.processes import BackgroundAccess, BackgroundProcess, OpenProcesses, Processes
-from pegboard.providers import Keys, Provider
+from pegboard.providers import Keys, Provider, ToolDefinition
 from pegboard.providers.spending import Budget, OpenBudget
 from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.event import (
@@ -33,6 +33,7 @@ from pegboard.schema.event import (
     SessionIdle,
     SessionStatusChanged,
 )
+from pegboard.schema.model import Model
 from pegboard.schema.session import Decided, DecisionKind, Idle, Ruleset, Session, SessionStatus
 from pegboard.storage import Snapshots, Storage
 from pegboard.trust.decisions import Decision
@@ -71,7 +72,8 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
 
     `snapshots` is None where no plugin keeps any. `decision` says whether the project's own code
     and programs may run. `private` is what no tool may change unasked, `secrets` what no log may
-    have. `sweeping` deletes old outputs of tools.
+    have. `refused` are schemas that providers have refused, by model and tool. `sweeping` deletes
+    old outputs of tools.
     """
 
     workspace: Workspace
@@ -97,12 +99,20 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
     agents: Mapping[str, Agent] = {}
     providers: Mapping[str, Provider] = {}
     secrets: tuple[str, ...] = ()
+    refused: dict[str, dict[str, Mapping[str, Any]]] = {}
     snapshots: Snapshots | None = None
     sweeping: asyncio.Task[None] | None = None
     enclosure: "Enclosure | None" = None
     now: Callable[[], int] = lambda: time.time_ns() // 1_000_000
 
     # What a plain answer does without is loaded at the first use of what they have.
+
+    def taken_by(
+        self, model: Model, tools: tuple[ToolDefinition, ...]
+    ) -> tuple[ToolDefinition, ...]:
+        """Return the tools but those with a schema that the model's provider has refused."""
+        refused = self.refused.get(f"{model.provider_id}/{model.id}", {})
+        return tuple(tool for tool in tools if refused.get(tool.name) != tool.parameters)
 
     @cached_property
     def requests(self) -> "PendingRequests":

@@ -68,7 +68,7 @@ async def build_request(
     if last_step:
         request = replace(request, system=(*request.system, LAST_STEP))
     else:
-        request = replace(request, tools=tools)
+        request = replace(request, tools=run.engine.taken_by(view.model, tools))
     request = await run.engine.hooks.fold(modelhooks.chat_params, session=view, request=request)
     return within_window(request)
 

@@ -15,10 +15,12 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec.structs import replace
 
+from pegboard.engine.engine import Engine
 from pegboard.engine.finish import EmptyAnswerError
 from pegboard.engine.models import Models
-from pegboard.errors import ModelNotFoundError, ProviderAuthError, ProviderError
+from pegboard.errors import ModelNotFoundError, ProviderAuthError, ProviderError, ToolSchemaError
 from pegboard.kit.hosts import is_loopback
+from pegboard.providers import ModelRequest
 from pegboard.schema.config import Config, ProviderConfig, RetryConfig
 from pegboard.schema.model import Model
 
@@ -121,11 +123,15 @@ def _asked_too_long(asked_s: float) -> str:
 def is_hopeless(error: ProviderError, decision: RetryDecision, *, left_s: float) -> bool:
     """Whether another model shall be asked instead of this one, again or at all.
 
-    That is where it is gone, cannot be reached, refuses the key, or would be asked again only when
-    the `left_s` seconds are over in which it may be waited for.
+    That is where it is gone, cannot be reached, refuses the key or a tool, or would be asked again
+    only when the `left_s` seconds are over in which it may be waited for.
     """
     status = error.status or 0
-    if isinstance(error, ProviderAuthError) or status in _UNUSABLE or (status and _is_gone(error)):
+    if (
+        isinstance(error, ProviderAuthError | ToolSchemaError)
+        or status in _UNUSABLE
+        or (status and _is_gone(error))
+    ):
         return True
     unreached = isinstance(error.__cause__, OSError)  # no server there, or no trust in it
     held_up = error.retryable or unreached or status == _TOO_MANY or status >= _SERVER_FAULT
@@ -136,6 +142,28 @@ def _is_gone(error: ProviderError) -> bool:
     # Compiled at the first failure (and kept by `re`), not at every start.
     text = f"{error}\n{error.body}"
     return re.search(_GONE, text, re.IGNORECASE | re.DOTALL) is not None
+
+
+def leave_out(engine: Engine, error: ProviderError, request: ModelRequest | None) -> str:
+    """Remember the tools of the request whose schemas the error refuses.
+
+    Return the warning for the user, which names each tool and its plugin; empty if the error
+    refuses none of them.
+    """
+    if request is None or not isinstance(error, ToolSchemaError):
+        return ""
+    refused = [tool for tool in request.tools if tool.name in error.tools]
+    name, owners = f"{request.model.provider_id}/{request.model.id}", engine.hooks.owners
+    engine.refused.setdefault(name, {}).update({tool.name: tool.parameters for tool in refused})
+    plugins = [owners[tool.name].name if tool.name in owners else "" for tool in refused]
+    named = ", ".join(
+        f"the tool `{tool.name}`" + (f" of the plugin {plugin}" if plugin else "")
+        for tool, plugin in zip(refused, plugins, strict=True)
+    )
+    keyword = f" for its keyword `{error.keyword}`" if error.keyword else ""
+    return (
+        named and f"{name} refuses the schema of {named}{keyword}, and is not offered it: {error}"
+    )
 
 
 async def next_model(config: Config, models: Models, model: Model, tried: set[str]) -> Model | None:

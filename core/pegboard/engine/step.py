@@ -165,10 +165,13 @@ class Step:
         return Attempts(self._run.engine.config, made=self._run.progress.cuts)
 
     async def _fall_back(self, error: ProviderError, tried: set[str]) -> bool:
-        """Let the next model of the user's list make this message; False when there is none."""
-        from pegboard.engine.retry import next_model
+        """Ask without refused tools, or the next model of the user's list; False if neither."""
+        from pegboard.engine.retry import leave_out, next_model
 
         run, before = self._run, self._view.model
+        if warning := leave_out(run.engine, error, run.sent):
+            self._warn(warning)
+            return True
         model = await next_model(run.engine.config, run.engine.models, before, tried)
         if model is None:
             return False
@@ -314,8 +317,7 @@ class Step:
     def _pay(self, request: ModelRequest) -> None:
         """Charge an attempt that was answered, also a failed one, to the message and session."""
         if self._heard or self._shown:
-            usage = self._heard.usage if self._heard else None
-            spent = spent_on(request, usage, self._written)
+            spent = spent_on(request, self._heard.usage if self._heard else None, self._written)
             self._spent, self._tokens = self._spent.plus(spent), spent.tokens
             self._run.charge(spent)
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from pegboard import InvalidInputError
-from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
+from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError, ToolSchemaError
 from pegboard.providers import (
     Heartbeat,
     ModelRequest,
@@ -29,7 +29,10 @@ from pegboard_plugins.cassette.canonical import Wording, digest, lines_of, match
 _log = logging.getLogger("pegboard.cassette")
 _DELTAS = (TextDelta, ReasoningDelta, ToolInputDelta)
 _EVENTS = {each.__name__: each for each in StreamEvent.__args__}
-_ERRORS = {each.__name__: each for each in (ProviderError, ProviderAuthError, ContextOverflowError)}
+_ERRORS = {
+    each.__name__: each
+    for each in (ProviderError, ProviderAuthError, ContextOverflowError, ToolSchemaError)
+}
 _JSON_FIELDS = {"ToolCall": "input", "ToolInputDelta": "text"}
 """Texts that a tool is called with."""
 _DIFF_LINES = 40
@@ -283,10 +286,15 @@ def _facts_of(error: ProviderError) -> dict[str, Any]:
         "text": str(error),
         "status": error.status,
         "retryable": error.retryable,
+        "tools": list(getattr(error, "tools", ())),
+        "keyword": getattr(error, "keyword", ""),
     }
 
 
 def _error_of(facts: Mapping[str, Any], provider_id: str) -> ProviderError:
     kind = _ERRORS[facts["kind"]]
     status, retryable = facts["status"], facts["retryable"]
-    return kind(facts["text"], provider_id=provider_id, status=status, retryable=retryable)
+    error = kind(facts["text"], provider_id=provider_id, status=status, retryable=retryable)
+    if isinstance(error, ToolSchemaError):
+        error.tools, error.keyword = tuple(facts["tools"]), facts["keyword"]
+    return error

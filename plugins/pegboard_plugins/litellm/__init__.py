@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pegboard import hookimpl
-from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
+from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError, ToolSchemaError
 from pegboard.providers import (
     Key,
     Keys,
@@ -33,6 +33,7 @@ _SHORTEST_SECRET = 8
 """A shorter key is a word such as `local`, for a server that looks at none."""
 _AUTH = (401, 403)
 _NOT_FOUND = 404
+_REFUSING = (400, 422)
 _TOO_LARGE = 413
 _TOO_MANY = 429
 _ADDRESSING = frozenset(
@@ -104,7 +105,7 @@ class LiteLLM:
                     yield event
         except errors as error:
             if answer is None or answer.received_finish_reason is None:
-                failure = self._failure(error, request.model.id, key)
+                failure = self._failure(error, request, key)
                 without = None if answer else media.without(request, failure)
                 if without is None:
                     raise failure from None
@@ -196,11 +197,19 @@ class LiteLLM:
             **{name: value for name, value in chosen.items() if value not in (None, [], {})},
         }
 
-    def _failure(self, error: Exception, model_id: str, key: Key | None) -> ProviderError:
+    def _failure(self, error: Exception, request: ModelRequest, key: Key | None) -> ProviderError:
         """The error in our words, without the key, which servers repeat."""
         from pegboard.kit import without_values  # where something has failed
-        from pegboard_http import asked_wait_s, is_overflow, key_advice, says
+        from pegboard_http import (
+            asked_wait_s,
+            is_overflow,
+            key_advice,
+            refused_keyword,
+            refused_tools,
+            says,
+        )
 
+        model_id = request.model.id
         secrets = (key.value,) if key and len(key.value) >= _SHORTEST_SECRET else ()
         status = getattr(error, "status_code", None)
         headers = _headers(error)
@@ -220,6 +229,9 @@ class LiteLLM:
         if status in _AUTH:
             hint = key_advice(self._known().provider_of(model_id))
             return ProviderAuthError(f"{model_id}: {text}. {hint}", **facts)
+        if status in _REFUSING and (tools := refused_tools(text, request.tools)):
+            keyword = refused_keyword(text)
+            return ToolSchemaError(f"{model_id}: {text}", tools=tools, keyword=keyword, **facts)
         nearest = self._known().nearest(model_id) if status == _NOT_FOUND else []
         if nearest and model_id not in nearest:
             text = f"{text} Did you mean {', '.join(nearest)}?"
