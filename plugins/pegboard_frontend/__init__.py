@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from pegboard_frontend.keyfile import store_secret as store_secret
     from pegboard_frontend.marking import material as material
     from pegboard_frontend.mentions import mentioned as mentioned
+    from pegboard_frontend.modelorder import newest_first as newest_first
     from pegboard_frontend.projectfolder import branch as branch
     from pegboard_frontend.projectfolder import running_settings as running_settings
     from pegboard_frontend.projectfolder import settings_warnings as settings_warnings

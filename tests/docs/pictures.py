@@ -211,13 +211,13 @@ async def _pick(terminal: ChatTerminal) -> None:
     terminal.press("/model")
     await terminal.see_now("choose the model")
     terminal.press("enter")
-    await terminal.see_now("type to search")
+    await terminal.see_now("type to filter")
     terminal.press("gpt-5")
     await terminal.see_now("❯ openai/gpt-5")
 
 
 async def _begin(terminal: ChatTerminal) -> None:
-    await terminal.see_now("a letter, or enter")
+    await terminal.see_now("a letter or Enter")
 
 
 def _scenes() -> Iterator[tuple[str, Scene]]:

@@ -12,7 +12,8 @@ from pegboard_client.attachment import Attachment, gone
 
 from pegboard import HookCalls, PegboardError
 from pegboard.embedding import Bus, Subscription
-from pegboard.kit import Block
+from pegboard.errors import ModelNotFoundError
+from pegboard.kit import Block, nearest_names
 from pegboard.schema.config import Agent, Command
 from pegboard.schema.event import Custom, Event, PluginFailed, SessionIdle
 from pegboard.schema.message import Prompt, Turn
@@ -170,6 +171,13 @@ class AttachedFeed(Attachment):
     async def agents(self) -> Sequence[Agent]:
         """The server's."""
         return await self._client.agents()
+
+    async def require_model(self, name: str) -> None:
+        """Look for the provider among those of the models that the server lists."""
+        known = [f"{each.provider_id}/{each.id}" for each in await self.models()]
+        provider, slash, _ = name.partition("/")
+        if not any(each.startswith(provider + slash) for each in known) or not slash:
+            raise ModelNotFoundError(name, suggestions=nearest_names(name, known))
 
     async def plugins(self) -> Sequence[PluginEntry]:
         """The server's."""

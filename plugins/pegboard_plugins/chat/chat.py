@@ -17,6 +17,7 @@ from pegboard_plugins.chat.chatstate import chat_state
 from pegboard_plugins.chat.draft import Draft
 from pegboard_plugins.chat.feed import Feed
 from pegboard_plugins.chat.finished import Noted, rows_of
+from pegboard_plugins.chat.firstrun import first_run
 from pegboard_plugins.chat.footer import Footing, footer_lines
 from pegboard_plugins.chat.guestcontext import GuestContext
 from pegboard_plugins.chat.guests import Guests, palette_of
@@ -105,6 +106,7 @@ class Chat:
         self.notice = "starting …"
         try:
             await self.load(self.options.session_id, continued=self.options.continued)
+            await first_run(self)
         except PegboardError as error:
             self.failed = str(error)
             self.warn(f"{error}\nthe chat cannot begin; ctrl-d leaves")
@@ -140,7 +142,6 @@ class Chat:
         session = await self._session(feed, session_id, continued=continued)
         if session is not None:
             await talk.resume(session, replayed=self.options.replayed)
-        await slash.first_run(self)
         self._changed(self.draft.text)
         self._ready.set()
 

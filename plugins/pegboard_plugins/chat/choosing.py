@@ -4,7 +4,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from pegboard import PegboardError
+from pegboard.kit import nearest_names
 from pegboard.schema.model import Model
+from pegboard_frontend import newest_first
 from pegboard_plugins.chat import short_count
 from pegboard_plugins.chat.modes import Item
 from pegboard_plugins.chat.themes import AUTO
@@ -33,19 +38,41 @@ def windows(chat: "Chat") -> Mapping[str, int]:
 
 async def choose_model(chat: "Chat", argument: str) -> None:
     """Choose the model of the next prompts."""
-    facts = {name_of(model): _item(model) for model in chat.models}
+    talk, facts = _talk(chat), {name_of(model): _item(model) for model in chat.models}
     items = [facts.get(name) or Item(value=name) for name in _names(chat)]
     chosen = argument or await chat.choose("Model", items, current=chat.state.model)
-    if chosen is not None:
-        _talk(chat).choices.model, _talk(chat).choices.variant = chosen, ""
-        _talk(chat).say(f"the model is {chosen}")
+    if chosen is None:
+        return
+    known, before = _names(chat), talk.choices
+    talk.choices = replace(before, model=chosen, variant="")  # at once, for the next prompt
+    if chosen not in known:
+        try:
+            await talk.feed.require_model(chosen)
+        except PegboardError:
+            talk.choices = before
+            raise
+        near = nearest_names(chosen, known)
+        hint = f"; the nearest are {', '.join(near)}" if near else ""
+        chat.warn(f"{chosen} is in no list of models, and may not exist{hint}")
+    if talk.feed.facts.model or talk.feed.facts.server:
+        talk.say(f"Model: {chosen} (this chat only)")
+    else:
+        talk.say(f"Model: {chosen} ({await _saved(chat, 'model', chosen)})")
+
+
+async def _saved(chat: "Chat", setting: str, value: str) -> str:
+    """Save a setting for the chats to come; the words that say whether that was possible."""
+    # JSON is a text in TOML too, whatever it would be without quotes.
+    complaint = await chat.outside.pegboard_beside("config", "set", setting, json.dumps(value))
+    return f"this chat only, it cannot be saved: {complaint}" if complaint else "saved"
 
 
 def _names(chat: "Chat") -> Sequence[str]:
-    """The models that are known, and those that were asked or chosen without being known."""
+    """The models that are known, newest first, and those that were used without being known."""
     course = _talk(chat).course
     used = (_talk(chat).feed.facts.model, course.model if course else "", chat.state.model)
-    return tuple(dict.fromkeys([*map(name_of, chat.models), *filter(None, used)]))
+    known = sorted(map(name_of, chat.models), key=newest_first)
+    return tuple(dict.fromkeys([*known, *filter(None, used)]))
 
 
 def _item(model: Model) -> Item:
@@ -89,10 +116,10 @@ async def choose_agent(chat: "Chat", argument: str) -> None:
     if chosen is None:
         return
     if chosen not in [each.name for each in agents]:
-        chat.warn(f"there is no agent {chosen}")
+        chat.warn(f"there is no agent {chosen}: {', '.join(each.name for each in agents)}")
         return
     _talk(chat).choices.agent = chosen
-    _talk(chat).say(f"the agent is {chosen}")
+    _talk(chat).say(f"Agent: {chosen}")
 
 
 def _talks(mode: str, hidden: bool) -> bool:  # noqa: FBT001 - a field of the agent
@@ -111,9 +138,12 @@ async def choose_effort(chat: "Chat", argument: str) -> None:
     """Choose how hard the model thinks."""
     levels = _levels(chat)
     if not levels:
-        chat.warn(f"{chat.state.model or 'the model'} has no levels of effort that are known")
+        chat.warn(f"{chat.state.model or 'the model'} has no effort levels")
         return
-    items = [Item(value="", text="as the provider has it"), *(Item(value=each) for each in levels)]
+    items = [
+        Item(value="", text="the default of the provider"),
+        *(Item(value=each) for each in levels),
+    ]
     chosen = argument or await chat.choose("Effort", items, current=chat.state.variant)
     if chosen is not None:
         _talk(chat).choices.variant = chosen
@@ -136,10 +166,7 @@ async def choose_theme(chat: "Chat", argument: str) -> None:
     items = [Item(value=name) for name in names]
     chosen = argument or await chat.choose("Theme", items, current=chat.theme.name)
     if chosen is not None and draw_in_theme(chat, chosen):
-        value = json.dumps(chosen)  # a text in TOML too, whatever it would be without quotes
-        complaint = await chat.outside.pegboard_beside("config", "set", THEME_SETTING, value)
-        kept = f"only here, for it could not be kept: {complaint}" if complaint else "from now on"
-        _talk(chat).say(f"the theme is {chosen}, {kept}")
+        _talk(chat).say(f"Theme: {chosen} ({await _saved(chat, THEME_SETTING, chosen)})")
 
 
 def draw_in_theme(chat: "Chat", name: str) -> bool:

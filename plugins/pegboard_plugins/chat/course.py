@@ -218,7 +218,7 @@ class Course:
             case SessionWarned(message=message):
                 yield Noted(message, "warning")
             case SessionCompacted():
-                yield Noted("the history was summarised", "dim")
+                yield Noted("compacted: a summary takes the place of the history", "dim")
             case _:
                 pass
 
@@ -395,4 +395,4 @@ def _has_ended(info: UserMessage | AssistantMessage) -> bool:
 
 def _retry(status: Retry) -> str:
     wait_s = max(0, round(status.next / MS - time()))
-    return f"attempt {status.attempt + 1} in {wait_s} s: {one_line(status.message)}"
+    return f"retrying in {wait_s} s (attempt {status.attempt + 1}): {one_line(status.message)}"

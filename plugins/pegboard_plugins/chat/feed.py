@@ -109,6 +109,13 @@ class Feed(Protocol):
         """The models that can be asked, with all that is known of them."""
         ...
 
+    async def require_model(self, name: str) -> None:
+        """Do nothing for a model that can be asked.
+
+        :raises ModelNotFoundError: for any other; it names the nearest.
+        """
+        ...
+
     async def plugins(self) -> Sequence[PluginEntry]:
         """The plugins, with what is wrong with them, and their tools."""
         ...

@@ -127,8 +127,8 @@ def _offered(offered: Sequence[Span], chosen: int) -> Sequence[SpanLine]:
 
 def _queue(footing: Footing) -> Sequence[SpanLine]:
     steers = footing.course.steers.values() if footing.course else ()
-    said = [("↳ steers: ", each.text) for each in steers] + [
-        ("⏳ queued: ", t) for t in footing.queue
+    said = [("↳ next step: ", each.text) for each in steers] + [
+        ("⏳ after this turn: ", t) for t in footing.queue
     ]
     rows = [shown_line((Span(kind, "active"), Span(one_line(text)))) for kind, text in said]
     more = len(rows) - QUEUED
@@ -176,7 +176,7 @@ def _children(course: Course | None) -> Sequence[SpanLine]:
         who = child.session.agent or "subagent"
         title = one_line(child.session.title).removesuffix(f" (@{who} subagent)")
         tokens = f" · {child.tokens:,} tokens" if child.tokens else ""
-        text = f" {title} · {child.wait or child.last or 'begins'}{tokens}"
+        text = f" {title} · {child.wait or child.last or 'starting'}{tokens}"
         rows.append(shown_line((Span("◆ ", "accent"), Span(who, "bold"), Span(text, "dim"))))
     return rows
 

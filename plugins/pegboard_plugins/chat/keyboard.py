@@ -137,7 +137,7 @@ class Keyboard:
         elif not self._taken("escape"):
             if self._twice("c-c"):
                 chat.leave()
-            chat.notice = "ctrl-c again leaves"
+            chat.notice = "Ctrl+C again leaves"
         chat.touch()
 
     def leave(self) -> None:
@@ -203,7 +203,7 @@ class Keyboard:
         chat = self._chat
         found = chat.draft.earlier()
         items = [Item(value=str(n), text=" ".join(text.split())) for n, text in enumerate(found)]
-        chosen = await chat.choose("Sent before", items)
+        chosen = await chat.choose("History", items)
         if chosen is not None:
             chat.draft.recall(found[int(chosen)])
 
@@ -246,7 +246,9 @@ class Keyboard:
         if content:
             self._chat.draft.pasted_picture(content, "image/png")
         else:
-            self._chat.warn("there is no picture in the clipboard that a program here can read")
+            self._chat.warn(
+                "there is no picture in the clipboard that wl-paste, xclip or pngpaste can read"
+            )
 
     def redraw(self) -> None:
         """The footer anew, without clearing anything."""

@@ -32,17 +32,27 @@ KEYS = (
     KeyAction(name="effort", key="s-tab", help="the next level of effort"),
     KeyAction(name="output", key="c-o", help="the last tool's output in full"),
     KeyAction(name="transcript", key="c-t", help="the whole session on a page"),
-    KeyAction(name="editor", key="c-g", help="write in $VISUAL or $EDITOR"),
-    KeyAction(name="history", key="c-r", help="search what was sent before"),
-    KeyAction(name="up", key="up", help="a line up; what waits, to edit it; what was sent before"),
-    KeyAction(name="down", key="down", help="a line down, what was sent after"),
+    KeyAction(name="editor", key="c-g", help="edit in $VISUAL or $EDITOR"),
+    KeyAction(name="history", key="c-r", help="search the history"),
+    KeyAction(name="up", key="up", help="a line up; edit what waits; history"),
+    KeyAction(name="down", key="down", help="a line down; history"),
     KeyAction(name="page_up", key="pageup", help="scroll a dialog up"),
     KeyAction(name="page_down", key="pagedown", help="scroll a dialog down"),
     KeyAction(name="picture", key="c-v", help="attach the picture in the clipboard"),
-    KeyAction(name="redraw", key="c-l", help="draw the footer anew"),
-    KeyAction(name="suspend", key="c-z", help="leave it in the background; `fg` comes back"),
-    KeyAction(name="help", key="?", help="on an empty line: the keys"),
+    KeyAction(name="redraw", key="c-l", help="draw the footer again"),
+    KeyAction(name="suspend", key="c-z", help="suspend (`fg` resumes)"),
+    KeyAction(name="help", key="?", help="on an empty line: list the keys"),
 )
+
+_MODIFIERS = (("escape ", "Alt+"), ("c-", "Ctrl+"), ("s-", "Shift+"))
+
+
+def key_name(key: str) -> str:
+    """Return the key as people write it: `Ctrl+J` for `c-j`, `Alt+Enter` for `escape enter`."""
+    for prefix, modifier in _MODIFIERS:
+        if key.startswith(prefix):
+            return modifier + key_name(key.removeprefix(prefix))
+    return key.capitalize()
 
 
 def bindings(keyboard: Keyboard, chosen: Mapping[str, str]) -> KeyBindings:

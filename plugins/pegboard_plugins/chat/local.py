@@ -154,6 +154,10 @@ class LocalFeed:
                 found.setdefault((model.provider_id, model.id), model)
         return [found[name] for name in sorted(found)]
 
+    async def require_model(self, name: str) -> None:
+        """Look for the model."""
+        await self._app.resolve_model(name)
+
     async def plugins(self) -> Sequence[PluginEntry]:
         """The plugins."""
         return plugin_entries(self._app)

@@ -18,7 +18,7 @@ from pegboard.schema.part import (
 )
 from pegboard.schema.wire import to_json
 from pegboard_plugins.chat.finished import Drawn
-from pegboard_plugins.chat.keys import KEYS
+from pegboard_plugins.chat.keys import KEYS, key_name
 from pegboard_plugins.chat.modes import SpanLine
 from pegboard_plugins.chat.outside import private_file
 from pegboard_terminal import block_lines, counted, lines_of, shown_line, todo_lines
@@ -58,9 +58,10 @@ async def show_help(chat: "Chat", _: str) -> None:
 async def show_keys(chat: "Chat", _: str) -> None:
     """The keys."""
     rows = [("key", "what it does", "name")]
-    rows += [(each.key, each.help, each.name) for each in KEYS]
+    rows += [(key_name(each.key), each.help, each.name) for each in KEYS]
     rows += [
-        (key.key, f"{key.help} ({plugin})", key.name) for plugin, key in chat.guests.keys.values()
+        (key_name(key.key), f"{key.help} ({plugin})", key.name)
+        for plugin, key in chat.guests.keys.values()
     ]
     _table(chat, "Keys", rows)
 
@@ -92,7 +93,9 @@ async def show_context(chat: "Chat", _: str) -> None:
     sizes.update(standing)
     rest = state.tokens * LETTERS_PER_TOKEN - sizes.total()
     if rest > 0:
-        sizes["what else is sent" if standing else "system prompt, tools and the like"] = rest
+        sizes["messages and system prompt" if standing else "system prompt, tools and the like"] = (
+            rest
+        )
     total = max(1, sizes.total())
     rows = [("tokens", "share", "what")]
     rows += [
@@ -159,7 +162,7 @@ async def show_trace(chat: "Chat", _: str) -> None:
     course = _talk(chat).course
     steps = await _talk(chat).feed.trace(course.session.id) if course else ()
     if not steps:
-        _talk(chat).say("no plugin has changed anything on the way yet")
+        _talk(chat).say("no plugin has changed a request yet")
         return
     lines: list[SpanLine] = []
     for step in steps:
@@ -236,5 +239,5 @@ async def copy(chat: "Chat", argument: str) -> None:
     content = answers[-number].encode()[:COPIED_BYTES]
     chat.window.painter.write_raw(f"\x1b]52;c;{base64.b64encode(content).decode()}\a")
     chat.window.painter.flush()
-    also = f"; all of it is in {file}" if file is not None else ""
-    _talk(chat).say(f"copied {len(content):,} bytes, if the terminal lets programs copy{also}")
+    also = f"; if pasting fails, all of it is in {file}" if file is not None else ""
+    _talk(chat).say(f"copied {len(content):,} bytes{also}")

@@ -79,10 +79,11 @@ class Choice:
         first = max(0, min(self._at - rows // 2, len(self._shown) - rows))
         found = [self._line(n) for n in range(first, min(first + rows, len(self._shown)))]
         head = (Span(f"{self._title}  ", "bold"), Span(self._help(), "dim"))
-        return [shown_line(head), *(found or [(Span("  nothing fits", "dim"),)])]
+        return [shown_line(head), *(found or [(Span("  no match", "dim"),)])]
 
     def _help(self) -> str:
-        return f"{len(self._shown)} of {len(self._every)} · type to search · enter · esc"
+        keys = "type to filter · Enter chooses · Esc cancels"
+        return f"{len(self._shown)} of {len(self._every)} · {keys}"
 
     def _line(self, number: int) -> SpanLine:
         item, chosen = self._shown[number], number == self._at
@@ -130,7 +131,7 @@ class Menu(Choice):
     is_unasked = True
 
     def _help(self) -> str:
-        return "a letter, or enter · esc"
+        return "↑↓ · a letter or Enter · Esc skips"
 
     def _line(self, number: int) -> SpanLine:
         mark, *rest = super()._line(number)
@@ -161,7 +162,7 @@ class Line:
 
     def lines(self, width: int, room: int) -> Sequence[SpanLine]:  # noqa: ARG002 - the protocol's
         """The title."""
-        return [shown_line((Span(self._title, "bold"), Span("  enter · esc", "dim")))]
+        return [shown_line((Span(self._title, "bold"), Span("  Enter sends · Esc cancels", "dim")))]
 
     def press(self, key: str) -> bool:
         """Leave."""

@@ -1,7 +1,5 @@
 """The commands that do something with sessions, or with the chat itself."""
 
-import asyncio
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -15,9 +13,6 @@ if TYPE_CHECKING:
     from pegboard_plugins.chat.chat import Chat
     from pegboard_plugins.chat.talk import Talk
 
-SERVERS = {11434: "Ollama", 1234: "LM Studio", 8000: "vLLM or another", 8080: "llama.cpp"}
-"""Where servers of models on this machine listen unless they were told otherwise."""
-PROBED_S = 0.3
 MS = 1000
 
 
@@ -29,7 +24,7 @@ def _talk(chat: "Chat") -> "Talk":
 def _session_id(chat: "Chat") -> str:
     course = _talk(chat).course
     if course is None:
-        raise InvalidInputError("there is no session yet: it begins with the first prompt")
+        raise InvalidInputError("there is no session yet: send a first prompt")
     return course.session.id
 
 
@@ -68,7 +63,7 @@ async def fork(chat: "Chat", _: str) -> None:
         copy = await talk.feed.fork(_session_id(chat))
     talk.leave()
     await talk.resume(copy, replayed=None)
-    talk.say(f"this is {one_line(copy.title)}, a copy; the other is as it was")
+    talk.say(f"forked: this is now {one_line(copy.title)}")
 
 
 async def rename(chat: "Chat", argument: str) -> None:
@@ -77,7 +72,7 @@ async def rename(chat: "Chat", argument: str) -> None:
     title = argument or await chat.ask("Title")
     if title:
         await _talk(chat).feed.rename(session_id, title)
-        _talk(chat).say(f"the session is called {title}")
+        _talk(chat).say(f"renamed to {title}")
 
 
 def _prompts(turns: "list[Turn]") -> list[tuple[str, str]]:
@@ -129,7 +124,7 @@ async def redo(chat: "Chat", _: str) -> None:
             chat.warn("nothing was undone")
             return
         warning = await talk.feed.unrevert(session.id)
-    talk.say("all is as it was before the undo")
+    talk.say("redone")
     if warning:
         chat.warn(warning)
 
@@ -138,7 +133,7 @@ async def rewind(chat: "Chat", _: str) -> None:
     """Go back to an earlier prompt."""
     prompts = dict(reversed(await _before(chat)))
     items = [Item(value=key, text=one_line(text)) for key, text in prompts.items()]
-    chosen = await chat.choose("Go back to before", items)
+    chosen = await chat.choose("Rewind to before", items)
     if chosen is not None:
         async with _talk(chat).rest.before("/rewind"):
             await _back(chat, chosen, prompts[chosen])
@@ -165,7 +160,7 @@ async def reload(chat: "Chat", _: str) -> None:
     """Open all anew."""
     async with _talk(chat).rest.before("/reload"):
         await chat.reload()
-    _talk(chat).say("plugins and settings are loaded anew")
+    _talk(chat).say("plugins and settings reloaded")
 
 
 async def export(chat: "Chat", argument: str) -> None:
@@ -174,12 +169,6 @@ async def export(chat: "Chat", argument: str) -> None:
     file = argument or f"{session_id}.jsonl"
     if await chat.outside.pegboard("session", "export", session_id, "-o", file) == 0:
         _talk(chat).say(f"written to {file}; `pegboard session import` takes it")
-
-
-async def login(chat: "Chat", argument: str) -> None:
-    """Give a provider its key."""
-    if await chat.outside.pegboard("auth", "login", *argument.split()) == 0:
-        await chat.reload()
 
 
 async def doctor(chat: "Chat", _: str) -> None:
@@ -199,47 +188,3 @@ async def init(chat: "Chat", _: str) -> None:
 async def leave(chat: "Chat", _: str) -> None:
     """End the chat."""
     chat.leave()
-
-
-async def first_run(chat: "Chat") -> None:
-    """One screen where no model can be used: what was found, and the ways on."""
-    talk = _talk(chat)
-    if chat.state.model or talk.feed.facts.server:
-        return
-    found = [f"{name} answers on port {port}" for port, name in await _servers()]
-    talk.say("no model is chosen yet", "warning")
-    talk.say("\n".join(found or ["no server of models answers on this machine"]))
-    names = sorted({name for names in talk.feed.facts.keys.values() for name in names})
-    keys = [name for name in names if chat.env.get(name)]
-    talk.say(f"keys in the environment: {', '.join(keys) or 'none'}")
-    items = [
-        Item(value="login", text="give a provider its key"),
-        Item(value="model", text="choose a model"),
-        Item(value="demo", text="watch a demonstration, without network or key"),
-        Item(value="none", text="go on without a model"),
-    ]
-    chat.spawn(_first(chat, items))
-
-
-async def _first(chat: "Chat", items: "list[Item]") -> None:
-    chosen = await chat.pick("To begin", items)
-    if chosen == "login":
-        await login(chat, "")
-    elif chosen == "model":
-        await chat.slash("model")
-    elif chosen == "demo":
-        await chat.outside.pegboard("demo")
-
-
-async def _servers() -> list[tuple[int, str]]:
-    """The ports of this machine at which something answers."""
-    return [(port, name) for port, name in SERVERS.items() if await _answers(port)]
-
-
-async def _answers(port: int) -> bool:
-    with suppress(OSError, TimeoutError):
-        async with asyncio.timeout(PROBED_S):
-            _, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.close()
-            return True
-    return False

@@ -7,7 +7,7 @@ import msgspec
 
 from pegboard.kit import nearest_names
 from pegboard.schema.config import Command
-from pegboard_plugins.chat import choosing, looking, sessioning
+from pegboard_plugins.chat import choosing, firstrun, looking, sessioning
 from pegboard_plugins.chat.guestcontext import GuestContext
 from pegboard_plugins.chat.hookspecs import SlashCommand
 from pegboard_plugins.chat.modes import Item
@@ -27,37 +27,42 @@ class Slash(msgspec.Struct, frozen=True, kw_only=True):
 
 
 OWN: Mapping[str, tuple[str, Act]] = {
-    "help": ("the commands", looking.show_help),
-    "keys": ("the keys", looking.show_keys),
+    "help": ("list the commands", looking.show_help),
+    "keys": ("list the keys", looking.show_keys),
     "model": ("choose the model", choosing.choose_model),
     "agent": ("choose the agent", choosing.choose_agent),
     "effort": ("choose how hard the model thinks", choosing.choose_effort),
     "theme": ("choose the colours", choosing.choose_theme),
-    "new": ("begin a new session", sessioning.begin),
-    "sessions": ("go on with another session", sessioning.choose_session),
-    "resume": ("go on with another session", sessioning.choose_session),
-    "fork": ("a new session with the messages so far", sessioning.fork),
+    "new": ("start a new session", sessioning.begin),
+    "sessions": ("switch to another session", sessioning.choose_session),
+    "resume": ("switch to another session", sessioning.choose_session),
+    "fork": ("continue in a copy of the session", sessioning.fork),
     "rename": ("give the session a title", sessioning.rename),
-    "undo": ("take the last prompt and its changes back", sessioning.undo),
-    "redo": ("bring back what was undone", sessioning.redo),
+    "undo": ("undo the last prompt and its changes", sessioning.undo),
+    "redo": ("redo what was undone", sessioning.redo),
     "rewind": ("go back to an earlier prompt", sessioning.rewind),
     "compact": ("summarise the history", sessioning.compact),
-    "diff": ("what the session has changed in files", looking.show_diff),
-    "context": ("what fills the model's window", looking.show_context),
-    "todo": ("the task list", looking.show_todo),
-    "tools": ("the tools and whose they are", looking.show_tools),
-    "plugins": ("the plugins", looking.show_plugins),
-    "trace": ("which plugin changed what on the way", looking.show_trace),
-    "permissions": ("what was allowed for good", looking.show_permissions),
-    "trust": ("look at this project's code, and trust it", sessioning.trust),
-    "reload": ("load plugins and settings anew", sessioning.reload),
+    "diff": ("show the changes in files", looking.show_diff),
+    "context": ("show what fills the context window", looking.show_context),
+    "todo": ("show the task list", looking.show_todo),
+    "tools": ("list the tools", looking.show_tools),
+    "plugins": ("list the plugins", looking.show_plugins),
+    "trace": ("show what plugins changed in requests", looking.show_trace),
+    "permissions": ("list saved approvals", looking.show_permissions),
+    "trust": (
+        "review this project's code, and the instructions that an agent wrote",
+        sessioning.trust,
+    ),
+    "reload": ("reload plugins and settings", sessioning.reload),
     "export": ("write the session to a file", sessioning.export),
     "copy": ("copy the last answer, or the n-th last", looking.copy),
-    "login": ("give a provider its key", sessioning.login),
-    "doctor": ("look whether all is as it should be", sessioning.doctor),
+    "login": ("add an API key", firstrun.login),
+    "doctor": ("check the setup", sessioning.doctor),
     "init": ("let the agent write AGENTS.md", sessioning.init),
     "quit": ("leave", sessioning.leave),
 }
+ALIASES = {"exit": "quit", "clear": "new", "models": "model"}
+"""Names by which other chats call these commands; a command of that name comes first."""
 BY_KEY: Mapping[str, Act] = {
     "next_agent": choosing.next_agent,
     "next_model": choosing.next_model,
@@ -107,7 +112,8 @@ def items(slashes: Mapping[str, Slash]) -> Sequence[Item]:
 async def run(chat: "Chat", text: str) -> bool:
     """Whether the text is a command; if so it has run, or is on its way."""
     name, _, argument = text[1:].partition(" ")
-    known = chat.slashes.get(name.strip())
+    named = name.strip()
+    known = chat.slashes.get(named) or chat.slashes.get(ALIASES.get(named, ""))
     talk = chat.talk
     assert talk is not None
     if known is None:
@@ -130,11 +136,6 @@ async def act(chat: "Chat", name: str) -> None:
     """What a key does that is a command, or like one."""
     chosen = BY_KEY.get(name) or OWN[name][1]
     await chosen(chat, "")
-
-
-async def first_run(chat: "Chat") -> None:
-    """Where no model can be used: what was found, and what to do."""
-    await sessioning.first_run(chat)
 
 
 def windows(chat: "Chat") -> Mapping[str, int]:

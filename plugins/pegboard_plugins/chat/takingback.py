@@ -33,7 +33,7 @@ async def _withdraw(
     """Put a steer in the editor if the model has not read it."""
     typed = talk.typed_as(steer.text)
     if typed is None and not steer.is_text:
-        chat.notice = "it has files, and was sent from elsewhere: it stays as it is"
+        chat.notice = "it has files and was sent by another client: it cannot be edited here"
         return
     steer.leaving = True
     try:

@@ -1,18 +1,15 @@
 """The model of a prompt where nothing names one: a person chooses it, or is told how to begin."""
 
-import re
 from collections.abc import Callable
 
 from msgspec.structs import replace
 
 from pegboard.schema.session import Session
+from pegboard_frontend import newest_first
 from pegboard_plugins.cli.backend import Backend, PromptRequest
 from pegboard_plugins.cli.firstrun import DEMO, first_lines
 from pegboard_plugins.cli.picking import can_pick, pick
 from pegboard_plugins.cli.render import Line
-
-VERSION_DIGITS = 2
-"""A longer number in a model's name is a date."""
 
 
 async def with_model(
@@ -40,13 +37,6 @@ async def with_model(
             note(line)
     if not models or not can_pick():
         return prompt
-    model = pick("model", sorted(models.items(), key=lambda row: _age(row[0])))
+    model = pick("model", sorted(models.items(), key=lambda row: newest_first(row[0])))
     note(Line(text=f"`pegboard config set model {model}` keeps this choice", style="dim"))
     return replace(prompt, model=model)
-
-
-def _age(name: str) -> tuple[str, list[int], str]:
-    """What sorts the models of a provider: those of a higher version are newer, and come first."""
-    provider, _, model = name.partition("/")
-    versions = [int(each) for each in re.findall(r"\d+", model) if len(each) <= VERSION_DIGITS]
-    return provider, [*(-each for each in versions), 1], name

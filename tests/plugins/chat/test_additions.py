@@ -286,10 +286,10 @@ async def test_keys_can_be_swapped_and_given_back(pegboard: CommandLine) -> None
         terminal.press("?")
         await terminal.see("no tool was called yet")
         terminal.press("c-o")
-        await terminal.see("search what was sent before")
+        await terminal.see("search the history")
         scripts(pegboard)
         await terminal.say("/reload")
-        await terminal.see("loaded anew")
+        await terminal.see("settings reloaded")
         terminal.press("c-o")
         await terminal.until(lambda: terminal.everything.count("no tool was called yet") == 2)
 

@@ -97,8 +97,8 @@ def test_a_subagent_that_waits_for_its_provider_says_so_until_it_goes_on(
     waiting = take(SessionStatusChanged(session_id="ses_2", status=waits))
     going_on = take(SessionStatusChanged(session_id="ses_2", status=Busy()))
 
-    assert waiting == ["◆ explore t · attempt 2 in 3 s: overloaded"]
-    assert going_on == ["◆ explore t · begins"]
+    assert waiting == ["◆ explore t · retrying in 3 s (attempt 2): overloaded"]
+    assert going_on == ["◆ explore t · starting"]
 
 
 def test_of_a_stored_call_no_seconds_are_shown_in_which_it_may_have_waited() -> None:

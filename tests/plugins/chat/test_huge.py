@@ -131,9 +131,9 @@ async def test_titles_and_items_of_ten_megabytes_hold_no_key_up(
         await terminal.see("You said: hello")
         took_s = [await echo_s(terminal) for _ in range(3)]
         await terminal.say("/sessions")
-        await terminal.see_now("type to search")
+        await terminal.see_now("type to filter")
         terminal.press("escape")
-        await terminal.gone("type to search")
+        await terminal.gone("type to filter")
         took_s += [await echo_s(terminal) for _ in range(3)]
         everything, raw = terminal.everything, terminal.raw
 

@@ -84,9 +84,9 @@ async def at_rest(terminal: ChatTerminal) -> set[str]:
     await terminal.see_now("second")
     terminal.press("c-c")
     await terminal.gone("❯ first")
-    done.add(await pressed(terminal, "c-r", "Sent before"))
+    done.add(await pressed(terminal, "c-r", "History"))
     terminal.press("pagedown", "pageup", "escape")
-    await terminal.gone("Sent before")
+    await terminal.gone("History")
     return done | {"interrupt", "down", "page_up", "page_down"}
 
 
@@ -106,7 +106,7 @@ async def at_work(terminal: ChatTerminal) -> set[str]:
     await terminal.say("begin")
     await terminal.see_now("● bash")
     terminal.press("for later")
-    done = {await pressed(terminal, "escape enter", "queued: for later")}
+    done = {await pressed(terminal, "escape enter", "after this turn: for later")}
     done.add(await pressed(terminal, "escape", "stopped"))
     await terminal.see_now("❯ for later")
     terminal.press("c-c")
@@ -125,9 +125,9 @@ async def test_every_key_of_the_page_does_what_it_says(pegboard: CommandLine) ->
         done = {await pressed(terminal, "enter", "Mended at last.")}
         done |= await at_rest(terminal)
         await terminal.say(f"/model scripted/{pegboard.home}/script.json")
-        await terminal.see("the model is scripted")
+        await terminal.see("Model: scripted")
         await terminal.say("/agent build")
-        await terminal.see("the agent is build")
+        await terminal.see("Agent: build")
         done |= await at_work(terminal)
         done |= await at_a_dialog(terminal)
         terminal.press("c-d")
@@ -163,15 +163,15 @@ class Day:
     async def chosen(self, line: str, seen: str, *keys: str) -> None:
         """Give one that opens a list, and leave the list."""
         await self.run(line, seen)
-        await self.terminal.see_now("type to search")
+        await self.terminal.see_now("type to filter")
         self.terminal.press(*keys)
-        await self.terminal.gone("type to search")
+        await self.terminal.gone("type to filter")
 
 
 async def look(day: Day, pegboard: CommandLine) -> None:
     """The commands that show something."""
     await day.run("help", "choose the colours")
-    await day.run("keys", "search what was sent before")
+    await day.run("keys", "search the history")
     await day.run("todo", "[ ] a task")
     await day.run("cost", "tokens in the last request")
     await day.run("context", "the parts are estimates")
@@ -181,7 +181,7 @@ async def look(day: Day, pegboard: CommandLine) -> None:
     await day.terminal.see("return a + b")
     await day.outside("trace")
     await day.run("copy", "copied")
-    await day.run("rename a new name", "the session is called a new name")
+    await day.run("rename a new name", "renamed to a new name")
     await day.outside(f"export {pegboard.home}/out.jsonl")
     await day.outside("permissions")
     await day.outside("doctor")
@@ -193,11 +193,11 @@ async def choose(day: Day) -> None:
     """The commands that choose something."""
     await day.chosen("model", "Model", "escape")
     await day.chosen("agent", "Agent", "escape")
-    await day.run("effort", "effort that are known")
+    await day.run("effort", "has no effort levels")
     await day.chosen("theme", "Theme", "down", "enter")
     await day.chosen("sessions", "a new name", "escape")
     await day.chosen("resume", "a new name", "escape")
-    await day.chosen("rewind", "Go back to before", "escape")
+    await day.chosen("rewind", "Rewind to before", "escape")
 
 
 async def go_on(day: Day, file: Path) -> None:
@@ -205,11 +205,11 @@ async def go_on(day: Day, file: Path) -> None:
     await day.run("undo", "undone: fix")
     assert "a - b" in file.read_text()  # noqa: ASYNC240 - a file of two lines
     day.terminal.press("c-c")
-    await day.run("redo", "all is as it was before")
+    await day.run("redo", "redone")
     assert "a + b" in file.read_text()  # noqa: ASYNC240 - a file of two lines
-    await day.run("compact", "the history was summarised")
-    await day.run("fork", "a copy")
-    await day.run("reload", "loaded anew")
+    await day.run("compact", "a summary takes the place of the history")
+    await day.run("fork", "forked: this is now")
+    await day.run("reload", "settings reloaded")
     await day.run("init", "AGENTS.md")
     await day.run("new", "a new session begins")
 
@@ -244,7 +244,7 @@ async def test_the_last_answer_is_copied_and_no_summary(pegboard: CommandLine) -
         await terminal.say("hello")
         await terminal.see("You said: hello")
         await terminal.say("/compact")
-        await terminal.see("the history was summarised")
+        await terminal.see("a summary takes the place of the history")
         await terminal.say("/copy")
         await terminal.see("copied 15 bytes")
 
@@ -266,7 +266,7 @@ async def test_a_model_that_is_in_no_list_can_be_come_back_to(
         await terminal.see_now("Model  2 of 2")
         assert any(row.startswith("❯ scripted//") for row in terminal.shown)
         terminal.press("escape")
-        await terminal.gone("type to search")
+        await terminal.gone("type to filter")
         await terminal.say("/model scripted/other.json")
         await terminal.say("hello")
         await terminal.see("The other says so.")
@@ -283,14 +283,14 @@ async def test_what_a_list_has_no_use_for_changes_nothing_behind_it(pegboard: Co
     async with chat(pegboard, columns=120) as terminal:
         before = terminal.status
         await terminal.say("/theme")
-        await terminal.see_now("type to search")
+        await terminal.see_now("type to filter")
         terminal.press("nothing like it")
-        await terminal.see_now("nothing fits")
+        await terminal.see_now("no match")
         terminal.press("tab", "s-tab", "up", "down", "c-p", "\x1bp")
         await terminal.quiet()
         assert terminal.status == before
         terminal.press("escape")
-        await terminal.gone("nothing fits")
+        await terminal.gone("no match")
         assert terminal.status == before
 
 

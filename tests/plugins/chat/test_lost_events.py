@@ -58,7 +58,7 @@ async def test_a_turn_that_ended_unheard_is_over_and_the_queue_goes_on(
         terminal.press("and then")
         await terminal.see_now("and then")
         terminal.press("alt-enter")
-        await terminal.see_now("queued: and then")
+        await terminal.see_now("after this turn: and then")
         await line.unplug()
         [session] = await client.sessions.list()
         await client.sessions.abort(session.id)
@@ -66,7 +66,7 @@ async def test_a_turn_that_ended_unheard_is_over_and_the_queue_goes_on(
         await line.plug()
         await terminal.see("You said: and then")
         await terminal.gone("● bash sleep 60  ")
-        assert "queued: " not in "\n".join(terminal.shown)
+        assert "after this turn: " not in "\n".join(terminal.shown)
 
 
 async def test_a_request_that_was_answered_unheard_is_asked_no_more(pegboard: CommandLine) -> None:

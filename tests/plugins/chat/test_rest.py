@@ -18,10 +18,10 @@ BEGUN = [{"text": "Begun.", "calls": [SLOW]}, {"text": "First answer."}]
 @pytest.mark.parametrize(
     ("command", "done"),
     [
-        ("/compact", "the history was summarised"),
+        ("/compact", "a summary takes the place of the history"),
         ("/undo", "undone: begin"),
-        ("/fork", "a copy; the other is as it was"),
-        ("/reload", "plugins and settings are loaded anew"),
+        ("/fork", "forked: this is now"),
+        ("/reload", "plugins and settings reloaded"),
         ("!echo from the shell", "from the shell"),
     ],
 )
@@ -100,7 +100,7 @@ async def test_rewind_goes_back_before_a_prompt_and_redo_brings_all_back(
         await terminal.say("make")
         await terminal.see("It is made.")
         await terminal.say("/rewind")
-        await terminal.see_now("Go back to before")
+        await terminal.see_now("Rewind to before")
         terminal.press("hello")
         await terminal.see_now("1 of 2")
         terminal.press("enter")
@@ -108,6 +108,6 @@ async def test_rewind_goes_back_before_a_prompt_and_redo_brings_all_back(
         await terminal.until(lambda: terminal.editor == "❯ hello")
         terminal.press("c-u")
         await terminal.say("/redo")
-        await terminal.see("all is as it was before")
+        await terminal.see("redone")
 
     assert made.read_text() == "made"

@@ -27,7 +27,7 @@ async def test_undo_is_given_again_behind_the_prompt_that_came_back(
             await terminal.see(f"undone: {word}")
             await terminal.until(lambda: terminal.editor == f"❯ {word}")  # noqa: B023 - awaited here
         terminal.press("/redo", "enter")
-        await terminal.see("all is as it was before the undo")
+        await terminal.see("redone")
         await terminal.until(lambda: terminal.editor == "❯")
 
     assert "You said: /" not in terminal.everything

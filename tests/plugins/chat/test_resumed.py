@@ -79,12 +79,12 @@ async def test_a_session_that_is_gone_on_with_is_named(pegboard: CommandLine, pl
             await terminal.see(f"You said: prompt {number}")
         await terminal.say("/rename The first one")
         await terminal.say("/reload")
-        await terminal.see("loaded anew")
+        await terminal.see("settings reloaded")
         await terminal.say("/fork")
-        await terminal.see("this is The first one (fork #1)")
+        await terminal.see("forked: this is now The first one (fork #1)")
         assert "not shown" not in terminal.everything
         await terminal.say("/sessions The first")
-        await terminal.see_now("type to search")
+        await terminal.see_now("type to filter")
         terminal.press("down", "enter")
         await terminal.see("· The first one\n")
     async with chat(pegboard, *arguments, "-c", "--replay", "1") as terminal:

@@ -20,11 +20,11 @@ async def test_enter_steers_and_alt_enter_queues_while_the_agent_works(
         await terminal.say("begin")
         await terminal.see("● bash")
         await terminal.say("steering words")
-        await terminal.see_now("↳ steers: steering words")
+        await terminal.see_now("↳ next step: steering words")
         terminal.press("queued words")
         await terminal.see_now("queued words")
         terminal.press("alt-enter")
-        await terminal.see_now("queued: queued words")
+        await terminal.see_now("after this turn: queued words")
         await terminal.see("You said: queued words")
 
     above = terminal.above
@@ -85,9 +85,9 @@ async def test_a_paste_of_the_history_is_sent_in_full_by_another_chat(
         await terminal.until(lambda: terminal.editor.startswith("❯ [Pasted text #1: 20 lines]"))
     async with way.opened(*await way.arguments(), rows=60) as terminal:
         terminal.press("c-r")
-        await terminal.see_now("type to search")
+        await terminal.see_now("type to filter")
         terminal.press("what is", "enter")
-        await terminal.gone("type to search")
+        await terminal.gone("type to filter")
         terminal.press("enter")
         await terminal.see("You said: pasted 0")
         await terminal.quiet()

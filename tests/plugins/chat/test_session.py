@@ -97,11 +97,11 @@ async def test_what_is_queued_can_be_edited(pegboard: CommandLine) -> None:
         await terminal.say("begin")
         await terminal.see("● bash")
         terminal.press("later", "alt-enter")
-        await terminal.see_now("queued: later")
+        await terminal.see_now("after this turn: later")
         terminal.press("up")
-        await terminal.gone("queued: later")
+        await terminal.gone("after this turn: later")
         terminal.press(" on", "alt-enter")
-        await terminal.see_now("queued: later on")
+        await terminal.see_now("after this turn: later on")
 
 
 async def test_what_the_model_has_not_read_can_be_edited(
@@ -114,13 +114,13 @@ async def test_what_the_model_has_not_read_can_be_edited(
         await terminal.see("● bash")
         terminal.paste("\n".join(f"pasted {number}" for number in range(20)))
         await terminal.say("first words")
-        await terminal.see_now("↳ steers: ")
+        await terminal.see_now("↳ next step: ")
         terminal.press("up")
-        await terminal.gone("↳ steers")
+        await terminal.gone("↳ next step")
         await terminal.see_now("[Pasted text #1: 20 lines] first words")
         terminal.press("c-c")
         await terminal.say("other words")
-        await terminal.see_now("↳ steers: other words")
+        await terminal.see_now("↳ next step: other words")
         await terminal.see("You said: other words")
         terminal.press("up")
         await terminal.see_now("other words")
@@ -251,7 +251,7 @@ async def test_who_looks_elsewhere_is_told_that_the_turn_is_over(pegboard: Comma
 async def test_the_first_screen_says_what_was_found_where_no_model_can_be_used(
     pegboard: CommandLine,
 ) -> None:
-    async with chat(pegboard, rows=30, ready="a letter, or enter") as terminal:
-        assert "no model is chosen yet" in terminal.everything
-        assert "give a provider its key" in terminal.everything
-        assert "watch a demonstration" in terminal.everything
+    async with chat(pegboard, rows=30, ready="a letter or Enter") as terminal:
+        assert "Choose a model to start." in terminal.everything
+        assert "Add an API key" in terminal.everything
+        assert "Watch the demo" in terminal.everything

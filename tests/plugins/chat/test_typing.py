@@ -51,9 +51,9 @@ async def test_the_first_screen_takes_no_key_that_was_meant_for_the_editor(
         terminal.press("login")
         await terminal.until(lambda: terminal.editor == "❯ login")
         terminal.press("c-u")
-        await terminal.see_dialog("a letter, or enter")
+        await terminal.see_dialog("a letter or Enter")
         terminal.press("n")
-        await terminal.gone("a letter, or enter")
+        await terminal.gone("a letter or Enter")
 
 
 async def test_a_dialog_over_a_list_waits_for_the_search_to_end(pegboard: CommandLine) -> None:
@@ -63,7 +63,7 @@ async def test_a_dialog_over_a_list_waits_for_the_search_to_end(pegboard: Comman
         terminal.press("ask", "enter")
         await terminal.until(lambda: terminal.editor == "❯")
         terminal.press("/keys", "escape", "c-u", "/model", "enter")
-        await terminal.see_now("type to search")
+        await terminal.see_now("type to filter")
         terminal.press("y")
         await terminal.see_now(WAITING)
         terminal.press("y")

@@ -1,0 +1,13 @@
+"""The order in which models are offered."""
+
+import re
+
+VERSION_DIGITS = 2
+"""A longer number in a model's name is a date."""
+
+
+def newest_first(name: str) -> tuple[str, list[int], str]:
+    """Return the sort key of `PROVIDER/MODEL`: within a provider higher versions come first."""
+    provider, _, model = name.partition("/")
+    versions = [int(each) for each in re.findall(r"\d+", model) if len(each) <= VERSION_DIGITS]
+    return provider, [*(-each for each in versions), 1], name

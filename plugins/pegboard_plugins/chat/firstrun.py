@@ -1,0 +1,94 @@
+"""The first screen, where no model is chosen: what was found, and the ways to begin."""
+
+import asyncio
+from contextlib import suppress
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from pegboard_plugins.chat import choosing
+from pegboard_plugins.chat.modes import Item
+
+if TYPE_CHECKING:
+    from pegboard_plugins.chat.chat import Chat
+    from pegboard_plugins.chat.talk import Talk
+
+SERVERS = {11434: "Ollama", 1234: "LM Studio", 8000: "vLLM", 8080: "llama.cpp"}
+"""The ports on which servers of models listen by default."""
+PROBED_S = 0.3
+KEY = Item(value="login", text="Add an API key")
+MODEL = Item(value="model", text="Choose a model")
+DEMO = Item(value="demo", text="Watch the demo (offline, no key)")
+SKIP = Item(value="none", text="Skip for now")
+
+
+def _talk(chat: "Chat") -> "Talk":
+    assert chat.talk is not None
+    return chat.talk
+
+
+async def first_run(chat: "Chat") -> None:
+    """Show the first screen where no model is chosen, until one is, or the user skips it."""
+    talk = _talk(chat)
+    if chat.state.model or talk.feed.facts.server:
+        return
+    talk.say(f"Welcome to Pegboard {version('pegboard')}. Choose a model to start.", "plain")
+    found = [f"{name} answers on port {port}." for port, name in await _servers()]
+    none = f"No local model server found ({', '.join(SERVERS.values())})."
+    talk.say("\n".join(found or [none]))
+    talk.say(f"API keys: {', '.join(_keyed(chat)) or 'none found'}.")
+    chat.spawn(_begin(chat))
+
+
+def _keyed(chat: "Chat") -> list[str]:
+    """The providers that have a key, by their models."""
+    env = _talk(chat).feed.facts.keys
+    return sorted({each.provider_id for each in chat.models if env.get(each.provider_id)})
+
+
+async def _begin(chat: "Chat") -> None:
+    while not chat.state.model:
+        ways = [MODEL, KEY] if _keyed(chat) else [KEY, MODEL]
+        match await chat.pick("Get started", [*ways, DEMO, SKIP]):
+            case KEY.value:
+                if await log_in(chat, ""):
+                    await choosing.choose_model(chat, "")
+            case MODEL.value:
+                await choosing.choose_model(chat, "")
+            case DEMO.value:
+                await chat.outside.pegboard("demo")
+            case _:
+                return
+
+
+async def log_in(chat: "Chat", argument: str) -> bool:
+    """Have a provider's key typed and saved, and open it; False if there is none."""
+    if not argument:
+        keys = sorted((name, env) for name, env in _talk(chat).feed.facts.keys.items() if env)
+        items = [Item(value=name, note=", ".join(env)) for name, env in keys]
+        chosen = await chat.choose("Provider", items)
+        if chosen is None:
+            return False
+        argument = chosen
+    if await chat.outside.pegboard("auth", "login", *argument.split()) != 0:
+        return False
+    await chat.reload()
+    return True
+
+
+async def login(chat: "Chat", argument: str) -> None:
+    """Add the API key of a provider."""
+    await log_in(chat, argument)
+
+
+async def _servers() -> list[tuple[int, str]]:
+    """The ports of this machine at which something answers."""
+    return [(port, name) for port, name in SERVERS.items() if await _answers(port)]
+
+
+async def _answers(port: int) -> bool:
+    with suppress(OSError, TimeoutError):
+        async with asyncio.timeout(PROBED_S):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.close()
+            return True
+    return False
