@@ -1,6 +1,6 @@
-"""The public surface as text: what a plugin may rely on, one line a promise.
+"""The public names as text, one promise per line; the page of hooks is the promise of hooks.
 
-Run as a program it prints that text; `public_api.txt` beside it is what was promised last.
+Run as a program it prints that text; `public_api.txt` is what was promised last.
 """
 
 import ast
@@ -8,13 +8,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from surface import CORE, RINGS, definitions, hooks, marks, signature
+from surface import CORE, RINGS, definitions, marks, signature
 
 STORED = Path(__file__).with_name("public_api.txt")
 
 
 def describe() -> str:
-    """The exported names, the schema's structs and the hooks, with their signatures."""
+    """Return the exported names and the schema's structs with their signatures."""
     lines = []
     for ring, names in RINGS.items():
         lines += [f"# {ring}"]
@@ -27,7 +27,6 @@ def describe() -> str:
         for node in ast.parse(path.read_text()).body:
             lines += _lines(node)
         lines += [""]
-    lines += ["# hooks", *_hooks()]
     return "\n".join(lines) + "\n"
 
 
@@ -57,13 +56,6 @@ def _class(node: ast.ClassDef) -> Iterator[str]:
 
 def _is_public(name: str) -> bool:
     return not name.startswith("_") or name == "__init__"
-
-
-def _hooks() -> Iterator[str]:
-    for _, hook, mark in hooks():
-        facts = [ast.unparse(each) for each in mark.args]
-        facts += [f"{each.arg}={ast.unparse(each.value)}" for each in mark.keywords]
-        yield f"{signature(hook)}  [{', '.join(facts)}]"
 
 
 if __name__ == "__main__":
