@@ -26,6 +26,7 @@ CHILD = """
 import asyncio, json, sys
 from pathlib import Path
 from four_wires import WIRES, talking
+from pegboard import Prompt
 from played import HI
 
 before = set(sys.modules)
@@ -35,7 +36,7 @@ async def main(folder, urls, first, second):
         session = await app.create_session()
         print(session.id, flush=True)
         for name in (first, second):
-            await app.prompt(session.id, HI, model=WIRES[name].model)
+            await app.prompt(session.id, Prompt(HI, model=WIRES[name].model))
     print(*sorted({name.partition(".")[0] for name in set(sys.modules) - before}), flush=True)
 
 asyncio.run(main(Path(sys.argv[1]), json.loads(sys.argv[2]), *sys.argv[3:]))
