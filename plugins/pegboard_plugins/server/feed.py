@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from pegboard.embedding import IdSource
 from pegboard.schema.wire import encode
@@ -170,6 +169,7 @@ class Feed:
         self._fresh_frames = 0
         self._fresh_bytes = 0
         self._run = secrets.token_hex(4)
+        self._is_closed = False
 
     def publish(
         self,
@@ -221,23 +221,31 @@ class Feed:
     ) -> Listener:
         """A client that hears all from here on, or from behind the frame with the id `after`.
 
-        What is not kept any more counts as missed.
+        What is not kept any more counts as missed. Once the feed is closed the stream ends at once.
         """
         listener = Listener(self._kept, str(directory) if directory else None, repeats=repeats)
         if after is not None:
             self._resume(listener, after)
         self._listeners[listener] = None
+        if self._is_closed:
+            listener.close()
         return listener
 
     def forget(self, listener: Listener) -> None:
         """Deliver nothing more to a client."""
         self._listeners.pop(listener, None)
 
-    def hang_up(self, directory: Path | Literal["all"]) -> None:
-        """End the streams of one directory, or all streams."""
+    def hang_up(self, directory: Path) -> None:
+        """End the streams of one directory."""
         for listener in tuple(self._listeners):
-            if directory == "all" or listener.directory == str(directory):
+            if listener.directory == str(directory):
                 listener.close()
+
+    def close(self) -> None:
+        """End all streams, and those of requests that are on their way: the server stops."""
+        self._is_closed = True
+        for listener in tuple(self._listeners):
+            listener.close()
 
     def hears_repeats(self, directory: str) -> bool:
         """Whether a client of this directory may know no deltas."""

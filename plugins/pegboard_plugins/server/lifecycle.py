@@ -203,7 +203,7 @@ class _Server(uvicorn.Server):
         """Begin to stop: streams would otherwise never end, and the port is soon another's."""
         _log.info("stopping; what runs has %.0f s to end", TURNS_END_WITHIN_S)
         self.remove_runtime_file()
-        self._state.feed.hang_up("all")
+        self._state.feed.close()
         self._state.orders.close()
         signal.signal(signal.SIGALRM, _leave_at_once)
         signal.setitimer(signal.ITIMER_REAL, END_WITHIN_S)
@@ -324,6 +324,11 @@ def _spelt_out(line: str) -> str:
     )
 
 
+def _is_cancelled(record: logging.LogRecord) -> bool:
+    """Return whether the record tells of a request that the stop of the server has cancelled."""
+    return record.exc_info is not None and isinstance(record.exc_info[1], asyncio.CancelledError)
+
+
 def log_to_stderr(*, is_quiet: bool) -> None:
     """One line for each thing that happens; only what is wrong when `is_quiet`.
 
@@ -331,6 +336,7 @@ def log_to_stderr(*, is_quiet: bool) -> None:
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Line("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    handler.addFilter(lambda record: not _is_cancelled(record))
     for name in LOGGERS:
         logger = logging.getLogger(name)
         logger.addHandler(handler)

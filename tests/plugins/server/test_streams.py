@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import signal
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -295,6 +297,34 @@ def test_a_stop_ends_the_streams_and_takes_the_file_away(model_port, tmp_path):
 
     assert time.monotonic() - began < 6
     assert not server.runtime_file.exists()
+
+
+async def test_a_stream_that_begins_once_the_server_stops_ends_at_once():
+    feed = Feed()
+    feed.close()
+
+    listener = feed.listen(None)
+
+    assert await asyncio.wait_for(listener.frames(60), 10) == ()
+    assert listener.closed
+
+
+def test_requests_that_a_stop_cancels_leave_no_trace_in_the_log(model_port, tmp_path):
+    with served(tmp_path, model_port) as server, server.client() as client:
+        session = client.post("/session").json()["id"]
+        prompt = {"parts": [{"type": "text", "text": "x;;%slow 600"}]}
+        with ThreadPoolExecutor() as pool:
+            asking = pool.submit(client.post, f"/session/{session}/message", json=prompt)
+            while session not in client.get("/session/status").json():
+                time.sleep(0.01)
+            while server.process.poll() is None:
+                server.process.send_signal(signal.SIGINT)  # the second one is obeyed at once
+                time.sleep(0.05)
+            asking.exception(10)  # the answer, or that the connection ended
+
+    log = (tmp_path / "server.log").read_text()
+    assert "stopping" in log
+    assert "Traceback" not in log
 
 
 def test_a_killed_server_loses_nothing_that_it_acknowledged(model_port, tmp_path):
