@@ -1,5 +1,6 @@
 """Git's index goes back with the files, and what the user has staged is not lost."""
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -46,6 +47,36 @@ async def test_what_was_staged_before_is_staged_again(
 
         assert (back.files.left, staged(project)) == ((), before)
         assert before != after
+        forth = await unreverted(app, session)
+        assert (forth.files.left, staged(project)) == ((), after)
+
+
+@pytest.mark.parametrize("before_it", ["", "sha1"])
+async def test_a_repository_with_sha256_is_undone_with_its_index(
+    tmp_path: Path, before_it: str
+) -> None:
+    """Also where snapshots of the folder were taken when it had another hash."""
+    project = full_repository(tmp_path / "project")
+    if before_it:
+        async with played(tmp_path, shell("echo x > own.txt")) as (app, session):
+            await ask(app, session)
+    shutil.rmtree(project / ".git")
+    git(project, "init", "-q", "--object-format=sha256")
+    git(project, "add", "-A")
+    git(project, "commit", "-qm", "start")
+    (project / "a.txt").write_text("staged by the user\n")
+    git(project, "add", "a.txt")
+    before = staged(project)
+    command = "echo x >> a.txt; git mv run.sh moved.sh; rm -r src; echo y > new.txt; git add -A"
+    async with played(tmp_path, shell(command)) as (app, session):
+        prompt = await ask(app, session)
+        after = staged(project)
+    async with played(tmp_path) as (app, _):
+        back = await reverted(app, session, prompt)
+
+        assert (back.files.left, staged(project)) == ((), before)
+        assert (project / "a.txt").read_text() == "staged by the user\n"
+        assert (project / "src" / "b.txt").read_text() == "two\n"
         forth = await unreverted(app, session)
         assert (forth.files.left, staged(project)) == ((), after)
 

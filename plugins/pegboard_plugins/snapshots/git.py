@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from pathlib import Path
@@ -20,7 +21,7 @@ import msgspec
 from pegboard import ToolError, Workspace
 from pegboard.kit import read_bounded
 from pegboard_files import TEMPORARY
-from pegboard_plugins.snapshots.objects import Entry
+from pegboard_plugins.snapshots.objects import Algorithm, Entry, path_and_stage, stage_name
 from pegboard_processes import search_path
 
 if TYPE_CHECKING:
@@ -44,13 +45,12 @@ _OFF = (
     *("-c", "submodule.recurse=false", "-c", "safe.bareRepository=explicit"),
 )
 _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n"
+_SHA256_CONFIG = _CONFIG.replace("= 0", "= 1") + "[extensions]\n\tobjectformat = sha256\n"
 # Files are taken byte by byte: attributes that change content on its way do not count.
 _ATTRIBUTES = "* -text -eol -ident -filter -working-tree-encoding -diff -merge\n"
 _CONVERTING = re.compile(rb"\b(text|eol|crlf|ident|filter|working-tree-encoding)\b")
-_STAGED = re.compile(rb":([0-3]):")
-_COMMIT = re.compile(rb"[0-9a-f]{40}")
+_COMMIT = re.compile(rb"[0-9a-f]{40}([0-9a-f]{24})?")
 _OTHER_HASH = re.compile(rb"objectformat\s*=\s*sha256", re.IGNORECASE)
-
 
 _log = logging.getLogger("pegboard.snapshots")
 
@@ -92,6 +92,7 @@ class ShadowGit:
         self.folder = folder
         self._git_dir = workspace.git_dir
         self._shared = workspace.git_dirs[-1] if workspace.git_dirs else None
+        self.algorithm: Algorithm = "sha1" if self._shared is None else _algorithm(self._shared)
         self._env = _clean(env, self.worktree)
         self.loop: asyncio.AbstractEventLoop | None = None
         self._running: asyncio.Task[ProgramResult] | None = None
@@ -99,21 +100,26 @@ class ShadowGit:
 
     @property
     def seeded(self) -> bool:
-        """Whether the user's index can be read."""
-        return self._shared is not None and not _OTHER_HASH.search(_read(self._shared / "config"))
+        """Whether there is an index of the user."""
+        return self._shared is not None
 
     def prepare(self) -> None:
         """Make the repository, and take the user's own ignore rules over.
 
+        One with another hash than the user's is made again: its states are lost.
+
         :raises OSError: when the folder cannot be written.
         """
+        if (self.folder / "config").exists() and _algorithm(self.folder) != self.algorithm:
+            shutil.rmtree(self.folder)
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)  # copies of the user's files
+        config = _CONFIG if self.algorithm == "sha1" else _SHA256_CONFIG
         users = self.folder / "users"  # the user's objects without ours
         for name in ("objects/info", "refs", "info", "users/objects/info", "users/refs"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         for folder in (self.folder, users):
             _put(folder / "HEAD", b"ref: refs/heads/none\n")
-            _put(folder / "config", _CONFIG.encode())
+            _put(folder / "config", config.encode())
         _put(self.folder / "info" / "attributes", _ATTRIBUTES.encode())
         _put(self.folder / "worktree", bytes(self.worktree) + b"\n")
         if self.seeded:
@@ -206,7 +212,8 @@ class ShadowGit:
         :raises GitError: when another process has locked it, or it cannot be written.
         """
         named = [(*path_and_stage(name), entry) for name, entry in files.items()]
-        removed = [b"0 %s\t%s" % (b"0" * 40, path) for path in {path for path, *_ in named}]
+        none = b"0" * {"sha1": 40, "sha256": 64}[self.algorithm]
+        removed = [b"0 %s\t%s" % (none, path) for path in {path for path, *_ in named}]
         put = [b"%s %s %s\t%s" % (*entry, stage, path) for path, stage, entry in named if entry]
         if files:
             given = b"\0".join((*removed, *put)) + b"\0"
@@ -332,6 +339,10 @@ def _waited_for(waiting: "Future[ProgramResult]", word: str) -> "ProgramResult":
     return waiting.result()
 
 
+def _algorithm(git_dir: Path) -> Algorithm:
+    return "sha256" if _OTHER_HASH.search(_read(git_dir / "config")) else "sha1"
+
+
 def _clean(env: Mapping[str, str], root: Path) -> dict[str, str]:
     """The environment of every process: no setting of git comes through it."""
     kept = {name: env[name] for name in ("HOME", "XDG_CONFIG_HOME", "TMPDIR") if name in env}
@@ -375,17 +386,6 @@ def _parsed(output: bytes, *, whole: bool) -> Listing:
         else:
             found.doubtful.add(rest)
     return found
-
-
-def stage_name(path: bytes, stage: bytes = b"0") -> bytes:
-    """Return the path for stage 0, else the path with its stage, as git's revisions spell it."""
-    return path if stage == b"0" and not _STAGED.match(path) else b":%s:%s" % (stage, path)
-
-
-def path_and_stage(name: bytes) -> tuple[bytes, bytes]:
-    """Return what `stage_name` was given."""
-    found = _STAGED.match(name)
-    return (name[found.end() :], found[1]) if found else (name, b"0")
 
 
 def _put(file: Path, content: bytes) -> None:

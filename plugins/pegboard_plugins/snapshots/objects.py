@@ -1,6 +1,6 @@
 """Git's loose objects and trees, written and read without a process of git.
 
-An object is a file of its own, named by the SHA-1 of its content, and comes into being by a
+An object is a file of its own, named by the hash of its content, and comes into being by a
 rename: processes may share the folder without a lock. Of the trees of a worktree only what changes
 is computed and stored.
 """
@@ -8,11 +8,12 @@ is computed and stored.
 import errno
 import hashlib
 import os
+import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 FOLDER = b"40000"
 FILE = b"100644"
@@ -26,6 +27,10 @@ COMPRESSED_LIMIT_BYTES = 2 << 20
 _CHUNK_BYTES = 1 << 20
 _READ_ONLY = 0o444
 _TEMPORARY = "tmp_"
+_STAGED = re.compile(rb":([0-3]):")
+Algorithm = Literal["sha1", "sha256"]
+"""The hashes that git can name objects by (git-init: --object-format)."""
+_HASHES = {"sha1": hashlib.sha1, "sha256": hashlib.sha256}
 
 
 class Entry(NamedTuple):
@@ -35,15 +40,26 @@ class Entry(NamedTuple):
     oid: bytes
 
 
-def object_id(kind: str, content: bytes) -> bytes:
+def stage_name(path: bytes, stage: bytes = b"0") -> bytes:
+    """Return the path for stage 0, else the path with its stage, as git's revisions spell it."""
+    return path if stage == b"0" and not _STAGED.match(path) else b":%s:%s" % (stage, path)
+
+
+def path_and_stage(name: bytes) -> tuple[bytes, bytes]:
+    """Return what `stage_name` was given."""
+    found = _STAGED.match(name)
+    return (name[found.end() :], found[1]) if found else (name, b"0")
+
+
+def object_id(kind: str, content: bytes, algorithm: Algorithm = "sha1") -> bytes:
     """The id that git gives to this content, in hexadecimal digits."""
     head = f"{kind} {len(content)}\0".encode()
-    return hashlib.sha1(head + content, usedforsecurity=False).hexdigest().encode()
+    return _HASHES[algorithm](head + content, usedforsecurity=False).hexdigest().encode()
 
 
-def file_id(file: int, size: int) -> bytes:
+def file_id(file: int, size: int, algorithm: Algorithm = "sha1") -> bytes:
     """The id of an open file's first `size` bytes as a blob, which is not held in memory."""
-    digest = hashlib.sha1(f"blob {size}\0".encode(), usedforsecurity=False)
+    digest = _HASHES[algorithm](f"blob {size}\0".encode(), usedforsecurity=False)
     while size and (chunk := os.read(file, min(size, _CHUNK_BYTES))):
         digest.update(chunk)
         size -= len(chunk)
@@ -57,8 +73,10 @@ class NoRoomError(OSError):
 class Objects:
     """The loose objects of one repository; every method may raise `OSError`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, algorithm: Algorithm = "sha1") -> None:
         self._folder = folder
+        self.algorithm = algorithm
+        self.empty_tree = object_id("tree", b"", algorithm)
         self._known: set[bytes] = set()
         self._room: int | None = None
 
@@ -75,7 +93,7 @@ class Objects:
 
     def put(self, kind: str, content: bytes) -> bytes:
         """The id of the content, which is there afterwards, and young."""
-        oid = object_id(kind, content)
+        oid = object_id(kind, content, self.algorithm)
         if oid in self._known:
             return oid
         place = self._place(oid)
@@ -90,6 +108,10 @@ class Objects:
             _write(place, packed)
         self._known.add(oid)
         return oid
+
+    def blob(self, content: bytes, *, stores: bool) -> bytes:
+        """Return the id of a file's content, which is put there if it `stores`."""
+        return self.put("blob", content) if stores else object_id("blob", content, self.algorithm)
 
     def freshen(self, oids: Iterable[bytes]) -> set[bytes]:
         """Makes objects young, so that nobody collects them; those that are not here any more.
@@ -112,7 +134,7 @@ class Objects:
             return None
         head, _, content = raw.partition(b"\0")
         kind = head.partition(b" ")[0].decode(errors="replace")
-        if object_id(kind, content) == oid:
+        if object_id(kind, content, self.algorithm) == oid:
             return content
         with suppress(OSError):
             self.drop(oid)
@@ -127,7 +149,7 @@ class Objects:
         for folder in self._folder.glob("[0-9a-f][0-9a-f]"):
             with os.scandir(folder) as files:
                 for file in files:
-                    if len(file.name) == len("f" * 38):
+                    if len(folder.name) + len(file.name) == len(self.empty_tree):
                         yield f"{folder.name}{file.name}".encode(), file.stat()
 
     def sweep(self, older: float) -> int:
@@ -162,14 +184,15 @@ def tree_content(entries: dict[bytes, Entry]) -> bytes:
     )
 
 
-def tree_entries(content: bytes) -> dict[bytes, Entry]:
+def tree_entries(content: bytes, algorithm: Algorithm = "sha1") -> dict[bytes, Entry]:
     """The names of a tree object."""
+    id_bytes = _HASHES[algorithm]().digest_size
     entries: dict[bytes, Entry] = {}
     place = 0
     while place < len(content):
         end = content.index(b"\0", place)
         mode, _, name = content[place:end].partition(b" ")
-        place = end + 21
+        place = end + 1 + id_bytes
         entries[name] = Entry(mode, content[end + 1 : place].hex().encode())
     return entries
 
@@ -197,9 +220,6 @@ def _write(place: Path, content: bytes) -> None:
         raise
 
 
-EMPTY_TREE = object_id("tree", b"")
-
-
 class Tree:
     """The state of all files, folder by folder.
 
@@ -216,7 +236,7 @@ class Tree:
             if known is None:
                 known = self._folders[folder] = {}
             known[name] = entry
-        self._id = EMPTY_TREE
+        self._id = objects.empty_tree
         self._refresh(self._with_parents(self._folders), store=False)
 
     @property
@@ -255,7 +275,11 @@ class Tree:
         """Compute the ids of these folders, the deepest first; empty ones go."""
         for folder in sorted(folders, key=lambda path: path.count(b"/") if path else -1)[::-1]:
             content = tree_content(self._folders.get(folder, {}))
-            oid = self._objects.put("tree", content) if store else object_id("tree", content)
+            oid = (
+                self._objects.put("tree", content)
+                if store
+                else object_id("tree", content, self._objects.algorithm)
+            )
             if not folder:
                 self._id = oid
                 return
@@ -285,7 +309,7 @@ class StoredTrees:
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
-        self._read: dict[bytes, dict[bytes, Entry]] = {EMPTY_TREE: {}}
+        self._read: dict[bytes, dict[bytes, Entry]] = {objects.empty_tree: {}}
 
     def look_up(self, tree: str, path: bytes) -> Entry | None:
         """Return the file at a path of a tree, None where the tree has none there.
@@ -300,7 +324,7 @@ class StoredTrees:
                 content = self._objects.get(here.oid)
                 if content is None:
                     raise MissingObjectError(f"the snapshot {tree} is not complete any more")
-                self._read[here.oid] = tree_entries(content)
+                self._read[here.oid] = tree_entries(content, self._objects.algorithm)
             found = self._read[here.oid].get(name)
             if found is None:
                 return None

@@ -15,8 +15,6 @@ from pegboard_plugins.snapshots.git import (
     GitError,
     Listing,
     ShadowGit,
-    path_and_stage,
-    stage_name,
 )
 from pegboard_plugins.snapshots.objects import (
     SUBMODULE,
@@ -24,6 +22,8 @@ from pegboard_plugins.snapshots.objects import (
     MissingObjectError,
     Objects,
     StoredTrees,
+    path_and_stage,
+    stage_name,
     tree_of,
 )
 

@@ -25,7 +25,6 @@ from pegboard_plugins.snapshots.objects import (
     Objects,
     Tree,
     file_id,
-    object_id,
 )
 from pegboard_plugins.snapshots.staging import staged
 
@@ -218,14 +217,14 @@ class WorktreeState:
 
     def entry(self, path: bytes) -> Entry | None:
         """The file as it is on the disk, None where there is none; its content is not stored."""
-        return _entry_of(self._root + path, None)[0]
+        return _entry_of(self._root + path, self._objects, stores=False)[0]
 
     def copy(self, path: bytes) -> Entry | None:
         """The file as `entry`; its content is stored if it is not too long.
 
         :raises OSError: when it cannot be stored.
         """
-        return _entry_of(self._root + path, self._objects)[0]
+        return _entry_of(self._root + path, self._objects, stores=True)[0]
 
     def has(self, path: bytes) -> bool:
         """Whether the trees have the file, or none is known yet."""
@@ -243,7 +242,7 @@ class WorktreeState:
         if not hidden and not self._large.fits(path, size):
             self.apart.reasons[path] = "large"
             raise NotKeptError
-        entry, _ = _entry_of(self._root + path, None if hidden else self._objects)
+        entry, _ = _entry_of(self._root + path, self._objects, stores=not hidden)
         if entry is None:
             raise NotKeptError
         self._had.add(path)
@@ -305,7 +304,7 @@ class WorktreeState:
             return None
         looked_at = time.time_ns()
         hidden = secret_path(Path(os.fsdecode(path)))  # a copy would lie where nobody expects it
-        entry, read = _entry_of(name, None if hidden else self._objects)
+        entry, read = _entry_of(name, self._objects, stores=not hidden)
         if entry is None or read is None:
             return None
         sure = looked_at - max(read.st_mtime_ns, read.st_ctime_ns) > _RACY_NS
@@ -363,13 +362,15 @@ class WorktreeState:
         return frozenset(changed)
 
 
-def _entry_of(name: bytes, objects: Objects | None) -> tuple[Entry | None, os.stat_result | None]:
-    """What a path is, with its state from before it was read; stored where `objects` are."""
+def _entry_of(
+    name: bytes, objects: Objects, *, stores: bool
+) -> tuple[Entry | None, os.stat_result | None]:
+    """Return what a path is, with its state from before it was read."""
     try:
         facts = os.lstat(name)
         if stat.S_ISLNK(facts.st_mode):
             target = os.readlink(name)  # noqa: PTH115 - a path of bytes
-            return Entry(SYMLINK, _put(target, objects)), facts
+            return Entry(SYMLINK, objects.blob(target, stores=stores)), facts
         if not stat.S_ISREG(facts.st_mode):
             return None, facts
         file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -379,12 +380,8 @@ def _entry_of(name: bytes, objects: Objects | None) -> tuple[Entry | None, os.st
         facts = os.fstat(file)
         mode = EXECUTABLE if facts.st_mode & stat.S_IXUSR else FILE
         if facts.st_size > COPIED_LIMIT_BYTES:
-            return Entry(mode, file_id(file, facts.st_size)), facts
-        return Entry(mode, _put(content.read(facts.st_size), objects)), facts
-
-
-def _put(content: bytes, objects: Objects | None) -> bytes:
-    return objects.put("blob", content) if objects is not None else object_id("blob", content)
+            return Entry(mode, file_id(file, facts.st_size, objects.algorithm)), facts
+        return Entry(mode, objects.blob(content.read(facts.st_size), stores=stores)), facts
 
 
 def _facts(found: os.stat_result) -> tuple[int, ...]:

@@ -23,7 +23,7 @@ REPLACED = "replaced"
 """The references of copies that reverts have made, which stand where those of a session do."""
 _YOUNG_S = 3600.0
 """Objects younger than this may be about to get a reference, from any process."""
-_TREE = re.compile(r"[0-9a-f]{40}")
+_TREE = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _NAME = re.compile(r"[0-9A-Za-z_-]{1,80}")
 
 
@@ -139,7 +139,7 @@ class Store:
             found.add(entry.oid)
             content = self._objects.get(entry.oid) if entry.mode == FOLDER else None
             if content is not None:
-                waiting.extend(tree_entries(content).values())
+                waiting.extend(tree_entries(content, self._objects.algorithm).values())
         return found
 
 

@@ -58,7 +58,7 @@ class GitSnapshots:
     def __init__(self, workspace: Workspace, *, folder: Path, env: Mapping[str, str]) -> None:
         self._place = place_of(workspace.worktree, folder)
         self._git = ShadowGit(workspace, self._place, env)
-        self._objects = Objects(self._place / "objects")
+        self._objects = Objects(self._place / "objects", self._git.algorithm)
         self._store = Store(self._place, self._objects)
         self._state = WorktreeState(self._git, self._objects)
         self._root = workspace.worktree
