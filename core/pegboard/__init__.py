@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pegboard.contract.results import ToolResult as ToolResult
     from pegboard.contract.tools import Tool as Tool
     from pegboard.contract.tools import tool as tool
+    from pegboard.embedding.script import run as run
     from pegboard.errors import InvalidInputError as InvalidInputError
     from pegboard.errors import PegboardError as PegboardError
     from pegboard.errors import PermissionDeniedError as PermissionDeniedError

@@ -1,6 +1,5 @@
 """The App: one open project, and the public API; command line and server use nothing else."""
 
-import asyncio
 from collections.abc import AsyncIterator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -16,7 +15,7 @@ from pegboard.contract.plugin import Stash
 from pegboard.contract.tools import Tool
 from pegboard.engine.bus import Subscription
 from pegboard.engine.engine import Engine
-from pegboard.engine.input.usermessage import CallOrder
+from pegboard.engine.input.usermessage import CallOrder, send_prompt
 from pegboard.engine.runs import Runs
 from pegboard.engine.sessions import change_session, held, unstored_session, unstored_view
 from pegboard.hooks.callers import Hooks
@@ -240,10 +239,8 @@ class App:
         :raises SessionBusyError: when another process runs the session.
         """
         await self.look()
-        prompt = Prompt(prompt) if isinstance(prompt, str) else prompt
-        if prompt.files:
-            prompt = await asyncio.to_thread(prompt.attach, self.workspace.directory)
-        return await self._runs.prompt(session if isinstance(session, str) else session.id, prompt)
+        send = partial(self._runs.prompt, session if isinstance(session, str) else session.id)
+        return await send_prompt(prompt, self.workspace.directory, send)
 
     async def withdraw(self, session_id: str, message_id: str) -> bool:
         """Whether a prompt is gone for good, since no model has read it; else it stays."""

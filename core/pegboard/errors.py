@@ -14,6 +14,7 @@
     ├── PermissionDeniedError    a rule, a plugin or the user said no     (exit 5)
     │   ├── PermissionRejectedError   the user said no: the turn ends
     │   └── PermissionCorrectedError  the user said no and what to do instead
+    ├── OutputError              an answer does not have its form         (exit 9)
     ├── BudgetError              a limit on money, tokens or steps is hit (exit 6)
     ├── TimeLimitError           a wait took longer than it may           (exit 7)
     ├── PluginError              a plugin cannot be loaded or called      (exit 8)
@@ -173,6 +174,20 @@ class PermissionRejectedError(PermissionDeniedError):
 
 class PermissionCorrectedError(PermissionDeniedError):
     """The user said no and what to do instead: the text goes back to the model."""
+
+
+class OutputError(PegboardError):
+    """The final answer does not have the form of `Prompt.output`, also after `retries` corrections.
+
+    `answer` is its text.
+    """
+
+    exit_code = 9
+
+    def __init__(self, message: str, *, answer: str = "", retries: int = 0) -> None:
+        super().__init__(message)
+        self.answer = answer
+        self.retries = retries
 
 
 class BudgetError(PegboardError):

@@ -14,6 +14,7 @@ from pegboard.schema.message import (
     Message,
     PluginFailure,
     ProviderAuthFailure,
+    StructuredOutputFailure,
 )
 from pegboard.schema.model import dollars
 from pegboard.schema.part import Failed, ToolPart
@@ -36,6 +37,8 @@ def exit_of_failure(failure: Failure) -> Exit:
             return Exit.BUDGET
         case PluginFailure():
             return Exit.PLUGIN
+        case StructuredOutputFailure():
+            return Exit.SCHEMA
         case AbortedFailure():
             return Exit.INTERRUPTED
         case _:

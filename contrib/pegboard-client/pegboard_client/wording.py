@@ -1,6 +1,8 @@
 """What a caller says, in the protocol's words."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pegboard import InvalidInputError
 from pegboard.schema.message import Prompt
@@ -49,4 +51,13 @@ def prompt_body(prompt: str | Prompt, mentions: str | None, directory: str | Non
         message_id=prompt.message_id,
         mentions=mentions,
         no_reply=prompt.no_reply or None,
+        format=None if prompt.output is None else _form(prompt.output),
     )
+
+
+def _form(output: object) -> dict[str, Any]:
+    if not isinstance(output, Mapping):
+        kind = type(output).__name__
+        text = f"the output of a prompt to a server is a JSON Schema, and not {kind}; give a dict"
+        raise InvalidInputError(text)
+    return {"type": "json_schema", "schema": dict(output)}

@@ -24,6 +24,7 @@ class Exit(IntEnum):
     BUDGET = 6
     TIME_LIMIT = 7
     PLUGIN = 8
+    SCHEMA = 9
     INTERRUPTED = 130
 
     @property

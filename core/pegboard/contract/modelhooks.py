@@ -149,6 +149,8 @@ def _same_request(answer: ModelRequest, before: ModelRequest) -> ModelRequest:
         raise ValueError("a request of another session")
     if answer.messages is not before.messages:
         raise ValueError("other messages: chat_messages_transform is the hook for that")
+    if answer.output_schema != before.output_schema:
+        raise ValueError("another schema of the answer, which the engine checks")
     if answer.system is not before.system:
         _some_text(answer.system, None)
     return answer

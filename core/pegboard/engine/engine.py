@@ -8,6 +8,7 @@ from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -43,6 +44,7 @@ BUDGET_KEY = "pegboard.budget"
 """Where a session has the counts of its budget that its record does not have."""
 
 if TYPE_CHECKING:
+    from pegboard.engine.expected import Expected
     from pegboard.policy.pending import PendingRequests, Questions
     from pegboard.processes import Enclosure
 
@@ -73,7 +75,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
     `snapshots` is None where no plugin keeps any. `decision` says whether the project's own code
     and programs may run. `private` is what no tool may change unasked, `secrets` what no log may
     have. `refused` are schemas that providers have refused, by model and tool. `sweeping` deletes
-    old outputs of tools.
+    old outputs of tools. `expected` are forms of final answers, by prompt.
     """
 
     workspace: Workspace
@@ -103,6 +105,10 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
     snapshots: Snapshots | None = None
     sweeping: asyncio.Task[None] | None = None
     enclosure: "Enclosure | None" = None
+    refused_schemas: set[tuple[str, bytes]] = msgspec.field(default_factory=set)
+    expected: "WeakValueDictionary[str, Expected]" = msgspec.field(
+        default_factory=WeakValueDictionary
+    )
     now: Callable[[], int] = lambda: time.time_ns() // 1_000_000
 
     # What a plain answer does without is loaded at the first use of what they have.

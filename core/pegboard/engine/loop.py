@@ -1,9 +1,9 @@
 """The agent on one screen: decide, ask the model, run the tools, repeat."""
 
-from collections.abc import Sequence
 from functools import partial
 
 import msgspec
+from msgspec.structs import replace
 
 from pegboard.contract.context import SessionView
 from pegboard.engine.finish import Progress, goes_on
@@ -16,8 +16,6 @@ from pegboard.engine.step import Step
 from pegboard.policy.agents import find_agent
 from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
-from pegboard.schema.model import Model
-from pegboard.schema.part import FilePart, Part
 
 
 async def answer(run: Run) -> None:
@@ -42,6 +40,13 @@ async def answer(run: Run) -> None:
         if _shortened(run, turn):
             continue
         await _step(run, turn)
+        if user.format is not None:
+            from pegboard.engine.output import settle  # few prompts ask for a form
+
+            again = await settle(run, user, repairs=None if turn.last_step else turn.repairs)
+            if again is not None:
+                repairs, steps = turn.repairs + 1, turn.steps
+                turn = replace(await _begin(run, again), repairs=repairs, steps=steps)
     if run.history.prompts > 1:
         from pegboard.engine.compaction.trigger import prune  # a first answer needs nothing of it
 
@@ -110,6 +115,7 @@ class _Turn(msgspec.Struct):
     view: SessionView
     tools: tuple[ToolDefinition, ...]
     steps: int = 0
+    repairs: int = 0
 
     @property
     def last_step(self) -> bool:
@@ -122,7 +128,7 @@ async def _begin(run: Run, user: UserMessage) -> _Turn:
     agent = find_agent(engine.agents, user.agent)
     parts = run.history.get(user.id).parts  # before it can be withdrawn
     run.chosen = await engine.models.find(f"{user.model.provider_id}/{user.model.model_id}")
-    model = await _seeing(run, parts, run.chosen)
+    model = await engine.models.seeing(parts, run.chosen)
     remind(run)
     run.blocked = False
     run.calls.clear()
@@ -131,15 +137,6 @@ async def _begin(run: Run, user: UserMessage) -> _Turn:
     return _Turn(
         user=user, view=view, tools=await offered_tools(engine.hooks, engine.tools, view, user)
     )
-
-
-async def _seeing(run: Run, parts: Sequence[Part], model: Model) -> Model:
-    """The model, or the user's one for pictures, if the prompt has some and the model no eyes."""
-    name = run.engine.config.models.vision
-    if name is None or model.capabilities.input.image:
-        return model
-    shown = any(isinstance(part, FilePart) and part.mime.startswith("image/") for part in parts)
-    return await run.engine.models.find(name) if shown else model
 
 
 async def _step(run: Run, turn: _Turn) -> None:

@@ -12,6 +12,7 @@ from pegboard.paths import Places
 from pegboard.providers import Keys, Provider
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import Model, ModelFacts, filled
+from pegboard.schema.part import FilePart, Part
 
 NONE_CHOSEN = (
     "Name one with -m provider/model, or set `model` in pegboard.toml; `pegboard models` lists "
@@ -49,6 +50,14 @@ class Models(msgspec.Struct, frozen=True):
         if model is None or model.provider_id not in self.providers:
             raise ModelNotFoundError(name, suggestions=await self._nearest(name))
         return await self.completed(model)
+
+    async def seeing(self, parts: Sequence[Part], model: Model) -> Model:
+        """Return the model, or the user's one for pictures, if it cannot see those of the parts."""
+        name = self.config.models.vision
+        if name is None or model.capabilities.input.image:
+            return model
+        shown = any(isinstance(each, FilePart) and each.mime.startswith("image/") for each in parts)
+        return await self.find(name) if shown else model
 
     async def known(self, *, without_keys: bool = False) -> tuple[Model, ...]:
         """All that can be asked, as far as providers, plugins and the configuration name them.

@@ -12,7 +12,7 @@ from pegboard.engine.run import Run
 from pegboard.hooks.callers import Hooks
 from pegboard.policy.permissions import hidden, matches
 from pegboard.providers import ModelMessage, ModelRequest, ToolDefinition
-from pegboard.providers.spending import CHARS_AT_LEAST, fixed_tokens, message_tokens
+from pegboard.providers.spending import within_window
 from pegboard.schema.message import Turn, UserMessage
 
 MAX_OUTPUT_TOKENS = 32_000
@@ -66,26 +66,11 @@ async def build_request(
     messages = run.history.messages(view.model, turns)
     request = await bare_request(run.engine, view, messages, user)
     if last_step:
-        request = replace(request, system=(*request.system, LAST_STEP))
+        request = replace(request, system=(*request.system, LAST_STEP, *user.orders[1:]))
     else:
         request = replace(request, tools=run.engine.taken_by(view.model, tools))
     request = await run.engine.hooks.fold(modelhooks.chat_params, session=view, request=request)
     return within_window(request)
-
-
-def can_be_shortened(request: ModelRequest) -> bool:
-    """Return whether a shorter history could make the request fit into the model's window."""
-    window = request.model.limit.input or request.model.limit.context
-    return not window or fixed_tokens(request, CHARS_AT_LEAST) < window
-
-
-def within_window(request: ModelRequest) -> ModelRequest:
-    """Return the request with an answer no longer than what it leaves of the model's window."""
-    window, longest = request.model.limit.context, request.max_output_tokens
-    if not window or not longest or longest <= window // 4:
-        return request
-    sent = fixed_tokens(request, CHARS_AT_LEAST) + message_tokens(request.messages, CHARS_AT_LEAST)
-    return replace(request, max_output_tokens=max(min(longest, window - sent), 1))
 
 
 async def seen_by_model(
@@ -106,7 +91,7 @@ async def bare_request(
     """The request without tools, before `chat_params`."""
     hooks, agent, model = engine.hooks, view.agent, view.model
     variant, most = (user and user.variant) or agent.variant or "", model.limit.output
-    pieces = (agent.prompt, agent.prompt_append, user.system if user else None)
+    pieces = (agent.prompt, agent.prompt_append, *(user.orders if user else ()))
     system = await hooks.fold(
         modelhooks.chat_system_transform,
         session=view,
@@ -125,6 +110,7 @@ async def bare_request(
             modelhooks.chat_headers, session=view, headers=dict(model.headers)
         ),
         session_id=view.id,
+        output_schema=user.format.schema if user and user.format else None,
         idle_timeout_s=engine.config.stream_idle_timeout_s,
     )
     return within_window(request)

@@ -20,7 +20,6 @@ from pegboard.engine.finish import (
     ending,
     failure_of,
 )
-from pegboard.engine.request import can_be_shortened
 from pegboard.engine.run import Run
 from pegboard.engine.stream import run_step, within_bounds
 from pegboard.engine.toolcall import STOPPED, Caller
@@ -42,7 +41,7 @@ from pegboard.providers import (
     ToolInputDelta,
     ToolInputStart,
 )
-from pegboard.providers.spending import Spent, sizes_of, spent_on
+from pegboard.providers.spending import Spent, can_be_shortened, sizes_of, spent_on
 from pegboard.schema.event import SessionFailed, SessionWarned
 from pegboard.schema.message import (
     APIFailure,
@@ -193,6 +192,10 @@ class Step:
         try:
             with self._blaming(request):
                 provider = self._run.engine.providers[request.model.provider_id]
+                if request.output_schema is not None:
+                    from pegboard.engine.expected import Lenient  # few requests have one
+
+                    provider = Lenient(provider, self._run.engine.refused_schemas)
                 answer = await self._run.budget.answer(provider, request)
             finish = await run_step(
                 within_bounds(answer, caller.refuse, self._blaming(request)),

@@ -94,7 +94,11 @@ class ToolDefinition(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
 
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a model is asked with; None leaves a parameter to the provider."""
+    """All that a model is asked with; None leaves a parameter to the provider.
+
+    `output_schema` is the JSON Schema of the final answer. The system prompt has it, too, and the
+    engine checks the answer, so a provider may ignore it.
+    """
 
     model: Model
     system: tuple[str, ...]
@@ -107,6 +111,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str] = {}
     session_id: str = ""
     idle_timeout_s: float = 120.0
+    output_schema: Mapping[str, Any] | None = None
 
     def without(self, *names: str) -> "ModelRequest | None":
         """The request without the tools of these names, None if it has none of them."""

@@ -227,3 +227,18 @@ class OpenBudget(Protocol):
         `stored` reads what `Budget.counts` has given last in this session, None before.
         """
         ...
+
+
+def can_be_shortened(request: ModelRequest) -> bool:
+    """Return whether a shorter history could make the request fit into the model's window."""
+    window = request.model.limit.input or request.model.limit.context
+    return not window or fixed_tokens(request, CHARS_AT_LEAST) < window
+
+
+def within_window(request: ModelRequest) -> ModelRequest:
+    """Return the request with an answer no longer than what it leaves of the model's window."""
+    window, longest = request.model.limit.context, request.max_output_tokens
+    if not window or not longest or longest <= window // 4:
+        return request
+    sent = fixed_tokens(request, CHARS_AT_LEAST) + message_tokens(request.messages, CHARS_AT_LEAST)
+    return replace(request, max_output_tokens=max(min(longest, window - sent), 1))

@@ -5,6 +5,10 @@ from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import msgspec
+from msgspec import UNSET
+
+from pegboard.errors import OutputError
 from pegboard.schema.config import Command
 from pegboard.schema.part import FileInput, ModelChoice, Part, PartInput, TextInput, TextPart
 from pegboard.schema.session import FileDiff, Tokens
@@ -29,6 +33,21 @@ class UserSummary(Wire, frozen=True):
     body: str | None = None
 
 
+class JsonFormat(Wire, frozen=True, tag_field="type", tag="json_schema"):
+    """The form of a final answer: JSON that fits a schema, with at most `retry_count` repairs."""
+
+    schema: dict[str, Any]
+    retry_count: int = 2
+
+    @property
+    def order(self) -> str:
+        """The order to the model to answer in this form."""
+        return (
+            "Your final message is one JSON value and nothing else: no words before it, no fence. "
+            f"It has to fit this JSON Schema:\n{msgspec.json.encode(self.schema).decode()}"
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """A prompt for a session: a text, behind its `files`, before its other `parts`.
@@ -36,6 +55,9 @@ class Prompt:
     `agent` and `model`, as `provider/model`, are the session's if they are not named. `system` is
     added to the system prompt. `tools` are switches by name, the last that matches counts.
     `variant` is one of the model's. With `no_reply` the model is not asked.
+
+    `output` is the form of the final answer, which `Turn.output` has then: a dataclass, a msgspec
+    struct, a pydantic model or another type that has a JSON Schema, or such a schema.
 
     `command` is the slash command that made the parts, and `typed` what the user typed for it,
     for the session's title.
@@ -52,6 +74,7 @@ class Prompt:
     tools: Mapping[str, bool] | None = None
     variant: str | None = None
     no_reply: bool = False
+    output: Any = None
     command: Command | None = None
     typed: str | None = None
 
@@ -87,6 +110,12 @@ class UserMessage(Wire, frozen=True, tag_field="role", tag="user"):
     tools: dict[str, bool] | None = None
     variant: str | None = None
     summary: UserSummary | None = None
+    format: JsonFormat | None = None
+
+    @property
+    def orders(self) -> tuple[str | None, ...]:
+        """What the prompt adds to the system prompt: its own text, then the form of the answer."""
+        return (self.system, self.format.order) if self.format else (self.system,)
 
 
 class MessagePath(Rest, frozen=True):
@@ -193,6 +222,19 @@ class CallsFailure(Wire, frozen=True, tag_field="name", tag="CallsError"):
     data: TextData
 
 
+class OutputData(Wire, frozen=True):
+    """What is wrong with the last answer, and how often it was corrected."""
+
+    message: str
+    retries: int
+
+
+class StructuredOutputFailure(Wire, frozen=True, tag_field="name", tag="StructuredOutputError"):
+    """The final answer does not have the form that the prompt asks for."""
+
+    data: OutputData
+
+
 Failure = (
     ProviderAuthFailure
     | UnknownFailure
@@ -204,6 +246,7 @@ Failure = (
     | BudgetFailure
     | PluginFailure
     | CallsFailure
+    | StructuredOutputFailure
 )
 
 
@@ -211,7 +254,8 @@ class AssistantMessage(Wire, frozen=True, tag_field="role", tag="assistant"):
     """One answer of a model; every request to a model makes a message of its own.
 
     `cost` is in US dollars, None when the model's price is not known. `finish` is why the model
-    stopped: stop, length, content-filter, tool-calls, error, other or unknown.
+    stopped: stop, length, content-filter, tool-calls, error, other or unknown. `structured` is the
+    JSON value of a final answer in the form that the prompt asks for.
     """
 
     id: str
@@ -230,6 +274,7 @@ class AssistantMessage(Wire, frozen=True, tag_field="role", tag="assistant"):
     finish: str | None = None
     variant: str | None = None
     metadata: dict[str, Any] | None = None
+    structured: Any = UNSET
 
 
 Message = UserMessage | AssistantMessage
@@ -250,3 +295,28 @@ class Turn(Rest, frozen=True, weakref=True):
     def text(self) -> str:
         """The text parts as one string, without reasoning and tool calls."""
         return "".join(part.text for part in self.parts if isinstance(part, TextPart))
+
+    @property
+    def output(self) -> Any:  # noqa: ANN401 - JSON, or a value of `Prompt.output`
+        """The value of the final answer, None if the prompt asks for no form.
+
+        :raises OutputError: when the answer does not have the form.
+        """
+        info = self.info
+        if not isinstance(info, AssistantMessage):
+            return None
+        if isinstance(info.error, StructuredOutputFailure):
+            data = info.error.data
+            raise OutputError(data.message, answer=self.text, retries=data.retries)
+        return None if info.structured is UNSET else info.structured
+
+
+class TypedTurn(Turn, frozen=True, weakref=True):
+    """A turn whose final answer has become a value of a type."""
+
+    value: Any
+
+    @property
+    def output(self) -> Any:  # noqa: ANN401 - of the type
+        """The value."""
+        return self.value

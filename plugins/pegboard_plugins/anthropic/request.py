@@ -66,6 +66,9 @@ def _body(request: ModelRequest, endpoint: Endpoint) -> bytes:
         **{name: each for name, each in plain.items() if name not in _CONTROL},
         **thinking,
     }
+    if request.output_schema is not None:
+        form = {"type": "json_schema", "schema": request.output_schema}
+        chosen["output_config"] = {**chosen.get("output_config", {}), "format": form}
     fields = {name: value for name, value in chosen.items() if value not in (None, "", [])}
     history = _with_marks(_history(request), b',"cache_control":' + encode_json(mark))
     return b'%b,"messages":[%b]}' % (encode_json(fields)[:-1], b",".join(history))

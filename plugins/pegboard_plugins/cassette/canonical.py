@@ -138,6 +138,7 @@ def _plain(request: ModelRequest) -> dict[str, Any]:
         "top_p": request.top_p,
         "max_output_tokens": request.max_output_tokens,
         "options": msgspec.to_builtins(request.options),
+        **({"output_schema": schema} if (schema := request.output_schema) is not None else {}),
     }
 
 

@@ -51,6 +51,8 @@ def _body(request: ModelRequest) -> bytes:
         "topP": request.top_p if able.temperature else None,
         "maxOutputTokens": request.max_output_tokens,
         "thinkingConfig": _thinking(request),
+        # Most models refuse a form of the answer next to functions.
+        **(_form(request) if not tools else {}),
         **{name: value for name, value in options.items() if name not in own},
     }
     system = [{"text": text} for text in request.system if text.strip()]
@@ -63,6 +65,14 @@ def _body(request: ModelRequest) -> bytes:
     sent = {name: value for name, value in fields.items() if value}
     history = b'"contents":[%b]}' % b",".join(_history(request))
     return (b"%b," % encode_json(sent)[:-1] if sent else b"{") + history
+
+
+def _form(request: ModelRequest) -> dict[str, Any]:
+    """The form of the answer, by its schema."""
+    if request.output_schema is None:
+        return {}
+    schema = documented(request.output_schema)
+    return {"responseMimeType": "application/json", "responseJsonSchema": schema}
 
 
 def _thinking(request: ModelRequest) -> dict[str, Any] | None:

@@ -179,6 +179,7 @@ class LiteLLM:
             "temperature": request.temperature if sampled else None,
             "top_p": request.top_p if sampled else None,
             "max_tokens": request.max_output_tokens,
+            "response_format": _response_format(request),
             "extra_headers": dict(request.headers),
             "api_key": key.value if key else None,
             "api_base": self._url(self._known().provider_of(request.model.id)),
@@ -241,6 +242,14 @@ class LiteLLM:
         if kind == "ContentPolicyViolationError" or says(text, "policy") or says(text, "no-money"):
             passing = False
         return ProviderError(f"{model_id}: {text}", retryable=passing, **facts)
+
+
+def _response_format(request: ModelRequest) -> dict[str, Any] | None:
+    """The form of the answer; few of the servers behind litellm take one next to tools."""
+    if request.output_schema is None or request.tools:
+        return None
+    form = {"name": "answer", "schema": request.output_schema}
+    return {"type": "json_schema", "json_schema": form}
 
 
 def _headers(error: Exception) -> dict[str, str]:

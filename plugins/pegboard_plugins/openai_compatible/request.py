@@ -146,9 +146,17 @@ def _parameters(request: ModelRequest, dialect: Dialect) -> dict[str, Any]:
         "top_p": request.top_p if capable else None,
         dialect.quirks.limit_field: request.max_output_tokens,
         "prompt_cache_key": request.session_id if dialect.quirks.cache_key else None,
+        "response_format": _response_format(request, dialect),
         **{snake_case(name): each for name, each in request.options.items() if name not in EFFORT},
     }
     return {name: value for name, value in chosen.items() if value not in (None, "")}
+
+
+def _response_format(request: ModelRequest, dialect: Dialect) -> dict[str, Any] | None:
+    if request.output_schema is None or (request.tools and not dialect.quirks.form_with_tools):
+        return None
+    form = {"name": "answer", "schema": request.output_schema}
+    return {"type": "json_schema", "json_schema": form}
 
 
 def _tool(tool: ToolDefinition) -> dict[str, Any]:

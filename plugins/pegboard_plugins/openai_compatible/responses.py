@@ -76,11 +76,17 @@ def _body(request: ModelRequest) -> bytes:
         "prompt_cache_key": request.session_id,
         "include": [_ENCRYPTED] if able.reasoning else None,
         "reasoning": _thinking(options) if able.reasoning else None,
-        "text": {"verbosity": verbosity} if verbosity else None,
+        "text": _text(request, verbosity),
         **{snake_case(name): value for name, value in options.items() if name not in own},
     }
     sent = {name: value for name, value in fields.items() if value not in (None, "", [])}
     return b'%b,"input":[%b]}' % (encode_json(sent)[:-1], b",".join(_history(request)))
+
+
+def _text(request: ModelRequest, verbosity: object) -> dict[str, Any] | None:
+    form = {"type": "json_schema", "name": "answer", "schema": request.output_schema}
+    chosen = {"verbosity": verbosity, "format": form if request.output_schema else None}
+    return {name: value for name, value in chosen.items() if value} or None
 
 
 def _thinking(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,9 +1,10 @@
 """What makes a session run: prompts, slash commands, shell lines, summaries."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Container, Coroutine
+from collections.abc import AsyncIterator, Callable, Container, Coroutine, Mapping
 from typing import Any, TypeVar
 
+import msgspec
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
@@ -11,7 +12,7 @@ from pegboard import PegboardError
 from pegboard.embedding import check_id
 from pegboard.errors import AbortedError
 from pegboard.schema.event import MessageUpdated
-from pegboard.schema.message import Prompt, Turn, UserMessage
+from pegboard.schema.message import JsonFormat, Prompt, Turn, UserMessage
 from pegboard.schema.wire import encode
 from pegboard_frontend import (
     CommandBody,
@@ -157,12 +158,6 @@ async def summarize(request: Request, opened: AtSession, state: Served) -> Respo
 
 async def _prompted(opened: OpenSession, body: PromptBody) -> Turn:
     app, session_id = opened.app, opened.session.id
-    if body.format is not None and body.format.get("type") != "text":
-        kind = str(body.format.get("type"))[:80]
-        raise BodyError(
-            f"format {kind} is not supported: answers are text; leave `format` out, "
-            "and describe the JSON in the prompt"
-        )
     await app.look()
     agent = known_agent(app, body.agent)  # before anything of the prompt is stored
     parts = body.parts
@@ -177,8 +172,19 @@ async def _prompted(opened: OpenSession, body: PromptBody) -> Turn:
         tools=body.tools,
         variant=body.variant,
         no_reply=bool(body.no_reply),
+        output=_form(body.format),
     )
     return await app.prompt(session_id, prompt)
+
+
+def _form(written: Mapping[str, Any] | None) -> JsonFormat | None:
+    """The form of the final answer, None for a text."""
+    if written is None or written.get("type") == "text":
+        return None
+    try:
+        return msgspec.convert(written, JsonFormat)
+    except msgspec.ValidationError as error:
+        raise BodyError(f"format: {error}; it is text, or json_schema with a schema") from error
 
 
 def _message_id(text: str | None) -> str | None:

@@ -7,9 +7,9 @@ import pytest
 
 from compacting import HI, Shortens, error_of, summaries
 from pegboard import tool
-from pegboard.engine.request import within_window
 from pegboard.errors import ContextOverflowError
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish
+from pegboard.providers.spending import within_window
 from pegboard.schema.message import ContextOverflowFailure
 from pegboard.schema.model import Model, ModelApi, ModelLimit
 from played import Played, ToolsPlugin, opened, text

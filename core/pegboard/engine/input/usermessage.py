@@ -5,8 +5,10 @@ with the prompt, once. Every later request then repeats the same bytes, so that 
 prompt cache still fits.
 """
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -62,6 +64,24 @@ class CallOrder(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None = None
 
 
+async def send_prompt(
+    prompt: str | Prompt, directory: Path, send: Callable[[Prompt], Awaitable[Turn]]
+) -> Turn:
+    """Return the answer to a prompt whose files are relative to `directory`, with its value.
+
+    :raises InvalidInputError: for a file that cannot be read, and an output without a schema.
+    """
+    if isinstance(prompt, str):
+        return await send(Prompt(prompt))
+    if prompt.files:
+        prompt = await asyncio.to_thread(prompt.attach, directory)
+    if prompt.output is None:
+        return await send(prompt)
+    from pegboard.engine.expected import prompt_for_output  # few prompts ask for a form
+
+    return await prompt_for_output(send, prompt)
+
+
 def stored(
     engine: Engine, session: Session, prompt: Prompt, ids: SessionIds
 ) -> tuple[Turn, ChangeSession]:
@@ -82,10 +102,13 @@ def stored(
         system=prompt.system,
         tools=dict(prompt.tools) if prompt.tools else None,
         variant=prompt.variant,
+        format=None if prompt.output is None else prompt.output.format,
     )
     parts = tuple(_part(part, info, ids) for part in prompt.inputs)
     turn = Turn(info=info, parts=parts)
     ids.note(turn)
+    if prompt.output is not None:
+        engine.expected[info.id] = prompt.output
     typed = prompt.typed or "\n".join(
         part.text for part in parts if isinstance(part, TextPart) and not part.synthetic
     )

@@ -1,0 +1,176 @@
+"""The form of a final answer: its JSON Schema, the check, and servers that know none."""
+
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace as with_fields
+from functools import partial
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from pegboard.arguments import foreign_schema
+from pegboard.errors import InvalidInputError, ProviderError
+from pegboard.kit.threads import closing, in_own_thread
+from pegboard.providers import ModelRequest, Provider, StreamEvent
+from pegboard.schema.message import AssistantMessage, JsonFormat, Prompt, Turn, TypedTurn
+from pegboard.schema.model import Model
+
+REPAIRS = 2
+"""How often a model is asked for the corrected answer."""
+_MOST_PROBLEMS = 5
+_MOST_STARTS = 50
+"""Places in an answer at which the JSON is looked for."""
+_FENCE = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL | re.IGNORECASE)
+_REFUSING = (400, 422)
+_FIELD = re.compile(
+    r"response.?(format|mime|schema|json.?schema)|output.?(format|config)|json.?schema"
+    r"|structured.?output|\bformat\b",
+    re.IGNORECASE,
+)
+
+
+class MismatchError(Exception):
+    """An answer that does not fit; the text tells the model where, and why."""
+
+
+class Expected:
+    """The form of a final answer: a JSON Schema, and the type that the value becomes."""
+
+    def __init__(self, output: Any) -> None:  # noqa: ANN401 - a type, a schema or a format
+        """Describe a type, or take the schema. It blocks for 0.2 s at the first time.
+
+        :raises InvalidInputError: when there is no JSON Schema for it, or the schema is wrong.
+        """
+        self._value: tuple[Any, Any] | None = None
+        self._type: type[msgspec.Struct] | None = None
+        self._adapter: Any = None
+        self.format = output if isinstance(output, JsonFormat) else self._described(output)
+        self.retries = min(self.format.retry_count, REPAIRS)
+        if wrong := foreign_schema.excess(self.format.schema):
+            raise InvalidInputError(f"the JSON Schema of the output {wrong}; give a smaller one")
+        try:
+            self._validator = foreign_schema.validator_of(self.format.schema)
+        except ValueError as error:
+            text = f"the JSON Schema of the output is wrong {error}; correct it"
+            raise InvalidInputError(text) from error
+
+    def _described(self, output: Any) -> JsonFormat:  # noqa: ANN401 - as above
+        if isinstance(output, Mapping):
+            return JsonFormat(schema=dict(output))
+        if isinstance(output, type) and issubclass(output, msgspec.Struct):
+            self._type = output
+            schema = msgspec.json.schema(output)
+            own = schema.pop("$ref").rpartition("/")[2]  # servers want the object at the top
+            return JsonFormat(schema={**schema["$defs"][own], **schema})
+        from pydantic import TypeAdapter
+        from pydantic.errors import PydanticUserError
+
+        try:
+            self._adapter = TypeAdapter(output)
+            return JsonFormat(schema=self._adapter.json_schema())
+        except PydanticUserError as error:
+            text = f"there is no JSON Schema for the output {output!r}: {error.message}"
+            raise InvalidInputError(text) from error
+
+    def read(self, text: str) -> Any:  # noqa: ANN401 - JSON
+        """Return the JSON value of an answer; it blocks for up to 0.3 s and what the type takes.
+
+        :raises MismatchError: when it is not JSON, or does not fit the schema or the type.
+        """
+        found = _json_in(text)
+        wrong = foreign_schema.problems(self._validator, found, most=_MOST_PROBLEMS)
+        if wrong:
+            raise MismatchError("; ".join(f"{each.json_path}: {each.message}" for each in wrong))
+        try:
+            self._value = (found, self._typed(found))
+        except (ValueError, msgspec.ValidationError) as error:
+            raise MismatchError(str(error)) from error
+        return found
+
+    def _typed(self, found: Any) -> Any:  # noqa: ANN401 - a value of the type
+        if self._type is not None:
+            return msgspec.convert(found, self._type)
+        if self._adapter is not None:
+            return self._adapter.validate_json(msgspec.json.encode(found))
+        return found
+
+    def typed(self, turn: Turn) -> Turn:
+        """Return the turn with its value, if that is a type's."""
+        info, value = turn.info, self._value
+        is_plain = self._type is None and self._adapter is None
+        if is_plain or value is None or not isinstance(info, AssistantMessage):
+            return turn
+        is_ours = info.structured is not msgspec.UNSET and info.structured == value[0]
+        return TypedTurn(info=info, parts=turn.parts, value=value[1]) if is_ours else turn
+
+
+def _json_in(text: str) -> Any:  # noqa: ANN401 - JSON
+    """The JSON of an answer: all of it, in a fence, or behind words."""
+    starts = [match.start() for match in re.finditer(r"[\[{]", text)][:_MOST_STARTS]
+    for each in (text, *reversed(_FENCE.findall(text)), *(text[start:] for start in starts)):
+        try:
+            return msgspec.json.decode(each)
+        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+            continue
+    raise MismatchError("it is not a JSON value")
+
+
+class Lenient:
+    """A provider that is asked without the schema of the answer where its server refuses that.
+
+    `refused` remembers it, by the model and the schema.
+    """
+
+    def __init__(self, provider: Provider, refused: set[tuple[str, bytes]]) -> None:
+        self._provider = provider
+        self._refused = refused
+        self.id = provider.id
+        self.name = provider.name
+        self.env = provider.env
+
+    def models(self) -> Sequence[Model]:
+        """Return the provider's."""
+        return self._provider.models()
+
+    def resolve(self, model_id: str) -> Model | None:
+        """Return the provider's."""
+        return self._provider.resolve(model_id)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        """Yield the answer, with the schema in the request or without."""
+        key = (request.model.id, msgspec.json.encode(request.output_schema))
+        begun = False
+        if key not in self._refused:
+            answer = self._provider.stream(request)
+            try:
+                async with closing(answer):
+                    async for event in answer:
+                        begun = True
+                        yield event
+            except ProviderError as error:
+                if begun or not _refuses_schema(error):
+                    raise
+                self._refused.add(key)
+            else:
+                return
+        answer = self._provider.stream(replace(request, output_schema=None))
+        async with closing(answer):
+            async for event in answer:
+                yield event
+
+    async def aclose(self) -> None:
+        """Return at once: the App closes the provider."""
+
+
+def _refuses_schema(error: ProviderError) -> bool:
+    return error.status in _REFUSING and _FIELD.search(f"{error} {error.body}") is not None
+
+
+async def prompt_for_output(send: Callable[[Prompt], Awaitable[Turn]], prompt: Prompt) -> Turn:
+    """Return the last answer to a prompt, with its value.
+
+    :raises InvalidInputError: when there is no JSON Schema for the output, or it is wrong.
+    """
+    expected = await in_own_thread(partial(Expected, prompt.output), name="pegboard-schema")
+    return expected.typed(await send(with_fields(prompt, output=expected)))

@@ -1,0 +1,71 @@
+"""The end of a turn whose final answer has a form: its check, its value, and its repair."""
+
+from functools import partial
+
+from msgspec.structs import replace
+
+from pegboard.engine.expected import Expected, MismatchError
+from pegboard.engine.finish import goes_on
+from pegboard.engine.input.usermessage import queue
+from pegboard.engine.run import Run
+from pegboard.kit.threads import in_own_thread
+from pegboard.schema.event import SessionFailed
+from pegboard.schema.message import (
+    AssistantMessage,
+    OutputData,
+    Prompt,
+    StructuredOutputFailure,
+    UserMessage,
+)
+from pegboard.schema.part import TextInput
+from pegboard.storage import Emit, PutMessage
+
+_WRONG = "Your answer does not fit the JSON Schema: {}\nAnswer with the corrected JSON value alone."
+
+
+async def settle(run: Run, user: UserMessage, *, repairs: int | None) -> UserMessage | None:
+    """Store the value of a final answer, or the prompt for its repair, which is returned.
+
+    `repairs` were made before; None leaves no room for one. An answer that fits in no attempt
+    has failed.
+    """
+    last = run.last_answer()
+    if last is None or goes_on(last) or user.format is None:
+        return None
+    assert isinstance(last.info, AssistantMessage)
+    if last.info.error is not None:
+        return None
+    expected = run.engine.expected.get(user.id)
+    if expected is None:
+        expected = await in_own_thread(partial(Expected, user.format), name="pegboard-schema")
+    try:
+        work = partial(expected.read, last.text)
+        info = replace(last.info, structured=await in_own_thread(work, name="pegboard-schema"))
+    except MismatchError as error:
+        if repairs is not None and repairs < expected.retries:
+            return await _repair(run, user, expected, error)
+        text = f"the answer does not fit the schema: {error}"
+        failure = StructuredOutputFailure(data=OutputData(message=text, retries=repairs or 0))
+        info = replace(last.info, error=failure)
+        run.writer.change(Emit(SessionFailed(session_id=user.session_id, error=failure)))
+    run.writer.change(PutMessage(info))
+    run.put(replace(last, info=info))
+    await run.writer.barrier()
+    return None
+
+
+async def _repair(
+    run: Run, user: UserMessage, expected: Expected, error: MismatchError
+) -> UserMessage:
+    prompt = Prompt(
+        parts=(TextInput(text=_WRONG.format(error), synthetic=True),),
+        agent=user.agent,
+        model=f"{user.model.provider_id}/{user.model.model_id}",
+        system=user.system,
+        tools=user.tools,
+        variant=user.variant,
+        output=expected,
+    )
+    turn = await queue(run, prompt)
+    assert isinstance(turn.info, UserMessage)
+    return turn.info
