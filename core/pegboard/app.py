@@ -126,7 +126,7 @@ class App:
     def replace_tools(self, plugin: str, tools: Sequence[Tool]) -> tuple[str, ...]:
         """Have these as the plugin's tools; a turn keeps its own. What is wrong, a line each."""
         wrong = self.register.replace_tools(plugin, tools)
-        self._engine.tools = self.register.tools
+        self._engine.set_tools(self.register.tools)
         return wrong
 
     @property

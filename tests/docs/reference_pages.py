@@ -49,7 +49,7 @@ something is says its class: `isinstance(part, TextPart)`, or `match part:` with
 """
 HANDED = {
     "BackgroundAccess": "pegboard.contract.context",
-    "Effect": "pegboard.contract.tools",
+    "Effect": "pegboard.schema.config",
     "FileAccess": "pegboard.contract.context",
     "ImplFacts": "pegboard.contract.plugin",
     "Meaning": "pegboard_http.httpprovider",

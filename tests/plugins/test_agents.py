@@ -3,10 +3,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from pegboard import Tool, tool
 from pegboard.policy.agents import agents_from, default_agent, rulesets_for
 from pegboard.policy.permissions import hidden, judge
 from pegboard.providers import ModelRequest, ToolDefinition
-from pegboard.schema.config import Agent, AgentConfig, Config
+from pegboard.schema.config import Agent, AgentConfig, Config, Effect
 from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.session import Action, Rule, Ruleset
 from pegboard_plugins.agents import (
@@ -21,6 +22,7 @@ from pegboard_plugins.agents import (
     prompt_for,
     register_agents,
 )
+from played import Played, ToolsPlugin, opened, text
 from session_views import MODEL, view
 
 DEFAULTS = (
@@ -33,8 +35,19 @@ TOOLS = {
 } | {"write": "edit"}
 
 
+EFFECTS: dict[str, Effect] = {
+    **dict.fromkeys(("bash", "custom"), "runs"),
+    **dict.fromkeys(("edit", "write"), "edits"),
+    "task": "delegates",
+}
+OFFERED = [
+    Tool.raw(name, "", {}, print, permission=of, effect=EFFECTS.get(name, "reads"))
+    for name, of in TOOLS.items()
+]
+
+
 async def _rulesets(name: str, config: Config) -> tuple[Ruleset, ...]:
-    agents = agents_from(config, await register_agents(Config()))
+    agents = agents_from(config, await register_agents(Config()), OFFERED)
     return rulesets_for(config, agents[name])
 
 
@@ -202,7 +215,7 @@ async def test_the_user_may_let_plan_edit() -> None:
     ("agent", "off"),
     [
         ("build", set()),
-        ("plan", set()),
+        ("plan", {"custom"}),
         ("general", {"todowrite"}),
         ("explore", {"edit", "write", "task", "todowrite", "custom"}),
     ],
@@ -217,3 +230,51 @@ async def test_an_agent_without_a_prompt_gets_the_default_one() -> None:
 
     assert await chat_system_transform(bare, MODEL, ("other",)) == (*WHOLE, "other")
     assert await chat_system_transform(view(Path("/p"), agent=own), MODEL, ("Own.",)) is None
+
+
+@tool(effect="reads")
+async def look() -> str:
+    """Look."""
+    return "seen"
+
+
+@tool(effect="edits", permission="sorting")
+async def sort() -> str:
+    """Sort a file."""
+    return "sorted"
+
+
+@tool
+async def deploy() -> str:
+    """Deploy."""
+    return "deployed"
+
+
+@pytest.mark.parametrize(
+    ("agent", "has"),
+    [
+        ("build", {"look", "sort", "deploy"}),
+        ("plan", {"look"}),
+        ("explore", {"look"}),
+        ("reviewer", {"look"}),
+        ("tidier", {"look", "sort"}),
+        ("opened", {"look", "deploy"}),
+    ],
+)
+async def test_effects_decide_about_the_tools_of_strangers(
+    tmp_path: Path, agent: str, has: set[str]
+) -> None:
+    config = {
+        "model": "played/m",
+        "agent": {
+            "reviewer": {"effects": ["reads"]},
+            "tidier": {"effects": ["reads", "edits"]},
+            "opened": {"effects": ["reads"], "permission": {"deploy": "allow"}},
+        },
+    }
+    plugins = (Played(text("ok")), ToolsPlugin(look, sort, deploy))
+    async with opened(tmp_path, *plugins, builtins=True, allow=False, config=config) as app:
+        found = app.agents[agent]
+        strangers = {name: app.tools[name].permission for name in ("look", "sort", "deploy")}
+        off = hidden(strangers, rulesets_for(app.config, found))
+    assert set(strangers) - off == has

@@ -36,13 +36,17 @@ def as_project(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...
     """What a trusted project says, and the keys that it may not set.
 
     It may say everything but what would loosen the user's rules; its own can only tighten. It
-    switches no plugin off, for one may be a guard, and names no command that prints keys.
+    switches no plugin off, for one may be a guard, names no command that prints keys, and sets no
+    effects of an agent.
     """
     ignored: list[_Path] = [(name,) for name in value if name in _USERS_ALONE]
     ignored += [
         ("plugins", name, "enabled")
         for name, entry in _entries(value, "plugins")
         if entry.get("enabled") is False and name not in _NO_GUARDS
+    ]
+    ignored += [
+        ("agent", name, "effects") for name, entry in _entries(value, "agent") if "effects" in entry
     ]
     ignored += [
         ("provider", name, _KEY_COMMAND)

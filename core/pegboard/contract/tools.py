@@ -11,7 +11,7 @@ from pegboard.arguments.binding import Arguments, FunctionArguments, RawArgument
 from pegboard.contract.results import ToolResult
 from pegboard.errors import InvalidInputError, SignatureError, ToolError
 from pegboard.kit.threads import in_own_thread
-from pegboard.schema.config import Agent, AgentWork
+from pegboard.schema.config import Agent, AgentWork, Effect
 
 if TYPE_CHECKING:
     from pegboard.contract.context import PermissionContext, ToolContext
@@ -19,13 +19,6 @@ if TYPE_CHECKING:
 _Serving = TypeVar("_Serving", bound="Tool | Agent")
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
-Effect = Literal["reads", "edits", "runs", "delegates"]
-"""What a call may do to files of the project.
-
-`reads`: nothing, so it waits for no snapshot. `edits`: it writes, and says each file by
-`ToolContext.edited`. `runs`: whatever programs do. `delegates`: nothing itself; it has other
-calls, or a subagent's, do it.
-"""
 Service = Literal["shell", "subagents", "refused_calls"]
 """What the engine has a tool for; it gives the arguments that are named here.
 

@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from pegboard.hooks.callers import Hooks
 from pegboard.ids import IdSource
 from pegboard.kit.redact import child_env, without_secrets
 from pegboard.paths import Places
+from pegboard.policy.agents import agents_from
 from pegboard.processes import BackgroundAccess, BackgroundProcess, OpenProcesses, Processes
 from pegboard.providers import Keys, Provider, ToolDefinition
 from pegboard.providers.spending import Budget, OpenBudget
@@ -70,7 +71,8 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
     """The open parts of one App; `now` is the time in milliseconds since the epoch.
 
     Agents, commands, providers and the rules of `config` change when the project's code is loaded
-    anew. `interactive` says that somebody answers.
+    again. `registered` are the agents as plugins gave them. `interactive` says that somebody
+    answers.
 
     `snapshots` is None where no plugin keeps any. `decision` says whether the project's own code
     and programs may run. `private` is what no tool may change unasked, `secrets` what no log may
@@ -98,6 +100,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
     open_budget: OpenBudget
     open_files: Callable[[], FileLedger]
     commands: Mapping[str, Command] = {}
+    registered: Sequence[Agent] = ()
     agents: Mapping[str, Agent] = {}
     providers: Mapping[str, Provider] = {}
     secrets: tuple[str, ...] = ()
@@ -110,6 +113,14 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
         default_factory=WeakValueDictionary
     )
     now: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+
+    def set_tools(self, tools: Mapping[str, Tool]) -> None:
+        """Have these tools, and the agents that follow from them.
+
+        :raises ConfigError: for settings of an agent that cannot be used.
+        """
+        self.agents = agents_from(self.config, self.registered, tools.values())
+        self.tools = tools
 
     # What a plain answer does without is loaded at the first use of what they have.
 

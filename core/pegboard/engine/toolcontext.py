@@ -59,7 +59,7 @@ class CallContext:
         exempt: str | None = None,
         model: ModelChoice | None = None,
     ) -> None:
-        self._tool = tool.id
+        self._tool = tool
         self.requirements = Requirements(run.engine, view, tool, self._decide)
         self._run = run
         self._engine = run.engine
@@ -106,7 +106,15 @@ class CallContext:
         with self.writing.paused() if self.writing else nullcontext(), self.clock.timing():
             yield
 
+    def _check_effect(self, path: Path) -> None:
+        if self._tool.effect == "reads":
+            raise ToolError(
+                f'{self._tool.id} wants to change {path}, but has the effect "reads". It is a fault'
+                ' of the tool, which must have the effect "edits".'
+            )
+
     def _intend(self, path: Path) -> None:
+        self._check_effect(path)
         self.requirements.check()
         if self.writing is not None:
             self.writing.intend(path)
@@ -190,11 +198,11 @@ class CallContext:
     async def ask_again(self, args: Mapping[str, Any], times: int) -> None:
         """Nothing, once the call may run although it has come to the same so many times."""
         try:
-            patterns, facts = (self._tool,), {"tool": self._tool, "input": dict(args)}
+            patterns, facts = (self._tool.id,), {"tool": self._tool.id, "input": dict(args)}
             await self.require("doom_loop", patterns, always=patterns, metadata=facts)
         except PermissionDeniedError as error:
             raise type(error)(
-                f"the same call of {self._tool} has come to the same {times} times,"
+                f"the same call of {self._tool.id} has come to the same {times} times,"
                 f" and nothing has changed: {error}"
             ) from error
 
@@ -294,6 +302,7 @@ class CallContext:
 
     async def edited(self, path: Path) -> None:
         """Say that the call changed this file."""
+        self._check_effect(path)
         if self.writing is not None:
             self.writing.tell(path)
         self._changed[path] = None

@@ -22,7 +22,6 @@ from pegboard.hooks.callers import Hooks
 from pegboard.loading.register import Change, Register
 from pegboard.loading.registration import core_specs
 from pegboard.opening.options import Opening
-from pegboard.policy.agents import agents_from
 from pegboard.providers import Provider
 from pegboard.schema.config import Command, Config
 from pegboard.schema.session import Rule
@@ -87,10 +86,9 @@ class Reload:
 
     async def _collect_plain(self) -> None:
         engine = self.engine
-        engine.tools = self.register.tools
         engine.config = await self.register.with_permissions(self.said, self.written)
         agents = await engine.hooks.collect(apphooks.register_agents, config=engine.config)
-        registered = [answer.value for answer in agents]
+        engine.registered = [answer.value for answer in agents]
         commands = await engine.hooks.collect(
             apphooks.register_commands,
             config=engine.config,
@@ -98,7 +96,7 @@ class Reload:
             home=engine.home,
             config_dir=engine.places.config,
         )
-        engine.agents = agents_from(engine.config, registered, engine.tools.values())
+        engine.set_tools(self.register.tools)
         engine.commands = _by_name([answer.value for answer in commands], engine.config)
 
     async def _providers(self, hooks: Hooks) -> tuple[Answer[Provider], ...]:

@@ -17,6 +17,10 @@ _TAKEN_AS_IT_IS = frozenset(Agent.__struct_fields__) & (
 )
 
 
+_OF_THE_ENGINE = ("external_directory", "doom_loop")
+"""Permissions that no tool has."""
+
+
 def agents_from(
     config: Config, registered: Iterable[Agent], tools: Iterable[Tool] = ()
 ) -> Mapping[str, Agent]:
@@ -24,10 +28,12 @@ def agents_from(
 
     Of two registered agents with one name the later counts, and takes over what the earlier
     serves. A new agent is of mode `all`. It is denied tools that need the user, and so are
-    registered subagents without a rule about them.
+    registered subagents without a rule about them. An agent with `effects` is denied the tools
+    that have others.
 
     :raises ConfigError: for a model that is not `provider/model` and for steps below one.
     """
+    tools = tuple(tools)
     closed = tuple(dict.fromkeys(tool.permission for tool in tools if tool.needs_user))
     agents: dict[str, Agent] = {}
     for agent in registered:
@@ -37,7 +43,7 @@ def agents_from(
             agents.pop(name, None)
         elif name in agents or not _only_tightens(settings):
             agents[name] = _changed(agents.get(name) or _new(name, closed), settings)
-    return {name: _in_role(agent, config) for name, agent in agents.items()}
+    return {name: _in_role(_limited(each, tools), config) for name, each in agents.items()}
 
 
 def _in_role(agent: Agent, config: Config) -> Agent:
@@ -82,6 +88,20 @@ def _by_itself(agent: Agent, closed: Iterable[str]) -> Agent:
         if not any(matches(rule.permission, permission) for rule in agent.permission)
     )
     return msgspec.structs.replace(agent, permission=rules + agent.permission)
+
+
+def _limited(agent: Agent, tools: Sequence[Tool]) -> Agent:
+    """Return the agent with rules, before its own, that open the tools of its effects alone.
+
+    A permission is open if all tools that have it have one of the effects.
+    """
+    if not agent.effects:
+        return agent
+    closed = {tool.permission for tool in tools if tool.effect not in agent.effects}
+    opened = dict.fromkeys((*(tool.permission for tool in tools), *_OF_THE_ENGINE))
+    rules = (Rule(name, "*", "allow") for name in opened if name not in closed)
+    own = (Rule("*", "*", "deny"), *rules, *agent.permission)
+    return msgspec.structs.replace(agent, permission=own)
 
 
 def _changed(agent: Agent, settings: AgentConfig) -> Agent:

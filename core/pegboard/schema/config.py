@@ -15,6 +15,14 @@ from pegboard.schema.wire import Wire
 SandboxLevel = Literal["off", "workspace", "strict"]
 """How tightly the processes of tools are enclosed, from the loosest to the strictest."""
 
+Effect = Literal["reads", "edits", "runs", "delegates"]
+"""What a call of a tool may do to files of the project.
+
+`reads`: nothing, so it waits for no snapshot and fails if it wants to change a file. `edits`: it
+writes, and says each file by `ToolContext.edited`. `runs`: whatever programs do. `delegates`:
+nothing itself; it has other calls, or a subagent's, do it.
+"""
+
 
 class Table(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The settings that every table of the configuration shares."""
@@ -23,7 +31,8 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class AgentConfig(Table, frozen=True, forbid_unknown_fields=True):
     """What the user says about one agent; a name that no plugin gives makes a new agent.
 
-    `permission` and `project_permission` are the agent's share of the two of `Config`.
+    `permission` and `project_permission` are the agent's share of the two of `Config`. `effects`
+    are as in `Agent`; only the user can set them.
     """
 
     model: str | None = None
@@ -38,6 +47,7 @@ class AgentConfig(Table, frozen=True, forbid_unknown_fields=True):
     disable: bool = False
     color: str | None = None
     steps: int | None = None
+    effects: tuple[Effect, ...] | None = None
     options: dict[str, Any] = {}
     permission: tuple[Rule, ...] = ()
     project_permission: tuple[Rule, ...] = ()
@@ -276,7 +286,8 @@ class Agent(Wire, frozen=True, weakref=True):
     hard limit of requests to the model in a turn, None for no limit of the agent's own.
     `prompt` stands in the place of the default prompt, `prompt_append` behind either. `on_enter`
     is what the model is told when the agent takes over from another one, `on_leave` when another
-    one takes over. `serves` is work that the engine has for an agent.
+    one takes over. `serves` is work that the engine has for an agent. With `effects` the agent has
+    only the tools whose effect is one of them, and those that its own rules or the user's open.
     """
 
     name: str
@@ -297,6 +308,7 @@ class Agent(Wire, frozen=True, weakref=True):
     on_enter: str | None = None
     on_leave: str | None = None
     serves: AgentWork | None = None
+    effects: tuple[Effect, ...] = ()
 
 
 class Command(Wire, frozen=True):

@@ -209,14 +209,9 @@ def family(model: Model) -> Family | None:
 
 
 _SHORT_FOR: frozenset[Family] = frozenset({"open_weights", "small"})
-_NOT_FOR_SUBAGENTS = {"question": "deny", "plan_enter": "deny", "plan_exit": "deny"}
-_ONLY_LOOKING = {
-    "*": "deny",
-    **dict.fromkeys(
-        ("read", "grep", "glob", "list", "bash", "webfetch", "websearch", "codesearch"), "allow"
-    ),
-    "external_directory": "allow",
-    "doom_loop": "allow",
+_NOT_FOR_SUBAGENTS = {
+    **dict.fromkeys(("todoread", "todowrite"), "deny"),
+    **dict.fromkeys(("question", "plan_enter", "plan_exit"), "deny"),
 }
 
 
@@ -240,8 +235,13 @@ async def register_agents(config: Config) -> tuple[Agent, ...]:
             on_enter=PLANNING,
             on_leave=PLANNED,
             permission=rules_from_config(
-                {"plan_enter": "deny", "edit": {"*": "deny", ".pegboard/plans/*.md": "allow"}}
+                {
+                    "bash": "allow",
+                    "plan_enter": "deny",
+                    "edit": {"*": "deny", ".pegboard/plans/*.md": "allow"},
+                }
             ),
+            effects=("reads", "delegates"),
             options={},
             native=True,
             model=_choice(config.models.plan),
@@ -252,9 +252,7 @@ async def register_agents(config: Config) -> tuple[Agent, ...]:
             description="Works on a task of several steps by itself: research, or one part of a "
             "change. Several can work at the same time.",
             prompt=GENERAL,
-            permission=rules_from_config(
-                {"todoread": "deny", "todowrite": "deny", **_NOT_FOR_SUBAGENTS}
-            ),
+            permission=rules_from_config(_NOT_FOR_SUBAGENTS),
             options={},
             native=True,
         ),
@@ -264,7 +262,8 @@ async def register_agents(config: Config) -> tuple[Agent, ...]:
             description="Searches a project without changing it: finds files, names and how "
             'things work. Say how thorough it shall be: "quick", "medium" or "very thorough".',
             prompt=EXPLORE,
-            permission=rules_from_config(_ONLY_LOOKING),
+            permission=rules_from_config({"bash": "allow", **_NOT_FOR_SUBAGENTS}),
+            effects=("reads",),
             options={},
             native=True,
         ),

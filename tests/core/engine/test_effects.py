@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from asked import outcomes
 from pegboard import ToolContext, tool
-from pegboard.contract.tools import Effect
+from pegboard.schema.config import Effect
 from pegboard.schema.part import Completed, ToolPart
 from played import Played, ToolsPlugin, call, calls, opened, text
 from written import ask, full_repository, patches
@@ -48,6 +49,31 @@ async def test_a_tool_that_reads_waits_for_no_snapshot(
     tmp_path: Path, effect: Effect, beside: bool
 ) -> None:
     assert await state_of_the_call(tmp_path, effect) == beside
+
+
+@pytest.mark.parametrize("way", ["replace", "intend", "edited"])
+async def test_a_tool_that_reads_may_change_no_file(tmp_path: Path, way: str) -> None:
+    @tool(effect="reads")
+    async def look(context: ToolContext) -> str:
+        """Look, and change a file."""
+        place = context.directory / "stamp.txt"
+        if way == "replace":
+            await context.files.replace(place, b"stamp")
+        elif way == "intend":
+            await context.files.intend(place)
+        else:
+            await context.edited(place)
+        return "seen"
+
+    full_repository(tmp_path / "project")
+    provider = Played(calls(call("look", "{}")), text("done"))
+    async with opened(tmp_path, provider, ToolsPlugin(look)) as app:
+        session = (await app.create_session()).id
+        await ask(app, session, "look")
+        [said] = await outcomes(app, session)
+
+    assert said.startswith(f"look wants to change {tmp_path}/project/stamp.txt, but has the effect")
+    assert not (tmp_path / "project" / "stamp.txt").exists()
 
 
 async def test_a_tool_that_edits_is_believed_by_what_it_tells(tmp_path: Path) -> None:

@@ -6,8 +6,10 @@ import pytest
 
 from pegboard import Tool, tool
 from pegboard.errors import NotFoundError
+from pegboard.schema.config import Agent
 from pegboard.schema.part import Completed, ToolPart
-from played import HI, Played, ToolsPlugin, call, calls, opened, shout, text, tools_of
+from pegboard.schema.session import Rule
+from played import HI, Played, PlayedPlugin, ToolsPlugin, call, calls, opened, shout, text, tools_of
 
 
 @tool(id="shout")
@@ -49,6 +51,27 @@ async def test_a_tool_that_is_replaced_acts_from_the_next_step_on(tmp_path: Path
     assert [each.tools for each in app.register.infos if each.name == "ToolsPlugin"] == [
         ("shout", "sing")
     ]
+
+
+async def test_agents_are_limited_by_the_effects_of_the_tools_that_there_are(
+    tmp_path: Path,
+) -> None:
+    @tool(effect="reads", needs_user=True)
+    async def ask_them() -> str:
+        """Ask."""
+        return "asked"
+
+    looking = Agent(name="looking", mode="subagent", permission=(), options={}, effects=("reads",))
+    plugin = PlayedPlugin(Played(text("done")), agents=[looking])
+    async with opened(tmp_path, plugin._provider, ToolsPlugin(shout), plugin) as app:
+        before = app.agents["looking"].permission
+        app.replace_tools("ToolsPlugin", [sing, ask_them])
+        after = app.agents["looking"].permission
+
+    engine = (Rule("external_directory", "*", "allow"), Rule("doom_loop", "*", "allow"))
+    assert before == (Rule("*", "*", "deny"), *engine)
+    asks = Rule("ask_them", "*", "allow"), *engine, Rule("ask_them", "*", "deny")
+    assert after == (Rule("*", "*", "deny"), *asks)
 
 
 async def test_tools_that_replace_others_pass_the_same_checks(tmp_path: Path) -> None:
