@@ -60,6 +60,7 @@ class Context:
             private=(),
             depth=0,
             turns=(),
+            places=None,
         )
         self.directory = self.worktree = Path(directory).resolve()
         self.files = (ledger or LocalLedger()).view(session_id)

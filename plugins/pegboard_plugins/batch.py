@@ -81,6 +81,9 @@ batch = Tool.raw(
 )
 
 
+switch = {batch.id: "plugins.batch"}
+
+
 @hookimpl
 async def register_tools(config: Config) -> list[Tool]:
     """The batch tool, where it is wanted."""

@@ -200,6 +200,9 @@ def _tree(files: Sequence[Sequence[str]]) -> Iterator[str]:
         above = folders
 
 
+switch = {list_files.id: "plugins.list"}
+
+
 @hookimpl
 async def register_tools(config: Config) -> list[Tool]:
     """The list tool, where it is wanted."""

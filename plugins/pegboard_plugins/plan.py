@@ -62,6 +62,9 @@ async def _switched(context: ToolContext, *, question: str, agent: str, prompt: 
     )
 
 
+switch = {plan_enter.id: "plugins.plan"}
+
+
 @hookimpl
 async def register_tools(config: Config) -> list[Tool]:
     """The way out of planning and, where it is wanted, the way in."""

@@ -1,11 +1,15 @@
 """The question tool: what only the user can decide."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pegboard import SessionView, Tool, ToolContext, ToolResult, hookimpl
 from pegboard.providers import ModelRequest
+from pegboard.schema.part import Completed, ToolPart
 from pegboard.schema.session import Question, QuestionOption
+
+if TYPE_CHECKING:
+    from pegboard.kit import Block
 
 _OPTION = {
     "type": "object",
@@ -62,6 +66,27 @@ async def _question(context: ToolContext, args: Mapping[str, Any]) -> ToolResult
     )
 
 
+def _drawn(part: ToolPart) -> "Block | None":
+    """Return each question with its answers."""
+    if not isinstance(part.state, Completed):
+        return None
+    import pegboard_terminal  # not before a call is drawn
+    from pegboard.kit import Block, Span
+
+    asked: Sequence[Any] = part.state.input.get("questions", ())
+    given: Sequence[Any] = part.state.metadata.get("answers", ())
+    rows = [
+        (
+            Span(pegboard_terminal.one_line(str(question.get("question", "")))),
+            Span(f"  {', '.join(labels)}", "done"),
+        )
+        for question, labels in zip(asked, given, strict=False)
+        if isinstance(question, dict) and isinstance(labels, list)
+    ]
+    title = part.state.title or pegboard_terminal.subject_of(part.state.input)
+    return Block(title=title, lines=tuple(rows), fold=len(rows))
+
+
 question = Tool.raw(
     "question",
     _DESCRIPTION,
@@ -70,6 +95,7 @@ question = Tool.raw(
     effect="reads",
     needs_user=True,
     requires=False,
+    draw=_drawn,
 )
 
 

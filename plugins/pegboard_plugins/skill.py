@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
@@ -30,6 +30,10 @@ from pegboard import (
 from pegboard.kit import judge
 from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.config import Command
+from pegboard.schema.part import Completed, ToolPart
+
+if TYPE_CHECKING:
+    from pegboard.kit import Block
 from pegboard.schema.part import Part, TextPart
 
 FILE = "SKILL.md"
@@ -92,7 +96,17 @@ async def _may_read(context: PermissionContext, name: str) -> Skill:
     return skills[name]
 
 
-@tool(requires=_may_read, effect="reads", lasting=True)
+def _drawn(part: ToolPart) -> "Block | None":
+    """Return the instructions, folded, under the skill's name."""
+    if not isinstance(part.state, Completed):
+        return None
+    import pegboard_terminal  # not before a call is drawn
+
+    title = part.state.metadata.get("name") or pegboard_terminal.subject_of(part.state.input)
+    return pegboard_terminal.block_of_text(part.state.output, title=str(title), fold=0)
+
+
+@tool(requires=_may_read, draw=_drawn, effect="reads", lasting=True)
 async def skill(context: ToolContext, name: str) -> ToolResult:
     """Read the instructions of a skill before you do that kind of work."""
     found = context.granted(_may_read)

@@ -1,6 +1,7 @@
 """The task tool: work for a subagent, which answers once."""
 
 import asyncio
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -16,10 +17,16 @@ from pegboard import (
 )
 from pegboard.kit import judge
 from pegboard.providers import ToolDefinition
+from pegboard.schema.part import Completed, ToolPart
+
+if TYPE_CHECKING:
+    from pegboard.kit import Block
 
 TIME_LIMIT_S = 3600
 WAIT_LIMIT_S = 2 * TIME_LIMIT_S + 60
 """A subagent may have to wait for others before its own time begins."""
+SHOWN_LINES = 12
+"""Lines of the answer that people see before they unfold it."""
 
 
 async def _may_delegate(
@@ -34,9 +41,22 @@ async def _may_delegate(
     await context.require("task", [subagent_type], always=["*"], metadata=facts)
 
 
+def _drawn(part: ToolPart) -> "Block | None":
+    """Return the subagent's answer, which is Markdown, without the lines that models read."""
+    if not isinstance(part.state, Completed):
+        return None
+    import pegboard_terminal  # not before a call is drawn
+    from pegboard.kit import Block
+
+    answer = part.state.output.partition("<task_metadata>")[0].strip()
+    title = pegboard_terminal.subject_of(part.state.input)
+    return Block(title=title, markdown=answer, fold=SHOWN_LINES)
+
+
 @tool(
     timeout_s=WAIT_LIMIT_S,
     requires=_may_delegate,
+    draw=_drawn,
     aliases={"agent": "subagent_type"},
     effect="delegates",
     serves="subagents",

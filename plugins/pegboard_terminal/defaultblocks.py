@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from pegboard import HookCalls
+from pegboard import Host
 from pegboard.embedding import render_tool
 from pegboard.kit import DISPLAY, Block, Span, SpanLine, SpanStyle
 from pegboard.schema.part import Completed, Failed, ToolPart
@@ -154,8 +154,8 @@ def _of_command(metadata: Mapping[str, Any], output: str, title: str) -> Block:
 class CallBlocks:
     """The blocks of tool calls; that of a call which has ended is made once for each width."""
 
-    def __init__(self, hooks: HookCalls) -> None:
-        self._hooks = hooks
+    def __init__(self, app: Host) -> None:
+        self._app = app
         self._kept: OrderedDict[tuple[str, int], Block] = OrderedDict()
 
     async def block(self, part: ToolPart, width: int) -> Block:
@@ -172,6 +172,7 @@ class CallBlocks:
 
     async def _made(self, part: ToolPart, width: int) -> Block:
         drawn = None
-        if self._hooks.has(render_tool):
-            drawn = await self._hooks.first(render_tool, part=part, width=width)
+        if self._app.hooks.has(render_tool):
+            tool = self._app.tools.get(part.tool)
+            drawn = await self._app.hooks.first(render_tool, part=part, width=width, tool=tool)
         return drawn or given_block(part) or default_block(part)

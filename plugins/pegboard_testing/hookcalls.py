@@ -7,7 +7,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 
-from pegboard import HookCalls, PendingCall, SessionView, ToolContext, ToolResult, Workspace
+from pegboard import HookCalls, PendingCall, SessionView, Tool, ToolContext, ToolResult, Workspace
 from pegboard.contract.context import FileAccess
 from pegboard.embedding import Places
 from pegboard.kit import Stash
@@ -146,6 +146,7 @@ def _values_in_a_session(view: SessionView) -> dict[Any, Sequence[Any]]:
         PermissionRequest: tuple(map(_asked, (("a.py",), ("a", "b"), ()))),
         SessionView: (view,),
         TextPart: tuple(map(_part, _TEXTS)),
+        Tool | None: (None, Tool.raw("look", "", {"type": "object"}, print)),
         ToolContext: (context,),
         ToolDefinition: (_DEFINITION,),
         ToolPart: (_DONE,),

@@ -1,11 +1,13 @@
 """What a model hears that calls a tool which is there, but off."""
 
+from types import SimpleNamespace
+
 import pytest
 
+from asked import outcomes
 from pegboard import App, AppOptions, hookimpl
-from pegboard.schema.config import Config, PluginConfig
-from pegboard_plugins.invalid import invalid, switched_off
-from played import Played, calls, text
+from pegboard_plugins.invalid import invalid
+from played import Played, calls, opened, text
 from played import call as called
 from tool_context import Context, call
 
@@ -16,26 +18,36 @@ from tool_context import Context, call
         ("websearch", "plugins.websearch.options.url"),
         ("codesearch", "plugins.websearch.options.url"),
         ("batch", "plugins.batch"),
-        ("plan_enter", "plugins.plan"),
+        ("list", "plugins.list"),
+        ("multiedit", "plugins.multiedit"),
+        ("Plan_Enter", "plugins.plan"),
+        ("house_swept", "plugins.sweeper"),
     ],
 )
 async def test_a_tool_that_is_off_names_its_setting(tmp_path, tool, setting):
-    result = await call(invalid, Context(tmp_path), tool=tool, error="there is no such tool")
+    off = SimpleNamespace(switch={"house_swept": "plugins.sweeper"})
 
-    assert result.title == f"{tool} is off"
-    assert f"the setting `{setting}`" in result.output
+    [said] = await answers(tmp_path, tool, off)
+
+    assert f"the setting `{setting}`" in said
+    assert said.startswith(f"{tool} is off")
 
 
-@pytest.mark.parametrize("tool", ["websearch", "batch", "bash"])
-def test_a_tool_that_is_on_has_no_such_setting(tool):
-    on = Config(
-        plugins={
-            "websearch": PluginConfig(options={"url": "https://searx.test"}),
-            "batch": PluginConfig(),
-        }
-    )
+async def test_a_tool_that_is_on_or_of_nobody_has_no_such_setting(tmp_path):
+    tables = {"batch": {}, "websearch": {"options": {"url": "http://127.0.0.1:1"}}}
+    for tool in ("batch", "websearch", "codesearch", "nothing"):
+        for said in await answers(tmp_path, tool, plugins=tables):
+            assert "the setting" not in said
 
-    assert switched_off(tool, on) == ""
+
+async def answers(folder, tool, *brought, **config):
+    """What the model reads of a call of this tool."""
+    provider = Played(calls(called(tool, "{}")), text("done"))
+    settings = {"model": "played/m", "snapshot": False, **config}
+    async with opened(folder, provider, *brought, builtins=True, config=settings) as app:
+        session = await app.create_session()
+        await app.prompt(session, "Hi.")
+        return await outcomes(app, session.id)
 
 
 @pytest.mark.parametrize(("interactive", "said"), [(False, "Nobody is there"), (True, "no tool")])
@@ -43,7 +55,8 @@ async def test_who_asks_where_nobody_answers_is_told_so(tmp_path, interactive, s
     context = Context(tmp_path)
     context.session.interactive = interactive
 
-    result = await call(invalid, context, tool="question", error="there is no tool 'question'")
+    error = "there is no tool 'question'"
+    result = await call(invalid, context, tool="question", error=error, needs_user=True)
 
     assert said in result.output
 

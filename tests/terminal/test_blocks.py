@@ -6,14 +6,20 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pegboard import Prompt, ToolResult, hookimpl, tool
+from pegboard import Prompt, Tool, ToolResult, hookimpl, tool
 from pegboard.contract import toolhooks
 from pegboard.kit import Block, Span
-from pegboard.schema.part import Completed, CompletedSpan, Failed, TimeSpan, ToolPart
-from pegboard_plugins import callblocks
+from pegboard.schema.part import Completed, CompletedSpan, Failed, Running, TimeSpan, ToolPart
+from pegboard_plugins import callblocks, webfetch, websearch
+from pegboard_plugins.apply_patch import apply_patch
+from pegboard_plugins.question import question
+from pegboard_plugins.read import read
+from pegboard_plugins.skill import skill
+from pegboard_plugins.task import task
 from pegboard_terminal import CallBlocks, block_lines, default_block, plain_line, with_note
 from pegboard_terminal.defaultblocks import TAIL_LINES, given_block
 from pegboard_terminal.difflines import diff_rows
+from pegboard_testing import tools_of
 from played import Played, ToolsPlugin, call, calls, opened, text
 
 DIFF = """--- calc.py
@@ -28,6 +34,7 @@ DIFF = """--- calc.py
 --- y
 +-- z
 """
+RUNNING = Running(input={}, time=TimeSpan(start=1))
 HOSTILE = "a\x1b]52;c;aGk=\x07b\x9b2Jc\u202ed\re"
 
 
@@ -177,7 +184,7 @@ async def test_what_a_tool_displays_is_stored_for_people_and_kept_from_models(
 async def test_a_plugins_block_comes_before_the_tools_own_and_is_made_once(tmp_path: Path) -> None:
     draws = Draws(Block(title="drawn"))
     async with opened(tmp_path, Played(), draws) as app:
-        blocks = CallBlocks(app.hooks)
+        blocks = CallBlocks(app)
         shown = part(display={"title": "given"})
 
         first, second = await blocks.block(shown, 80), await blocks.block(shown, 80)
@@ -191,7 +198,7 @@ async def test_a_renderer_that_fails_is_named_and_the_call_is_shown_all_the_same
     tmp_path: Path, answer: object
 ) -> None:
     async with opened(tmp_path, Played(), Draws(answer)) as app:
-        block = await CallBlocks(app.hooks).block(part(), 80)
+        block = await CallBlocks(app).block(part(), 80)
         failures = app.failures
 
     assert block == default_block(part())
@@ -204,15 +211,88 @@ async def test_a_renderer_that_fails_is_named_and_the_call_is_shown_all_the_same
     [
         ("grep", {"matches": 1}, '{"city": "Oslo"} · 1 match'),
         ("glob", {"count": 2}, '{"city": "Oslo"} · 2 files'),
-        ("websearch", {"results": 3}, '{"city": "Oslo"} · 3 results'),
     ],
 )
 def test_how_much_was_found_is_said_once(tool: str, facts: dict[str, int], title: str) -> None:
-    call = part(tool, **facts)
+    assert default_block(part(tool, **facts)).title == title
 
-    block = callblocks.render_tool(call) or default_block(call)
 
+def sketch(part: ToolPart) -> Block | None:
+    """Draw what has ended; what runs is drawn by others."""
+    return Block(title="sketched") if isinstance(part.state, Completed) else None
+
+
+@tool(draw=sketch)
+async def sketches() -> str:
+    """Draw."""
+    return "drawn"
+
+
+async def test_a_tool_draws_its_own_calls_unless_a_plugin_does(tmp_path: Path) -> None:
+    other = Draws(None)
+    async with opened(tmp_path, Played(), callblocks, ToolsPlugin(sketches), other) as app:
+        own = await CallBlocks(app).block(part("sketches", display={"title": "given"}), 80)
+        running = replace(part("sketches"), state=RUNNING)
+        others = await CallBlocks(app).block(running, 80)
+        unknown = await CallBlocks(app).block(part("gone"), 80)
+        other.answer = Block(title="drawn")
+        foreign = await CallBlocks(app).block(part("sketches"), 80)
+
+    assert (own, foreign) == (Block(title="sketched"), Block(title="drawn"))
+    assert (others, unknown) == (default_block(running), default_block(part("gone")))
+
+
+async def test_a_tool_whose_drawing_fails_is_shown_all_the_same(tmp_path: Path) -> None:
+    def fails(part: ToolPart) -> Block | None:
+        raise KeyError("no")
+
+    broken = Tool.raw("broken", "", {}, lambda _, __: "", draw=fails)
+    async with opened(tmp_path, Played(), callblocks, ToolsPlugin(broken)) as app:
+        block = await CallBlocks(app).block(part("broken"), 80)
+        failures = app.failures
+
+    assert block == default_block(part("broken"))
+    assert [failure.hook for failure in failures] == ["render_tool"]
+
+
+DRAWN = [
+    (read, {"filePath": "a.py", "offset": 3}, {}, "<file>\n3| x\n</file>", "a.py:3-"),
+    (task, {"subagent_type": "explore", "description": "look"}, {}, "found", "explore: look"),
+    (question, {"questions": []}, {}, "", "Asked 1 question"),
+    (skill, {"name": "knots"}, {"name": "knots"}, "tie", "knots"),
+    (apply_patch, {"patchText": "x"}, {"diff": "+x"}, "", "Asked 1 question"),
+]
+
+
+@pytest.mark.parametrize(("drawn", "args", "facts", "output", "title"), DRAWN)
+def test_built_in_tools_draw_their_calls(
+    drawn: Tool, args: dict[str, Any], facts: dict[str, Any], output: str, title: str
+) -> None:
+    assert drawn.draw is not None
+    state = Completed(
+        input=args,
+        output=output,
+        title="Asked 1 question",
+        metadata=facts,
+        time=CompletedSpan(start=1, end=2),
+    )
+    call = replace(part(drawn.id), state=state)
+
+    block = drawn.draw(call)
+
+    assert block is not None
     assert block.title == title
+    assert drawn.draw(replace(call, state=RUNNING)) is None
+
+
+async def test_tools_of_the_web_say_how_much_they_found() -> None:
+    config = {"plugins": {"websearch": {"options": {"url": "http://127.0.0.1:1"}}}}
+    for each in (*await tools_of(websearch, config=config), *await tools_of(webfetch)):
+        assert each.draw is not None
+        block = each.draw(part(each.id, results=3))
+        assert block is not None
+        found = '{"city": "Oslo"} · 3 results' if "search" in each.id else '{"city": "Oslo"}'
+        assert block.title == found
 
 
 def test_a_stored_display_that_is_none_counts_as_absent() -> None:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from pegboard.contract.context import SessionView, ToolContext
 from pegboard.contract.plugin import Stash, hookspec
 from pegboard.contract.results import Block, PendingCall, ToolResult
+from pegboard.contract.tools import Tool
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.paths import Places
 from pegboard.schema.config import Command
@@ -170,15 +171,17 @@ RENDER_LIMIT_S = 0.5
 
 
 @hookspec("first", limit_s=RENDER_LIMIT_S, when="show", since="0.1")
-def render_tool(part: ToolPart, width: int) -> Block | None:
+def render_tool(part: ToolPart, width: int, tool: Tool | None) -> Block | None:
     """Return how people see a tool call: on a terminal, on a page, in an export.
 
     Called by the program that displays the call, once for each of its states and each width. The
     function must be a plain one, read nothing but its arguments and take 50 ms at most; after 0.5 s
-    it is given up. Without an answer `ToolResult.display` is drawn, or else title and output.
+    it is given up. The `draw` of the call's own tool comes after all plugins. Without an answer
+    `ToolResult.display` is drawn, or else title and output.
     First: a plugin that raises is reported, and the next one is asked.
 
     - width: the columns available; longer lines are wrapped.
+    - tool: the tool of the call, None where it is absent now.
 
     ```python
     from pegboard import hookimpl

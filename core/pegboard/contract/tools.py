@@ -8,13 +8,14 @@ from functools import WRAPPER_ASSIGNMENTS
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, get_args, overload
 
 from pegboard.arguments.binding import Arguments, FunctionArguments, RawArguments, own_names
-from pegboard.contract.results import ToolResult
+from pegboard.contract.results import Block, ToolResult
 from pegboard.errors import InvalidInputError, SignatureError, ToolError
 from pegboard.kit.threads import in_own_thread
 from pegboard.schema.config import Agent, AgentWork, Effect
 
 if TYPE_CHECKING:
     from pegboard.contract.context import PermissionContext, ToolContext
+    from pegboard.schema.part import ToolPart
 
 _Serving = TypeVar("_Serving", bound="Tool | Agent")
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -24,7 +25,9 @@ Service = Literal["shell", "subagents", "refused_calls"]
 
 `shell`: it runs a line of the user's own (`command`, `description`). `subagents`: it stands for
 work that the user gives to one (`description`, `prompt`, `subagent_type`, `command`).
-`refused_calls`: it answers a call that cannot be made (`tool`, `error`), and is never offered.
+`refused_calls`: it answers a call that cannot be made (`tool`, `error`), and is never offered. It
+also gets the `setting` that would turn the tool on, or `needs_user` for a tool that waits for the
+user, where that is why the tool is absent.
 """
 _ALLOWED = {"effect": get_args(Effect), "serves": (*get_args(Service), None)}
 
@@ -41,6 +44,7 @@ class ToolFacts(TypedDict, total=False):
     needs_user: bool
     serves: Service | None
     imports: tuple[str, ...]
+    draw: "Callable[[ToolPart], Block | None] | None"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,9 +61,10 @@ class Tool:
     for a person's decision: it is closed to subagents and to agents that the configuration adds,
     unless their rules speak of it. `serves` says what the engine may have it for; the newest tool
     that says so is taken. `imports` are modules that its own code imports with the first call;
-    they are loaded beforehand, while the model thinks. One that `has_own_id` was given it by its
-    author, and keeps it in whatever file it stands. A tool made from a function is called from
-    Python as the function is: `await hello("Ada")`.
+    they are loaded beforehand, while the model thinks. `draw` returns what people see of a call, by
+    the rules of the hook `render_tool`, whose plugins come first. One that `has_own_id` was given
+    it by its author, and keeps it in whatever file it stands. A tool made from a function is called
+    from Python as the function is: `await hello("Ada")`.
 
     :raises InvalidInputError: for an `effect`, a `serves` or a `requires` that there is not.
     """
@@ -79,6 +84,7 @@ class Tool:
     needs_user: bool = False
     serves: Service | None = None
     imports: tuple[str, ...] = field(default=(), repr=False)
+    draw: "Callable[[ToolPart], Block | None] | None" = field(default=None, repr=False)
     has_own_id: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -166,7 +166,8 @@ class Caller:
             nearest = nearest_names(call.name, sorted(self._offered), limit=1)
             meant = f", the nearest is {nearest[0]!r}" if nearest else ""
             names = ", ".join(sorted(self._offered))
-            return self._invalid(call, f"there is no tool {call.name!r}{meant}; there are: {names}")
+            reason = f"there is no tool {call.name!r}{meant}; there are: {names}"
+            return self._invalid(call, reason, **self._absence(call.name.lower()))
         try:
             value = read_arguments(call.input)
         except ValueError as error:
@@ -179,11 +180,19 @@ class Caller:
             return self._invalid(call, f"the arguments are nested more than {MOST_NESTED} deep")
         return Plan(tool=tool, input=args)
 
-    def _invalid(self, call: ToolCall, reason: str) -> Plan:
+    def _absence(self, name: str) -> dict[str, Any]:
+        """Return why the tool is absent: the setting that turns it on, or its need of the user."""
+        engine = self._run.engine
+        if (tool := engine.tools.get(name)) is not None:
+            return {"needs_user": True} if tool.needs_user else {}
+        setting = engine.hooks.switches.get(name)
+        return {"setting": setting} if setting else {}
+
+    def _invalid(self, call: ToolCall, reason: str, **facts: Any) -> Plan:  # noqa: ANN401 - arguments
         tool = serving(self._run.engine.tools.values(), _REFUSED) or Tool.raw(
             _REFUSED, "", {"type": "object"}, _refuse, serves=_REFUSED
         )
-        return Plan(tool=tool, input={"tool": call.name, "error": reason})
+        return Plan(tool=tool, input={"tool": call.name, "error": reason, **facts})
 
     async def _ran(
         self, call: ToolCall, plan: Plan, message_id: str, call_tool: "CallTool | None"

@@ -67,7 +67,7 @@ class Hooks:
     `implementations` are given oldest plugin first. `on_failure` hears of every plugin that
     raises, hangs or answers with the wrong type; it must not raise. Nor must `on_fold`, which who
     wants to know sets: it hears what each plugin makes of a fold. `owners` are the plugins that
-    tools are of, by the tools' ids.
+    tools are of, by the tools' ids; `switches` are the settings that turn tools on, likewise.
     """
 
     def __init__(
@@ -81,6 +81,7 @@ class Hooks:
         self._listeners: dict[str, Listener] = {}
         self.on_fold: Callable[[FoldStep], None] | None = None
         self.owners: Mapping[str, Plugin] = {}
+        self.switches: Mapping[str, str] = {}
         self._bringers: dict[int, tuple[object, str]] = {}
 
     def replace(self, implementations: Mapping[str, Sequence[Implementation]]) -> None:

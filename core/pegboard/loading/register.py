@@ -39,7 +39,8 @@ class PluginInfo(msgspec.Struct, frozen=True, kw_only=True):
     `table` is the name of its settings, `location` its file, or its import name, `distribution`
     what has installed it. `blocked` ones were not imported: `error` says by whose word. `load_ms`
     is what the import took, `quarantined` are its hooks that failed three times in a row and are
-    not called any more. `options` is the class of its options, if it declares one.
+    not called any more. `options` is the class of its options, if it declares one. `switch` has,
+    for each tool that is off until the user has a setting, the dotted key of that setting.
     """
 
     name: str
@@ -55,6 +56,7 @@ class PluginInfo(msgspec.Struct, frozen=True, kw_only=True):
     blocked: bool = False
     quarantined: tuple[str, ...] = ()
     options: type | None = None
+    switch: Mapping[str, str] = {}
 
 
 RESERVED = frozenset({EDIT, READ, "external_directory", "doom_loop"})
@@ -223,6 +225,9 @@ class Register:
         owners = {name: offer.by.handle for name, offer in chosen.items()}
         self.hooks.owners = {name: each for name, each in owners.items() if each is not None}
         self.tools = {name: offer.tool for name, offer in chosen.items()}
+        self.hooks.switches = {
+            name: key for each in self._plugins for name, key in each.switch.items()
+        }
 
     def _note(self, problem: Problem) -> None:
         if problem not in self._problems:

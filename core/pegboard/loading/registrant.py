@@ -138,7 +138,8 @@ class Registrant(msgspec.Struct, kw_only=True, eq=False):
 
     `plugin` is None where it is left out, because of `error`; `unfit` is what was imported and
     cannot be used, `is_double` says that it is in use elsewhere. `options` is the class of its
-    options, `handle` what its functions get that ask for `plugin`.
+    options, `handle` what its functions get that ask for `plugin`. `switch` has, for each tool that
+    is off until the user has a setting, the dotted key of that setting.
     """
 
     name: str
@@ -157,6 +158,7 @@ class Registrant(msgspec.Struct, kw_only=True, eq=False):
     is_double: bool = False
     options: type | None = None
     secrets: tuple[str, ...] = ()
+    switch: Mapping[str, str] = {}
     hooks: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
     load_ms: float = 0.0
@@ -208,6 +210,8 @@ class Registrant(msgspec.Struct, kw_only=True, eq=False):
         self.handle = Handle(self.name, belongings, found.value)
         self.options = found.model
         self.secrets = ("",) if self.plugin is None else found.secrets
+        switch = getattr(self.plugin, "switch", None)
+        self.switch = switch if isinstance(switch, Mapping) else {}
         belongings.hide(text for key in found.secrets for text in texts_in(table.get(key)))
         flaws = found.flaws
         if self.plugin is not None and self.options is None and not flaws:

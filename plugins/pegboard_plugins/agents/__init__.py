@@ -209,6 +209,11 @@ def family(model: Model) -> Family | None:
 
 
 _SHORT_FOR: frozenset[Family] = frozenset({"open_weights", "small"})
+_PLANNING = {
+    "bash": "allow",
+    "plan_enter": "deny",
+    "edit": {"*": "deny", ".pegboard/plans/*.md": "allow"},
+}
 _NOT_FOR_SUBAGENTS = {
     **dict.fromkeys(("todoread", "todowrite"), "deny"),
     **dict.fromkeys(("question", "plan_enter", "plan_exit"), "deny"),
@@ -234,13 +239,7 @@ async def register_agents(config: Config) -> tuple[Agent, ...]:
             prompt_append=PLAN_MODE,
             on_enter=PLANNING,
             on_leave=PLANNED,
-            permission=rules_from_config(
-                {
-                    "bash": "allow",
-                    "plan_enter": "deny",
-                    "edit": {"*": "deny", ".pegboard/plans/*.md": "allow"},
-                }
-            ),
+            permission=rules_from_config(_PLANNING),
             effects=("reads", "delegates"),
             options={},
             native=True,

@@ -5,12 +5,16 @@ from typing import TYPE_CHECKING
 from pegboard import PermissionContext, Tool, ToolContext, ToolResult, hookimpl, tool
 from pegboard.providers import ModelRequest
 from pegboard.schema.model import Model
+from pegboard.schema.part import Completed, ToolPart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pegboard.kit import Block
     from pegboard_plugins.apply_patch.changes import Place
 
+SHOWN_LINES = 48
+"""Lines of the diff that people see before they unfold it."""
 _REPLACED = frozenset({"edit", "write", "multiedit"})
 
 
@@ -21,9 +25,22 @@ async def _may_change(context: PermissionContext, patchText: str) -> "Sequence[P
     return await permitted(context, patchText)
 
 
+def _drawn(part: ToolPart) -> "Block | None":
+    """Return the files of the patch, and what was done to them."""
+    if not isinstance(part.state, Completed):
+        return None
+    import pegboard_terminal  # not before a call is drawn
+    from pegboard.kit import Block
+
+    diff = part.state.metadata.get("diff")
+    title = part.state.title or pegboard_terminal.subject_of(part.state.input)
+    return Block(title=title, diff=diff if isinstance(diff, str) else "", fold=SHOWN_LINES)
+
+
 @tool(
     permission="edit",
     requires=_may_change,
+    draw=_drawn,
     aliases={"patch": "patchText", "input": "patchText"},
     effect="edits",
 )

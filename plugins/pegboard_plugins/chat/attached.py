@@ -110,7 +110,7 @@ class AttachedFeed(Attachment):
             warning = f"without the plugins of this machine: {error}"
             self._facts = replace(self._facts, warnings=(warning,))
             return
-        self._here, self._blocks = app, CallBlocks(app.hooks)
+        self._here, self._blocks = app, CallBlocks(app)
         self._failing = asyncio.create_task(self._hear_failures(app.subscribe()), name="failures")
         problems = (f"{each.plugin}: {each.text}" for each in app.register.problems)
         failures = (failure.message for failure in app.failures)

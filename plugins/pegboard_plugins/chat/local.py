@@ -94,7 +94,7 @@ class LocalFeed:
 
     def __init__(self, app: "App") -> None:
         self._app = app
-        self._blocks = CallBlocks(app.hooks)
+        self._blocks = CallBlocks(app)
         self._facts: Facts | None = None
         self._known_until = 0.0
 

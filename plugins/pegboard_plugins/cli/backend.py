@@ -320,7 +320,7 @@ class LocalBackend:
     async def block(self, part: ToolPart, width: int) -> Block:
         """The block of the App's plugins."""
         if self._blocks is None:
-            self._blocks = pegboard_terminal.CallBlocks(self._app.hooks)
+            self._blocks = pegboard_terminal.CallBlocks(self._app)
         return await self._blocks.block(part, width)
 
     async def approve(self, request_id: str, scope: Scope, *, agent_only: bool = False) -> None:

@@ -17,6 +17,8 @@ from pegboard_plugins.cli.plugintrace import trace
 from pegboard_terminal import run_async
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pegboard.embedding import PluginInfo, Problem
     from pegboard_plugins.cli.plugindoctor import Fault
 
@@ -97,8 +99,13 @@ def _row(plugin: "PluginInfo") -> tuple[str, ...]:
         f"{plugin.load_ms:.1f}",
         state_of(plugin),
         ", ".join(plugin.hooks),
-        ", ".join(plugin.tools),
+        ", ".join([*plugin.tools, *(f"{name} (off until {key})" for name, key in _off(plugin))]),
     )
+
+
+def _off(plugin: "PluginInfo") -> "Iterator[tuple[str, str]]":
+    """Yield each tool of the plugin that is off, with the setting that turns it on."""
+    yield from (each for each in plugin.switch.items() if each[0] not in plugin.tools)
 
 
 def state_of(plugin: "PluginInfo") -> str:
@@ -118,6 +125,7 @@ def _facts(plugin: "PluginInfo") -> dict[str, Any]:
         "location": str(plugin.location),
         "hooks": plugin.hooks,
         "tools": plugin.tools,
+        "off": dict(_off(plugin)),
         "loadMs": plugin.load_ms,
         "state": state_of(plugin),
         "error": plugin.error,

@@ -7,7 +7,7 @@ several calls of edit, and each tool that is offered costs every request.
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from pegboard import PermissionContext, Tool, ToolContext, ToolResult, hookimpl, tool
 from pegboard.kit import named_path
@@ -109,6 +109,8 @@ multiedit = Tool.raw(
 
 class MultieditPlugin:
     """The plugin `multiedit`."""
+
+    switch: ClassVar = {multiedit.id: "plugins.multiedit"}
 
     @hookimpl
     async def register_tools(self, config: Config) -> list[Tool]:

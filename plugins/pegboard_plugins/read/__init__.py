@@ -23,8 +23,10 @@ from pegboard import (
     tool,
 )
 from pegboard.kit import named_path
+from pegboard.schema.part import Completed, ToolPart
 
 if TYPE_CHECKING:
+    from pegboard.kit import Block
     from pegboard_plugins.read.encodings import Source
 
 LIMIT_LINES = 2000
@@ -64,11 +66,31 @@ async def _may_read(context: PermissionContext, filePath: str) -> Path:
     return path
 
 
+def _drawn(part: ToolPart) -> "Block | None":
+    """Return the lines of the file, folded, without the tags that a model reads around them."""
+    if not isinstance(part.state, Completed):
+        return None
+    import pegboard_terminal  # not before a call is drawn
+
+    match part.state.input:
+        case {"offset": int(first), "limit": int(many)}:
+            lines = f":{first}-{first + many - 1}"
+        case {"offset": int(first)}:
+            lines = f":{first}-"
+        case _:
+            lines = ""
+    output = part.state.output.split("\n")
+    body = "\n".join(line for line in output if not (line[:1] == "<" and line[-1:] == ">"))
+    title = pegboard_terminal.subject_of(part.state.input)
+    return pegboard_terminal.block_of_text(body, title=f"{title}{lines}", fold=0)
+
+
 _ALIASES = {**dict.fromkeys(("path", "file", "filename"), "filePath"), "start_line": "offset"}
 
 
 @tool(
     requires=_may_read,
+    draw=_drawn,
     aliases=_ALIASES,
     effect="reads",
     on_cut="Read parts of that file with read, offset and limit.",

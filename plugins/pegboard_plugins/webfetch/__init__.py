@@ -23,8 +23,10 @@ from pegboard import (
     hookimpl,
     tool,
 )
+from pegboard.schema.part import Completed, ToolPart
 
 if TYPE_CHECKING:
+    from pegboard.kit import Block
     from pegboard_plugins.webfetch.fetching import Fetcher, Page
 
 Format = Literal["markdown", "text", "html"]
@@ -78,10 +80,21 @@ async def _may_fetch(context: PermissionContext, url: str) -> None:
     await context.require("webfetch", [url], always=[_site(url)], metadata={"url": url})
 
 
+def _drawn(part: ToolPart) -> "Block | None":
+    """Return the page, folded."""
+    if not isinstance(part.state, Completed):
+        return None
+    import pegboard_terminal  # not before a call is drawn
+    from pegboard.kit import Block
+
+    title = pegboard_terminal.subject_of(part.state.input)
+    return Block(title=title, markdown=part.state.output, fold=0)
+
+
 def webfetch_tool(fetcher: "Callable[[], Fetcher]") -> Tool:
     """The tool over a way to fetch, which is made for each call."""
 
-    @tool(requires=_may_fetch, effect="reads")
+    @tool(requires=_may_fetch, effect="reads", draw=_drawn)
     async def webfetch(
         context: ToolContext,
         url: str,

@@ -9,7 +9,7 @@ key = "{env:SEARX_KEY}"
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
 
@@ -26,6 +26,10 @@ from pegboard import (
     tool,
 )
 from pegboard.schema.config import Config
+from pegboard.schema.part import Completed, ToolPart
+
+if TYPE_CHECKING:
+    from pegboard.kit import Block
 
 DEFAULT_RESULTS = 8
 MOST_RESULTS = 30
@@ -97,6 +101,9 @@ def register_search_backends(config: Config) -> Sequence[SearchBackend] | None:
     """
 
 
+switch = dict.fromkeys(("websearch", "codesearch"), "plugins.websearch.options.url")
+
+
 async def _may_search(context: PermissionContext, query: str) -> None:
     await context.require("websearch", [query], always=["*"], metadata={"query": query})
 
@@ -105,17 +112,30 @@ async def _may_search_code(context: PermissionContext, query: str) -> None:
     await context.require("codesearch", [query], always=["*"], metadata={"query": query})
 
 
+def _drawn(part: ToolPart) -> "Block | None":
+    """Return how much was found, and the hits, folded."""
+    if not isinstance(part.state, Completed):
+        return None
+    import pegboard_terminal  # not before a call is drawn
+    from pegboard.kit import Block
+
+    title = pegboard_terminal.subject_of(part.state.input)
+    if isinstance(many := part.state.metadata.get("results"), int):
+        title += f" · {pegboard_terminal.counted(many, 'result')}"
+    return Block(title=title, lines=pegboard_terminal.lines_of(part.state.output, "dim"), fold=0)
+
+
 def search_tools(backend: SearchBackend) -> list[Tool]:
     """Both tools over a backend."""
 
-    @tool(requires=_may_search, effect="reads")
+    @tool(requires=_may_search, effect="reads", draw=_drawn)
     async def websearch(query: str, numResults: int = DEFAULT_RESULTS) -> ToolResult:
         """Search the web: titles, addresses and excerpts; webfetch gets a page itself."""
         limit = min(max(numResults, 1), MOST_RESULTS)
         hits = await _found(backend, query, "web", limit)
         return _result(query, [_entry(hit) for hit in hits])
 
-    @tool(requires=_may_search_code, effect="reads")
+    @tool(requires=_may_search_code, effect="reads", draw=_drawn)
     async def codesearch(query: str, tokensNum: int = DEFAULT_TOKENS) -> ToolResult:
         """Search the web for code and documentation of libraries, APIs and tools.
 

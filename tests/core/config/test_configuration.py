@@ -210,20 +210,6 @@ async def test_a_trusted_project_switches_no_guard_off_and_sends_no_key_elsewher
     )
 
 
-async def test_a_project_says_no_effects_of_an_agent(place: Place) -> None:
-    said = '[agent.plan]\neffects = ["edits"]\nprompt = "Plan."\n'
-    mine = place.write(place.user / "pegboard.toml", said)
-    loaded = await place.load()
-    assert loaded.config.agent["plan"].effects == ("edits",)
-
-    mine.unlink()
-    file = place.write(place.project / "pegboard.toml", said)
-    loaded = await place.load(trusted=True)
-
-    assert loaded.config.agent == {"plan": AgentConfig(prompt="Plan.")}
-    assert loaded.warnings == (f"{file}: ignored, only you can set it: agent.plan.effects",)
-
-
 async def test_files_count_as_they_were_when_they_were_trusted(place: Place) -> None:
     config = place.write(place.project / "pegboard.toml", 'model = "evil/m"\n')
     later = place.write(place.project / "opencode.json", '{"username": "later"}')

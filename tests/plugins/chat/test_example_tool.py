@@ -45,11 +45,11 @@ async def test_the_chat_asks(pegboard: CommandLine, way: Way) -> None:
 
     async with way.opened(*await way.arguments(), columns=100) as terminal:
         await terminal.say("roll")
-        await terminal.see_dialog("dice")
+        await terminal.see_dialog("Allow dice")
         terminal.press("n")
-        await terminal.gone("Permission")
+        await terminal.gone("Allow dice")
         await terminal.say("roll")
-        await terminal.see_dialog("dice")
+        await terminal.see_dialog("Allow dice")
         terminal.press("y")
         await terminal.see("That was the call.")
 

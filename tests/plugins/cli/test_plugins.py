@@ -341,3 +341,21 @@ async def test_the_doctor_looks_at_metadata_of_another_name_than_its_folder(
 
     assert done.code == 8, done.err
     assert done.out.count("needs pegboard>=99") == 1
+
+
+async def test_the_list_names_the_setting_of_each_tool_that_is_off(pegboard: CommandLine) -> None:
+    pegboard.configure(plugins={"batch": {}})
+
+    shown = await pegboard("plugins", "list")
+    listed = json.loads((await pegboard("plugins", "list", "--format", "json")).out)
+
+    off = {name: key for each in listed["plugins"] for name, key in each["off"].items()}
+    search = "plugins.websearch.options.url"
+    assert off == {
+        "list": "plugins.list",
+        "multiedit": "plugins.multiedit",
+        "plan_enter": "plugins.plan",
+        "websearch": search,
+        "codesearch": search,
+    }
+    assert "plan_exit, plan_enter (off until plugins.plan)" in shown.out
