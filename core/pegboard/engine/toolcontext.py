@@ -11,11 +11,11 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard.contract.context import ChildResult, FileAccess, SessionView
-from pegboard.contract.plugin import Plugin, Stash
+from pegboard.contract.plugin import Stash
 from pegboard.contract.results import ToolResult
 from pegboard.contract.tools import Tool
 from pegboard.engine.asking.decision import refuse_denied, settle
-from pegboard.engine.asking.requirements import Requirements
+from pegboard.engine.asking.requirements import CallFacts, Requirements
 from pegboard.engine.engine import ChildRequest
 from pegboard.engine.input.usermessage import queue
 from pegboard.engine.processor import Processor
@@ -35,7 +35,7 @@ _Granted = TypeVar("_Granted")
 CallTool = Callable[[str, Mapping[str, Any]], Awaitable[ToolResult]]
 
 
-class CallContext:
+class CallContext(CallFacts):
     """One call's `ToolContext`; `call_tool` makes calls of its own, None where it may not.
 
     `requirements` are what the call may do only once it is allowed. `exempt` is the permission of a
@@ -59,11 +59,9 @@ class CallContext:
         exempt: str | None = None,
         model: ModelChoice | None = None,
     ) -> None:
-        self._tool = tool
+        super().__init__(run.engine, view, tool)
         self.requirements = Requirements(run.engine, view, tool, self._decide)
         self._run = run
-        self._engine = run.engine
-        self.session = view
         self._processor = processor
         self.call_id = call_id
         self.message_id = message_id
@@ -75,21 +73,6 @@ class CallContext:
         self.clock = Clock()
         self.writing: Writing | None = None
         self.cancelled = False
-
-    @property
-    def agent(self) -> str:
-        """The name of the agent that calls."""
-        return self.session.agent.name
-
-    @property
-    def directory(self) -> Path:
-        """Where the session works."""
-        return self.session.directory
-
-    @property
-    def worktree(self) -> Path:
-        """The root of the repository."""
-        return self.session.worktree
 
     @contextmanager
     def cancellable(self) -> Iterator[None]:
@@ -134,16 +117,6 @@ class CallContext:
         """Processes that go on after the call."""
         self._say_level()
         return self._engine.background_of(self.session.id)
-
-    @property
-    def plugin(self) -> Plugin:
-        """The plugin that the tool is of."""
-        return self.requirements.plugin
-
-    @property
-    def trusted(self) -> bool:
-        """The user lets the project's own code run, or it brings none."""
-        return self.requirements.trusted
 
     @property
     def stash(self) -> Stash:
@@ -227,10 +200,6 @@ class CallContext:
             None if title is None else clean_title(title),
             None if metadata is None else clean_facts(metadata),
         )
-
-    async def env(self) -> Mapping[str, str]:
-        """The environment of `run`'s processes."""
-        return await self.requirements.env()
 
     async def run(  # noqa: PLR0913 - the facts of a process, all keyword-only
         self,

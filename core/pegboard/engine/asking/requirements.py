@@ -24,18 +24,13 @@ Decide = Callable[[PermissionRequest, bool], Awaitable[None]]
 """Returns once a request is allowed; True as the second argument: unless it is denied."""
 
 
-class Requirements:
-    """The `PermissionContext` of one call of `tool`; `decide` gets each of its requests once."""
+class CallFacts:
+    """The facts of a call of `tool`, which its `requires` and its body both know."""
 
-    def __init__(self, engine: Engine, view: SessionView, tool: Tool, decide: Decide) -> None:
+    def __init__(self, engine: Engine, view: SessionView, tool: Tool) -> None:
         self._engine = engine
         self.session = view
         self._tool = tool
-        self._decide = decide
-        self._answer: object = None
-        self._granted: set[_Key] = set()
-        self._open: dict[_Key, bool] = {}  # made by `requires`; True: to be made again by the body
-        self._in_requires = False
 
     @property
     def agent(self) -> str:
@@ -66,6 +61,18 @@ class Requirements:
         """Return the environment of the call's processes."""
         folded = await self._engine.tool_env(self.session)
         return {**folded, **self._engine.processes.variables()}
+
+
+class Requirements(CallFacts):
+    """The `PermissionContext` of one call of `tool`; `decide` gets each of its requests once."""
+
+    def __init__(self, engine: Engine, view: SessionView, tool: Tool, decide: Decide) -> None:
+        super().__init__(engine, view, tool)
+        self._decide = decide
+        self._answer: object = None
+        self._granted: set[_Key] = set()
+        self._open: dict[_Key, bool] = {}  # made by `requires`; True: to be made again by the body
+        self._in_requires = False
 
     def require(
         self,
