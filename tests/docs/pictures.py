@@ -6,6 +6,7 @@
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -142,6 +143,10 @@ def prompts(answers: Mapping[str, Sequence[Answer]]) -> Script:
     return script
 
 
+SECONDS = re.compile(r"(·\s)\d(\ss\s·)")
+"""Of the line that says what goes on."""
+
+
 class PicturedTerminal(ChatTerminal):
     """A terminal that says what its background is like, and keeps what is faint."""
 
@@ -161,9 +166,9 @@ class PicturedTerminal(ChatTerminal):
             os.write(self.ours, f"\x1b]11;rgb:{'/'.join(parts)}\x1b\\".encode())
 
     def picture(self, title: str) -> str:
-        """The screen as it is."""
+        """The screen as it is, but for the seconds that a turn has run."""
         assert isinstance(self._screen, Screen)
-        return svg(self._screen, self.look, title)
+        return SECONDS.sub(r"\g<1>3\g<2>", svg(self._screen, self.look, title))
 
 
 class LightTerminal(PicturedTerminal):

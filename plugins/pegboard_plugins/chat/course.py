@@ -1,7 +1,6 @@
 """The course of a session, from its events: what is finished, and what goes on."""
 
 from collections.abc import Iterator, Sequence
-from time import time
 
 import msgspec
 
@@ -57,6 +56,7 @@ from pegboard_plugins.chat.finished import (
     Thought,
     subject_of,
 )
+from pegboard_plugins.chat.liveline import TurnProgress, retry_text
 from pegboard_plugins.chat.waitclock import WaitClock
 from pegboard_terminal import MarkdownBlocks, one_line
 
@@ -68,7 +68,7 @@ class Child(msgspec.Struct):
 
     session: Session
     last: str = ""
-    wait: str = ""
+    wait: Retry | None = None
     tokens: int = 0
     running: bool = True
 
@@ -85,6 +85,7 @@ class Course:
         self.steers: dict[str, Steer] = {}
         self.requests: dict[str, PermissionRequest | QuestionRequest] = {}
         self.tokens: Tokens | None = None
+        self.progress = TurnProgress()
         self.thinking = ""
         self.model = ""
         self.agent = session.agent or ""
@@ -202,7 +203,7 @@ class Course:
             case SessionStatusChanged(status=status):
                 self.status = status
                 if isinstance(status, Retry):
-                    yield Noted(_retry(status), "warning")
+                    yield Noted(retry_text(status), "warning")
             case SessionIdle():
                 yield from self.rest()
             case TodoUpdated(todos=todos):
@@ -232,7 +233,7 @@ class Course:
                 child.running = False
             case SessionStatusChanged(status=status):
                 child.running = not isinstance(status, Idle)
-                child.wait = _retry(status) if isinstance(status, Retry) else ""
+                child.wait = status if isinstance(status, Retry) else None
             case _:
                 pass
 
@@ -295,6 +296,7 @@ class Course:
             case StepFinishPart(tokens=tokens):
                 self._done.add(part.id)
                 self.tokens = tokens
+                self.progress.step(tokens)
             case _:
                 pass
 
@@ -313,6 +315,7 @@ class Course:
     def _delta(self, delta: PartDelta) -> Iterator[Finished]:
         if delta.field != "text":
             return
+        self.progress.letters += len(delta.delta)
         if delta.part_id in self._texts:
             self._streamed[delta.part_id].append(delta.delta)
             for block in self._texts[delta.part_id].feed(delta.delta):
@@ -391,8 +394,3 @@ def _has_ended(info: UserMessage | AssistantMessage) -> bool:
             return span.completed is not None
         case _:
             return True
-
-
-def _retry(status: Retry) -> str:
-    wait_s = max(0, round(status.next / MS - time()))
-    return f"retrying in {wait_s} s (attempt {status.attempt + 1}): {one_line(status.message)}"

@@ -11,6 +11,7 @@ from pegboard.kit import Span
 from pegboard.schema.part import Completed, Failed, Running, ToolPart
 from pegboard_plugins.chat.course import Child, Course
 from pegboard_plugins.chat.finished import call_head, subject_of
+from pegboard_plugins.chat.liveline import live_line, retry_text
 from pegboard_plugins.chat.modes import Mode, SpanLine
 from pegboard_terminal import counted, one_line, shown_line, wrapped
 
@@ -51,6 +52,7 @@ def footer_lines(footing: Footing, width: int, room: int) -> list[SpanLine]:
         ("mode", _mode(footing, width, room)),
         ("notice", _notice(footing.notice)),
         ("offered", _offered(footing.offered, footing.chosen)),
+        ("live", _live_line(footing.course)),
         ("queue", _queue(footing)),
         ("calls", _calls(footing.course)),
         ("children", _children(footing.course)),
@@ -63,7 +65,18 @@ def footer_lines(footing: Footing, width: int, room: int) -> list[SpanLine]:
         shown = lines[-room:] if name == "tail" else lines[:room]
         kept[name] = shown if room > 0 else ()
         room -= len(kept[name])
-    order = ("tail", "calls", "children", "todo", "widgets", "queue", "notice", "mode", "offered")
+    order = (
+        "tail",
+        "calls",
+        "children",
+        "todo",
+        "widgets",
+        "live",
+        "queue",
+        "notice",
+        "mode",
+        "offered",
+    )
     lines = [cut(line, width) for name in order for line in kept[name]]
     return [(), *lines] if gap and lines and _text(lines[0]).strip() else lines
 
@@ -125,6 +138,11 @@ def _offered(offered: Sequence[Span], chosen: int) -> Sequence[SpanLine]:
     return rows
 
 
+def _live_line(course: Course | None) -> Sequence[SpanLine]:
+    line = live_line(course) if course is not None else ()
+    return [line] if line else ()
+
+
 def _queue(footing: Footing) -> Sequence[SpanLine]:
     steers = footing.course.steers.values() if footing.course else ()
     said = [("↳ next step: ", each.text) for each in steers] + [
@@ -176,9 +194,13 @@ def _children(course: Course | None) -> Sequence[SpanLine]:
         who = child.session.agent or "subagent"
         title = one_line(child.session.title).removesuffix(f" (@{who} subagent)")
         tokens = f" · {child.tokens:,} tokens" if child.tokens else ""
-        text = f" {title} · {child.wait or child.last or 'starting'}{tokens}"
+        text = f" {title} · {_doing(child)}{tokens}"
         rows.append(shown_line((Span("◆ ", "accent"), Span(who, "bold"), Span(text, "dim"))))
     return rows
+
+
+def _doing(child: Child) -> str:
+    return retry_text(child.wait) if child.wait else child.last or "starting"
 
 
 def _working(course: Course) -> Sequence[Child]:
@@ -216,8 +238,7 @@ def _todo(course: Course | None) -> Sequence[SpanLine]:
 def _tail(course: Course | None, width: int) -> Sequence[SpanLine]:
     text = course.tail(TAIL_LINES, TAIL_LETTERS) if course else ""
     if not text.strip():
-        busy = course is not None and course.busy and not course.calls
-        return [(Span("… thinking", "dim"),)] if busy else ()
+        return ()
     style = "plain" if course and course.writes else "dim"
     lines = (shown_line((Span(line, style),)) for line in text.split("\n"))  # type: ignore[arg-type]
     return [row for line in lines for row in wrapped(line, width, at_words=True)][-TAIL_LINES:]

@@ -84,7 +84,7 @@ def test_the_seconds_of_a_call_are_those_in_which_it_worked(
 def test_a_subagent_that_waits_for_its_provider_says_so_until_it_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("pegboard_plugins.chat.course.time", lambda: 2.0)
+    monkeypatch.setattr("pegboard_plugins.chat.liveline.time", lambda: 2.0)
     course = Course(SESSION)
     child = msgspec.structs.replace(SESSION, id="ses_2", parent_id="ses_1", agent="explore")
     waits = Retry(attempt=1, message="overloaded", next=5_000)
@@ -97,7 +97,7 @@ def test_a_subagent_that_waits_for_its_provider_says_so_until_it_goes_on(
     waiting = take(SessionStatusChanged(session_id="ses_2", status=waits))
     going_on = take(SessionStatusChanged(session_id="ses_2", status=Busy()))
 
-    assert waiting == ["◆ explore t · retrying in 3 s (attempt 2): overloaded"]
+    assert waiting == ["◆ explore t · Retrying in 3 s (attempt 2): overloaded"]
     assert going_on == ["◆ explore t · starting"]
 
 

@@ -1,0 +1,160 @@
+"""A line says what goes on while a turn runs; nothing wakes the chat while none does."""
+
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+
+from pegboard.schema.event import (
+    Event,
+    PartDelta,
+    PartUpdated,
+    Properties,
+    SessionIdle,
+    SessionStatusChanged,
+)
+from pegboard.schema.part import StepFinishPart
+from pegboard.schema.session import Busy, Retry, Tokens
+from pegboard_plugins.chat.course import Course
+from pegboard_plugins.chat.liveline import live_line
+from plugins.chat.conftest import Place
+from plugins.chat.screen import chat, scripts
+from plugins.chat.test_course import ASKED, SESSION, call
+from plugins.cli.commands import CommandLine
+
+AT_REST_S = 4
+WAKE_UPS = re.compile(r"^voluntary_ctxt_switches:\s+(\d+)", re.MULTILINE)
+FEW_WAKE_UPS = 3
+"""In `AT_REST_S`; a timer of a second would wake the chat at least once a second."""
+
+
+class Clock:
+    """A session whose time the test sets."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_s = 100.0
+        self.course = Course(SESSION)
+        monkeypatch.setattr("pegboard_plugins.chat.liveline.time", lambda: self.now_s)
+
+    def take(self, properties: Properties) -> str:
+        """The line after an event."""
+        for _ in self.course.take(Event(properties=properties)):
+            pass
+        return self.line
+
+    @property
+    def line(self) -> str:
+        return "".join(span.text for span in live_line(self.course))
+
+
+def status(status: Busy | Retry) -> Properties:
+    return SessionStatusChanged(session_id="ses_1", status=status)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+def test_the_line_says_what_goes_on_and_for_how_long(clock: Clock) -> None:
+    assert clock.line == ""
+    assert clock.take(status(Busy())) == "Waiting for the model · 0 s · Esc stops"
+    clock.now_s += 12
+    assert clock.line == "Waiting for the model · 12 s · Esc stops"
+    assert clock.take(PartUpdated(session_id="ses_1", part=call(), time=1)) == (
+        f"Running {call().tool} · 12 s · Esc stops"
+    )
+    assert clock.take(SessionIdle(session_id="ses_1")) == ""
+    assert clock.take(status(Busy())) == "Waiting for the model · 0 s · Esc stops"
+
+
+def test_in_a_retry_the_line_has_the_time_that_is_left(clock: Clock) -> None:
+    clock.take(status(Busy()))
+    clock.take(status(Retry(attempt=2, message="overloaded", next=108_000)))
+    clock.now_s += 5
+
+    assert clock.line == "Retrying in 3 s (attempt 3): overloaded · 5 s · Esc stops"
+
+
+def test_the_tokens_of_the_turn_are_counted(clock: Clock) -> None:
+    def delta(letters: int) -> Properties:
+        return PartDelta(
+            session_id="ses_1",
+            message_id="msg_1",
+            part_id="prt_1",
+            field="text",
+            delta="x" * letters,
+        )
+
+    step = StepFinishPart(
+        id="prt_2",
+        session_id="ses_1",
+        message_id="msg_1",
+        reason="stop",
+        cost=0.0,
+        tokens=Tokens(output=1_000, reasoning=200),
+    )
+    clock.take(PartUpdated(session_id="ses_1", part=step, time=1))
+    assert clock.take(status(Busy())) == "Waiting for the model · 0 s · Esc stops"
+    assert " · 100 tokens · " in clock.take(delta(400))
+    second = StepFinishPart(**{**_fields(step), "id": "prt_3"})
+    assert " · 1.2k tokens · " in clock.take(PartUpdated(session_id="ses_1", part=second, time=1))
+
+
+def _fields(part: StepFinishPart) -> dict[str, object]:
+    return {name: getattr(part, name) for name in part.__struct_fields__}
+
+
+def test_a_dialog_takes_the_place_of_the_line(clock: Clock) -> None:
+    clock.take(status(Busy()))
+    clock.course.asked(ASKED)
+
+    assert clock.line == ""
+
+
+async def test_the_seconds_go_on_while_nothing_else_happens(
+    pegboard: CommandLine, place: Place
+) -> None:
+    scripts(pegboard, wait={"text": "At last.", "delay_s": 60})
+
+    async with chat(pegboard, *await place.arguments()) as terminal:
+        await terminal.say("wait")
+        for seconds in (1, 2, 3):
+            await terminal.see_now(f"Waiting for the model · {seconds} s · Esc stops")
+        terminal.press("escape")
+        await terminal.see("stopped")
+        await terminal.gone("Esc stops")
+
+
+async def test_nothing_wakes_the_chat_while_no_turn_runs(pegboard: CommandLine) -> None:
+    scripts(pegboard)
+
+    async with chat(pegboard) as terminal:
+        await terminal.say("hello")
+        await terminal.see("You said: hello")
+        await terminal.gone("Esc stops")
+        await terminal.quiet()
+        assert terminal.process is not None
+        pid = terminal.process.pid
+        await _settled(pid)
+        before, written = _wake_ups(pid), len(terminal.raw)
+        await asyncio.sleep(AT_REST_S)
+        after = _wake_ups(pid)
+
+    assert after - before < FEW_WAKE_UPS
+    assert len(terminal.raw) == written
+
+
+async def _settled(pid: int) -> None:
+    """Wait until what a turn leaves to be done afterwards is done."""
+    async with asyncio.timeout(30):
+        count = -1
+        while count != (count := _wake_ups(pid)):  # noqa: ASYNC110 - a counter of the kernel
+            await asyncio.sleep(1.5)
+
+
+def _wake_ups(pid: int) -> int:
+    """How often the threads of a process have gone to sleep, and so were woken, until now."""
+    states = [(each / "status").read_text() for each in Path(f"/proc/{pid}/task").iterdir()]
+    return sum(int(count) for state in states for count in WAKE_UPS.findall(state))
