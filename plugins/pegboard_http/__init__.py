@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pegboard_http.answercalls import AnswerCalls as AnswerCalls
     from pegboard_http.answercalls import unique_id as unique_id
     from pegboard_http.askedwait import asked_wait_s as asked_wait_s
+    from pegboard_http.certificates import CERTIFICATES_HINT as CERTIFICATES_HINT
+    from pegboard_http.certificates import tls_context as tls_context
     from pegboard_http.encoding import count_in as count_in
     from pegboard_http.encoding import decode_json as decode_json
     from pegboard_http.encoding import encode_json as encode_json
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
     from pegboard_http.keyadvice import key_advice as key_advice
     from pegboard_http.keyadvice import required_key as required_key
     from pegboard_http.overflow import is_overflow as is_overflow
+    from pegboard_http.proxies import Proxy as Proxy
+    from pegboard_http.proxies import proxy_for as proxy_for
     from pegboard_http.publicaddress import is_public_address as is_public_address
     from pegboard_http.refusals import says as says
     from pegboard_http.sentmedia import SentMedia as SentMedia

@@ -10,6 +10,8 @@ _LONG = 0x80
 _NAMES = (b"\x55\x04\x03", b"\x55\x04\x0a")
 """Common name and organization (RFC 5280 appendix A.1)."""
 
+CERTIFICATES_HINT = "set SSL_CERT_FILE to a PEM file with the certificates to trust"
+
 
 def tls_context(env: Mapping[str, str]) -> ssl.SSLContext:
     """Return a context with the certificates of `SSL_CERT_FILE` or `SSL_CERT_DIR`.

@@ -5,7 +5,7 @@ import re
 import socket
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_network
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 import msgspec
 
@@ -31,10 +31,20 @@ class Proxy(msgspec.Struct, frozen=True):
             return []
         return [f"proxy-authorization: Basic {base64.b64encode(self.login.encode()).decode()}"]
 
+    @property
+    def url(self) -> str:
+        """The URL of the proxy, with the login."""
+        name, colon, password = self.login.partition(":")
+        login = f"{quote(name, '')}{colon}{quote(password, '')}@" if self.login else ""
+        return f"http://{login}{self._place}"
+
+    @property
+    def _place(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
     def __str__(self) -> str:
         """Return the address and the source, without the login."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"proxy {host}:{self.port} of {self.source}"
+        return f"proxy {self._place} of {self.source}"
 
 
 def proxy_for(url: SplitResult, env: Mapping[str, str], chosen: str = "") -> Proxy | None:

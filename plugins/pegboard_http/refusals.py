@@ -22,6 +22,7 @@ from pegboard.errors import (
 from pegboard.kit import is_loopback, without_values
 from pegboard.providers import ToolDefinition
 from pegboard_http.askedwait import asked_wait_s
+from pegboard_http.certificates import CERTIFICATES_HINT
 from pegboard_http.httpprovider import Endpoint, Meaning
 from pegboard_http.keyadvice import key_advice
 from pegboard_http.overflow import OVERFLOWS, THROTTLED, is_overflow
@@ -192,7 +193,7 @@ class Refusals:
             why = os.strerror(error.errno)
         if isinstance(error, ssl.SSLCertVerificationError):
             why = error.verify_message
-            hint = "; set SSL_CERT_FILE to a PEM file with the certificates to trust"
+            hint = f"; {CERTIFICATES_HINT}"
         return ProviderError(
             f"{self._id}: cannot reach {host}: {why}{hint}",
             provider_id=self._id,

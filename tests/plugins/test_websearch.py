@@ -6,6 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from hook_samples import Functions, Registered
+from http_proxy import http_proxy
 from pegboard import hookimpl
 from pegboard.errors import InvalidInputError, PermissionDeniedError, ToolError
 from pegboard.schema.config import Config, PluginConfig
@@ -15,6 +16,7 @@ from pegboard_plugins.websearch import (
     register_tools,
     searxng,
 )
+from pegboard_plugins.websearch.searxng import SearXNG
 from played import Played, calls, opened, text
 from played import call as played_call
 from plugin_handles import handle
@@ -213,3 +215,18 @@ async def test_without_the_permission_nothing_is_sent(tmp_path):
             await call(search, Context(tmp_path, denied=["websearch"]), query="x")
 
     assert web.requests == []
+
+
+async def test_a_search_goes_through_the_proxy_of_the_environment(tmp_path, monkeypatch):
+    answer = page(json.dumps({"results": [{"url": "https://a.test/"}]}).encode())
+    path = "/search?q=pegs&format=json&categories=general"
+    async with serving({path: answer}) as web, http_proxy() as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        monkeypatch.delenv("no_proxy", raising=False)
+        found = await SearXNG(web.url("", host="search.example")).search(
+            "pegs", kind="web", limit=3
+        )
+        own = await SearXNG(web.url("")).search("pegs", kind="web", limit=3)
+
+    assert [hit.url for hit in (*found, *own)] == ["https://a.test/", "https://a.test/"]
+    assert len([line for line in proxy.requests if line.startswith("GET")]) == 1

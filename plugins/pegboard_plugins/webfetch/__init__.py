@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import codecs
+import os
 import re
 import sys
 import tempfile
@@ -222,9 +223,13 @@ async def _converted(context: ToolContext, page: "Page", format: Format, charset
 
 
 class Options(msgspec.Struct, frozen=True):
-    """`allow_private`: pages of this machine and its network can be fetched, too."""
+    """`allow_private`: pages of this machine and its network can be fetched, too.
+
+    `proxy` is the URL of an HTTP proxy for all pages; without it the environment names one.
+    """
 
     allow_private: bool = False
+    proxy: str = ""
 
 
 options = Options
@@ -236,8 +241,11 @@ async def register_tools(plugin: Plugin) -> list[Tool]:
     """The webfetch tool, as `plugins.webfetch.options` says."""
 
     def fetcher() -> "Fetcher":
+        from pegboard_http import is_public_address
         from pegboard_plugins.webfetch.fetching import Fetcher  # not before a page is fetched
 
-        return Fetcher(allowed=lambda _: True) if plugin.options.allow_private else Fetcher()
+        options = plugin.options
+        allowed = (lambda _: True) if options.allow_private else is_public_address
+        return Fetcher(allowed=allowed, environ=os.environ, proxy=options.proxy)
 
     return [webfetch_tool(fetcher)]

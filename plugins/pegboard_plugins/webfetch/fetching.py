@@ -1,57 +1,30 @@
 """One page over HTTP: each hop checked, the connection made to the checked address, all bounded."""
 
 import asyncio
+import ssl
 import time
 import zlib
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import msgspec
 
 from pegboard import ToolError
-from pegboard_http import is_public_address
+from pegboard_http import CERTIFICATES_HINT, is_public_address, proxy_for, tls_context
 from pegboard_plugins.webfetch import LIMIT_BYTES
+from pegboard_plugins.webfetch.addresses import (
+    Resolve,
+    addresses_for_proxy,
+    checked_addresses,
+    system_addresses,
+)
 
 if TYPE_CHECKING:
     import httpx
 
-import socket
-from collections.abc import Sequence
-
-Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-
-
-async def system_addresses(host: str, port: int) -> tuple[str, ...]:
-    """The host's addresses as the system resolves them, in its order of preference.
-
-    :raises OSError: when there are none.
-    """
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return tuple(dict.fromkeys(str(address[0]) for *_, address in found))
-
-
-async def checked_addresses(
-    host: str, port: int, *, resolve: Resolve, allowed: Callable[[str], bool]
-) -> tuple[str, ...]:
-    """The addresses to connect to, none of which may be resolved again.
-
-    :raises ToolError: when the host has none, or one that is not allowed.
-    """
-    try:
-        found = tuple(await resolve(host, port))
-    except (OSError, UnicodeError) as error:
-        raise ToolError(f"{host} cannot be resolved: {error}") from error
-    refused = [each for each in found if not allowed(each)]
-    if refused:
-        raise ToolError(
-            f"{host} has the address {refused[0]}, which is not on the public internet; the user"
-            " can allow it with plugins.webfetch.options.allow_private"
-        )
-    if not found:
-        raise ToolError(f"{host} has no address")
-    return found
-
+    from pegboard_http import Proxy
 
 MOST_HOPS = 10
 MOST_ADDRESSES = 3
@@ -59,6 +32,7 @@ CONNECT_S = 10.0
 AGENT = "Mozilla/5.0 (compatible; Pegboard; a coding agent fetching for its user)"
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _OK = range(200, 300)
+_LOGIN = 407
 _ANY_ZLIB = 47
 """Of `zlib`: the largest window, with a gzip or a zlib header."""
 
@@ -89,7 +63,8 @@ class Fetcher:
     """Fetches pages.
 
     `resolve` gives a host's addresses, the one time that they are asked for; `allowed` says to
-    which of them a connection may be made.
+    which of them a connection may be made. `environ` gives proxies and certificates, `proxy` is
+    one that the configuration names.
     """
 
     def __init__(
@@ -97,9 +72,14 @@ class Fetcher:
         *,
         allowed: Callable[[str], bool] = is_public_address,
         resolve: Resolve = system_addresses,
+        environ: Mapping[str, str] | None = None,
+        proxy: str = "",
     ) -> None:
         self._allowed = allowed
         self._resolve = resolve
+        self._environ = environ or {}
+        self._proxy = proxy
+        self._tls: ssl.SSLContext | None = None
 
     async def fetch(self, wish: Wish) -> Page:
         """The page, after at most ten redirects; waits of `agree` do not count as time.
@@ -107,59 +87,81 @@ class Fetcher:
         :raises ToolError: for any other scheme than http and https, an address that is not
             allowed, a status that is no success, too much time, and a failing connection.
         """
-        import httpx  # 0.1 s that only a fetch pays
-
-        # No connection is kept: another host at the same address must make its own.
-        limits = httpx.Limits(max_keepalive_connections=0)
         left_s = wish.timeout_s
         url = parsed_url(wish.url)
-        async with httpx.AsyncHTTPTransport(trust_env=False, limits=limits) as transport:
-            for _ in range(MOST_HOPS):
-                await wish.agree(str(url))
-                started = time.monotonic()
-                answer = await self._within(left_s, transport, url, wish)
-                if isinstance(answer, Page):
-                    return answer
-                left_s -= time.monotonic() - started
-                url = parsed_url(str(answer))
+        for _ in range(MOST_HOPS):
+            await wish.agree(str(url))
+            started = time.monotonic()
+            answer = await self._within(left_s, url, wish)
+            if isinstance(answer, Page):
+                return answer
+            left_s -= time.monotonic() - started
+            url = parsed_url(str(answer))
         raise ToolError(f"{wish.url} was redirected more than {MOST_HOPS} times")
 
-    async def _within(
-        self, left_s: float, transport: "httpx.AsyncHTTPTransport", url: "httpx.URL", wish: Wish
-    ) -> "Page | httpx.URL":
-        import httpx
+    async def _within(self, left_s: float, url: "httpx.URL", wish: Wish) -> "Page | httpx.URL":
+        import httpx  # 0.1 s that only a fetch pays
 
         limit = asyncio.timeout(left_s)
+        proxy: Proxy | None = None
         try:
+            proxy = proxy_for(urlsplit(str(url)), self._environ, self._proxy)
             async with limit:
-                return await self._hop(transport, url, wish.accept)
+                return await self._hop(url, proxy, wish.accept)
         except TimeoutError as error:
             if not limit.expired():
                 raise
             raise ToolError(f"{url} took longer than {wish.timeout_s:g} s") from error
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ValueError) as error:
-            text = str(error) or type(error).__name__
-            raise ToolError(f"{url} cannot be fetched: {text}") from error
+            raise ToolError(f"{url} cannot be fetched{_reason(error, url, proxy)}") from error
 
     async def _hop(
-        self, transport: "httpx.AsyncHTTPTransport", url: "httpx.URL", accept: str
+        self, url: "httpx.URL", proxy: "Proxy | None", accept: str
     ) -> "Page | httpx.URL":
         """The page, or where it is said to be."""
         port = url.port or (443 if url.scheme == "https" else 80)
-        addresses = await checked_addresses(
-            url.host, port, resolve=self._resolve, allowed=self._allowed
-        )
-        response = await _answer(transport, url, addresses[:MOST_ADDRESSES], accept)
-        try:
-            location = response.headers.get("location")
-            if response.status_code in _REDIRECTS and location:
-                return url.join(location)
-            if response.status_code not in _OK:
-                reason = f"{response.status_code} {response.reason_phrase}".strip()
-                raise ToolError(f"{url} answered with {reason}")
-            return await _page(url, response)
-        finally:
-            await response.aclose()
+        check = checked_addresses if proxy is None else addresses_for_proxy
+        addresses = await check(url.host, port, resolve=self._resolve, allowed=self._allowed)
+        if self._tls is None and url.scheme == "https":
+            self._tls = await asyncio.to_thread(tls_context, self._environ)
+        async with _transport(proxy, self._tls) as transport:
+            response = await _answer(transport, url, addresses[:MOST_ADDRESSES], accept)
+            try:
+                location = response.headers.get("location")
+                if response.status_code in _REDIRECTS and location:
+                    return url.join(location)
+                if response.status_code not in _OK:
+                    reason = f"{response.status_code} {response.reason_phrase}".strip()
+                    by = f" by the {proxy}" if proxy and response.status_code == _LOGIN else ""
+                    raise ToolError(f"{url} answered with {reason}{by}")
+                return await _page(url, response)
+            finally:
+                await response.aclose()
+
+
+def _transport(
+    proxy: "Proxy | None", tls: ssl.SSLContext | None
+) -> "AbstractAsyncContextManager[httpx.AsyncHTTPTransport]":
+    import httpx
+
+    return httpx.AsyncHTTPTransport(
+        trust_env=False,
+        # No connection is reused: another host at the same address must make its own.
+        limits=httpx.Limits(max_keepalive_connections=0),
+        proxy=proxy.url if proxy else None,
+        verify=tls or False,  # without TLS nothing is verified
+    )
+
+
+def _reason(error: Exception, url: "httpx.URL", proxy: "Proxy | None") -> str:
+    """Return why a connection failed, and what can be set."""
+    text = str(error) or type(error).__name__
+    if "CERTIFICATE_VERIFY_FAILED" in text:
+        return f": {text}; {CERTIFICATES_HINT}"
+    if proxy is None or isinstance(error, ValueError):
+        return f": {text}"
+    hint = f"correct {proxy.source}, or name {url.host} in NO_PROXY"
+    return f" through the {proxy}: {text}; {hint}"
 
 
 def parsed_url(url: str) -> "httpx.URL":

@@ -1,11 +1,14 @@
 """Searches by a SearXNG server: one's own, or one of those that answer in JSON."""
 
 import asyncio
+import os
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import msgspec
 
 from pegboard import ToolError
+from pegboard_http import proxy_for, tls_context
 from pegboard_plugins.websearch import SearchHit, SearchKind
 
 if TYPE_CHECKING:
@@ -51,9 +54,20 @@ class SearXNG:
         import httpx  # 0.1 s that only a search pays
 
         fields = {"q": query, "format": "json", "categories": _CATEGORIES[kind]}
-        allowed = asyncio.timeout(TIME_LIMIT_S)
+        allowed, proxy = asyncio.timeout(TIME_LIMIT_S), None
         try:
-            async with allowed, httpx.AsyncClient(timeout=TIME_LIMIT_S, trust_env=False) as client:
+            proxy = proxy_for(urlsplit(self._url), os.environ)
+            secure = self._url.startswith("https:")
+            tls = await asyncio.to_thread(tls_context, os.environ) if secure else False
+            async with (
+                allowed,
+                httpx.AsyncClient(
+                    timeout=TIME_LIMIT_S,
+                    trust_env=False,
+                    proxy=proxy.url if proxy else None,
+                    verify=tls,
+                ) as client,
+            ):
                 request = client.build_request(
                     "GET", self._url, params=fields, headers=self._headers
                 )
@@ -62,9 +76,10 @@ class SearXNG:
             if not allowed.expired():
                 raise
             raise ToolError(f"the search took longer than {TIME_LIMIT_S:g} s") from error
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, ValueError) as error:
             text = str(error) or type(error).__name__
-            raise ToolError(f"{self._url} cannot be asked: {text}") from error
+            by = f" through the {proxy}" if proxy else ""
+            raise ToolError(f"{self._url} cannot be asked{by}: {text}") from error
         try:
             found = msgspec.json.decode(content, type=_Answer).results
         except msgspec.DecodeError as error:

@@ -1,0 +1,81 @@
+"""The addresses that a fetch may connect to, and what may be left to a proxy."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+
+from pegboard import ToolError
+
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+
+_LOOKUP_S = 5.0
+"""Where a proxy resolves names, this machine may have no DNS that answers."""
+_OWN_DOMAINS = frozenset(
+    ("internal", "local", "localhost", "arpa", "lan", "home", "corp", "intranet", "private")
+)
+"""Top-level domains that lead to no host of the public internet (RFC 6761, 6762, 8375; ICANN)."""
+
+
+async def system_addresses(host: str, port: int) -> tuple[str, ...]:
+    """The host's addresses as the system resolves them, in its order of preference.
+
+    :raises OSError: when there are none.
+    """
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return tuple(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+async def checked_addresses(
+    host: str, port: int, *, resolve: Resolve, allowed: Callable[[str], bool]
+) -> tuple[str, ...]:
+    """The addresses to connect to, none of which may be resolved again.
+
+    :raises ToolError: when the host has none, or one that is not allowed.
+    """
+    try:
+        found = tuple(await resolve(host, port))
+    except (OSError, UnicodeError) as error:
+        raise ToolError(f"{host} cannot be resolved: {error}") from error
+    refused = [each for each in found if not allowed(each)]
+    if refused:
+        raise _private(host, f"has the address {refused[0]}, which is")
+    if not found:
+        raise ToolError(f"{host} has no address")
+    return found
+
+
+async def addresses_for_proxy(
+    host: str, port: int, *, resolve: Resolve, allowed: Callable[[str], bool]
+) -> tuple[str, ...]:
+    """Return the host itself, once it is checked: a proxy resolves its name again.
+
+    A host that this machine can resolve is checked as without a proxy. One that it cannot must be
+    a name of the public internet, by its form.
+
+    :raises ToolError: when the host is not allowed.
+    """
+    try:
+        async with asyncio.timeout(_LOOKUP_S):
+            found = tuple(await resolve(host, port))
+    except (OSError, UnicodeError):  # of which a TimeoutError is one
+        found = ()
+    if found:
+
+        async def known(_: str, __: int) -> tuple[str, ...]:
+            return found
+
+        await checked_addresses(host, port, resolve=known, allowed=allowed)
+        return (host,)
+    *above, last = host.lower().rstrip(".").split(".")
+    is_name = above and last not in _OWN_DOMAINS and not last[:1].isdigit() and ":" not in host
+    if not is_name and not allowed(host):
+        raise _private(host, "is")
+    return (host,)
+
+
+def _private(host: str, what: str) -> ToolError:
+    return ToolError(
+        f"{host} {what} not on the public internet; the user can allow it with"
+        " plugins.webfetch.options.allow_private"
+    )
