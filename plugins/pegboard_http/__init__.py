@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pegboard_http.askedwait import asked_wait_s as asked_wait_s
     from pegboard_http.certificates import CERTIFICATES_HINT as CERTIFICATES_HINT
     from pegboard_http.certificates import tls_context as tls_context
+    from pegboard_http.client import untrusted_issuer as untrusted_issuer
     from pegboard_http.encoding import count_in as count_in
     from pegboard_http.encoding import decode_json as decode_json
     from pegboard_http.encoding import encode_json as encode_json

@@ -178,6 +178,15 @@ def _refused_by_proxy(proxy: "Proxy", host: str, status: int) -> Exception:
     return BrokenAnswerError(f"{text}; correct {proxy.source}, or name {host} in NO_PROXY")
 
 
+async def untrusted_issuer(url: str, env: Mapping[str, str]) -> str:
+    """Return the issuer of the certificate at an https URL that is not trusted; "" if unknown."""
+    parts = urlsplit(url)
+    from pegboard_http.proxies import proxy_for
+
+    proxy = proxy_for(parts, env)
+    return await _issuer(Origin("https", parts.hostname or "", parts.port or 443, proxy))
+
+
 async def _issuer(origin: Origin) -> str:
     """Return the issuer of a certificate that is not trusted; nothing is sent to its server."""
     from pegboard_http.certificates import issuer_of, unchecked_context

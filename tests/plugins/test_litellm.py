@@ -330,17 +330,50 @@ async def test_a_server_of_this_machine_is_asked_without_a_proxy(
     assert proxy.requests == []
 
 
-async def test_a_certificate_that_is_not_trusted_is_named_with_the_variable(
-    tls: ssl.SSLContext,
-) -> None:
+@pytest.fixture
+async def untrusted(tls: ssl.SSLContext) -> AsyncIterator[LiteLLM]:
+    """A model behind a certificate that nobody trusts."""
     async with ms.ModelServer(ms.in_order(ms.say("hi")), tls=tls) as server:
         settings = ProviderConfig(options={"baseURL": server.url, "apiKey": "sk-1"})
         provider = LiteLLM({"openai": settings}, keys_of({"openai": settings}))
-        error = await _failure(provider)
+        yield provider
         await provider.aclose()
 
-    assert "CERTIFICATE_VERIFY_FAILED" in str(error)
+
+async def test_a_certificate_that_is_not_trusted_is_named_with_its_issuer_and_the_variable(
+    untrusted: LiteLLM,
+) -> None:
+    error = await _failure(untrusted)
+
+    assert "certificate" in str(error)
+    assert "the issuer is '127.0.0.1'" in str(error)
     assert "set SSL_CERT_FILE to a PEM file" in str(error)
+
+
+async def test_a_certificate_file_that_is_missing_is_named(
+    untrusted: LiteLLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/missing.pem")
+
+    assert "the certificates of SSL_CERT_FILE=/missing.pem cannot be read" in str(
+        await _failure(untrusted)
+    )
+
+
+async def test_a_server_or_proxy_that_cannot_be_reached_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    errors = []
+    for url, proxy in (("http://127.0.0.1:9/v1", ""), ("https://model.test/v1", "127.0.0.1:9")):
+        monkeypatch.setenv("HTTPS_PROXY", f"http://{proxy}" if proxy else "")
+        settings = ProviderConfig(options={"baseURL": url, "apiKey": "sk-1"})
+        provider = LiteLLM({"openai": settings}, keys_of({"openai": settings}))
+        errors.append(str(await _failure(provider)))
+        await provider.aclose()
+
+    assert "cannot reach 127.0.0.1:9: Connect call failed" in errors[0]
+    assert "the proxy 127.0.0.1:9 of HTTPS_PROXY cannot be reached; correct" in errors[1]
+    assert "SSLContext object" not in "".join(errors)
 
 
 async def test_a_message_whose_picture_is_refused_is_sent_without_it() -> None:

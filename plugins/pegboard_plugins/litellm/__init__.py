@@ -105,7 +105,9 @@ class LiteLLM:
                     yield event
         except errors as error:
             if answer is None or answer.received_finish_reason is None:
-                failure = self._failure(error, request, key)
+                from pegboard_plugins.litellm.connecting import reason_of
+
+                failure = self._failure(error, await reason_of(error, os.environ), request, key)
                 without = None if answer else media.without(request, failure)
                 if without is None:
                     raise failure from None
@@ -198,7 +200,9 @@ class LiteLLM:
             **{name: value for name, value in chosen.items() if value not in (None, [], {})},
         }
 
-    def _failure(self, error: Exception, request: ModelRequest, key: Key | None) -> ProviderError:
+    def _failure(
+        self, error: Exception, reason: str, request: ModelRequest, key: Key | None
+    ) -> ProviderError:
         """The error in our words, without the key, which servers repeat."""
         from pegboard.kit import without_values  # where something has failed
         from pegboard_http import (
@@ -223,7 +227,7 @@ class LiteLLM:
         if isinstance(error, TimeoutError):
             return ProviderError(f"{model_id}: no answer in time", retryable=True, **facts)
         said = without_values(str(error), secrets)
-        text = " ".join(f"{said.removeprefix('litellm.')}{_reason(error)}".split())
+        text = " ".join(f"{said.removeprefix('litellm.')}{reason}".split())
         kind = type(error).__name__
         if kind == "ContextWindowExceededError" or is_overflow(text, status):
             return ContextOverflowError(f"{model_id}: the request is too long: {text}", **facts)
@@ -257,19 +261,6 @@ def _headers(error: Exception) -> dict[str, str]:
     response = getattr(error, "response", None)
     found = getattr(error, "litellm_response_headers", None) or getattr(response, "headers", None)
     return {str(name).lower(): str(value) for name, value in dict(found or {}).items()}
-
-
-def _reason(error: Exception) -> str:
-    """Return what the network says, which litellm's "Connection error." leaves out."""
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, OSError):
-        cause = cause.__cause__ or cause.__context__
-    if cause is None or str(cause) in str(error):
-        return ""
-    hint = ""
-    if "CERTIFICATE_VERIFY_FAILED" in str(cause):
-        hint = "; set SSL_CERT_FILE to a PEM file with the certificates to trust"
-    return f" ({cause}{hint})"
 
 
 async def _next(chunks: Any, idle_s: float) -> Any:  # noqa: ANN401 - litellm's objects
