@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from pegboard_files.secretfiles import may_name as may_name
     from pegboard_files.secretfiles import may_read as may_read
     from pegboard_files.secretfiles import secret_path as secret_path
+    from pegboard_files.shellpatterns import folder_entries as folder_entries
     from pegboard_files.shellpatterns import shell_escape as shell_escape
     from pegboard_files.shellpatterns import shell_fits as shell_fits
     from pegboard_files.shellpatterns import shell_names as shell_names

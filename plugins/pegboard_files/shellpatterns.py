@@ -127,7 +127,7 @@ def _paths(folder: str, parts: list[str], *, deep: bool) -> Iterator[str]:
         return
     if deep and part == "**":
         yield from _paths(folder, rest or ["*"], deep=deep)
-    for name, is_folder in _entries(folder or "/"):
+    for name, is_folder in folder_entries(folder or "/"):
         if deep and part == "**" and is_folder and not name.startswith("."):
             yield from _paths(f"{folder}/{name}", parts, deep=deep)
         elif not (deep and part == "**") and shell_names(part, name):
@@ -144,8 +144,8 @@ def shell_names(pattern: str, name: str) -> bool:
     return not is_hidden and shell_fits(pattern, name)
 
 
-def _entries(folder: str) -> list[tuple[str, bool]]:
-    """Return the names in a folder, with whether each is a folder and no link."""
+def folder_entries(folder: str) -> list[tuple[str, bool]]:
+    """Return the names in a folder, with whether each is a folder and no link; none on an error."""
     try:
         with os.scandir(folder) as entries:
             return [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]

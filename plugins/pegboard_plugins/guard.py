@@ -43,7 +43,7 @@ _GLOB = re.compile(r"[*?\[]")
 _ESCAPED = re.compile(r"\[\\?([*?\[\\])\]")
 _HOMES = (Path("/home"), Path("/Users"))
 _OWN = re.compile(
-    r"(?:\S*/)?(?:pegboard|python[\d.]* (?:-\w+ )*-m ?pegboard\S*)"
+    r"(?:\S*/)?(?:pegboard|python[\d.]* (?:-\w+ )*(?:-m ?pegboard\S*|\S*/pegboard))"
     r" (?!(?:explain|models|demo|--version|--help|-h"
     r"|(?:trust|permission|plugins) list|plugins doctor|session (?:list|show)"
     r"|config show|audit verify)(?: |$)"

@@ -57,7 +57,7 @@ async def _may_run(
     # 2 ms more that the start of the program need not pay.
     from pegboard_plugins.bash.approving import covered, is_once
 
-    if scanned.globs:
+    if scanned.globs or scanned.listings:
         from pegboard_plugins.bash.wildcards import looked_up
 
         scanned = await asyncio.to_thread(looked_up, scanned, command)
@@ -162,11 +162,19 @@ def _outside(paths: Iterable[Path], context: PermissionContext) -> list[Path]:
 
 
 def _inside(paths: Iterable[Path], context: PermissionContext) -> list[str]:
-    """The paths in the project, as rules about edits name them."""
-    real = (Path(resolved_path(path)) for path in paths)
-    root = context.worktree
-    inside = (str(path.relative_to(root)) for path in real if path.is_relative_to(root))
-    return list(dict.fromkeys(inside))
+    """Return the paths in the project, as rules about edits name them.
+
+    With a folder that is there goes what is in it. A file of which only the folder is known is
+    unclear: a rule about some files asks for it.
+    """
+    root, found = context.worktree, dict[str, None]()
+    for path in map(Path, map(resolved_path, paths)):
+        if path.is_relative_to(root):
+            text = str(path.relative_to(root))
+            found[f"{UNCLEAR}{text}" if path.name == "*" else text] = None
+            if path != root and os.path.isdir(path):  # noqa: PTH112 - no error for what is odd
+                found[f"{text}/*"] = None
+    return list(found)
 
 
 _ALIASES = {

@@ -57,10 +57,9 @@ def _linked(_base: str, operands: Words) -> Words:
     return [Operand(named[0].text.rstrip("/").rpartition("/")[2])] if len(named) == 1 else ()
 
 
-def _searched(_base: str, operands: Words) -> Iterator[Operand]:
-    """Yield where a find starts that deletes, and what is there."""
-    for word in found_from(operands) if deletes([word.text for word in operands]) else ():
-        yield from (word, _all_in(word.text, word))
+def _searched(_base: str, operands: Words) -> Words:
+    """Return where a find starts that deletes; what it comes by is looked up."""
+    return found_from(operands) if deletes([word.text for word in operands]) else ()
 
 
 def _all_in(folder: str, word: Operand) -> Operand:
@@ -73,6 +72,12 @@ def _edited(_base: str, operands: Words) -> Words:
         return ()
     behind = pairwise([Operand(""), *operands])
     return [w for before, w in behind if w.text[:1] != "-" and not _CODE.match(before.text)]
+
+
+def _zipped(_base: str, operands: Words) -> Words:
+    """The archive, and with -m all that goes into it."""
+    moves = any(re.match(r"-[a-zA-Z]*m|--mo", word.text) for word in operands)
+    return _named(operands)[: None if moves else 1]
 
 
 def _temporary(_base: str, operands: Words) -> Words:
@@ -92,8 +97,15 @@ def _split(base: str, operands: Words) -> Words:
     return named or [Operand(PREFIXES[base])]
 
 
+def _unpacked(operands: Words) -> Iterator[Operand]:
+    """Yield the folder into which a tar unpacks that is named."""
+    if any(re.match(r"-?[a-zA-Z]*x|--(ext|get)", word.text) for word in operands):
+        yield from option_values(operands, ("-C", "--directory"))
+
+
 def _archived(_base: str, operands: Words) -> Iterator[Operand]:
-    """The archive that a tar makes or changes."""
+    """The archive that a tar makes or changes, or the folder into which it unpacks one."""
+    yield from _unpacked(operands)
     texts = [word.text for word in operands]
     bundles = {*texts[:1], *(text for text in texts if text.startswith("-"))}
     if any(map(_ARCHIVES.fullmatch, bundles)):
@@ -134,6 +146,7 @@ _RULES: Mapping[str, Callable[[str, Words], Iterable[Operand]]] = {
     "second-written": lambda _, operands: _named(operands)[1:],
     "archives": _archived,
     "mktemp": _temporary,
+    "zip": _zipped,
     "places": lambda _, operands: option_values(operands, TARGETS),
     "git": _pathspecs,
     "ln": _linked,

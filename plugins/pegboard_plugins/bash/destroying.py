@@ -1,5 +1,6 @@
 """What a command destroys: what would be gone with all that is in it, or written over."""
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import dropwhile, pairwise, takewhile
@@ -13,7 +14,7 @@ from pegboard_plugins.bash.programs import (
     option_values,
     without_options,
 )
-from pegboard_plugins.bash.syntax import Operand
+from pegboard_plugins.bash.syntax import ANYTHING, Operand, Word
 from pegboard_plugins.bash.tables import rows
 
 _DELETING = re.compile(r"(?:^|[\s;&|(/])(?:rm|shred|srm|unlink|wipe)\s")
@@ -23,6 +24,7 @@ _FIND_OPTION = re.compile(r"-[DHLP]|-O\d*|--")
 _FIND_FILTER = re.compile(r"-(i?(l|whole)?name|i?path|i?regex|size|empty|inum|samefile)")
 """How old a file is does not count: nearly all are older, or newer, than any day."""
 _RUNS = re.compile(r"-(exec|ok)")
+_HERE = Operand(".", wild=False)
 _BY_KIND = frozenset({"deletes", "deletes-all", "empties"})
 _FITS_ALL = re.compile(r"[*?./^$+]+|[+-]?0\w?|-\d+\w?")
 _GONE, _OVERLAID = rows("programs", "gone"), rows("programs", "overlaid")
@@ -35,6 +37,10 @@ Selection = Callable[[Sequence[str], Words], Words]
 
 def destroy(base: str, words: Words, operands: Words, findings: Findings) -> None:
     """Note what the command destroys; the `operands` have the values of variables."""
+    deletes_each = base == "truncate" or not kinds(base).isdisjoint(("deletes", "deletes-all"))
+    findings.destroys_listed |= deletes_each and any(
+        word.text.startswith(ANYTHING) for word in operands
+    )
     names = ["mkfs" if base.startswith("mkfs") else base]
     if not _BY_KIND.isdisjoint(kinds(base)):
         names += sorted(_BY_KIND & kinds(base))
@@ -103,6 +109,11 @@ def _git_removed(texts: Sequence[str], operands: Words) -> Words:
     return [Operand(".") if word.text.startswith(":") else word for word in named]
 
 
+def _git_moved(texts: Sequence[str], operands: Words) -> Words:
+    named = [word for word in _all(texts, operands) if word.text != "mv"]
+    return named[:-1] if git_words(texts)[:1] == ["mv"] else ()
+
+
 def _archived(_texts: Sequence[str], operands: Words) -> Words:
     """What is in an archive, from each folder that the archiver goes to."""
     inside, folder = [], ""
@@ -158,6 +169,25 @@ def _is_narrow(texts: Sequence[str]) -> bool:
     return all(alternatives)
 
 
+def note_all_listed(base: str, words: Sequence[Word], findings: Findings) -> None:
+    """Note a folder of which a find lists all files, or a home of which another command does.
+
+    In a home what is sought, and whether it is hidden, makes no difference.
+    """
+    is_find = base in ("find", "gfind")
+    if not is_find and base != "ls" and "searches" not in kinds(base):
+        return
+    operands = findings.operands(words)
+    if is_find:
+        starts = found_from(operands) if not _is_narrow([word.text for word in operands]) else ()
+        paths = [path for word in starts for path in findings.patterns(word)]
+    else:
+        named = [word for word in operands if not word.text.startswith("-")] or [_HERE]
+        places = (os.path.normpath(path) for word in named for path in findings.places(word))
+        paths = [f"{path}/*" for path in places if path.removesuffix("/*") == findings.home]
+    findings.listed_all |= dict.fromkeys(paths)
+
+
 def _copied(_texts: Sequence[str], operands: Words) -> Words:
     named = without_options("cp", operands)
     is_onto = any(_COPIES_ONTO.fullmatch(word.text) for word in operands)
@@ -181,6 +211,7 @@ _SELECTIONS: Mapping[str, Selection] = {
     "moved": _moved,
     "found": _found,
     "git-removed": _git_removed,
+    "git-moved": _git_moved,
     "archived": _archived,
     "copied": _copied,
     "synced": _synced,

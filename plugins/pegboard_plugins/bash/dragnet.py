@@ -17,6 +17,10 @@ _EMPTY = re.compile(r"\$\(\s*\)|``|\$[@*1-9]|\$\{[^{}]*\}")
 _ESCAPED = re.compile(r"\\(?:x([0-9a-fA-F]{2})|0?([0-7]{3})|[nrtfv])")
 _ENCODED = re.compile(r"[A-Za-z0-9+/]{8,}={0,2}")
 _HEX = re.compile(r"\b(?:[0-9a-fA-F]{2}){6,}\b")
+_RENAMED = re.compile(
+    r"\b(?:cp|install|link|ln|mv)\b[^;|&\n]*?(?:which |-v |-[pP] |/s?bin/)"
+    r"(\w[\w.-]*)\)?['\"]?\s+(?:\./)?([\w.-]+)"
+)
 _TRANSLATED = re.compile(r"\btr\s+['\"]?([^\s'\"]+)['\"]?\s+['\"]?([^\s'\"]+)['\"]?")
 _RANGE = re.compile(r"(.)-(.)", re.DOTALL)
 _WORDS = re.compile(r"\$\{?\w+|[\w./~*?\[\]-]+|[;|&\n()<>`]")
@@ -28,6 +32,8 @@ _OF_SYSTEM = re.compile(r"(/usr)?/s?bin/[^/]*$")
 _GLUED = re.compile(r"-[A-Za-z][a-z]")
 _FILLED = re.compile(r"\b(?:xargs|parallel)\b[^|;&\n]*?\s-I ?([^\s-]\S*)")
 """What stands for the input of xargs."""
+_ACTS = frozenset({"-delete", "--remove-files"})
+_FINDS_ANYWHERE = re.compile(r"\bfind\s+['\"]?[$`][^\n]*\s-(delete|exec|ok)")
 _FORCES = re.compile(r"-\w*(r\w*f|f\w*r)\w*", re.IGNORECASE)
 _HOMES = re.compile(r"~.*|\$\{?HOME|HOME", re.DOTALL)
 _ROOT = re.compile(r"/+[.*?]*/?")
@@ -47,7 +53,7 @@ def destruction(text: str, folders: Sequence[str]) -> str:
     stands in one line with whatever is vital: that is enough. Quotes and backslashes count for
     nothing, and text that is written in another way is read in both.
     """
-    found = _CODE_DESTROYS.search(text)
+    found = _CODE_DESTROYS.search(text) or _FINDS_ANYWHERE.search(text)
     if found is not None:
         return found[0]
     for guise in _guises(text):
@@ -96,6 +102,8 @@ def _guises(text: str) -> Iterator[str]:
         yield from _parted(_EMPTY.sub("", text))
     if "\\" in text:
         yield from _parted(_ESCAPED.sub(_unescaped, text))
+    for program, name in _RENAMED.findall(text):
+        yield from _parted(re.sub(rf"(?<!\S)(\./)?{re.escape(name)}(?=\s)", program, text))
     for first, second in _TRANSLATED.findall(text):
         yield from _parted(text.translate(_translation(_letters(first), _letters(second))))
     for encoded in _HEX.findall(text):
@@ -134,7 +142,7 @@ def _parted(text: str) -> Iterator[str]:
 
 
 def _in_line(words: Sequence[str], folders: Sequence[str]) -> str:
-    deleter = next((word for word in words if _deletes(word) or _FORCES.fullmatch(word)), "")
+    deleter = next((w for w in words if _deletes(w) or _FORCES.fullmatch(w) or w in _ACTS), "")
     target = next((word for word in words if _is_sacred(word, folders)), "")
     return f"{deleter} {target}" if deleter and target else ""
 

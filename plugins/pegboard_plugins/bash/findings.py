@@ -4,16 +4,18 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, product
 from typing import NamedTuple
 
 from pegboard.kit import resolved_path
 from pegboard_files import shell_escape, shell_fits, shell_paths
-from pegboard_plugins.bash.marks import as_name, is_wild
+from pegboard_plugins.bash.findexpression import start_texts
+from pegboard_plugins.bash.marks import as_name, is_wild, marked
 from pegboard_plugins.bash.reach import Reach, reach
 from pegboard_plugins.bash.syntax import (
     ANYTHING,
     LISTED,
+    NUMBER,
     Block,
     Feed,
     Operand,
@@ -53,6 +55,20 @@ class Glob(NamedTuple):
     base: str = ""
 
 
+class Listing(NamedTuple):
+    """What a command lists of the files in a folder, which it shows below `start`.
+
+    `texts` are the words of a find, or the names and folders that another command is given: all
+    files where there are none. Where it `hides` them, none has a dot in front.
+    """
+
+    start: str
+    folder: str
+    texts: tuple[str, ...] = ()
+    is_find: bool = False
+    hides: bool = False
+
+
 @dataclass(slots=True)
 class Findings:
     """The state of a walk through a line; `cwd` are the folders that it may be in.
@@ -68,8 +84,10 @@ class Findings:
     `functions` what those do that it defines, `assigned` the variables that have been set for sure.
     `makes_repository`: by `git init`; `nullglob`: a wildcard that fits nothing is no word.
     `filled` stands in words for what a caller puts there. `reach` is how far the names reach that
-    the line has listed, `listed` are folders elsewhere in which it has; `writes_listed`: what has
-    one of these names is written. `unclear` is the first file of which nobody can say which it is.
+    the line has listed, `listed` are folders elsewhere in which it has, `listings` what it has.
+    `writes_listed`: what has one of these names is written. `listed_all` is that of which it has
+    listed all, `destroys_listed`: all of that is gone. `links` are those that it makes, each with
+    where it leads. `unclear` is the first file of which nobody can say which it is.
     """
 
     home: str
@@ -101,7 +119,11 @@ class Findings:
     nullglob: bool = False
     reach: Reach = Reach.WORDS
     listed: dict[str, None] = field(default_factory=dict)
+    listings: dict[Listing, None] = field(default_factory=dict)
     writes_listed: bool = False
+    listed_all: dict[str, None] = field(default_factory=dict)
+    destroys_listed: bool = False
+    links: dict[str, str] = field(default_factory=dict)
     unclear: Unclear | None = None
 
     def doubt(self, code: str, word: Operand | Word | None = None) -> None:
@@ -119,7 +141,9 @@ class Findings:
                 found.append(Operand(word.literal, not (own and own[0].quoted), word, wild=False))
                 continue
             bare = not word.is_quoted or word.pieces[0].kind == "variable"
-            names = self.values.names([word], number=_ANY_NUMBER)
+            names = self.values.names([word], number=NUMBER)
+            names += [marked(each) for each in names if NUMBER in each and is_wild(each)]
+            names = [each.replace(NUMBER, _ANY_NUMBER) for each in names]
             found += [Operand(as_name(each), bare, word, is_wild(each)) for each in names]
         return found
 
@@ -159,12 +183,22 @@ class Findings:
         """The word as a path from each folder; `..` stays behind what may be a symlink."""
         text = self.without_tilde(word) if word.text[:1] == "~" else word.text
         if text[:1] == "/":
-            return [text]
-        return [
-            f"{folder}{text}" if folder.endswith("/") else f"{folder}/{text}"
-            for folder in self.cwd
-            if folder != ANYWHERE
-        ]
+            paths = [text]
+        else:
+            folders = (each for each in self.cwd if each != ANYWHERE)
+            paths = [
+                f"{each}{text}" if each.endswith("/") else f"{each}/{text}" for each in folders
+            ]
+        return [*paths, *self._linked(paths)] if self.links else paths
+
+    def _linked(self, paths: Iterable[str]) -> Iterator[str]:
+        """Yield the paths as they are behind a link that the line makes."""
+        for path in paths:
+            end = "/" * path.endswith("/")
+            plain = os.path.normpath(path)
+            for link, target in self.links.items():
+                if plain == link or plain.startswith(f"{link}/"):
+                    yield target + plain.removeprefix(link) + end
 
     def places(self, word: Operand) -> list[str]:
         """The same without devices, in which nothing is kept."""
@@ -210,11 +244,20 @@ class Findings:
             else:
                 self.reading[fixed] = None
 
-    def list(self, base: str, words: Sequence[Word]) -> None:
+    def note_listing(self, base: str, words: Sequence[Word]) -> None:
         """Note how far the names reach that a command may list."""
         names = reach(base, [word.shown for word in words])
         if names is not None:
             self.reach = max(self.reach, names)
+        if base in ("find", "gfind"):
+            texts = product(*(self.values.texts(word) or ("",) for word in words))
+            told = list(islice(texts, MOST_FOLDERS))
+            self.listings |= {
+                Listing(start, path, each, is_find=True): None
+                for each in told
+                for start in start_texts(each)
+                for path in self.places(Operand(start))
+            }
 
     def distrust(self, word: Operand) -> None:
         """Doubt a path that is written or destroyed where only the shell will know which it is.
@@ -242,10 +285,13 @@ class Findings:
         """What a process was given would be read."""
         self.paths[PROCESS] = None
 
+    def patterns(self, word: Operand) -> list[str]:
+        """Return the word's paths as wildcards, which fit them alone where it has none."""
+        return [pattern for _, pattern, _ in self._patterns(word, self.places(word))]
+
     def destroy(self, word: Operand) -> None:
         """A path, perhaps a glob, that would be gone with all that is in it."""
-        patterns = self._patterns(word, self.places(word))
-        self.destroys.update(dict.fromkeys(pattern for _, pattern, _ in patterns))
+        self.destroys.update(dict.fromkeys(self.patterns(word)))
         if self.is_lost(word):
             self.destroys[""] = None
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 from pegboard_files import shell_fits
+from pegboard_plugins.bash.findexpression import acted_on, start_texts
 from pegboard_plugins.bash.findings import Findings
 from pegboard_plugins.bash.listings import finds
 from pegboard_plugins.bash.programs import destroys, git_words
-from pegboard_plugins.bash.reach import leaves_history
 from pegboard_plugins.bash.syntax import Block, Feed, Operand, Statement, Word
 from pegboard_plugins.bash.tables import pairs
 from pegboard_plugins.bash.values import Value
@@ -22,14 +22,21 @@ _SIGNAL_OPTIONS = frozenset({"-s", "-n", "--signal"})
 _NOT_ONES_OWN = re.compile(r"-1|0*1|.*(?:ppid|pegboard).*", re.IGNORECASE | re.DOTALL)
 _SELECTS = re.compile(r"-[GPUgstu]|--(?:parent|group|pgroup|session|terminal|signal)")
 _BY_USER = re.compile(r"-[a-zA-Z]*[uU]|--(?:euid|uid|user)(?:=.*)?")
-_LISTS_PROCESSES = re.compile(r"(?:^|[\s;&|(`])(?:ps|top|pgrep|pidof)\b(?P<rest>[^|)`]*)")
+_LISTS_PROCESSES = re.compile(
+    r"(?:^|[\s;&|(`])(?:ps|top|pgrep|pidof|lsof|fuser)\b(?P<rest>[^|)`]*)"
+)
 _SOUGHT = re.compile(
     r"grep\s+(?P<options>(?:-\S+\s+)*)(?P<quote>['\"]?)(?P<word>.+?)(?P=quote)(?=\s*(?:\||\)|`|$)|\s)"
     r"|awk\s+(?:-\S+\s+)*['\"]/(?P<pattern>[^/]+)/"
 )
 _ONE_PROCESS = re.compile(r"\s-[A-Za-z]*[pC]\b|\s--p?pid\b")
-_BY_NAME = re.compile(r"-i?(name|path|wholename)|-samefile")
-_HISTORY = (".git", "./.git", "./.git/head", "head", "objects", "refs", "config")
+_BY_NAME = re.compile(r"-i?(name|path|wholename|regex)|-samefile")
+_HISTORY = {
+    ".git": True,
+    **dict.fromkeys((f".git/{name}" for name in ("HEAD", "config", "index", "packed-refs")), False),
+    **dict.fromkeys((f".git/{name}" for name in ("hooks", "objects", "refs", "logs")), True),
+    ".git/hooks/pre-commit": False,
+}
 _OWN = "pegboard"
 _OWN_NAMES = (_OWN, "python3", "python")
 _OWN_LINE = "python3 -m pegboard run"
@@ -38,7 +45,7 @@ _DEEPEST = 4
 _ENDS = "it would end Pegboard, or more than was started here"
 _LISTS_ALL = re.compile(r"(git ls-files|find( (\.|~|/|\$HOME)/?)?( -type f)?( -print0?)?)( -\w+)*")
 _QUOTES = re.compile(r"[\\'\"]")
-_ENVIRON = re.compile(r"(?<![\w.])/+proc\b.*(?<![.\w])environ\b", re.DOTALL)
+_ENVIRON = re.compile(r"(?<![\w.])/+proc\b.*(?<![.\w])environ\b", re.DOTALL | re.IGNORECASE)
 _IN_PROC = re.compile(r"(?<![\w.])/+proc/\S*/([^\s/;|&()<>`]+)")
 _HAZARDS = pairs("programs", "hazards")
 """By program, patterns of what it is told that endangers what it does not name, and why."""
@@ -94,24 +101,18 @@ def _finding(words: Sequence[Word], findings: Findings) -> str:
     runs = any(text.startswith(("-exec", "-ok")) for text in texts)
     if "-delete" not in texts and not (runs and any(map(destroys, texts))):
         return ""
-    named = [
-        (name, pattern)
-        for before, name, pattern in zip(["", *texts], texts, texts[1:], strict=False)
-        if before not in ("!", "-not")
-    ]
-    sought = [text.lower() for name, text in named if _BY_NAME.fullmatch(name)]
-    fits = any(shell_fits(pattern, name) for pattern in sought for name in _HISTORY)
-    fits |= any(
-        finds(f"^({text})$", name) for how, text in named if "regex" in how for name in _HISTORY
-    )
-    home = findings.home.rpartition("/")[2].lower()
+    if not any(map(_BY_NAME.fullmatch, texts)):
+        return ""  # it is told by the folder where it starts
+    files = {
+        f"{start.rstrip('/')}/{name}": is_folder
+        for start in start_texts(texts)
+        for name, is_folder in _HISTORY.items()
+    }
+    home = findings.home.rpartition("/")[2]
     is_above = any(re.match(r"\.\.|/|~", word.shown) for word in words)
-    fits |= is_above and any(shell_fits(pattern, home) for pattern in sought)
-    return (
-        "it would delete the history of the project, or a home"
-        if fits and not leaves_history(texts)
-        else ""
-    )
+    homes = {f"{start.rstrip('/')}/{home}": True for start in start_texts(texts) if is_above}
+    fits = acted_on(texts, files) or acted_on(texts, homes)
+    return "it would delete the history of the project, or a home" if fits else ""
 
 
 def _feeding(words: Sequence[Word], findings: Findings) -> str:

@@ -1,5 +1,6 @@
 """What a command does with files, by what its program's operands and options are in the tables."""
 
+import os
 import re
 from collections.abc import Container, Iterator, Sequence
 from functools import lru_cache
@@ -8,7 +9,14 @@ from itertools import pairwise
 from pegboard_files import shell_escape
 from pegboard_plugins.bash.changing import TARGETS, as_operand, changed
 from pegboard_plugins.bash.destroying import destroy
-from pegboard_plugins.bash.findings import Findings, before_glob, hidden_matches, within
+from pegboard_plugins.bash.findings import (
+    ANYWHERE,
+    Findings,
+    Listing,
+    before_glob,
+    hidden_matches,
+    within,
+)
 from pegboard_plugins.bash.hazards import tells_of_process
 from pegboard_plugins.bash.languages import git_config
 from pegboard_plugins.bash.listings import names_secret
@@ -20,6 +28,7 @@ from pegboard_plugins.bash.programs import (
     option_values,
     without_options,
 )
+from pegboard_plugins.bash.reach import Reach, reach
 from pegboard_plugins.bash.syntax import ANYTHING, Operand, Word, is_any
 from pegboard_plugins.bash.tables import patterns, rows, words
 
@@ -29,6 +38,11 @@ _GIVEN, _WRITES = (
 )
 _CHOOSES = frozenset({"pattern-first", "messages"})
 _LISTS = frozenset({"lists", "finds", "searches"})
+_GIT_LISTS = frozenset(
+    {"diff", "diff-tree", "grep", "log", "ls-files", "ls-tree", "show", "status"}
+)
+_SHOW_HIDDEN = frozenset({"git", "grep", "egrep", "fgrep"})
+_CHOOSES_NAMES = re.compile(r"--(?:include|glob)=(.*)", re.DOTALL)
 _EDITS = re.compile(r"-[a-zA-Z]*i|--i")
 """With these sed writes into its files."""
 _TO_STDOUT = re.compile(r"-[a-zA-Z]*[ctl][a-zA-Z]*|--(stdout|to-stdout|list|test)")
@@ -71,6 +85,7 @@ def apply(base: str, words: Words, findings: Findings) -> None:
     operands = words = _as_given(base, words, findings, is_matched=is_matched)
     if base in _GIVEN or base in _SENDS or not does.isdisjoint(_CHOOSES):
         operands = _candidates(base, does, words)
+    _note_listed(base, operands, findings)
     if not operands:
         return
     writes = "writes" in does or (base == "sed" and any(_EDITS.match(w.text) for w in operands))
@@ -79,7 +94,6 @@ def apply(base: str, words: Words, findings: Findings) -> None:
     told = [word.text for word in operands]
     for word in (*operands, *_as_names(operands, names)):
         _touch(word, findings, write=writes, is_local=is_local)
-    _note_listed(does, operands, findings)
     if "proc" in "".join(told):
         _note_process(operands, findings, writes=writes)
     if base == "git" or "reads" not in does:
@@ -115,11 +129,25 @@ def _as_names(operands: Words, names: Container[tuple[Word | None, str]]) -> Ite
             yield word._replace(wild=False)
 
 
-def _note_listed(does: Kinds, operands: Words, findings: Findings) -> None:
-    """Note the folders elsewhere of which a command may list the files."""
-    for word in operands if not does.isdisjoint(_LISTS) else ():
-        if _LEADS_OUT.match(f"{word.text}/"):
-            findings.listed |= dict.fromkeys(map(before_glob, findings.places(word)))
+def _note_listed(base: str, operands: Words, findings: Findings) -> None:
+    """Note which files a command may list, in this folder and elsewhere."""
+    texts = [word.text for word in operands]
+    acts = git_words(texts) if base == "git" else []
+    if kinds(base).isdisjoint(_LISTS) and _GIT_LISTS.isdisjoint(acts[:1]):
+        return
+    outside = [word for word in operands if _LEADS_OUT.match(f"{word.text}/")]
+    placed = [path for word in outside for path in map(before_glob, findings.places(word))]
+    findings.listed |= dict.fromkeys(placed)
+    if base in ("find", "gfind"):
+        return
+    names = [text for text in (acts[1:] if base == "git" else texts) if text[:1] != "-"]
+    names += [found[1] for text in texts if (found := _CHOOSES_NAMES.match(text))]
+    is_told = base not in ("git", "fd", "fdfind") or acts[:1] == ["ls-files"]
+    chosen = tuple(names) if is_told and not any(map(is_any, names)) else ()
+    here = [folder for folder in findings.cwd if folder != ANYWHERE]
+    hides = base not in _SHOW_HIDDEN and reach(base, texts) != Reach.ANY
+    findings.listings |= {Listing(path, path, chosen, hides=hides): None for path in here}
+    findings.listings |= {Listing(path, path, hides=hides): None for path in placed}
 
 
 def _shows_variables(texts: Sequence[str]) -> bool:
@@ -265,8 +293,29 @@ def _hand_over(base: str, does: Kinds, operands: Words, findings: Findings) -> N
         findings.made |= dict.fromkeys(path for word in operands for path in findings.places(word))
     if "places" in does:
         _place(base, operands, findings)
-    if "links" in does or (base == "cp" and any(_LINKS.match(word.text) for word in operands)):
+    if _makes_links(base, operands):
         findings.linked |= dict.fromkeys(p for w in operands[:-1] for p in findings.places(w))
+
+
+def _makes_links(base: str, operands: Words) -> bool:
+    return "links" in kinds(base) or (
+        base == "cp" and any(_LINKS.match(word.text) for word in operands)
+    )
+
+
+def _note_links(base: str, operands: Words, findings: Findings) -> None:
+    """Note the links that come to be, each with where it leads: a relative one from its folder."""
+    *targets, name = without_options(base, operands)[-2:] or [Operand("")]
+    for target in targets:
+        own = target.text.rstrip("/").rpartition("/")[2]
+        path = findings.without_tilde(target).rstrip("/")
+        for place in findings.places(name):
+            link = os.path.normpath(place)
+            real = os.path.normpath(
+                f"{link.rpartition('/')[0]}/{path}" if path[:1] != "/" else path
+            )
+            if real != link:
+                findings.links |= {link: real, f"{link}/{own}": real}
 
 
 def _place_clone(operands: Words, findings: Findings) -> None:
@@ -317,3 +366,5 @@ def _write(base: str, words: Words, operands: Words, findings: Findings) -> None
         for word in option_values(operands, names):
             if word.text != "-":
                 _touch(as_operand(word), findings, write=True)
+    if _makes_links(base, operands):
+        _note_links(base, operands, findings)

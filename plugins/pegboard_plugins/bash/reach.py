@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from enum import IntEnum
 
-from pegboard_files import shell_fits
+from pegboard_plugins.bash.findexpression import acted_on, start_texts
 from pegboard_plugins.bash.programs import git_words, kinds
 
 
@@ -24,11 +24,10 @@ _WORDS = frozenset(
 )
 _PLACES = re.compile(r"--(git-(dir|path|common-dir)|absolute-git-dir|show-\S+|resolve-\S+)")
 """With these `git rev-parse` puts out a folder."""
-_NAMED = re.compile(r"-i?(name|path|wholename)")
-_HISTORY = (".git", "./.git", "./.git/HEAD", ".git/HEAD")
+_FOLDERS = (".git", ".git/hooks")
 _RUNNING = (
-    *("config", "HEAD", "hooks", "pre-commit", "post-checkout", "./.git/config", ".bashrc"),
-    "./.git/hooks/pre-commit",
+    *(".git/HEAD", ".git/config", ".git/hooks/pre-commit", ".git/hooks/post-checkout"),
+    *(".bashrc", "config", "HEAD", "hooks/pre-commit"),
 )
 _EVERYWHERE = re.compile(r"\.{0,2}/?|~.*|/.*|\.\./.*|\.git\b.*|\*", re.DOTALL)
 _HIDDEN = re.compile(r"-[a-zA-Z]*[aA]|--al|(.*/)?\.[^./]")
@@ -66,38 +65,14 @@ def _of_git(texts: Sequence[str]) -> Reach:
 
 
 def _of_find(texts: Sequence[str]) -> Reach:
-    """What each alternative wants by name is no file that runs by itself, or these are left out."""
-    if leaves_history(texts):
-        return Reach.FILES
-    named, wanted = [False], list[str]()
-    for before, sign, text in zip(["", *texts], texts, [*texts[1:], ""], strict=False):
-        if sign in ("-o", "-or", ","):
-            named.append(False)
-        elif _NAMED.fullmatch(sign) and before not in ("!", "-not"):
-            named[-1] = True
-            wanted.append(text)
-    fits = any(shell_fits(pattern, name) for pattern in wanted for name in _RUNNING)
-    return Reach.FILES if all(named) and not fits else Reach.ANY
-
-
-def leaves_history(texts: Sequence[str]) -> bool:
-    """Return whether a find does not go into `.git`: it is pruned, or the names are not taken."""
-    depth = 0
-    for at, (sign, name, pattern) in enumerate(zip(["", *texts], texts, texts[1:], strict=False)):
-        depth += {"(": 1, ")": -1}.get(name, 0)
-        fits = _NAMED.fullmatch(name) and any(shell_fits(pattern, each) for each in _HISTORY)
-        if fits and (sign in ("!", "-not") or _prunes(texts[at + 2 :], depth)):
-            return True
-    return False
-
-
-def _prunes(texts: Sequence[str], depth: int) -> bool:
-    """Whether what fits so far is pruned, before another alternative begins."""
-    for text in texts:
-        depth += {"(": 1, ")": -1}.get(text, 0)
-        if text == "-prune" or (text in ("-o", "-or", ",") and depth == 0):
-            return text == "-prune"
-    return False
+    """Return whether the find may come by a file that runs by itself."""
+    files = {
+        f"{start.rstrip('/')}/{name}": True for start in start_texts(texts) for name in _FOLDERS
+    }
+    files |= {
+        f"{start.rstrip('/')}/{name}": False for start in start_texts(texts) for name in _RUNNING
+    }
+    return Reach.ANY if acted_on(texts, files) else Reach.FILES
 
 
 def _of_search(base: str, texts: Sequence[str]) -> Reach:

@@ -21,7 +21,7 @@ from pegboard_plugins.bash.dragnet import (
     is_deleter,
     line_destruction,
 )
-from pegboard_plugins.bash.findings import PROCESS, Findings, Glob
+from pegboard_plugins.bash.findings import PROCESS, Findings, Glob, Listing
 from pegboard_plugins.bash.hazards import tells_of_process
 from pegboard_plugins.bash.line import Call, Line, Rule, hijacks
 from pegboard_plugins.bash.programs import (
@@ -33,7 +33,7 @@ from pegboard_plugins.bash.programs import (
     is_single,
     kinds,
 )
-from pegboard_plugins.bash.scripts import code_texts, refuse_computed
+from pegboard_plugins.bash.scripts import code_texts, refuse_computed, refuse_renamed
 from pegboard_plugins.bash.source import LONGEST
 from pegboard_plugins.bash.syntax import ANYTHING, LISTED, Block, Operand, Piece, Unclear, Word
 from pegboard_plugins.bash.tables import words
@@ -42,8 +42,10 @@ from pegboard_plugins.bash.walking import walk
 
 _RUNNING = frozenset({".git", ".pegboard", ".opencode"})
 _ENDLESS = "what would be destroyed is not known"
+_OWN_COPY = "under another name it could change what is allowed"
 _IN_CODE = "in the code of an interpreter it would destroy what is vital"
 _SHARP = {name for name, does in KINDS.items() if not does.isdisjoint(("shell", "sharp"))}
+_FIND_ACTS = re.compile(r"-(delete|exec|ok)")
 _NAME_FILES = words("variables", "writes", "names")
 _WORST = ("ProxyCommand=x", "|x", "sh", "\\!x")
 """Values with which the options of one program or another run something."""
@@ -58,7 +60,8 @@ class Scan(NamedTuple):
     At `lands` a file, folder or link may come to be; those of `linked` get another name. `globs`
     are the paths with wildcards, of which `paths` has the folder. `hazards` are commands that
     destroy what they do not name, each with the reason to ask. `overlays` are folders whose whole
-    content would be written over. `told` are texts that are code for interpreters,
+    content would be written over. `listings` are those of which the files may be read or written:
+    they are written where `writes_listed`. `told` are texts that are code for interpreters,
     `settings` the variables that may change what a command does, with its words.
     """
 
@@ -75,6 +78,9 @@ class Scan(NamedTuple):
     reads: tuple[Path, ...] = ()
     told: tuple[str, ...] = ()
     settings: tuple[tuple[str, ...], ...] = ()
+    listings: tuple[Listing, ...] = ()
+    writes_listed: bool = False
+    place: "Place | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +112,7 @@ def scan(command: str, place: Place) -> Scan:
         found = _walked(line, body, findings, place.worktree)
         written = [*map(str, (*found.writes, *found.lands))]
         refuse_computed(line, written)
+        refuse_renamed(line)
         told = (*line.told, *code_texts(line, written))
         found = found._replace(told=told)
         if any(map(tells_of_process, told)):
@@ -117,8 +124,12 @@ def scan(command: str, place: Place) -> Scan:
     except Unclear as error:
         found = Scan(unclear=error.with_traceback(None))
         destroyed = destruction(command[:LONGEST], vital)
+        if error.code == "renamed-program" and "pegboard" in command:
+            found = found._replace(hazards=(("pegboard", _OWN_COPY),))
     if destroyed:
         found = found._replace(hazards=(*found.hazards, (destroyed, _ENDLESS)))
+    if found.listings:
+        found = found._replace(place=place)
     if found.unclear is None or not tells_of_process(command[:LONGEST]):
         return found
     return found._replace(paths=(*found.paths, Path(PROCESS)))
@@ -134,9 +145,12 @@ def _walked(line: Line, body: Block, findings: Findings, worktree: Path | None) 
             findings.touch(Operand(text), write=True)
     if findings.writes_listed:
         findings.writes |= {f"{folder}/*": None for folder in findings.listed}
+    if findings.destroys_listed:
+        findings.destroys |= findings.listed_all
     if worktree is not None:
         _note_running(findings)
     writes = _paths(findings.writes)
+    listings = tuple(findings.listings) if findings.writes_listed else ()
     return Scan(
         commands=tuple(line.commands),
         paths=_paths(findings.paths),
@@ -150,7 +164,14 @@ def _walked(line: Line, body: Block, findings: Findings, worktree: Path | None) 
         hazards=tuple(findings.hazards.items()),
         overlays=tuple(findings.overlays),
         settings=tuple(line.settings),
+        listings=tuple(filter(_acts, findings.listings)) or listings,
+        writes_listed=findings.writes_listed,
     )
+
+
+def _acts(listing: Listing) -> bool:
+    """Whether a find does something with what it comes by."""
+    return listing.is_find and any(map(_FIND_ACTS.match, listing.texts))
 
 
 def _names_deleter(line: Line) -> bool:

@@ -16,6 +16,10 @@ _GIVES_TEXT = ("<<", "<<<")
 _NAMES = re.compile(r"[\w.-]+")
 _ESCAPED = re.compile(r"\\[nrt]")
 _KNOWN = frozenset({"takes-texts", "shell", "awk", "coder"})
+_COPIERS = frozenset({"cp", "install", "link", "ln", "mv"})
+_OF_SYSTEM = re.compile(
+    r"^(/usr(/local)?|/opt/\S+)?/s?bin/[^/]+$|^[$]\((which|command -v|type -[pP]) "
+)
 _SOURCES = frozenset({"source", "."})
 _PLACES = frozenset({"git", "touch", "mkdir", "tee"})
 
@@ -62,6 +66,20 @@ def refuse_computed(line: Line, written: Iterable[str]) -> None:
         run = {*_run(line, command)} if maker else set()
         if maker and run and not names.isdisjoint((*run, "")):
             raise Unclear("computed-code", maker.words[0].at, maker.words[-1].end)
+
+
+def refuse_renamed(line: Line) -> None:
+    """Refuse a line that runs a copy of a program of the system, or a link to one.
+
+    :raises Unclear: at the command that makes it.
+    """
+    copies: dict[str, Command] = {}
+    for command in line.judged:
+        if copy := copies.get(_name(command.words[0].shown)):
+            raise Unclear("renamed-program", copy.words[0].at, copy.words[-1].end)
+        if command.base in _COPIERS and any(_OF_SYSTEM.search(w.shown) for w in command.words[1:]):
+            names = {_name(word.shown.rstrip(")")) for word in command.words[1:]}
+            copies |= dict.fromkeys(filter(None, names), command)
 
 
 def _run(line: Line, command: Command) -> Iterator[str]:

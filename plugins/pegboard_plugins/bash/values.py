@@ -20,7 +20,7 @@ from pegboard_plugins.bash.marks import (
 )
 from pegboard_plugins.bash.parameters import changed
 from pegboard_plugins.bash.programs import is_single
-from pegboard_plugins.bash.repository import place_of_git
+from pegboard_plugins.bash.repository import places_of_git
 from pegboard_plugins.bash.syntax import (
     ANYTHING,
     LISTED,
@@ -208,8 +208,8 @@ class Values:
         folders = self._folders()
         if texts[0] == "pwd" and {"-L", "-P"}.issuperset(texts[1:]):
             return folders
-        places = (place_of_git(texts, plain(folder)) for folder in folders)
-        return tuple(marked(place) for place in places if place)
+        places = (each for folder in folders for each in places_of_git(texts, plain(folder)))
+        return tuple(map(marked, places))
 
     def _folders(self) -> tuple[str, ...]:
         """The folders that the line may be in, or, for what a variable was given, has been in."""

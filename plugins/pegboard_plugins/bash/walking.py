@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 
+from pegboard_plugins.bash.destroying import note_all_listed
 from pegboard_plugins.bash.feeding import fed_texts, feed, named_on_input
 from pegboard_plugins.bash.findings import (
     ANYWHERE,
@@ -32,6 +33,9 @@ _FEEDERS = frozenset({"find", "xargs"})
 _ARRAYS = ("mapfile", "readarray")
 _SETTERS = {"set", "unset", *_ARRAYS, *(name for name in KINDS if "assigns" in KINDS[name])}
 _SUCCEEDS = frozenset({"cd", "pushd", "popd", "mkdir", "echo", "export", "set", "true", ":"})
+_EMPTIES = frozenset({">", ">|", "&>"})
+_NARROWS = frozenset({"awk", "comm", "cut", "fzf", "gawk", "head", "mawk", "sed", "shuf", "tail"})
+"""Of a list these leave a part, as searches do."""
 _IN_THIS_SHELL = frozenset({"builtin", "command"})
 _OF_FILES = re.compile(r"-[a-zA-Z]|-nt|-ot|-ef")
 
@@ -132,8 +136,17 @@ def _ends(statement: Statement) -> bool:
 
 
 def _pipe(block: Block, findings: Findings) -> None:
+    before = dict(findings.listed_all)
     for part in block.parts:
         _apart(part, findings)
+    if any(map(_narrows, block.parts[1:])):
+        findings.listed_all = before
+
+
+def _narrows(statement: Statement) -> bool:
+    """Whether a part of a pipe leaves out what is listed before it."""
+    base = statement.runs.base if isinstance(statement, Simple) and statement.runs else ""
+    return base in _NARROWS or "searches" in kinds(base)
 
 
 def _shell(block: Block, findings: Findings) -> None:
@@ -180,9 +193,12 @@ def _simple(one: Simple, findings: Findings) -> None:
     for body in [piece.body for word in one.expanded for piece in word.pieces if piece.body]:
         for part in body:
             _apart(part, findings)
+    findings.values.be_in(findings.cwd)
     for each in one.redirections:
         if each.sign not in ("<<", "<<<"):
             _redirect(each.word, findings, write="<" not in each.sign)
+            if each.sign in _EMPTIES:
+                _empty(each.word, findings)
         elif each.sign == "<<<" and one.runs is not None:
             tell(each.word, findings)
     if one.assignments:
@@ -207,6 +223,14 @@ def _redirect(word: Word, findings: Findings, *, write: bool) -> None:
     findings.end()
 
 
+def _empty(word: Word, findings: Findings) -> None:
+    """Note what a redirection empties that is named by a wildcard or a listing."""
+    for target in findings.operands([word]) if word.literal is None else ():
+        if target.wild and not target.dynamic:
+            findings.destroy(target)
+        findings.destroys_listed |= target.text.startswith(ANYTHING)
+
+
 def _command(command: Command, findings: Findings) -> None:
     """What one command does, and those that it starts."""
     words = command.words[1:]
@@ -217,7 +241,8 @@ def _command(command: Command, findings: Findings) -> None:
         _move([command.folder], findings)
         findings.strays = strays  # without the folder nothing is run
     base = command.base
-    findings.list(base, words)
+    findings.note_listing(base, words)
+    note_all_listed(base, words, findings)
     if base in _FEEDERS:
         feed(command, words, findings)
     endanger(base, words, findings)

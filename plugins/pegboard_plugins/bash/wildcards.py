@@ -6,8 +6,10 @@ from itertools import islice
 from pathlib import Path
 
 from pegboard.kit import resolved_path
-from pegboard_files import secret_path, shell_escape, shell_paths, shell_unescape
+from pegboard_files import protected_path, secret_path, shell_escape, shell_paths, shell_unescape
+from pegboard_plugins.bash.destroying import deletes
 from pegboard_plugins.bash.findings import Glob
+from pegboard_plugins.bash.listed import listed_files
 from pegboard_plugins.bash.scan import Scan
 
 MOST_MATCHES = 2000
@@ -34,7 +36,31 @@ def looked_up(found: Scan, command: str) -> Scan:
                 writes[path] = None
             if each.is_written and is_secret:  # it may get another name
                 reads[path] = None
+    if found.listings:
+        _look_up_listed(found, paths, writes, reads)
     return found._replace(paths=tuple(paths), writes=tuple(writes), reads=tuple(reads))
+
+
+def _look_up_listed(
+    found: Scan, paths: dict[Path, None], writes: dict[Path, None], reads: dict[Path, None]
+) -> None:
+    """Add the files of listings: secrets, and of what is written all of a find, else what runs."""
+    for listing in found.listings:
+        is_written = found.writes_listed or deletes(listing.texts)
+        for path in map(Path, listed_files(listing)):
+            if listing.is_find and secret_path(path):
+                paths[path] = None
+                reads |= {path: None} if is_written else {}
+            if is_written and (listing.is_find or _runs(path, found)):
+                writes[path] = None
+
+
+def _runs(path: Path, found: Scan) -> bool:
+    """Whether a file runs by itself, or is protected for another reason."""
+    place = found.place
+    return place is not None and bool(
+        protected_path(path, worktree=place.worktree or place.cwd, home=place.home)
+    )
 
 
 def _words(each: Glob, command: str) -> Iterator[str]:

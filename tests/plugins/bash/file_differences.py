@@ -144,7 +144,9 @@ class Named:
     def _has(self, path, paths, *, is_written):
         wild = self.wild[is_written]
         named = {guise for each in paths for guise in _guises(each)}
-        whole = named - {*wild.values()}
+        folders = {os.path.normpath(each.folder) for each in self.found.globs}
+        alone = (each for each in paths if os.path.normpath(each) not in folders)
+        whole = {guise for each in alone for guise in _guises(each)}
         whole |= {guise for each in paths if each.name == "*" for guise in _guises(each.parent)}
         return (
             path in named | self.matched

@@ -146,6 +146,22 @@ def test_above_a_temporary_folder_is_the_folder_of_all_of_them(tree):
     assert "/tmp" in {os.path.normpath(path) for path in seen.writes}
 
 
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        ("cp $(cd src && ls a.py) $PWD/new", "new"),
+        ("rm -f $(git rev-parse --git-dir)/config", ".git/config"),
+        ('for f in $(git rev-parse --git-dir)/config; do rm "./$f"; done', ".git/config"),
+        ("ln -s src/a.py l; echo x > l", "src/a.py"),
+        ("ln -s ../.. src/l; touch src/l/new", "../new"),
+    ],
+)
+def test_a_path_is_the_one_of_then(tree, command, path):
+    (tree / ".git").mkdir()
+
+    assert os.path.normpath(tree / path) in map(os.path.normpath, found(tree, command).writes)
+
+
 def test_a_copy_with_its_folders_lands_in_them(tree):
     seen = found(tree, "cp --parents ../notes.txt src")
 

@@ -151,6 +151,103 @@ async def test_lines_that_write_ordinary_files_are_not_asked_for(hooked, tmp_pat
     assert [line for line, said in found.items() if said[0] != "allow"] == []
 
 
+LISTED = r"""
+find . -name .git -prune -exec rm -r {} \;
+find . -samefile .git/HEAD -delete
+find . -iname head | xargs rm -f
+find . -iname 'head*' -exec ln -sf x {} \;
+a=($(find . -iname head)); rm ${a[@]}
+f() { rm "$@"; }; f $(find . -wholename '*/HEAD')
+find . -name x -path '*/hooks/*' -exec cp a.txt {} \;
+find .git -name 'x*' | xargs rm -f
+find . -iname CONFIG -exec sed -i s/a/b/ {} +
+find . -name sitecustomize.py -exec cp a.txt {} \;
+find . -name tasks.json -exec sed -i s/./J/ {} +
+find . -name .vscode -prune -exec cp a.txt {} \;
+find . -name .husky -prune -exec rm -r {} \;
+git ls-files .husky | xargs sed -i s/a/b/
+git ls-files | xargs sed -i s/a/b/
+sed -i s/a/b/ $(git ls-files .vscode)
+grep -rl text .vscode | xargs sed -i s/a/b/
+ls sub/* | xargs sed -i s/a/b/
+find . -iname '*.LOCAL' -exec cat {} +
+git config --file .husky/pre-commit a.b c
+git merge-file .vscode/tasks.json a.txt b.txt
+git checkout-index -f --prefix=.husky/ a.txt
+patch -o .husky/pre-commit a.txt x.diff
+openssl rand -out .husky/pre-commit 3
+objcopy -I binary -O binary a.txt .husky/pre-commit
+zip -m x.zip .husky/pre-commit
+tar xf x.tar -C .vscode
+git mv .env b; cat b
+git update-ref --stdin <<< 'delete HEAD'
+git symbolic-ref HEAD refs/heads/none
+git reflog expire --expire=now --all; git gc --prune=now
+"""
+LISTED_ORDINARY = r"""
+find . -name '*.pyc' -delete
+find sub -name '*.txt' -exec sed -i s/a/b/ {} +
+find . -path ./.git -prune -o -name '*.md' -exec sed -i s/a/b/ {} +
+grep -rl text docs | xargs sed -i s/a/b/
+git ls-files '*.md' | xargs sed -i s/a/b/
+rg -l text docs | xargs sed -i s/a/b/
+git symbolic-ref HEAD
+git update-ref refs/heads/x HEAD
+git reflog
+git gc
+"""
+DENIED = r"""
+git ls-files | xargs sed -i s/K/J/
+sed -i s/K/J/ $(git ls-files)
+find . -name '*.txt' -exec sed -i s/K/J/ {} +
+find . -iname KEY.txt -exec cp a.txt {} \;
+ls s*/* | xargs rm
+rm -r secrets
+mv secrets b
+git mv secrets b
+cp a.txt secrets
+cp -t secrets a.txt
+git rm -r secrets
+chmod -R 777 secrets
+gzip -r secrets
+"""
+
+
+@pytest.fixture
+def running(hooked):
+    """The project with files that other programs obey, and a second one of secrets."""
+    names = (".vscode/tasks.json", ".husky/pre-commit", "sub/sitecustomize.py", "sub/.env.local")
+    for name in (*names, "sub/a.txt"):
+        (hooked / name).parent.mkdir(exist_ok=True)
+        (hooked / name).write_text("text\n")
+    return hooked
+
+
+async def test_what_is_listed_is_looked_up_in_the_project(running, tmp_path):
+    lines = LISTED.strip().splitlines()
+
+    found = await verdicts(running, tmp_path, lines)
+
+    assert [line for line, said in found.items() if said[0] == "allow"] == []
+
+
+async def test_a_listing_of_ordinary_files_is_not_asked_for(running, tmp_path):
+    found = await verdicts(running, tmp_path, LISTED_ORDINARY.strip().splitlines())
+
+    assert [line for line, said in found.items() if said[0] != "allow"] == []
+
+
+async def test_a_rule_about_some_files_asks_for_what_may_be_one_of_them(running, tmp_path):
+    (running / "secrets").mkdir()
+    (running / "secrets/key.txt").write_text("K\n")
+    lines = DENIED.strip().splitlines()
+    rules = {"edit": {"*": "allow", "secrets/*": "deny"}}
+
+    found = await verdicts(running, tmp_path, [*lines, "sed -i s/a/b/ a.txt"], permission=rules)
+
+    assert [line for line, said in found.items() if said[0] == "allow"] == ["sed -i s/a/b/ a.txt"]
+
+
 async def test_names_that_are_listed_make_an_edit(hooked, tmp_path):
     lines = EDITING.strip().splitlines()
 

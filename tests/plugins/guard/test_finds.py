@@ -28,6 +28,37 @@ printf '%s\\n' ~ | xargs -I% rm -rf %
 x=.git; find . -name $x -exec rm -rf {} +
 cp /bin/rm x; ./x -rf ~
 ln -s $(which rm) x; ./x -rf .git
+find . -name .git -prune -exec rm -r {} \;
+find . -name '.g*' -prune -exec rm -rf {} +
+find . -name x -prune -o -name .git -exec rm -rf {} +
+find . -not -path './x.git/*' -name .git -exec rm -rf {} +
+find . -samefile .git/HEAD -delete
+ln -s ~ l; rm -rf l/*
+ln -s ~ l; cd l; rm -rf *
+ln -s ~ l && find l/ -delete
+ln -s $HOME l && find -L l -type f -delete
+cp -s ~ l; rm -rf ./l/*
+cd ~; ls | xargs -n1 rm
+cd ~; for f in *; do rm "$f"; done
+rg --files ~ | xargs rm
+rm -f $(find . -type f)
+find . -type f | while read -r f; do > "$f"; done
+find . -type f -not -path './.git/*' | sort | xargs rm
+for f in $(find ~); do truncate -s0 $f; done
+cd ~; for f in *; do cp /dev/null $f; done
+cd ~; for f in *; do ln -sf x $f; done
+rg -l x $HOME | xargs rm
+find $(echo ~) -delete
+find $(cd; pwd) -mindepth 1 -delete
+tar --remove-files -cf x.tar $(echo ~)/*
+cd ~; zip -m /tmp/x.zip *
+make -f /dev/stdin <<< 'x:;rm -rf ../home/*'
+fuser -k .
+cp $(which find) f; ./f . -delete
+cp $(which git) g; ./g clean -fdx
+ln -s /usr/bin/find src/f && src/f ~ -delete
+cp $(which pegboard) p; ./p trust allow -y
+python3 /opt/venv/bin/pegboard trust allow -y
 """
 ORDINARY = r"""
 find . -name '*.log' -mtime +7 -delete
@@ -46,6 +77,16 @@ echo a b | xargs rm
 which rm
 cp /bin/ls x; ./x -l ~
 /bin/rm -rf build; ls ~
+ln -s src l; rm -rf l/sub
+ls | grep log | xargs rm
+ls build | xargs rm
+for f in *.log; do echo > "$f"; done
+find . -path ./.git -prune -o -name '*.o' -delete
+find . \( -name .git -o -name node_modules \) -prune -o -name '*.orig' -exec rm {} +
+find build -type f | xargs rm
+fuser -k 3000/tcp
+cp /dev/null build/a.log
+ln -sf a.log build/latest
 """
 
 
