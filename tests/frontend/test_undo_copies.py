@@ -80,9 +80,9 @@ async def test_a_look_at_many_files_of_a_folder_reads_each_tree_once(
     read: list[int] = []
     parse = objects.tree_entries
 
-    def counted(content: bytes) -> dict[bytes, objects.Entry]:
+    def counted(content: bytes, algorithm: objects.Algorithm) -> dict[bytes, objects.Entry]:
         read.append(len(content))
-        return parse(content)
+        return parse(content, algorithm)
 
     monkeypatch.setattr(objects, "tree_entries", counted)
     project = small_repository(tmp_path / "project")

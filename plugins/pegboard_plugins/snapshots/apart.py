@@ -1,4 +1,4 @@
-"""What no snapshot can keep: long files, ignored ones, repositories within the worktree.
+"""What no tree has: long files, ignored ones, inner repositories, permissions, empty folders.
 
 That they have changed is seen all the same, so that a revert can name them. Of long files that git
 does not track some are copied; a file on the disk remembers as what, so that a process that begins
@@ -7,7 +7,8 @@ need not read them all again.
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -19,6 +20,12 @@ from pegboard_plugins.snapshots.objects import Entry, Objects
 MOST_BELOW = 2_000
 """Of a repository in the worktree so many entries are looked at."""
 
+MOST_LOOKED_AT = 10_000
+"""In a worktree with more files and folders the permissions are not looked at: it takes long."""
+EMPTY = 1 << 16
+"""Marks an empty folder among the permissions."""
+_USUAL_FILE = frozenset({0o644, 0o755, 0o664, 0o775})
+_USUAL_FOLDER = frozenset({0o755, 0o775})
 _Facts = tuple[int, ...]
 
 
@@ -100,6 +107,89 @@ def _below(folder: bytes) -> tuple[int, int]:
         except OSError:
             continue
     return newest, count
+
+
+class Traits:
+    """The permissions and the empty folders of a worktree as they were when they were last seen.
+
+    A file on the disk, `place`, remembers them for the process that reverts. Usual permissions are
+    not in it.
+    """
+
+    def __init__(self, root: bytes, place: Path) -> None:
+        self._root = root
+        self._place = place
+        self._known: tuple[int, dict[bytes, int]] = (0, {})
+
+    def look(self, folders: Collection[bytes], files: int) -> None:
+        """Take in the permissions of the folders and of what is in them, and the empty folders.
+
+        Nothing happens where there are more than `MOST_LOOKED_AT` files and folders.
+        """
+        if files + len(folders) > MOST_LOOKED_AT:
+            return
+        known = self._read()
+        found = {path: mode for folder in folders for path, mode in self._seen(folder, folders)}
+        found |= {
+            path: mode
+            for path, mode in known.items()
+            if mode & EMPTY or not os.path.lexists(self._root + path)
+        }
+        if found != known:
+            content = {os.fsdecode(path): mode for path, mode in found.items()}
+            with suppress(OSError, UnicodeError):  # then they come back with usual ones
+                replaced = self._place.with_name(f"{self._place.name}.{os.urandom(6).hex()}")
+                replaced.write_bytes(msgspec.json.encode(content))
+                replaced.replace(self._place)
+
+    def mode_of(self, path: bytes) -> int | None:
+        """Return the permissions that a file or folder had, None for usual ones."""
+        return self._read().get(path, 0) & 0o777 or None
+
+    def empty_folders(self, below: bytes = b"") -> tuple[bytes, ...]:
+        """Return the folders below another one, or all, that had no file in them."""
+        found = (path for path, mode in self._read().items() if mode & EMPTY)
+        return tuple(path for path in found if path.startswith(below + b"/" if below else b""))
+
+    def _seen(self, folder: bytes, folders: Collection[bytes]) -> Iterator[tuple[bytes, int]]:
+        try:
+            with os.scandir(self._root + folder) as entries:
+                found = [(entry, entry.stat(follow_symlinks=False)) for entry in entries]
+        except OSError:
+            return
+        for entry, facts in found:
+            path = folder + b"/" + entry.name if folder else entry.name
+            mode, is_folder = facts.st_mode & 0o777, stat.S_ISDIR(facts.st_mode)
+            is_empty = is_folder and path not in folders and _is_empty(entry.path)
+            usual = _USUAL_FOLDER if is_folder else _USUAL_FILE
+            if is_empty:
+                yield path, mode | EMPTY
+                yield from self._seen(path, folders)
+            elif not stat.S_ISLNK(facts.st_mode) and mode not in usual:
+                yield path, mode
+
+    def _read(self) -> dict[bytes, int]:
+        """Return what is remembered; another process may have written it."""
+        try:
+            written_ns = self._place.stat().st_mtime_ns
+            if written_ns != self._known[0]:
+                known = msgspec.json.decode(self._place.read_bytes(), type=dict[str, int])
+                modes = {os.fsencode(path): mode for path, mode in known.items()}
+                self._known = (written_ns, modes)
+        except (OSError, msgspec.MsgspecError):
+            return {}
+        return self._known[1]
+
+
+def _is_empty(folder: bytes) -> bool:
+    """Return whether there are no files in a folder, nor in any below it."""
+    try:
+        with os.scandir(folder) as entries:
+            return all(
+                entry.is_dir(follow_symlinks=False) and _is_empty(entry.path) for entry in entries
+            )
+    except (OSError, RecursionError):
+        return False
 
 
 FREE_BYTES = 2 << 20

@@ -5,7 +5,7 @@ And what became of one file between two states, as people read it.
 
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -15,6 +15,7 @@ import msgspec
 from pegboard.schema.session import FileDiff
 from pegboard.storage import Left, Way
 from pegboard_files import copy_traits, diff_texts, temporary_beside
+from pegboard_plugins.snapshots.apart import Traits
 from pegboard_plugins.snapshots.objects import (
     EXECUTABLE,
     SUBMODULE,
@@ -59,28 +60,30 @@ def moves_of(
     return sorted(moves, key=lambda move: move.wanted is not None), lost
 
 
-def put_back(root: Path, path: bytes, wanted: Entry | None, content: bytes, *, stays: Path) -> None:
+def put_back(root: Path, move: Move, content: bytes, *, stays: Path, traits: Traits) -> None:
     """Make the file what it was; `content` is a symlink's target for a symlink.
 
-    Of the folders that it leaves empty `stays` does not go.
+    What comes back has the permissions of `traits`. Of the folders that the file leaves empty
+    `stays` and those that were empty before do not go.
 
     :raises OSError: when it cannot be done; the file is then as it was.
     """
-    place = root / os.fsdecode(path)
+    place, wanted = root / os.fsdecode(move.path), move.wanted
     _check_parents(root, place)
     if wanted is None:
         place.unlink(missing_ok=True)
-        _drop_empty(root, place.parent, stays)
+        empty = (root / os.fsdecode(path) for path in traits.empty_folders())
+        _drop_empty(root, place.parent, {stays, *empty})
         return
     if _is_folder(place):
         place.rmdir()  # fails when something is in it
-    place.parent.mkdir(parents=True, exist_ok=True)
+    _make_folder(root, place.parent, traits)
     temporary = temporary_beside(place)
     try:
         if wanted.mode == SYMLINK:
             temporary.symlink_to(os.fsdecode(content))
         else:
-            _write(temporary, content, place, executable=wanted.mode == EXECUTABLE)
+            _write(temporary, content, place, wanted.mode, traits.mode_of(move.path))
         temporary.replace(place)
     except BaseException:
         with suppress(OSError):
@@ -101,14 +104,35 @@ def _is_folder(place: Path) -> bool:
     return place.is_dir() and not place.is_symlink()
 
 
-def _write(temporary: Path, content: bytes, old: Path, *, executable: bool) -> None:
-    """Write a new file with the owner, permissions and attributes of the one that is there."""
+def _make_folder(root: Path, folder: Path, traits: Traits) -> None:
+    """Make a folder with those above it, and the empty folders that were in what is made."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    for each in reversed(missing):
+        each.mkdir()
+        if mode := traits.mode_of(os.fsencode(each.relative_to(root))):
+            each.chmod(mode | stat.S_IRWXU)  # files are put into it
+    if missing:
+        for path in traits.empty_folders(os.fsencode(missing[-1].relative_to(root))):
+            empty = root / os.fsdecode(path)
+            empty.mkdir(parents=True, exist_ok=True)
+            if mode := traits.mode_of(path):
+                empty.chmod(mode)
+
+
+def _write(temporary: Path, content: bytes, old: Path, kind: bytes, known: int | None) -> None:
+    """Write a new file with the owner, permissions and attributes of the one that is there.
+
+    Where none is there it has the `known` permissions.
+    """
+    executable = kind == EXECUTABLE
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    created = 0o777 if executable else 0o666
+    created = known or (0o777 if executable else 0o666)
     with os.fdopen(os.open(temporary, flags, created), "wb") as file:
-        if old.is_file() and not old.is_symlink():
+        is_there = old.is_file() and not old.is_symlink()
+        if is_there:
             copy_traits(str(old), file.fileno())
-            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+        if is_there or known:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode) if is_there else known or 0
             readers = (mode & 0o444) >> 2
             os.fchmod(file.fileno(), mode | readers if executable else mode & ~0o111)
         file.write(content)
@@ -116,11 +140,11 @@ def _write(temporary: Path, content: bytes, old: Path, *, executable: bool) -> N
         os.fsync(file.fileno())
 
 
-def _drop_empty(root: Path, folder: Path, stays: Path) -> None:
+def _drop_empty(root: Path, folder: Path, stays: Set[Path]) -> None:
     """Folders that the file leaves empty go too: git has none, and the session made them."""
     names: Sequence[Path] = (folder, *folder.parents)
     for each in names:
-        if each in (root, stays) or not each.is_relative_to(root):
+        if each == root or each in stays or not each.is_relative_to(root):
             return
         try:
             each.rmdir()

@@ -14,6 +14,7 @@ from pegboard_plugins.snapshots.apart import (
     FREE_BYTES,
     Apart,
     LargeFiles,
+    Traits,
 )
 from pegboard_plugins.snapshots.git import Listing, ShadowGit
 from pegboard_plugins.snapshots.objects import (
@@ -78,6 +79,7 @@ class WorktreeState:
         self._seen: dict[bytes, _Seen] = {}
         self._tree: Tree | None = None
         self.apart = Apart(self._root)
+        self.traits = Traits(self._root, git.folder / "traits")
         self._had: set[bytes] = set()
         self._large = LargeFiles(git.folder / "large")
         self._flooded = False
@@ -145,6 +147,7 @@ class WorktreeState:
         self._index_state = state
         if whole:
             changed = self._take_all()
+            self.traits.look(self.folders, len(self._files))
             return changed if first else changed | unkept
         gone = self._files.keys() - self._index.keys() - looked.keys()
         return self._take({**looked, **dict.fromkeys(gone)}) | unkept

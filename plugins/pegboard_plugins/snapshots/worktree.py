@@ -347,7 +347,8 @@ class GitSnapshots:
         if content is None or (is_secret and move.wanted is None):
             return "secret" if is_secret else "lost"
         try:
-            put_back(self._root, move.path, move.wanted, content, stays=self._directory)
+            traits = self._state.traits
+            put_back(self._root, move, content, stays=self._directory, traits=traits)
         except OSError:
             return "failed"
         return None
