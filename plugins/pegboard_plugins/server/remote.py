@@ -1,6 +1,5 @@
 """The terminal interface by remote control, the log, and the server's own state."""
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -15,6 +14,7 @@ from pegboard_plugins.server.documents import document, operation, with_plugins
 from pegboard_plugins.server.orders import Order
 from pegboard_plugins.server.responses import answer, body_of, problem
 from pegboard_plugins.server.serverstate import Here, Served, session_of
+from pegboard_plugins.server.waiting import wait_while_connected
 
 routes = APIRouter()
 _APPEND, _EXECUTE, _TOAST = "tui.prompt.append", "tui.command.execute", "tui.toast.show"
@@ -174,18 +174,10 @@ async def next_order(request: Request, app: Here, state: Served) -> Response:
     Orders wait from the first such request on. A client that leaves takes none.
     """
     order = state.start(state.orders.next(app.workspace.directory), "wait for an order")
-    left = state.start(_left(request), "wait for a client to leave")
-    await asyncio.wait({order, left}, return_when=asyncio.FIRST_COMPLETED)
-    left.cancel()
-    if order.cancel() or order.result() is None:
+    await wait_while_connected(request, state, order)
+    if order.cancelled() or order.result() is None:
         return problem(503, "UnavailableError", "no order came before the server stopped")
     return answer(order.result())
-
-
-async def _left(request: Request) -> None:
-    """Wait until the client closes its connection."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 @routes.post("/tui/control/response", **operation("tui.control.response", gives=bool, takes=Any))

@@ -1,18 +1,14 @@
 """What waits for the user: permission requests and questions, and their answers."""
 
-import asyncio
-from collections.abc import AsyncIterator
-
 from fastapi import APIRouter, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from pegboard import App, InvalidInputError
 from pegboard.errors import NotFoundError
 from pegboard.schema.session import Answers, PermissionRequest, Question, QuestionRequest
-from pegboard.schema.wire import encode
 from pegboard_frontend import AnswersBody, QuestionsBody, ReplyBody, ResponseBody
 from pegboard_plugins.server.documents import operation
-from pegboard_plugins.server.responses import JSON, answer, body_of
+from pegboard_plugins.server.responses import answer, body_of
 from pegboard_plugins.server.serverstate import (
     AtSession,
     Here,
@@ -22,7 +18,7 @@ from pegboard_plugins.server.serverstate import (
     checked,
     named_directory,
 )
-from pegboard_plugins.server.turns import drip
+from pegboard_plugins.server.waiting import wait_while_connected
 
 routes = APIRouter()
 
@@ -84,7 +80,8 @@ async def ask(request: Request, opened: AtSession, state: Served) -> Response:
     if not body.questions:
         raise InvalidInputError("there is no question to ask")
     asking = state.start(_asked(state, opened, body.questions), f"question {opened.session.id}")
-    return StreamingResponse(_until_gone(asking), media_type=JSON)
+    await wait_while_connected(request, state, asking)
+    return answer(None if asking.cancelled() else asking.result())
 
 
 async def _asked(
@@ -92,15 +89,6 @@ async def _asked(
 ) -> Answers | None:
     with state.pool.held(opened.app):
         return await opened.app.ask_user(opened.session.id, questions)
-
-
-async def _until_gone(asking: "asyncio.Task[Answers | None]") -> AsyncIterator[bytes]:
-    """The answers; whoever hangs up takes the question back."""
-    try:
-        async for piece in drip(asking, encode):
-            yield piece
-    finally:
-        asking.cancel()
 
 
 @routes.post(

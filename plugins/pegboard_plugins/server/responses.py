@@ -2,13 +2,13 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import TypeVar
 
 import msgspec
 from fastapi import Request
 from starlette.datastructures import Headers
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from pegboard import InvalidInputError, PegboardError, PermissionDeniedError
@@ -71,20 +71,6 @@ def as_json(
 ) -> Response:
     """An answer whose JSON is there already."""
     return _Json(body, status_code=status, headers=headers, media_type=JSON)
-
-
-class Pieces(StreamingResponse):
-    """JSON that comes piece by piece, with fields of ours for a client that asks for them."""
-
-    def __init__(self, pieces: AsyncIterator[bytes]) -> None:
-        super().__init__(pieces, media_type=JSON)
-        self._pieces = pieces
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it as the request asks."""
-        asked = Headers(scope=scope)
-        self.body_iterator = (for_client(each, asked) async for each in self._pieces)
-        await super().__call__(scope, receive, send)
 
 
 class _Json(Response):

@@ -1,7 +1,7 @@
 """What makes a session run: prompts, slash commands, shell lines, summaries."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Container, Coroutine, Mapping
+from collections.abc import Callable, Container, Coroutine, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -26,16 +26,13 @@ from pegboard_frontend import (
     run_command,
     run_shell,
 )
-from pegboard_plugins.server.connection import send_interim
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.keymask import masked_text
 from pegboard_plugins.server.responses import (
     BodyError,
-    Pieces,
     TooManyError,
     as_json,
     body_of,
-    failure,
 )
 from pegboard_plugins.server.serverstate import (
     AtFolder,
@@ -46,14 +43,9 @@ from pegboard_plugins.server.serverstate import (
     known_agent,
 )
 from pegboard_plugins.server.trustquestion import ask_once
+from pegboard_plugins.server.waiting import wait_for
 from pegboard_plugins.server.wireviews import wire_turn
 
-INTERIM_AFTER_S = 45.0
-"""A response 102 keeps clients waiting that give up after 60 s without a byte (Python's)."""
-MOST_INTERIM = 5
-"""Go's client takes no more, and fetch of Bun and node wait 300 s for a status."""
-SIGN_OF_LIFE_S = 20.0
-"""JSON may begin with blanks: now and then one keeps a client from asking twice."""
 STORED_WITHIN_S = 10.0
 MOST_WAITING = 100
 """Prompts of one session that wait at once."""
@@ -194,34 +186,12 @@ def _message_id(text: str | None) -> str | None:
 async def _outcome(
     request: Request, state: ServerState, opened: OpenSession, work: Work, shape: Shape = _shown
 ) -> Response:
-    """The work's answer; the work goes on when the client does not wait for it.
-
-    The status is that of the outcome, unless the work takes longer than clients wait for one.
-    """
+    """Return the work's answer; the work goes on when the client does not wait for it."""
     task = _started(state, opened, work)
-    for _ in range(MOST_INTERIM):
-        await asyncio.wait({task}, timeout=INTERIM_AFTER_S)
-        if task.done():
-            break
-        send_interim(request.scope)
-    if task.done():
-        turn = task.result()
-        await state.feed.read(opened.app.workspace.directory)
-        return as_json(shape(turn))
-    return Pieces(drip(task, shape))
-
-
-async def drip(
-    task: "asyncio.Task[_Value]", shape: Callable[[_Value], bytes]
-) -> AsyncIterator[bytes]:
-    """Blanks until there is an answer; without a limit, for a turn has none, and no person."""
-    while not task.done():
-        yield b" "
-        await asyncio.wait({task}, timeout=SIGN_OF_LIFE_S)
-    try:
-        yield shape(task.result())
-    except PegboardError as error:
-        yield bytes(failure(error).body)
+    await wait_for(request, task)
+    turn = task.result()
+    await state.feed.read(opened.app.workspace.directory)
+    return as_json(shape(turn))
 
 
 def _started(state: ServerState, opened: OpenSession, work: Work) -> "asyncio.Task[Turn]":
