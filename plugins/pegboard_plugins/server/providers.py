@@ -22,6 +22,8 @@ from pegboard_plugins.server.responses import UnsupportedError, answer, body_of
 from pegboard_plugins.server.serverstate import Here, Served
 from pegboard_plugins.server.wireviews import wire_model
 
+_SCRIPTED = "scripted"
+"""The provider of transcripts, for demonstrations and tests: clients do not offer it."""
 routes = APIRouter()
 
 
@@ -99,8 +101,8 @@ def _named(provider_id: str) -> str:
 
 
 async def listings(app: App) -> tuple[ProviderListing, ...]:
-    """The providers that know models; the one of the default model is there in any case."""
-    found = list(await app.models())
+    """Return the providers that know models, and the one of the default model in any case."""
+    found = [model for model in await app.models() if model.provider_id != _SCRIPTED]
     if app.config.model:
         with suppress(ModelNotFoundError):
             found.append(await app.resolve_model(app.config.model))

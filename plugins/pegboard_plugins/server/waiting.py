@@ -1,7 +1,8 @@
 """Answers that take long: interim responses come before them, so that the status is the outcome's.
 
-A client of HTTP/1.1 reads past an interim response (RFC 9110 §15.2), and its limit on silence
-begins again: Python's is 60 s, that of `fetch` in node and Bun 300 s.
+A client of HTTP/1.1 reads past an interim response (RFC 9110 §15.2). The limits on silence of
+Python's client (60 s) and of `fetch` in node (300 s) begin again with it. That of `fetch` in Bun
+(300 s) does not; OpenCode's clients switch it off.
 """
 
 import asyncio
