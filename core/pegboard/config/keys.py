@@ -33,6 +33,9 @@ _FOREIGN = frozenset(
 _WITH_EFFECT = ("mcp", "plugin", "experimental", "skills")
 """Keys of `_FOREIGN` with which OpenCode runs or finds more than Pegboard does."""
 
+_CONTINUE = "continue_loop_on_deny"
+"""A key of `experimental` in OpenCode's files, and a setting of Pegboard's own."""
+
 
 def normalised(
     layer: Layer, value: Mapping[str, Any], *, home: Path, folder: Path
@@ -175,6 +178,9 @@ def _translated(layer: Layer, value: Mapping[str, Any]) -> dict[str, Any]:
     agents.update(_table(layer, known.get("agent"), "agent"))
     if agents:
         known["agent"] = {name: _agent(layer, name, entry) for name, entry in agents.items()}
+    experimental = value.get("experimental")
+    if isinstance(experimental, Mapping) and _CONTINUE in experimental:
+        known[_CONTINUE] = experimental[_CONTINUE]
     known = _with_switches(layer, known)
     for name in filter(known.__contains__, _OPENCODES):
         kind, entry = _tables(Config)[name], _table(layer, known[name], name)
@@ -244,7 +250,7 @@ def unused_keys(layer: Layer) -> Iterator[str]:
     for name in _WITH_EFFECT:
         value = layer.value.get(name)
         if name == "experimental" and isinstance(value, Mapping):
-            yield from (f"{name}.{each}" for each in value)
+            yield from (f"{name}.{each}" for each in value if each != _CONTINUE)
         elif value:
             yield name
 

@@ -117,7 +117,7 @@ class Caller:
             raise
         except (PermissionDeniedError, QuestionRejectedError) as error:
             if isinstance(error, PermissionRejectedError | QuestionRejectedError):
-                self._run.blocked = True
+                self._run.blocked = not self._run.engine.config.continue_loop_on_deny
             if isinstance(error, PermissionCorrectedError):
                 self.made.add(call.id)  # the user has said how to go on
             else:

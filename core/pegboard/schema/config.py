@@ -233,7 +233,8 @@ class Config(Table, frozen=True, forbid_unknown_fields=True, weakref=True):
     `title` says who writes the titles of sessions beside the work: nobody, `small_model` if
     there is one, or the model that answers if there is not. `auto_approve` allows what would be
     asked; what is denied, or asked every time, stays so. No project can set it. `keyring` is
-    whether the system's keyring may be asked for keys. `profile` has tables of these same keys,
+    whether the system's keyring may be asked for keys. `continue_loop_on_deny` lets a turn go on
+    after the user rejected a permission or a question. `profile` has tables of these same keys,
     by the name that chooses one for a run.
     """
 
@@ -270,6 +271,7 @@ class Config(Table, frozen=True, forbid_unknown_fields=True, weakref=True):
     tool_timeout_s: float = 600.0
     stream_idle_timeout_s: float = 120.0
     keyring: bool = True
+    continue_loop_on_deny: bool = False
     profile: dict[str, dict[str, Any]] = {}
 
 

@@ -272,7 +272,7 @@ async def test_files_made_for_opencode_are_understood(place: Place) -> None:
         "$schema": "https://opencode.ai/config.json",
         "mcp": {"x": {"type": "local", "command": ["run"]}},
         "plugin": ["some-npm-package"],
-        "experimental": {"continue_loop_on_deny": True},
+        "experimental": {"continue_loop_on_deny": True, "batch_tool": True},
         "surprise": 1,
         "tools": {"write": False, "webfetch": True},
         "permission": {"bash": "ask"},
@@ -285,9 +285,7 @@ async def test_files_made_for_opencode_are_understood(place: Place) -> None:
     file = place.write(place.user / "opencode.json", json.dumps(settings))
     loaded = await place.load()
 
-    unused = (
-        "OpenCode uses these, Pegboard does not: mcp, plugin, experimental.continue_loop_on_deny"
-    )
+    unused = "OpenCode uses these, Pegboard does not: mcp, plugin, experimental.batch_tool"
     assert loaded.warnings == (f"{file}: unknown and ignored: surprise", f"{file}: {unused}")
     config = loaded.config
     assert config.permission == (
@@ -306,6 +304,7 @@ async def test_files_made_for_opencode_are_understood(place: Place) -> None:
     assert config.provider == {"x": ProviderConfig(npm="@ai-sdk/x", models={"m": {}})}
     assert config.command == {"test": CommandConfig(template="Run $ARGUMENTS")}
     assert not config.compaction.auto
+    assert config.continue_loop_on_deny
 
 
 async def test_json_may_have_comments_trailing_commas_and_the_liberties_of_json5(

@@ -232,18 +232,20 @@ async def test_without_a_channel_an_ask_is_a_deny_with_its_reason(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("reply", "message", "said", "requests"),
+    ("goes_on", "reply", "message", "said", "requests"),
     [
-        ("once", None, "allowed", 2),
-        ("reject", None, "rejected permission", 1),
-        ("reject", "use the other", "use the other", 2),
+        (False, "once", None, "allowed", 2),
+        (False, "reject", None, "rejected permission", 1),
+        (True, "reject", None, "rejected permission", 2),
+        (False, "reject", "use the other", "use the other", 2),
     ],
 )
 async def test_an_ask_waits_for_the_reply(
-    tmp_path: Path, reply: str, message: str | None, said: str, requests: int
+    tmp_path: Path, *, goes_on: bool, reply: str, message: str | None, said: str, requests: int
 ) -> None:
     provider = Played(calls(call("careful", "{}")), text("ok"))
-    options = {"allow": False, "interactive": True}
+    config = {"model": "played/m", "continue_loop_on_deny": goes_on}
+    options = {"allow": False, "interactive": True, "config": config}
     async with opened(tmp_path, provider, Asks(), ToolsPlugin(careful), **options) as app:
         session = await app.create_session()
         listening = asyncio.create_task(
