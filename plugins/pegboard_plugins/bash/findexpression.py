@@ -1,7 +1,7 @@
 """The expression of a `find`, tried on files that may be there: on which of them it may act."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from typing import NamedTuple
@@ -34,6 +34,7 @@ class _Visit:
 
     path: str
     is_folder: bool
+    is_empty: bool
     acts: bool = False
     prunes: bool = False
 
@@ -50,11 +51,14 @@ def start_texts(texts: Sequence[str]) -> list[str]:
     return found or ["."]
 
 
-def acted_on(texts: Sequence[str], files: Mapping[str, bool]) -> list[str]:
+def acted_on(
+    texts: Sequence[str], files: Mapping[str, bool], empty: Container[str] = ()
+) -> list[str]:
     """Return those of the files on which a find with these words may act.
 
     The files are paths as the find would show them, each with whether it is a folder. What prints
-    acts, too. A test that only the disk can answer may be true.
+    acts, too. A test that only the disk can answer may be true; those of the files that are `empty`
+    are known.
     """
     at = sum(1 for _ in takewhile(_OPTION.fullmatch, texts))
     starts = start_texts(texts)
@@ -73,7 +77,7 @@ def acted_on(texts: Sequence[str], files: Mapping[str, bool]) -> list[str]:
         is_out = depth < (least or 0) or (most is not None and depth > most)
         if is_out or any(path.startswith(f"{folder}/") for folder in pruned):
             continue
-        visit = _Visit(path, is_folder)
+        visit = _Visit(path, is_folder, path in empty)
         _evaluate(node, visit, sure=True)
         if visit.prunes and "-delete" not in tokens and "-depth" not in tokens:
             pruned.append(path.rstrip("/"))
@@ -202,7 +206,8 @@ _TESTS: Mapping[str, Callable[[str, _Visit], bool | None]] = {
     ),
     **dict.fromkeys(("-regex", "-iregex"), lambda value, visit: finds(f"^({value})$", visit.path)),
     **dict.fromkeys(("-type", "-xtype"), _is_kind),
-    **dict.fromkeys(("-empty", "-false", "-nouser", "-nogroup", "-lname"), lambda *_: False),
+    **dict.fromkeys(("-false", "-nouser", "-nogroup", "-lname"), lambda *_: False),
+    "-empty": lambda _, visit: visit.is_empty,
     "-size": lambda value, _: False if value.startswith("+") else None,
     **dict.fromkeys(words("programs", "find", "settings"), lambda *_: True),
 }

@@ -1,5 +1,7 @@
 """The files that a line lists, as they are there when it is judged."""
 
+import os
+import stat
 from collections import deque
 from collections.abc import Iterator
 
@@ -22,7 +24,11 @@ def listed_files(listing: Listing) -> list[str]:
     if not listing.is_find:
         names = (each for each, (_, is_folder) in files.items() if not is_folder)
         return [files[each][0] for each in names if _fits(each, listing)]
-    shown = acted_on(listing.texts, {each: is_folder for each, (_, is_folder) in files.items()})
+    asked = files.items() if "-empty" in listing.texts else ()
+    empty = {each for each, (path, _) in asked if _is_empty(path)}
+    shown = acted_on(
+        listing.texts, {each: is_folder for each, (_, is_folder) in files.items()}, empty
+    )
     return [files[each][0] for each in shown]
 
 
@@ -42,6 +48,14 @@ def _below(listing: Listing) -> Iterator[tuple[str, tuple[str, bool]]]:
             yield f"{shown}/{name}", (path, is_folder)
             if is_folder and not path.endswith(_OBJECTS) and path not in _KERNEL:
                 folders.append((f"{shown}/{name}", path))
+
+
+def _is_empty(path: str) -> bool:
+    try:
+        status = os.lstat(path)
+        return not (os.listdir(path) if stat.S_ISDIR(status.st_mode) else status.st_size)  # noqa: PTH208
+    except OSError:
+        return False
 
 
 def _fits(shown: str, listing: Listing) -> bool:

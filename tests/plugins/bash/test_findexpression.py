@@ -96,3 +96,10 @@ def test_what_only_the_disk_decides_may_be_true(words, files):
     there = {".": True, "./xy": False, "./.git": True, "./.git/HEAD": False}
 
     assert acted_on(words.split(), there) == files
+
+
+def test_what_is_empty_is_known():
+    there = {".": True, "./a": True, "./b": False}
+
+    assert acted_on(["-empty", "-delete"], there, {"./a"}) == ["./a"]
+    assert acted_on(["!", "-empty"], there, {"./a"}) == [".", "./b"]

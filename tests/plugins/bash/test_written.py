@@ -160,6 +160,8 @@ a=($(find . -iname head)); rm ${a[@]}
 f() { rm "$@"; }; f $(find . -wholename '*/HEAD')
 find . -name x -path '*/hooks/*' -exec cp a.txt {} \;
 find .git -name 'x*' | xargs rm -f
+find . -empty -delete
+find . -type d -empty -exec rmdir {} +
 find . -iname CONFIG -exec sed -i s/a/b/ {} +
 find . -name sitecustomize.py -exec cp a.txt {} \;
 find . -name tasks.json -exec sed -i s/./J/ {} +
@@ -187,6 +189,8 @@ git reflog expire --expire=now --all; git gc --prune=now
 LISTED_ORDINARY = r"""
 find . -name '*.pyc' -delete
 find sub -name '*.txt' -exec sed -i s/a/b/ {} +
+find . -not -path './.git/*' -empty -delete
+find sub -empty -delete
 find . -path ./.git -prune -o -name '*.md' -exec sed -i s/a/b/ {} +
 grep -rl text docs | xargs sed -i s/a/b/
 git ls-files '*.md' | xargs sed -i s/a/b/
@@ -216,6 +220,7 @@ gzip -r secrets
 @pytest.fixture
 def running(hooked):
     """The project with files that other programs obey, and a second one of secrets."""
+    (hooked / ".git/refs/tags").mkdir(parents=True)
     names = (".vscode/tasks.json", ".husky/pre-commit", "sub/sitecustomize.py", "sub/.env.local")
     for name in (*names, "sub/a.txt"):
         (hooked / name).parent.mkdir(exist_ok=True)
