@@ -15,7 +15,7 @@ from pegboard_plugins.chat.liveline import live_line, retry_text
 from pegboard_plugins.chat.modes import Mode, SpanLine
 from pegboard_terminal import counted, one_line, shown_line, wrapped
 
-TAIL_LINES, TAIL_LETTERS = 6, 2000
+TAIL_LINES, TAIL_LETTERS = 5, 2000
 CALLS, CHILDREN, TODOS, QUEUED, OFFERED = 4, 4, 5, 3, 6
 NARROW_ROOM = 6
 """So few lines are worth more than a blank one above them."""

@@ -22,8 +22,8 @@ COMMITTED = re.compile(r"^The line (\d+) of it, ", re.MULTILINE)
 FEWEST_ROWS = 14
 """The footer has 15 rows at most here, the first of them blank. In one of fewer than 14 a terminal
 may move the second row, of a line that is still being written, to its history at once."""
-LIVE = "Begin of it " + "word " * 44
-"""Six rows of 40 columns, as many as are shown of what is being written."""
+LIVE = "Begin of it " + "word " * 36
+"""Five rows of 40 columns, as many as are shown of what is being written."""
 SHORTEST_S, LONGEST_S = 0.02, 0.4
 """Between two sizes: tmux tells a program of the second of two at most 250 ms later."""
 
