@@ -3,7 +3,7 @@
 import base64
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pegboard.errors import NotFoundError
@@ -16,6 +16,7 @@ from pegboard.schema.part import (
     TextPart,
     ToolPart,
 )
+from pegboard.schema.session import FileDiff
 from pegboard.schema.wire import to_json
 from pegboard_plugins.chat.finished import Drawn
 from pegboard_plugins.chat.keys import KEYS, key_name
@@ -31,6 +32,8 @@ LETTERS_PER_TOKEN = 4
 COPIED_BYTES = 74_000
 """More no terminal takes by OSC 52 (xterm's limit of 100,000 letters in base64)."""
 LISTED = 200
+INLINE_LINES = 30
+"""Of changes; more are shown on a page of their own."""
 
 
 def _talk(chat: "Chat") -> "Talk":
@@ -73,16 +76,20 @@ async def show_diff(chat: "Chat", _: str) -> None:
     if not changes:
         _talk(chat).say("the session has changed no file")
         return
-    patches = "\n".join(_named(each.file, each.patch) for each in changes)
     more, less = sum(c.additions for c in changes), sum(c.deletions for c in changes)
     head = f"{counted(len(changes), 'file')} +{more} -{less}"
-    lines = block_lines(Block(diff=patches), "whole").lines
-    await chat.show_page([(Span(head, "bold"),), *lines])
+    lines = [line for change in changes for line in _change(change)]
+    if len(lines) <= INLINE_LINES:
+        _talk(chat).draw(Drawn(head, Block(lines=tuple(lines), fold=INLINE_LINES)))
+    else:
+        await chat.show_page([(Span(head, "bold"),), *lines])
 
 
-def _named(file: str, patch: str) -> str:
-    """The patch with its file's name, whatever it calls it itself; a second makes it shown."""
-    return patch if "+++ " in patch else f"--- {file}\n+++ {file}\n{patch}"
+def _change(change: FileDiff) -> Iterator[SpanLine]:
+    """The name of a file and how much of it has changed, then the changes."""
+    counts = f"  +{change.additions} -{change.deletions}"
+    yield shown_line((Span(change.file, "path"), Span(counts, "dim")))
+    yield from block_lines(Block(diff=change.patch), "whole").lines
 
 
 async def show_context(chat: "Chat", _: str) -> None:
