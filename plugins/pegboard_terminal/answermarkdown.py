@@ -7,9 +7,10 @@ from functools import cache
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from rich.console import Console, ConsoleOptions, RenderResult
-from rich.markdown import Heading, HorizontalRule, Markdown, TableElement
+from rich.markdown import CodeBlock, Heading, HorizontalRule, Markdown, TableElement
 from rich.segment import Segment
 from rich.style import Style
+from rich.syntax import ANSISyntaxTheme, Syntax
 from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
@@ -19,6 +20,33 @@ from pegboard_terminal.visibletext import visible
 DEEPEST = 16
 """Levels of Markdown that are drawn: the parser leaves out what is in the twentieth."""
 Row = list[tuple[str, Style]]
+_ROLES = {
+    **dict.fromkeys(("code", "code_block"), "code"),
+    **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6", "h7"), "heading"),
+    **dict.fromkeys(("link", "link_url"), "link"),
+    **dict.fromkeys(("list", "item.bullet", "item.number"), "accent"),
+    **dict.fromkeys(("hr", "table.border"), "rule"),
+    "table.header": "bold",
+    "block_quote": "quote",
+}
+"""The roles of what rich tells apart in Markdown: whatever has a colour."""
+_CODE_ROLES = {
+    ("Comment",): "dim",
+    ("Keyword",): "accent",
+    ("Operator", "Word"): "accent",
+    ("Name", "Function"): "tool",
+    ("Name", "Class"): "tool",
+    ("Name", "Tag"): "tool",
+    ("Name", "Decorator"): "accent",
+    ("Name", "Builtin"): "code",
+    ("Literal", "String"): "done",
+    ("Literal", "Number"): "code",
+    ("Generic", "Inserted"): "added",
+    ("Generic", "Deleted"): "removed",
+    ("Generic", "Heading"): "heading",
+    ("Generic", "Subheading"): "hunk",
+}
+"""The roles of Pygments' kinds of tokens, which count for the kinds below them, too."""
 
 
 class _LeftHeading(Heading):
@@ -45,18 +73,30 @@ class _WholeTable(TableElement):
             yield table
 
 
+class _BareCode(CodeBlock):
+    """Code that begins in the first column, so that it can be copied."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        code = str(self.text).rstrip()
+        yield Syntax(code, self.lexer_name, theme=self.theme, word_wrap=True)
+
+
 class _Answer(Markdown):
     """Markdown in which HTML is text like any other: nothing that a model says is left out."""
 
     elements = {  # noqa: RUF012 - rich's own
         **Markdown.elements,
+        "fence": _BareCode,
+        "code_block": _BareCode,
         "heading_open": _LeftHeading,
         "hr": _ShortRule,
         "table_open": _WholeTable,
     }
 
-    def __init__(self, text: str) -> None:
-        super().__init__("", code_theme="ansi_dark", hyperlinks=False)
+    def __init__(self, text: str, roles: Mapping[str, Style]) -> None:
+        super().__init__("", hyperlinks=False)
+        found = {kind: roles.get(role, Style.null()) for kind, role in _CODE_ROLES.items()}
+        self.code_theme = ANSISyntaxTheme(found)  # type: ignore[assignment] # `Syntax` takes both
         self.parsed = _parser().parse(text)
         for token in self.parsed:
             if token.children:
@@ -95,20 +135,23 @@ def _parser() -> MarkdownIt:
     return MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
 
 
-def markdown_rows(text: str, width: int, styles: Mapping[str, Style]) -> list[Row]:
-    """Rows of at most `width` columns, without blanks at their ends; without styles in none.
+def markdown_rows(text: str, width: int, roles: Mapping[str, Style]) -> list[Row]:
+    """Rows of at most `width` columns, without blanks at their ends.
+
+    `roles` are the styles of a theme; where there are none, the rows have no colours.
 
     There are none where the text is nested more deeply than it would be parsed.
     """
-    answer = _Answer(visible(text))
+    answer = _Answer(visible(text), roles)
     if max((token.level for token in answer.parsed), default=0) >= DEEPEST:
         return []
+    styles = {f"markdown.{name}": roles.get(role, Style.null()) for name, role in _ROLES.items()}
     console = Console(
         file=io.StringIO(),
         width=width,
-        color_system="standard" if styles else None,
-        force_terminal=bool(styles),
-        theme=Theme(dict(styles)),
+        color_system="standard" if roles else None,
+        force_terminal=bool(roles),
+        theme=Theme(styles if roles else {}),
         legacy_windows=False,
     )
     rows = [_row(row) for row in console.render_lines(answer, pad=False)]

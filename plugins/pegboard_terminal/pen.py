@@ -23,17 +23,6 @@ _GUTTER = re.compile(r" *\d+ ")
 """The number of a line in front of it."""
 _NARROWEST = 10
 _PIECE_LETTERS = 4000
-_MARKDOWN = {
-    "markdown.code": "code",
-    "markdown.h1": "heading",
-    "markdown.h2": "heading",
-    "markdown.h3": "heading",
-    "markdown.hr": "rule",
-    "markdown.link": "link",
-    "markdown.link_url": "link",
-    "markdown.block_quote": "quote",
-}
-"""The roles of what rich tells apart in Markdown."""
 
 
 class Pen:
@@ -68,8 +57,7 @@ class Pen:
         """
         from pegboard_terminal.answermarkdown import markdown_rows  # 60 ms that an empty chat saves
 
-        styles = {name: self._style(role) for name, role in _MARKDOWN.items()}
-        rows = markdown_rows(text, max(_NARROWEST, width), styles if self._system else {})
+        rows = markdown_rows(text, max(_NARROWEST, width), self._styles if self._system else {})
         if not rows:
             written = visible(text.strip("\n")).expandtabs(4).split("\n")
             return self.lines(((Span(line),) for line in written), width)

@@ -1,7 +1,9 @@
 """Markdown as rows: nothing that a model says is left out, however narrow the terminal is."""
 
 import pytest
+from rich.style import Style
 
+from pegboard_terminal import PALETTE
 from pegboard_terminal.answermarkdown import markdown_rows
 
 TABLE = "| file | what |\n|---|---|\n| tests/plugins/test_cart.py | a test |\n"
@@ -62,4 +64,60 @@ def test_an_image_in_a_list_stands_behind_its_bullet() -> None:
 
     assert ["".join(words for words, _ in row) for row in rows] == [
         " • a point badge (https://a.b/c.svg) of it"
+    ]
+
+
+EVERYTHING = """# One
+
+> quote `code` [link](https://a.b)
+
+1. first
+- point
+
+| head |
+|---|
+| cell |
+
+---
+
+```python
+# comment
+@decorated
+def name(value: int) -> str:
+    return f"text {value}" + str(12) or not None
+class Other: pass
+```
+
+```diff
++added
+-removed
+```
+"""
+
+
+def test_all_colours_of_an_answer_are_the_theme_s() -> None:
+    roles = {role: Style.parse("#010203") for role in PALETTE}
+
+    spans = [span for row in markdown_rows(EVERYTHING, 80, roles) for span in row]
+
+    colours = {style.color.name for _, style in spans if style.color}
+    grounds = {style.bgcolor for _, style in spans if style.bgcolor}
+    words = {text.strip() for text, style in spans if style.color}
+    assert (colours, grounds) == ({"#010203"}, set())
+    assert {"def", "name", "return", "# comment", "+added", "One", "head", "code"} <= words
+
+
+def test_a_theme_without_colours_draws_code_without_colours() -> None:
+    roles = {role: Style.null() for role in PALETTE}
+
+    rows = markdown_rows(EVERYTHING, 80, roles)
+
+    assert [span for row in rows for span in row if span[1].color or span[1].bgcolor] == []
+
+
+def test_code_begins_in_the_first_column() -> None:
+    rows = markdown_rows("text\n\n```python\nif x:\n    y()\n```\n\nmore", 80, {})
+
+    assert ["".join(text for text, _ in row) for row in rows] == [
+        *("text", "", "if x:", "    y()", "", "more"),
     ]
