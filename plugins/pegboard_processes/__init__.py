@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from pegboard_processes.commandwords import may_run as may_run
     from pegboard_processes.family import MARK as MARK
     from pegboard_processes.family import Family as Family
+    from pegboard_processes.family import refuse_within_tool as refuse_within_tool
+    from pegboard_processes.family import within_tool as within_tool
     from pegboard_processes.hostprograms import find_program as find_program
     from pegboard_processes.hostprograms import search_path as search_path
     from pegboard_processes.hostprograms import try_program as try_program

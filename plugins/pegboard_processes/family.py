@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import sys
 import time
 import zlib
 from collections.abc import Collection, Iterable
@@ -11,10 +12,13 @@ from pathlib import Path
 
 import msgspec
 
+from pegboard.errors import PermissionDeniedError
 from pegboard_processes.limits import ControlGroup
 
 MARK = "AGENT_RUN"
 """Variable by which processes are recognised as a call's own, even when they left its group."""
+_RLIMIT_LOCKS = 10
+"""getrlimit(2); the module `resource` has no name for it."""
 _PROGRAMS, _CALLS = 10**7, 10**9
 """How many seals there are: of programs like this one, and of calls in each."""
 NEAR_PIDS = 256
@@ -119,6 +123,34 @@ class Family:
             return _all_pids()
         near = 0 <= last - self.leader <= NEAR_PIDS
         return range(self.leader, last + 1) if near else _all_pids()
+
+
+def within_tool() -> bool:
+    """Return whether this process descends from one that a tool started.
+
+    Such a process has the mark of a family. A line can drop that (`env -i`), but nobody except root
+    can raise the seal, the limit on file locks, which is unlimited elsewhere. A terminal of the
+    user, which a server starts, has neither: only the lifeline's part of the mark.
+    """
+    if "." in os.environ.get(MARK, ""):
+        return True
+    if not sys.platform.startswith("linux"):
+        return False
+    import resource  # only decisions need it
+
+    return resource.RLIM_INFINITY not in resource.getrlimit(_RLIMIT_LOCKS)
+
+
+def refuse_within_tool(command: str) -> None:
+    """Refuse a command that decides for the user where a tool has started this process.
+
+    :raises PermissionDeniedError: when one has.
+    """
+    if within_tool():
+        raise PermissionDeniedError(
+            f"`{command}` is refused: a tool has started this process, and only the user decides"
+            " what is trusted and allowed; run it in a terminal outside Pegboard"
+        )
 
 
 def _send(pids: Iterable[int], number: int) -> None:

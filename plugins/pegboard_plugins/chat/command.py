@@ -10,6 +10,7 @@ import click
 
 from pegboard import InvalidInputError
 from pegboard.schema.config import SandboxLevel
+from pegboard_processes import refuse_within_tool
 from pegboard_terminal import password_of, run_async
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ def chat(directory: Path, /, **said: Any) -> int:  # noqa: ANN401 - click's own 
         raise click.UsageError("--password-file is for a server: it needs --attach")
     if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM") == "dumb":
         raise InvalidInputError(_INSTEAD)
+    refuse_within_tool("pegboard chat")
     words = said.pop("words")
     from pegboard_terminal import painted  # no other command has a footer
 

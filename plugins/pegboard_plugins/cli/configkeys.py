@@ -15,6 +15,7 @@ from pegboard.kit import nearest_names
 from pegboard_frontend import write_config
 from pegboard_plugins.cli.completing import live, setting_value
 from pegboard_plugins.cli.jsontext import as_json
+from pegboard_processes import refuse_within_tool
 from pegboard_terminal import run_async, visible
 
 NAME = "pegboard.toml"
@@ -73,6 +74,7 @@ def edit_file(directory: Path, *, project: bool) -> None:
 
     It says what is wrong with it then.
     """
+    refuse_within_tool("pegboard config edit")
     file = config_file(directory, project=project)
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     before = _text(file)
@@ -151,6 +153,7 @@ def config_file(directory: Path, *, project: bool) -> Path:
 
 
 def _change(directory: Path, key: str, value: object, *, project: bool) -> None:
+    refuse_within_tool("pegboard config set")
     file, path = config_file(directory, project=project), parts_of(key)
     set_in(directory, file, path, value)
     click.echo(f"written: {visible(str(file))}", err=True)

@@ -13,7 +13,7 @@ from pegboard.cli import Exit
 from pegboard.kit import open_workspace
 from pegboard_plugins.cli.distributions import OWN, Entry, brings, entries
 from pegboard_plugins.cli.jsontext import as_json, format_option
-from pegboard_processes import find_program
+from pegboard_processes import find_program, refuse_within_tool
 
 _ENSURE = f"{sys.executable} -m ensurepip"
 STYLE = format_option("text")
@@ -27,6 +27,7 @@ def install(requirements: tuple[str, ...], style: Literal["text", "json"]) -> No
 
     An installed package is trusted: its plugins run at the next start.
     """
+    refuse_within_tool("pegboard plugins install")
     before = set(entries())
     command = installing(tuple(map(_absolute, requirements)))
     _run(command)
@@ -39,6 +40,7 @@ def install(requirements: tuple[str, ...], style: Literal["text", "json"]) -> No
 @STYLE
 def uninstall(name: str, style: Literal["text", "json"]) -> None:
     """Remove the package NAME, or that of the plugin NAME."""
+    refuse_within_tool("pegboard plugins uninstall")
     distribution = brings(name)
     if distribution == OWN or name in {each.name for each in entries() if each.distribution == OWN}:
         text = f"{name} comes with Pegboard; `pegboard plugins disable {name}` switches it off"

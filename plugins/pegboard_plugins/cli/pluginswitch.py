@@ -10,6 +10,7 @@ import click
 from pegboard.cli import Exit
 from pegboard_plugins.cli.completing import live
 from pegboard_plugins.cli.jsontext import as_json, format_option
+from pegboard_processes import refuse_within_tool
 from pegboard_terminal import open_app, run_async
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def info(directory: Path, name: str, style: Literal["text", "json"]) -> None:
 def _switched(directory: Path, name: str, style: Literal["text", "json"], *, enabled: bool) -> None:
     from pegboard.embedding import find_plugins
 
+    refuse_within_tool(f"pegboard plugins {'enable' if enabled else 'disable'}")
     # No plugin is imported: its import may be what goes wrong.
     (found, *_) = named(run_async(find_plugins(directory)), name)
     file = _written(directory, found.table, enabled=enabled)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 import msgspec
 
+import pegboard_processes
 import pegboard_terminal
 from pegboard import InvalidInputError, PegboardError
 from pegboard.cli import Exit, complain, exit_of, fault_of
@@ -114,6 +115,7 @@ async def _prompted(options: Options, view: View, screen: Screen) -> Result:
     text = options.message.whole if options.command else options.message.text
     parts = (*map(FileInput.of, options.files), *Prompt(text).inputs)
     asks = options.style == "text" and screen.is_terminal and sys.stdin.isatty()
+    asks = asks and not pegboard_processes.within_tool()
     told: list[PluginFailed] = []
     backend: Backend | None = None
     try:

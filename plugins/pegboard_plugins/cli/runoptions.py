@@ -208,6 +208,10 @@ def read_options(  # noqa: PLR0913 - click gives every option by keyword
     :raises InvalidInputError: when the file has no password.
     """
     _check(ctx, message, said)
+    for option in filter(said.get, ("trust", "auto")):
+        from pegboard_processes import refuse_within_tool  # only a decision needs it
+
+        refuse_within_tool(f"pegboard {ctx.command.name} --{option}")
     return Options(
         directory=ctx.obj,
         message=message,

@@ -11,6 +11,7 @@ import click
 
 from pegboard.cli import Exit, Group
 from pegboard_plugins.cli.jsontext import as_json, format_option
+from pegboard_processes import within_tool
 from pegboard_terminal import open_app, run_async
 
 if TYPE_CHECKING:
@@ -231,7 +232,7 @@ class _Call:
         from pegboard_testing import ScriptedModel
 
         script = ScriptedModel([(self._name, self._args), "Done."])
-        interactive = sys.stdin.isatty() and sys.stderr.isatty()
+        interactive = sys.stdin.isatty() and sys.stderr.isatty() and not within_tool()
         options = AppOptions(plugins=(Scripted(script),), interactive=interactive)
         async with open_app(self._directory, options) as app:
             yield app

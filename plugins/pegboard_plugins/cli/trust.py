@@ -38,8 +38,10 @@ def allow(directory: Path, *, yes: bool) -> None:
     takes `trust program` as well.
     """
     from pegboard.embedding import TrustStore
+    from pegboard_processes import refuse_within_tool
     from pegboard_terminal import visible
 
+    refuse_within_tool("pegboard trust allow")
     places = _places()
     store = TrustStore(places.trust)
     decision = run_async(_decision(directory, places))
@@ -67,8 +69,10 @@ def program(directory: Path, programs: tuple[Path, ...], *, yes: bool) -> None:
     not looked at.
     """
     from pegboard.embedding import TrustStore
+    from pegboard_processes import refuse_within_tool
     from pegboard_terminal import visible
 
+    refuse_within_tool("pegboard trust program")
     places = _places()
     store = TrustStore(places.trust)
     decision = run_async(_decision(directory, places))
@@ -95,8 +99,10 @@ def documents(directory: Path, *, yes: bool) -> None:
     """
     from pegboard.kit import open_workspace
     from pegboard_frontend import UnseenDocuments
+    from pegboard_processes import refuse_within_tool
     from pegboard_terminal import visible
 
+    refuse_within_tool("pegboard trust documents")
     root, places = open_workspace(directory).worktree.resolve(), _places()
     unseen = UnseenDocuments(places.unseen_documents)
     found = dict(unseen.below(root))
@@ -155,8 +161,10 @@ def lock(directory: Path, file: Path | None) -> None:
     is given.
     """
     from pegboard_plugins.cli.trustlock import write_lock
+    from pegboard_processes import refuse_within_tool
     from pegboard_terminal import counted, visible
 
+    refuse_within_tool("pegboard trust lock")
     decision = run_async(_decision(directory, _places()))
     target = file or decision.root / LOCK
     target.parent.mkdir(parents=True, exist_ok=True)

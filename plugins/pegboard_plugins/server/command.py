@@ -49,8 +49,10 @@ def serve(  # noqa: PLR0913 - the options of a command
         raise click.UsageError("--password-file and --no-auth exclude each other")
     from pegboard import AppOptions
     from pegboard_plugins.server import lifecycle  # 0.5 s that other commands save
+    from pegboard_processes import refuse_within_tool
     from pegboard_terminal import password_of, run_async
 
+    refuse_within_tool("pegboard serve")
     lifecycle.log_to_stderr(is_quiet=quiet)
     settings = lifecycle.Settings(
         directory=directory,
