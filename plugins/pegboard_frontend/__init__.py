@@ -64,6 +64,8 @@ if TYPE_CHECKING:
     from pegboard_frontend.keyfile import kept_secrets as kept_secrets
     from pegboard_frontend.keyfile import key_of as key_of
     from pegboard_frontend.keyfile import store_secret as store_secret
+    from pegboard_frontend.marking import as_source as as_source
+    from pegboard_frontend.marking import disarmed as disarmed
     from pegboard_frontend.marking import material as material
     from pegboard_frontend.mentions import mentioned as mentioned
     from pegboard_frontend.modelorder import newest_first as newest_first

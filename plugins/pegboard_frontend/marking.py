@@ -1,16 +1,25 @@
-"""Material in a user's message: text from elsewhere, between tags that it cannot close itself."""
+"""Text from elsewhere in what a model reads, between tags that it cannot close itself."""
 
 import re
 
-_END = re.compile(r"</(?=material)", re.IGNORECASE)
+_END = re.compile(r"</(?=\s*(?:instructions|material|skill|system-reminder))", re.IGNORECASE)
 
 
 def material(text: str, source: str) -> str:
     """Return the text between `<material from="...">` tags, which the system prompt explains.
 
-    A text of one line stays within its line. A backslash disarms an end tag in the text.
+    A text of one line stays within its line.
     """
-    name = source.replace('"', "'").replace("\n", " ").replace("<", "(").replace(">", ")")
-    inner = _END.sub(r"<\\/", text)
+    inner = disarmed(text)
     inner = f"\n{inner}\n" if "\n" in inner else inner
-    return f'<material from="{name}">{inner}</material>'
+    return f'<material from="{as_source(source)}">{inner}</material>'
+
+
+def disarmed(text: str) -> str:
+    """Return the text with a backslash in each end tag that Pegboard writes around such texts."""
+    return _END.sub(r"<\\/", text)
+
+
+def as_source(name: str) -> str:
+    """Return the name of a source as the value of an attribute, which it cannot end."""
+    return name.replace('"', "'").replace("\n", " ").replace("<", "(").replace(">", ")")

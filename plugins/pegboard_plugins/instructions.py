@@ -202,7 +202,10 @@ def _piece(file: Path, session_id: str) -> str:
 
 def _marked(file: Path, text: str, session_id: str) -> str:
     """The text between tags that only who knows the session's id can write."""
-    return f'<instructions session="{session_id}" from="{file}">\n{text}\n</instructions>'
+    from pegboard_frontend import as_source, disarmed  # where there are instructions
+
+    source, inner = as_source(str(file)), disarmed(text)
+    return f'<instructions session="{session_id}" from="{source}">\n{inner}\n</instructions>'
 
 
 def _content(file: Path) -> str:

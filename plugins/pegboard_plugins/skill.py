@@ -117,7 +117,10 @@ async def skill(context: ToolContext, name: str) -> ToolResult:
     elif found.file in await asyncio.to_thread(_unseen, context.session, (found,)):
         pieces = [MATERIAL.format(name), paths, text]
     else:
-        pieces = [f'<skill session="{context.session.id}" name="{name}">', paths, text, "</skill>"]
+        from pegboard_frontend import disarmed  # the text is an order, its tags are not
+
+        begin = f'<skill session="{context.session.id}" name="{name}">'
+        pieces = [begin, paths, disarmed(text), "</skill>"]
     return ToolResult(
         output="\n\n".join(pieces),
         title=f"Skill {name}",
