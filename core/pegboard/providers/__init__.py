@@ -11,12 +11,14 @@ from typing import Any, Literal, Protocol
 import msgspec
 from msgspec.structs import force_setattr, replace
 
+from pegboard.errors import InvalidInputError
 from pegboard.providers.keylookup import Key as Key
 from pegboard.providers.keylookup import Keys as Keys
 from pegboard.providers.keylookup import KeyStore as KeyStore
 from pegboard.providers.keylookup import Renew as Renew
 from pegboard.providers.keylookup import unset_variables as unset_variables
 from pegboard.schema.model import Model
+from pegboard.schema.wire import check_json
 
 FinishReason = Literal[
     "stop", "length", "content-filter", "tool-calls", "error", "other", "unknown"
@@ -125,12 +127,19 @@ class TextStart(msgspec.Struct, frozen=True):
     id: str
     metadata: dict[str, Any] | None = None
 
+    def __post_init__(self) -> None:
+        _check(self)
+
 
 class TextDelta(msgspec.Struct, frozen=True):
     """Text is added to a block."""
 
     id: str
     text: str
+
+    def __post_init__(self) -> None:
+        if not self.text.isascii():
+            _check(self)
 
 
 class TextEnd(msgspec.Struct, frozen=True):
@@ -139,12 +148,18 @@ class TextEnd(msgspec.Struct, frozen=True):
     id: str
     metadata: dict[str, Any] | None = None
 
+    def __post_init__(self) -> None:
+        _check(self)
+
 
 class ReasoningStart(msgspec.Struct, frozen=True):
     """A block of reasoning begins."""
 
     id: str
     metadata: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        _check(self)
 
 
 class ReasoningDelta(msgspec.Struct, frozen=True):
@@ -154,12 +169,19 @@ class ReasoningDelta(msgspec.Struct, frozen=True):
     text: str
     metadata: dict[str, Any] | None = None
 
+    def __post_init__(self) -> None:
+        if self.metadata or not self.text.isascii():
+            _check(self)
+
 
 class ReasoningEnd(msgspec.Struct, frozen=True):
     """A block of reasoning is complete; `metadata` may hold its signature."""
 
     id: str
     metadata: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        _check(self)
 
 
 class ToolInputStart(msgspec.Struct, frozen=True):
@@ -207,6 +229,15 @@ class ToolCall(msgspec.Struct, frozen=True):
 def _keep_beginning(call: ToolInputStart | ToolCall) -> None:
     if len(call.name) > LONGEST_NAME:
         force_setattr(call, "name", f"{call.name[:LONGEST_NAME]}…")
+    _check(call, call.id, call.name, getattr(call, "metadata", None))
+
+
+def _check(event: msgspec.Struct, *values: object) -> None:
+    """Reject an event that cannot be stored where it is made: in the provider's code."""
+    try:
+        check_json(values or event, f"this {type(event).__name__}")
+    except InvalidInputError as error:
+        raise ValueError(str(error)) from None  # the provider's mistake, and not its answer
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -237,6 +268,9 @@ class StreamFinish(msgspec.Struct, frozen=True):
     usage: Usage | None = None
     metadata: dict[str, Any] | None = None
     note: str = ""
+
+    def __post_init__(self) -> None:
+        _check(self)
 
 
 StreamEvent = (

@@ -41,6 +41,19 @@ def encode_checked(value: object) -> bytes:
         raise InvalidInputError(f"cannot be stored as JSON: {error}") from error
 
 
+def check_json(value: object, what: str) -> None:
+    """Reject a plugin's value that has no JSON form.
+
+    :raises InvalidInputError: with the value and the reason, about `what`.
+    """
+    try:
+        encode_checked(value)
+    except InvalidInputError as error:
+        from reprlib import repr as shortened  # only a mistake of a plugin needs it
+
+        raise InvalidInputError(f"{what} {error}, in {shortened(value)}") from error
+
+
 def not_utf8(error: UnicodeEncodeError) -> str:
     """Return which string is not UTF-8, and what the user can do about it."""
     text = error.object[max(error.start - _AROUND, 0) : error.end + _AROUND]

@@ -30,6 +30,7 @@ from pegboard.schema.session import (
     ToolReference,
     Verdict,
 )
+from pegboard.schema.wire import check_json
 
 AUTO = "auto"
 SANDBOX = "sandbox"
@@ -49,7 +50,11 @@ def make_request(  # noqa: PLR0913 - the fields of a request, all keyword-only
     metadata: Mapping[str, Any],
     tool: ToolReference | None,
 ) -> PermissionRequest:
-    """A request with an id of its own."""
+    """Return a request with an id of its own.
+
+    :raises InvalidInputError: when its metadata have no JSON form.
+    """
+    check_json(metadata, f"the metadata of the request for {permission}")
     return PermissionRequest(
         id=ids.new("permission"),
         session_id=session_id,

@@ -15,6 +15,7 @@ from pegboard.schema.event import (
     QuestionReplied,
 )
 from pegboard.schema.session import Answers, Question, QuestionRequest, ToolReference
+from pegboard.schema.wire import check_json
 
 
 async def ask_user(run: Run, questions: Sequence[Question], tool: ToolReference) -> Answers:
@@ -60,6 +61,7 @@ async def ask_person(
 def _request(
     engine: Engine, session_id: str, questions: Sequence[Question], tool: ToolReference | None
 ) -> QuestionRequest:
+    check_json(list(questions), "the question")
     return QuestionRequest(
         id=engine.ids.new("question"),
         session_id=session_id,
