@@ -118,8 +118,9 @@ class Model:
 
 
 def project(folder: Path) -> None:
+    """Make a project with a file and a skill, and a file beside it."""
     skill = folder / "project" / ".pegboard" / "skills" / "knots"
-    skill.mkdir(parents=True)
+    skill.mkdir(parents=True, exist_ok=True)
     (skill / "SKILL.md").write_text("---\ndescription: Ties knots.\n---\nTie.\n")
     (folder / "project" / "a.txt").write_text("one\n")
     (folder / "a.txt").write_text("one\n")

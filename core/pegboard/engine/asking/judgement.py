@@ -24,6 +24,7 @@ from pegboard.engine.engine import Engine
 from pegboard.engine.input.usermessage import model_for, unasked
 from pegboard.engine.sessions import ancestors_of, imposed_rulesets, make_view, unstored_view
 from pegboard.errors import ToolError
+from pegboard.hooks.isolation import blaming
 from pegboard.policy.agents import default_agent, find_agent
 from pegboard.policy.pending import PermissionAnswer
 from pegboard.schema.session import Approval, PermissionRequest, Rule, Scope, Verdict
@@ -61,9 +62,9 @@ class Policy:
     ) -> ForeseenCall:
         """Return what a call of this tool requires; nothing runs.
 
-        What the tool's `requires` raises is raised.
-
-        :raises ToolError: when there is no such tool, or the arguments do not fit it.
+        :raises ToolError: when there is no such tool, or the arguments do not fit it, or its
+            `requires` refuses them or takes longer than a call may.
+        :raises PluginError: for all else that `requires` raises.
         :raises NotFoundError: when there is no such agent.
         """
         engine = self._engine
@@ -79,7 +80,15 @@ class Policy:
             requests.append(request)
 
         values = await asyncio.to_thread(tool.validate, args)
-        await Requirements(engine, view, tool, note).settle(values)
+        requirements = Requirements(engine, view, tool, note)
+        limit_s = tool.timeout_s or engine.config.tool_timeout_s
+        code = f"`requires` of the tool {tool.id}"
+        try:
+            with blaming(requirements.plugin.name, code, passing=(TimeoutError,)):
+                async with asyncio.timeout(limit_s):
+                    await requirements.settle(values)
+        except TimeoutError as error:
+            raise ToolError(f"{code} did not end within {limit_s:g} s") from error
         return ForeseenCall(session=view, requests=tuple(requests))
 
     async def judge(

@@ -11,7 +11,7 @@ import pytest
 from asked import asked, outcomes
 from pegboard import PermissionContext, Tool, ToolContext
 from pegboard import tool as as_tool
-from pegboard.errors import InvalidInputError
+from pegboard.errors import InvalidInputError, PluginError, ToolError
 from pegboard.providers import StreamEvent
 from pegboard.schema.config import Agent
 from pegboard.schema.session import Rule
@@ -248,10 +248,13 @@ async def test_the_clock_stands_while_the_user_is_asked_and_not_while_requires_w
 
 async def test_who_foresees_a_call_whose_requires_fails_learns_why(tmp_path: Path) -> None:
     bodies = Bodies()
-    tools = (bodies.tool("a", raises), bodies.tool("b", catches_everything))
+    names = {"a": raises, "b": catches_everything, "stuck": hangs}
+    tools = tuple(bodies.tool(*each) for each in names.items())
     async with guarded(tmp_path, tools, once("a")) as app:
-        with pytest.raises(KeyError):
+        with pytest.raises(PluginError, match="`requires` of the tool a raised KeyError"):
             await explain(app, "a", {"what": "x"})
+        with pytest.raises(ToolError, match=r"did not end within 0\.5 s"):
+            await explain(app, "stuck", {"what": "x"})
         found = await explain(app, "b", {"what": "x"})  # nothing is denied, so nothing is hidden
     assert found.headless.action == "deny"
 
