@@ -238,8 +238,8 @@ def test_a_prompt_that_is_not_found_an_agent_for_leaves_nothing_behind(client, s
 
 @pytest.mark.parametrize("route", ["message", "prompt_async"])
 def test_a_form_of_answers_that_is_not_supported_is_refused(client, session, route):
-    schema = {"type": "json_schema", "schema": {"type": "object"}}
-    refused = client.post(f"/session/{session}/{route}", json=prompt("x", format=schema))
+    form = {"type": "grammar", "grammar": "root ::= [0-9]+"}
+    refused = client.post(f"/session/{session}/{route}", json=prompt("x", format=form))
     stored = client.get(f"/session/{session}/message").json()
     text = client.post(f"/session/{session}/{route}", json=prompt("x", format={"type": "text"}))
 
@@ -247,6 +247,19 @@ def test_a_form_of_answers_that_is_not_supported_is_refused(client, session, rou
     assert "json_schema" in refused.json()["data"]["message"]
     assert stored == []
     assert text.is_success
+
+
+def test_an_answer_by_a_schema_is_a_value_of_its_message(client, session):
+    number = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    form = {"type": "json_schema", "schema": number}
+
+    answer = client.post(
+        f"/session/{session}/message", json=prompt('%say {"n": 4}', format=form)
+    ).json()
+
+    assert answer["info"]["structured"] == {"n": 4}
+    asked = client.get(f"/session/{session}/message").json()[0]["info"]
+    assert asked["format"]["schema"] == number
 
 
 NOBODY = {"providerID": "fake", "modelID": "nobody"}
