@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request
-from msgspec.structs import replace
+from msgspec.structs import fields, replace
 from starlette.responses import Response
 
 from pegboard import App
@@ -18,6 +18,13 @@ from pegboard_plugins.server.keymask import without_keys
 from pegboard_plugins.server.responses import UnsupportedError, answer, body_of
 from pegboard_plugins.server.serverstate import Here
 
+_OF_THE_PROTOCOL = frozenset(
+    {
+        *("name", "description", "mode", "native", "hidden", "top_p", "temperature", "color"),
+        *("permission", "model", "variant", "prompt", "options", "steps"),
+    }
+)
+"""The fields of an agent that clients know."""
 routes = APIRouter()
 
 
@@ -55,14 +62,8 @@ async def agents(app: Here) -> Response:
 
 
 def _as_known(agent: Agent) -> Agent:
-    return replace(
-        agent,
-        options=masked(agent.options),
-        prompt_append=None,
-        on_enter=None,
-        on_leave=None,
-        serves=None,
-    )
+    own = {each.name: each.default for each in fields(Agent) if each.name not in _OF_THE_PROTOCOL}
+    return replace(agent, **own, options=masked(agent.options))
 
 
 @routes.get("/command", **operation("command.list", gives=tuple[Command, ...]))

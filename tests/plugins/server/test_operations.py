@@ -131,6 +131,16 @@ def _closed(schema: Any) -> Any:
     return {**closed, "additionalProperties": False} if has_all else closed
 
 
+def test_an_agent_has_no_fields_but_those_of_the_protocol(client: httpx.Client) -> None:
+    found = {name for agent in client.get("/agent").json() for name in agent}
+
+    of_the_protocol = {
+        *("name", "description", "mode", "native", "hidden", "topP", "temperature", "color"),
+        *("permission", "model", "variant", "prompt", "options", "steps"),
+    }
+    assert found - of_the_protocol == set()
+
+
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
     [
