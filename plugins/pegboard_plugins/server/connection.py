@@ -25,6 +25,7 @@ ACCEPTED_AT_ONCE = 16
 """In one turn of the loop; some turns pass before they are counted."""
 TOLD_EVERY_S = 10.0
 _log = logging.getLogger("pegboard.server")
+_REFUSED = "connections are refused"
 _TOO_LARGE = b"431 Request Header Fields Too Large"
 _TOO_SLOW = b"408 Request Timeout"
 _AMBIGUOUS = b"400 Bad Request"
@@ -43,8 +44,11 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         """A client has connected; its request is due, unless there are too many clients."""
         super().connection_made(transport)
-        if len(self.connections) > _most_connections():
+        most = _most_connections()
+        if len(self.connections) > most:
             transport.abort()
+            reason = f"{_REFUSED}: {most} are open, which is the most; raise `ulimit -n`"
+            self.loop.call_exception_handler({"message": reason})
         else:
             self._expect_more()
 
@@ -165,18 +169,20 @@ class RefusedError(Exception):
 
 
 class AcceptFailures:
-    """The loop's errors, of which it repeats one without end: that it has no files left."""
+    """The loop's errors; those of connections that cannot be taken come again and again."""
 
     def __init__(self) -> None:
         self._told_at = -TOLD_EVERY_S
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Log the error, this one seldom."""
-        if not str(context.get("message")).startswith("socket.accept()"):
+        """Log the error; one of a connection at most every ten seconds."""
+        message = str(context.get("message"))
+        if not message.startswith(("socket.accept()", _REFUSED)):
             loop.default_exception_handler(context)
         elif time.monotonic() - self._told_at >= TOLD_EVERY_S:
             self._told_at = time.monotonic()
-            _log.error("no connection can be taken: %s", context.get("exception"))
+            error = context.get("exception")
+            _log.error("%s", f"no connection can be taken: {error}" if error else message)
 
 
 def _most_connections() -> int:

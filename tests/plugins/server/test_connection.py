@@ -158,7 +158,7 @@ def test_no_client_holds_a_connection_for_long(server: Served) -> None:
 def test_clients_that_only_connect_do_not_take_all_files(server: Served) -> None:
     process, kind = server.process.pid, resource.RLIMIT_NOFILE
     before = resource.prlimit(process, kind)
-    with server.client() as client, ExitStack() as opened:
+    with logged(server) as lines, server.client() as client, ExitStack() as opened:
         client.get("/global/health")
         resource.prlimit(process, kind, (256, before[1]))
         try:
@@ -170,6 +170,8 @@ def test_clients_that_only_connect_do_not_take_all_files(server: Served) -> None
             resource.prlimit(process, kind, before)
 
     assert "no connection can be taken" not in (server.places / "server.log").read_text()
+    [refused] = [line for line in lines if "connections are refused" in line]
+    assert refused.endswith("128 are open, which is the most; raise `ulimit -n`\n")
 
 
 @pytest.mark.parametrize("body", [b"ZZ\r\n", b"5\r\n{}\r\nZZ", b"2\r\n{}ZZ"])
