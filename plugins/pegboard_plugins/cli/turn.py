@@ -96,6 +96,12 @@ def _interrupted(*_: object) -> None:
     _end_in_time(Exit.INTERRUPTED, DEAF_LIMIT_S)
 
 
+def _hung_up(*_: object) -> None:
+    """End in time like `_interrupted`; a second one is not the last, since a shell repeats it."""
+    if not signal.getitimer(signal.ITIMER_REAL)[0]:
+        _end_in_time(Exit.INTERRUPTED, DEAF_LIMIT_S)
+
+
 def _overdue(stop: Stop) -> None:
     """The time limit is over; leave if the loop, which stops the turn then, does not turn."""
     if stop.reason is None:
@@ -292,12 +298,14 @@ async def _end(*tasks: asyncio.Task[Any]) -> None:
 
 @contextmanager
 def _stopped_by(stop: Stop, limit_s: float | None) -> Iterator[None]:
-    """Ctrl-C, SIGTERM and the time limit stop the turn."""
+    """Ctrl-C, SIGTERM, a closed terminal and the time limit stop the turn."""
     loop = asyncio.get_running_loop()
-    signals = (signal.SIGINT, signal.SIGTERM)
-    for number in signals:
+    signals = {signal.SIGINT: _interrupted, signal.SIGTERM: _interrupted}
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # which `nohup` asks for
+        signals[signal.SIGHUP] = _hung_up
+    for number, heard in signals.items():
         loop.add_signal_handler(number, stop, Exit.INTERRUPTED)
-        signal.signal(number, _interrupted)
+        signal.signal(number, heard)
     timers: list[asyncio.TimerHandle | threading.Timer] = []
     if limit_s is not None:
         timers.append(loop.call_later(limit_s, stop, Exit.TIME_LIMIT))

@@ -291,7 +291,10 @@ async def test_the_time_limit_stops_the_turn(pegboard: CommandLine) -> None:
     assert "the time limit is over" in done.err
 
 
-async def test_an_interrupt_stops_the_turn_and_keeps_the_session(pegboard: CommandLine) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+async def test_a_signal_stops_the_turn_and_keeps_the_session(
+    pegboard: CommandLine, number: signal.Signals
+) -> None:
     asked = asyncio.Event()
 
     def script(body: dict[str, object]) -> Answer:
@@ -302,13 +305,17 @@ async def test_an_interrupt_stops_the_turn_and_keeps_the_session(pegboard: Comma
         pegboard.use_model(server.url)
         process = await pegboard.start("run", "hi")
         await asyncio.wait_for(asked.wait(), 20)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
+        if number == signal.SIGHUP:  # the terminal sends one, and its shell another
+            process.send_signal(number)
         done = await finished(process)
+        shown = await pegboard("session", "show", "--format", "json")
         server._script = in_order(say("Here I am again."))
         went_on = await pegboard("run", "-c", "go on")
 
     assert done.code == 130
     assert "interrupted; the session is kept" in done.err
+    assert "MessageAbortedError" in shown.out
     assert (went_on.code, went_on.out) == (0, "Here I am again.\n")
 
 
