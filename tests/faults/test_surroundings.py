@@ -4,6 +4,7 @@ import asyncio
 import resource
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -105,6 +106,34 @@ def test_a_current_folder_that_is_gone(pegboard: CommandLine, words: tuple[str, 
 
     assert is_a_sentence(done, pegboard, "folder", "-C")
     assert done.code == 2
+
+
+IGNORES_CHILDREN = """
+import os, signal, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+async def test_the_exit_code_of_a_command_is_known_whatever_the_parent_ignores(
+    pegboard: CommandLine,
+) -> None:
+    words = (sys.executable, "-c", IGNORES_CHILDREN, COMMAND, "run", "hi")
+    async with ModelServer(by_step(call("bash", {"command": "exit 3"}), say("Done."))) as server:
+        pegboard.use_model(server.url, permission={"*": "allow"})
+        process = await asyncio.create_subprocess_exec(
+            *words,
+            cwd=pegboard.project,
+            env=pegboard.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        code = await asyncio.wait_for(process.wait(), 40)
+        shown = await pegboard("session", "show", "--format", "json")
+
+    assert code == 0
+    assert '"exit":3' in shown.out.replace(" ", "")
 
 
 async def blocked(pegboard: CommandLine, server: ModelServer) -> Process:

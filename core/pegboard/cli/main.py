@@ -4,6 +4,7 @@ import atexit
 import errno
 import gc
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -30,6 +31,8 @@ def main() -> NoReturn:
     if sys.argv[1:] == ["--version"]:
         _leave(_say_version())
     end_at_once_when_interrupted()
+    # A parent may ignore it, and a command's exit code would then never be known.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     gc.set_threshold(GARBAGE_AFTER)
     keep_memory_private()
     _open_what_is_closed()
