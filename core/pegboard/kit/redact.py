@@ -20,7 +20,7 @@ _QUOTED = r"\"[^\"]{0,2000}(?:\"|\Z)|'[^']{0,2000}(?:'|\Z)"
 _PLAIN = r"[^\s\"'&;|-][^\s\"'&;|]*"
 _NAME = re.compile(
     r"SECRET|PASSWO?R?D|PASSPHRASE|CREDENTIAL|API_?KEY|PRIVATE_?KEY|TOKEN(?!IZER)"
-    r"|(?:\A|[^A-Z])(?:KEYS?|PASS|PWD|JWT|COOKIES?|AUTH|PAT)(?![A-Z])",
+    r"|(?:\A|[^A-Z])(?:KEYS?|PASS|PWD|PW|CREDS?|JWT|COOKIES?|AUTH|PAT)(?![A-Z])",
     re.ASCII,
 )
 """In the name of a variable, in capitals."""
@@ -35,6 +35,13 @@ _KEYS = (
     r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b",
     r"\bAIza[\w-]{30,}",
     r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*",
+    r"\b(?:gsk_|xai-|r8_)[A-Za-z0-9]{16,}",
+    r"\bpypi-Ag[\w-]{16,}",
+    r"\bhv[sbr]\.[\w-]{16,}",
+    r"\bSG\.[\w-]{8,}\.[\w-]{8,}",
+    r"\bops_eyJ[\w-]{8,}",
+    r"\bAGE-SECRET-KEY-1[A-Z0-9]{16,}",
+    r"\bhttps://(?:hooks\.slack\.com/(?:services|workflows)|discord(?:app)?\.com/api/webhooks)/[\w/-]+",
 )
 """Credentials of a known form."""
 _URL = r"(://[^\s/:@\"']{0,200}:)[^\s/@\"']{1,500}@"
@@ -52,8 +59,22 @@ _SHAPES = (
         rf"\1{HIDDEN}",
     ),
 )
-_IN_VARIABLE = rf"(?<![\w.-])(?<![^/]/)(?:{'|'.join(_KEYS)})|{_URL}"
+_GIVEN = (
+    r"(?i:(?:\A|[\s?&;,\"'{])(?:[a-z]{1,12}[_-])?"
+    r"(?:token|password|passwd|pwd|secret|(?:api|account|access)[_-]?key|sharedaccesskey|sig)"
+    r"[\"']?\s?[=:]\s?[^\s;&$][^\s;&]{3,})"
+)
+"""A password in a value of several parts, such as the address of a database."""
+_IN_VARIABLE = "|".join(
+    (
+        rf"(?<![\w.-])(?<![^/]/)(?:{'|'.join(_KEYS)})|{_URL}|{_GIVEN}",
+        r"(?i:\b(?:authorization\s?:|bearer\s)\s?[^\s$]{4,}|\bmachine\s+\S+\s.*\bpassword\s+\S)",
+        r"://(?=\w*\d)\w{16,}@",
+    )
+)
 """A credential in a variable: not within a word, nor a folder of a path."""
+_HAS_USER = re.compile(r"://[^/\s@]+@")
+"""In the address to which a program reports its errors the user is the key."""
 _NO_EDITOR = shlex.join([sys.executable, "-I", str(Path(__file__).with_name("noeditor.py"))])
 _MOST_SETTINGS = 1000
 """So many settings of git are taken from variables."""
@@ -178,6 +199,7 @@ def without_secrets(env: Mapping[str, str], secrets: Iterable[str] = ()) -> dict
         and upper not in hidden
         and not _is_secret_name(upper)
         and not _holds_secret(value)
+        and not (upper.endswith("DSN") and _HAS_USER.search(value))
     }
 
 
