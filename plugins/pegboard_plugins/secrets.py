@@ -1,11 +1,15 @@
-"""A policy for files that hold keys, tokens or passwords: no tool reads them unasked.
+"""A policy for files that are read: no tool reads one of secrets unasked, or one that is denied.
 
 A tool says which files it would read in the metadata of its request: `filepath` or `paths`,
 absolute; what `writes` has as well is not read, unless it gets another name (`destroys`,
-`linked`). A rule about `read` that is narrower than `*` decides for all tools alike.
+`linked`). Its `globs` are absolute wildcards of files that it would read. A rule about `read` that
+is narrower than `*` decides for all tools alike.
 """
 
+import asyncio
+import os
 from collections.abc import Iterator
+from itertools import chain, islice
 from pathlib import Path
 
 import pegboard_files
@@ -13,14 +17,23 @@ from pegboard import Ruleset, SessionView, hookimpl
 from pegboard.kit import judge, resolved_path
 from pegboard.schema.session import PermissionRequest, Rule, Verdict
 
+_MOST_GLOBS, _MOST_MATCHES = 50, 2000
+"""So many wildcards, and so many files that they fit, are looked at."""
 _CHANGING = frozenset({"edit", "external_directory"})
 
 
 @hookimpl
 async def permission_ask(session: SessionView, request: PermissionRequest) -> Verdict | None:
-    """A question before a secret is read, unless the user has a rule about that file."""
+    """A question before a secret is read, unless the user has a rule about that file.
+
+    A rule that denies, or asks for, reading some files holds whatever they are called.
+    """
     if request.permission in _CHANGING:
         return None
+    if (rulesets := _users(session)) and (
+        verdict := await asyncio.to_thread(_forbidden, session, request, rulesets)
+    ):
+        return verdict
     for text in _read(request):
         names = tuple(dict.fromkeys((text, resolved_path(text))))
         if any(pegboard_files.secret_path(Path(name)) for name in names):
@@ -50,6 +63,34 @@ def _read(request: PermissionRequest) -> Iterator[str]:
 def _texts(request: PermissionRequest, key: str) -> list[str]:
     value = request.metadata.get(key)
     return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+
+
+def _users(session: SessionView) -> tuple[Ruleset, ...]:
+    """Return the rules about reading some files, without defaults, where one does not allow."""
+    found = (
+        (each.source, tuple(rule for rule in each.rules if _is_narrow(rule) and not rule.by))
+        for each in session.rulesets
+    )
+    return tuple(
+        Ruleset(source=source, rules=rules)
+        for source, rules in found
+        if any(rule.action != "allow" for rule in rules)
+    )
+
+
+def _forbidden(
+    session: SessionView, request: PermissionRequest, rulesets: tuple[Ruleset, ...]
+) -> Verdict | None:
+    """Return what the rules say against reading one of the files; of a folder all are read."""
+    home = session.home or Path.home()
+    fitting = islice(map(pegboard_files.shell_paths, _texts(request, "globs")), _MOST_GLOBS)
+    for text in (*_read(request), *islice(chain.from_iterable(fitting), _MOST_MATCHES)):
+        names = dict.fromkeys((text, resolved_path(text)))
+        inside = [f"{name}/*" for name in names if os.path.isdir(name)]  # noqa: PTH112 - texts
+        verdict = judge(rulesets, "read", (*names, *inside), home=home)
+        if verdict.source and verdict.action != "allow":
+            return verdict
+    return None
 
 
 def _said(session: SessionView, names: tuple[str, ...]) -> Verdict | None:

@@ -199,7 +199,13 @@ def make_view(  # noqa: PLR0913 - the fields of a view
         agents=tuple(engine.agents.values()),
         model=model,
         config=engine.config,
-        rulesets=rulesets_for(engine.config, agent, session=session.permission, parent=parents),
+        rulesets=rulesets_for(
+            engine.config,
+            agent,
+            root=engine.workspace.worktree,
+            session=session.permission,
+            parent=parents,
+        ),
         depth=depth,
         interactive=engine.interactive,
         trusted=engine.decision.trusted,
@@ -231,7 +237,8 @@ def imposed_rulesets(engine: Engine, ancestors: Iterable[Session]) -> tuple[Rule
     found: list[Ruleset] = []
     for each in ancestors:
         agent = find_agent(engine.agents, each.agent or "")
-        found.extend(rulesets_for(engine.config, agent, session=each.permission))
+        root = engine.workspace.worktree
+        found.extend(rulesets_for(engine.config, agent, root=root, session=each.permission))
     return tuple(found)
 
 

@@ -1,13 +1,14 @@
 """Agents: those of plugins as the configuration changes them, and the rulesets of each."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
 from pegboard.contract.tools import Tool
 from pegboard.errors import ConfigError, NotFoundError
 from pegboard.kit.suggestions import nearest_names
-from pegboard.policy.permissions import matches
+from pegboard.policy.permissions import matches, rooted
 from pegboard.schema.config import Agent, AgentConfig, Config
 from pegboard.schema.part import ModelChoice
 from pegboard.schema.session import Rule, Ruleset
@@ -169,6 +170,7 @@ def rulesets_for(
     config: Config,
     agent: Agent,
     *,
+    root: Path = Path("/"),
     session: Sequence[Rule] = (),
     parent: Sequence[Ruleset] = (),
 ) -> tuple[Ruleset, ...]:
@@ -178,7 +180,7 @@ def rulesets_for(
     of the agent's author, then the user's for this agent: the author can deny what the user
     allows to all agents and cannot allow what the user denies, and the user's rules for this
     agent come last. `session` has the session's own rules, `parent` are the rulesets of the
-    session that a subagent works for.
+    session that a subagent works for. Relative patterns of files that are read begin at `root`.
     """
     settings = config.agent.get(agent.name, AgentConfig())
     sources = (
@@ -188,4 +190,6 @@ def rulesets_for(
         ("session", tuple(session)),
         *(("parent", ruleset.rules) for ruleset in parent),
     )
-    return tuple(Ruleset(source=source, rules=rules) for source, rules in sources if rules)
+    return tuple(
+        Ruleset(source=source, rules=rooted(rules, root)) for source, rules in sources if rules
+    )

@@ -13,7 +13,7 @@ from typing import get_args
 from msgspec.structs import replace
 
 from pegboard.errors import ConfigError
-from pegboard.schema.session import Action, Rule, Ruleset, Verdict
+from pegboard.schema.session import READ, Action, Rule, Ruleset, Verdict
 
 USERS = "config"
 """The source of the user's rules, among which are the defaults of others."""
@@ -28,6 +28,10 @@ for less than everything, or denies it, asks: what is unclear may be what it is 
 _ALL_UNCLEAR = f"{UNCLEAR}*"
 _UNCLEAR_KEY = "unclear"
 """In a table of rules: all that is unclear."""
+
+
+_FROM_ROOT = re.compile(r"[^/*?~$]")
+"""Begins a pattern that is a path from the top of the project."""
 
 
 @lru_cache(maxsize=4096)
@@ -101,6 +105,19 @@ def _fits(rule: Rule, permission: str, text: str, home: str | None) -> bool:
     if home is None or tail is None:
         return matches(rule.pattern, text)
     return text.startswith(home) and matches(tail, text[len(home) :])
+
+
+def rooted(rules: Iterable[Rule], root: Path) -> tuple[Rule, ...]:
+    """Return the rules, in which relative patterns of files that are read begin at the root.
+
+    What reads a file names it by its absolute path.
+    """
+    return tuple(
+        replace(rule, pattern=f"{root}/{rule.pattern.removeprefix('./')}")
+        if rule.permission == READ and _FROM_ROOT.match(rule.pattern.removeprefix("./"))
+        else rule
+        for rule in rules
+    )
 
 
 def _sentence(rule: Rule, source: str) -> str:

@@ -105,6 +105,7 @@ def _check(command: str, timeout_ms: int) -> None:
 
 def _facts(scanned: "Scan", command: str) -> dict[str, object]:
     """What a policy may look at: the paths are absolute, as the line names them."""
+    globs = [each.pattern for each in scanned.globs if not each.is_written]
     return {
         "command": command,
         **_unclear(scanned, command),
@@ -117,6 +118,7 @@ def _facts(scanned: "Scan", command: str) -> dict[str, object]:
         "hazards": dict(scanned.hazards),
         "linked": [str(path) for path in scanned.linked],
         "lands": [str(path) for path in scanned.lands],
+        **({"globs": globs} if globs else {}),
     }
 
 
