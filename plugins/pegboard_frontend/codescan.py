@@ -116,7 +116,10 @@ def scan(source: bytes) -> ScanReport:
     """The report about one file's bytes; nothing is imported or run."""
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except SyntaxError as error:
+        place = f", line {error.lineno}, column {error.offset}" if error.lineno else ""
+        return ScanReport(error=f"{type(error).__name__}: {error.msg}{place}")
+    except (ValueError, RecursionError, MemoryError) as error:
         return ScanReport(error=f"{type(error).__name__}: {error}")
     names = dict(_aliases(tree))
     found = {

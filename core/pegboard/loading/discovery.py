@@ -83,6 +83,11 @@ class Problem(msgspec.Struct, frozen=True):
     text: str
     detail: str = ""
 
+    @property
+    def named(self) -> str:
+        """The text, behind the plugin's name where it does not contain it."""
+        return self.text if self.plugin in self.text else f"{self.plugin}: {self.text}"
+
 
 def entry_points(group: str = GROUP, path: Sequence[str] | None = None) -> tuple[EntryPoint, ...]:
     """The entry points of a group, by name; `path` stands for `sys.path`.

@@ -147,7 +147,9 @@ class Register:
         for known in self._imports[:-1]:
             known.forget(file for each in old if (file := each.file))
         names = {each.name for each in (*old, *new)}
-        return Change(old, new, tuple(each.text for each in self._problems if each.plugin in names))
+        return Change(
+            old, new, tuple(each.named for each in self._problems if each.plugin in names)
+        )
 
     async def _admit(
         self, found: Sequence[Registrant], imports: Imports, others: Sequence[Registrant]

@@ -118,7 +118,9 @@ def value_of(text: str) -> object:
 
 
 def changed(text: str, path: tuple[str, ...], value: object) -> str:
-    """The TOML text with this value at the path, None to take it out; comments stay.
+    """Return the TOML text with this value at the path, None to take it out; comments stay.
+
+    A table that is left without values and comments goes too.
 
     :raises InvalidInputError: when something on the way is no table, or not there to be taken out.
     """
@@ -126,16 +128,22 @@ def changed(text: str, path: tuple[str, ...], value: object) -> str:
 
     document = tomlkit.parse(text)
     table: Any = document
+    tables = [table]
     for name in path[:-1]:
         if name not in table and value is not None:
             table[name] = tomlkit.table(is_super_table=True)
         table = table.get(name)
         if not isinstance(table, Mapping):
             raise InvalidInputError(f"{'.'.join(path)}: {name} is no table there")
+        tables.append(table)
     if value is not None:
         table[path[-1]] = value
     elif path[-1] in table:
         del table[path[-1]]
+        for parent, name, inner in reversed([*zip(tables, path, tables[1:], strict=False)]):
+            if inner or inner.as_string().strip("{} \t\r\n"):
+                break
+            del parent[name]
     else:
         raise InvalidInputError(f"{'.'.join(path)} is not set there")
     return tomlkit.dumps(document)
@@ -175,6 +183,8 @@ def set_in(directory: Path, file: Path, path: tuple[str, ...], value: object) ->
             raise
         raise InvalidInputError(f"{file} is not valid TOML: {error}") from error
     _write(directory, file, text)
+    if not text.strip():
+        file.unlink()  # an empty file looks like one that was damaged
 
 
 def _text(file: Path) -> str:

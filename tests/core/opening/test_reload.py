@@ -193,6 +193,29 @@ async def test_of_files_that_were_loaded_anew_no_module_is_left(folder: Path) ->
     assert [name for name in set(sys.modules) - known if name.startswith("pegboard_file_")] == []
 
 
+@pytest.mark.parametrize("file", [".pegboard/tool/look.py", ".pegboard/plugins/house.py"])
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("\ndef broken(:\n", "line 2, column 12: SyntaxError: invalid syntax"),
+        ("x = 1\nraise SystemExit(3)\n", "line 2: SystemExit: 3"),
+        ("\n\n1 / 0\n", "line 3: ZeroDivisionError: division by zero"),
+    ],
+)
+async def test_a_file_that_breaks_at_a_reload_is_named_with_the_line(
+    folder: Path, file: str, code: str, said: str
+) -> None:
+    async with opened(folder, model(2)) as app:
+        await looked(app)
+        write(folder, file, code)
+        approve(folder)
+        await looked(app)
+        messages = [each.message for each in app.failures]
+
+    [message] = [each for each in messages if said in each]
+    assert file in message.partition(said)[0]
+
+
 async def test_of_files_that_could_not_be_loaded_anew_no_module_is_left(folder: Path) -> None:
     known = set(sys.modules)
     async with opened(folder, model(2)) as app:

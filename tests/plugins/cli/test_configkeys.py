@@ -26,6 +26,7 @@ async def test_a_key_is_set_read_and_taken_out_again(pegboard: CommandLine) -> N
     file = user_file(pegboard)
 
     done = await pegboard("config", "set", "budget.run.usd", "2.5")
+    mode = file.stat().st_mode & 0o777
     shown = await pegboard("config", "get", "budget.run.usd")
     out = await pegboard("config", "unset", "budget.run.usd")
     gone = await pegboard("config", "get", "budget.run.usd")
@@ -34,7 +35,24 @@ async def test_a_key_is_set_read_and_taken_out_again(pegboard: CommandLine) -> N
     assert shown.out == "2.5\n"
     assert (out.code, gone.code) == (0, 2)
     assert "budget.run.usd is not set" in gone.err
-    assert file.stat().st_mode & 0o777 == 0o600
+    assert (mode, file.exists()) == (0o600, False)
+
+
+async def test_a_table_goes_with_its_last_key_unless_it_has_a_comment(
+    pegboard: CommandLine,
+) -> None:
+    kept = 'model = "fake/model"\n\n[provider.known.options]\n# the address comes later\n'
+    file = user_file(pegboard, kept)
+
+    for key in ("plugins.webfetch.options.allow_private", "provider.other.options.timeout_s"):
+        await pegboard("config", "set", key, "true" if "allow" in key else "5")
+        await pegboard("config", "unset", key)
+    await pegboard("config", "set", "provider.known.options.timeout_s", "5")
+    await pegboard("config", "unset", "provider.known.options.timeout_s")
+    checked = await pegboard("doctor", "--json")
+
+    assert file.read_text().rstrip("\n") == kept.rstrip("\n")
+    assert "is empty" not in checked.out
 
 
 async def test_what_else_is_in_the_file_stays_as_it_is(pegboard: CommandLine) -> None:
