@@ -33,6 +33,7 @@ def block_lines(block: Block, folding: Folding = "folded") -> Folded:
     every = [*block.lines, *diff_rows(block.diff), *_rows(block.table)]
     every += lines_of(block.markdown) if block.markdown else ()
     hidden = max(0, len(every) - block.fold) if folding == "folded" else 0
+    hidden = 0 if hidden == 1 and block.fold else hidden  # the note takes a row, too
     before = int(block.fold * _BEFORE[block.keep])
     kept = [*every[:before], *every[before + hidden :]]
     longest = LINE_LETTERS if folding == "folded" else None

@@ -298,3 +298,11 @@ async def test_tools_of_the_web_say_how_much_they_found() -> None:
 def test_a_stored_display_that_is_none_counts_as_absent() -> None:
     assert given_block(part(display={"title": 3})) is None
     assert given_block(part(display="nonsense")) is None
+
+
+def test_no_note_stands_in_the_place_of_a_single_line() -> None:
+    lines = tuple((Span(f"line {number}"),) for number in range(4))
+
+    assert drawn(Block(lines=lines, fold=3)) == [f"line {number}" for number in range(4)]
+    assert drawn(Block(lines=lines, fold=2)) == ["line 0", "line 1", "… 2 more lines"]
+    assert drawn(Block(lines=lines[:1], fold=0)) == ["… 1 more line"]

@@ -76,9 +76,8 @@ def register_keys() -> tuple[ChatKey, ...]:
 
 async def _facts(context: ChatContext) -> None:
     state = context.state
-    context.say(
-        f"{pegboard_terminal.one_line(state.title)} · {state.session_id} · {state.directory}"
-    )
+    facts = (pegboard_terminal.one_line(state.title), state.session_id, str(state.directory))
+    context.say(" · ".join(filter(None, facts)))
 
 
 @hookimpl

@@ -1,7 +1,9 @@
 """The chat: the editor, the footer, the keys, and the conversation behind them."""
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,8 +100,19 @@ class Chat:
         finally:
             loading.cancel()
             await asyncio.gather(loading, return_exceptions=True)
+            way_back = self._way_back()
             await self.unload()
+        with suppress(OSError):  # the terminal was closed
+            sys.stdout.write(way_back)
+            sys.stdout.flush()
         return 1 if self.failed else 0
+
+    def _way_back(self) -> str:
+        """Return the line that says how the session is resumed, "" where there is none."""
+        if self.talk is None or self.talk.course is None:
+            return ""
+        attach = f" --attach {self.options.attach}" if self.options.attach else ""
+        return f"Resume this session: pegboard chat -s {self.talk.course.session.id}{attach}\n"
 
     async def _load(self) -> None:
         """Open the engine behind the footer that is there already."""

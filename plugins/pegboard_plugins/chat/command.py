@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pegboard_plugins.chat.feed import Feed
 
 REPLAYED = 20
+_CLIENT = "install the client: pip install 'pegboard[client]'"
 GARBAGE_AFTER = 10_000
 """New objects after which garbage is looked for; the start waits for ten times as many."""
 _INSTEAD = 'the chat needs a terminal; for one prompt: pegboard run "..."'
@@ -62,6 +64,8 @@ def chat(directory: Path, /, **said: Any) -> int:  # noqa: ANN401 - click's own 
     if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM") == "dumb":
         raise InvalidInputError(_INSTEAD)
     refuse_within_tool("pegboard chat")
+    if said["attach"] and find_spec("pegboard_client") is None:
+        raise InvalidInputError(f"--attach needs pegboard_client; {_CLIENT}")
     words = said.pop("words")
     from pegboard_terminal import painted  # no other command has a footer
 
@@ -86,8 +90,7 @@ async def open_feed(options: "Options") -> "Feed":
                 importlib.import_module, "pegboard_plugins.chat.attached"
             )
         except ModuleNotFoundError as error:
-            way = "install the client: pip install 'pegboard[client]'"
-            raise InvalidInputError(f"--attach needs {error.name}; {way}") from error
+            raise InvalidInputError(f"--attach needs {error.name}; {_CLIENT}") from error
         found: Feed = await attached.attach(options.attach, options.directory, options.password)
         return found
     await asyncio.to_thread(importlib.import_module, "pegboard.app")

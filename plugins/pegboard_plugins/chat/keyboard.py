@@ -143,8 +143,12 @@ class Keyboard:
     def leave(self) -> None:
         """Ctrl-D."""
         chat = self._chat
+        is_busy = chat.talk is not None and chat.talk.busy
         if chat.draft.text:
             chat.draft.buffer.delete()
+        elif is_busy and not self._twice("c-d"):
+            chat.notice = "the turn still runs: Ctrl+D again leaves and stops it"
+            chat.touch()
         else:
             chat.leave()
 

@@ -18,6 +18,8 @@ _SEQUENCE = re.compile(
     r"|\x1b\]([^\x07\x1b]*)(?:\x07|\x1b\\)"  # OSC
 )
 _UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]*\x1b?)\Z")
+_NEW_LINES = ("\x1b[13;2u", "\x1b[27;2;13~")
+"""Shift and Enter, by the protocol of kitty and by xterm's modifyOtherKeys."""
 _PASTE_END = "\x1b[201~"
 _COLOUR = re.compile(r"11;rgb:([0-9a-f]+)/([0-9a-f]+)/([0-9a-f]+)", re.IGNORECASE)
 _WEIGHTS = (0.2126, 0.7152, 0.0722)
@@ -65,6 +67,8 @@ class _Parser(Vt100Parser):
 
     def _key(self, found: re.Match[str]) -> str:
         sequence = found[0]
+        if sequence in _NEW_LINES:
+            return "\n"
         if sequence in ANSI_SEQUENCES or sequence == _PASTE_END:
             return sequence
         if colour := _COLOUR.fullmatch(found[1] or ""):

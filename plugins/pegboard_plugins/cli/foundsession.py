@@ -49,6 +49,9 @@ async def find_session(app: "App", session_id: str | None, *, whole: bool = Fals
         meant = [each for each in every if session_id and each.id.startswith(session_id)]
         if len(meant) == 1 and not whole:
             return meant[0]
+        if len(meant) == 1:
+            text = f"{session_id} is the beginning of an id; give all of it: {meant[0].id}"
+            raise InvalidInputError(text) from error
         if len(meant) > 1:
             shown = ", ".join(each.id for each in meant[:_SHOWN])
             text = f"{len(meant)} sessions begin with {session_id}: {shown}"

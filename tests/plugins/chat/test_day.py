@@ -225,7 +225,7 @@ async def test_a_days_work_loses_nothing_and_draws_nothing_twice(
         await asyncio.sleep(0.5)
         everything = terminal.everything
         rules = sum(row.startswith(RULE) for row in everything.split("\n"))
-        terminal.press("c-d")
+        terminal.press("c-d", "c-d")
         assert await terminal.end() == 0
 
     answers = re.findall(r"^Answer to line (\d\d) of many, end\.$", everything, re.MULTILINE)

@@ -130,7 +130,7 @@ async def test_every_key_of_the_page_does_what_it_says(pegboard: CommandLine) ->
         await terminal.see("Agent: build")
         done |= await at_work(terminal)
         done |= await at_a_dialog(terminal)
-        terminal.press("c-d")
+        terminal.press("c-d", "c-d")
         await terminal.end()
 
     assert done | {"leave", "suspend"} == {each.name for each in KEYS}

@@ -261,3 +261,47 @@ async def test_ctrl_c_ends_the_program_that_has_the_terminal_and_not_the_chat(
         await shell.terminal.see_now("❯ a draft")
         shell.terminal.press("enter")
         await shell.terminal.see("You said: a draft")
+
+
+async def test_ctrl_d_leaves_a_turn_that_runs_at_the_second_press(
+    pegboard: CommandLine, way: Way
+) -> None:
+    scripts(pegboard, wait={"text": "At last.", "delay_s": 60})
+    arguments = await way.arguments()
+
+    async with shell_of(pegboard, way) as shell:
+        await shell.begin(*arguments)
+        await shell.terminal.say("wait")
+        await shell.terminal.see_now("Waiting for the model")
+        shell.terminal.press("c-d")
+        await shell.terminal.see_now("Ctrl+D again leaves")
+        shell.terminal.press("c-d", "c-d")
+        code = await shell.ended()
+
+    assert code == 0
+
+
+async def test_a_chat_with_a_session_ends_with_the_command_that_resumes_it(
+    pegboard: CommandLine, way: Way
+) -> None:
+    scripts(pegboard)
+    arguments = await way.arguments()
+
+    async with shell_of(pegboard, way) as shell:
+        await shell.begin(*arguments)
+        shell.terminal.press("c-d")
+        await shell.ended()
+        assert "Resume" not in shell.terminal.everything
+        await shell.begin(*arguments)
+        await shell.terminal.say("hello")
+        await shell.terminal.see("You said: hello")
+        await shell.terminal.gone("Esc stops")
+        shell.terminal.press("c-d")
+        await shell.ended()
+        everything = shell.terminal.everything
+
+    found = re.findall(
+        r"^Resume this session: (pegboard chat -s ses_\w+.*)$", everything, re.MULTILINE
+    )
+    assert [each for each in arguments if each not in found[-1]] == []
+    assert len(found) == 1

@@ -33,7 +33,7 @@ async def test_commands_pages_and_editors_run_nothing_of_the_project(
         await terminal.see("Hello.")
         terminal.press("c-v")
         await terminal.see("there is no picture in the clipboard")
-        terminal.press("c-d")
+        terminal.press("c-d", "c-d")
         await terminal.end()
 
     assert ran(pegboard) == []

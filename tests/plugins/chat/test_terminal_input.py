@@ -130,3 +130,14 @@ async def test_a_program_that_has_the_terminal_meanwhile_writes_lines_as_on_any_
         "install",
         "git",
     ]
+
+
+@pytest.mark.parametrize("sequence", ["\x1b[13;2u", "\x1b[27;2;13~"])
+async def test_shift_and_enter_make_a_new_line(pegboard: CommandLine, sequence: str) -> None:
+    scripts(pegboard)
+
+    async with chat(pegboard) as terminal:
+        terminal.press("first", sequence, "second")
+        await terminal.until(lambda: "❯ first" in terminal.shown and "second" in terminal.shown)
+        terminal.press("enter")
+        await terminal.see("You said: first")

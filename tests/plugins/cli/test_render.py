@@ -153,11 +153,13 @@ def test_a_long_diff_is_cut_and_says_so() -> None:
 
 
 def test_a_failed_call_shows_the_beginning_of_its_error() -> None:
-    call = part("bash", Failed(input={}, error="a\nb\nc\nd\ne\nf", time=TimeSpan(start=1, end=2)))
+    call = part(
+        "bash", Failed(input={}, error="a\nb\nc\nd\ne\nf\ng", time=TimeSpan(start=1, end=2))
+    )
 
     lines = tool_detail(call)
 
-    assert [line.plain() for line in lines] == ["a", "b", "c", "d", "e", "… 1 more line"]
+    assert [line.plain() for line in lines] == ["a", "b", "c", "d", "e", "… 2 more lines"]
 
 
 def test_todos_are_shown_with_their_marks() -> None:
