@@ -77,6 +77,12 @@ def test_these_names_are_not(name):
         ),
         *(
             "find /proc -name environ -exec cat {} +",
+            "find /proc -iname ENVIRON -exec cat {} +",
+            "find /proc -maxdepth 2 -name 'env*' -exec cat {} +",
+            "grep -raz KEY /proc/$PPID/",
+            "rg -uuu KEY /proc/$PPID",
+            "rg -g .env --hidden .",
+            "rg --iglob .ENV -uu .",
             "cd /proc/$x; cat environ",
             "ps eww",
             "ps axe",

@@ -9,6 +9,7 @@ from itertools import pairwise
 from pegboard_files import shell_escape
 from pegboard_plugins.bash.changing import TARGETS, as_operand, changed
 from pegboard_plugins.bash.destroying import destroy
+from pegboard_plugins.bash.findexpression import acted_on
 from pegboard_plugins.bash.findings import (
     ANYWHERE,
     Findings,
@@ -37,11 +38,13 @@ _GIVEN, _WRITES = (
     for section in ("given", "writes")
 )
 _CHOOSES = frozenset({"pattern-first", "messages"})
+_PROCESSES = re.compile(r"/+proc(/+([0-9$*?\[]|self|thread-self)[^/]*)?/*", re.DOTALL)
 _LISTS = frozenset({"lists", "finds", "searches"})
 _GIT_LISTS = frozenset(
     {"diff", "diff-tree", "grep", "log", "ls-files", "ls-tree", "show", "status"}
 )
 _SHOW_HIDDEN = frozenset({"git", "grep", "egrep", "fgrep"})
+_CHOOSING = ("-g", "--glob", "--iglob", "--include")
 _CHOOSES_NAMES = re.compile(r"--(?:include|glob)=(.*)", re.DOTALL)
 _EDITS = re.compile(r"-[a-zA-Z]*i|--i")
 """With these sed writes into its files."""
@@ -85,6 +88,7 @@ def apply(base: str, words: Words, findings: Findings) -> None:
     operands = words = _as_given(base, words, findings, is_matched=is_matched)
     if base in _GIVEN or base in _SENDS or not does.isdisjoint(_CHOOSES):
         operands = _candidates(base, does, words)
+    _note_sought(base, words, findings)
     _note_listed(base, operands, findings)
     if not operands:
         return
@@ -95,7 +99,7 @@ def apply(base: str, words: Words, findings: Findings) -> None:
     for word in (*operands, *_as_names(operands, names)):
         _touch(word, findings, write=writes, is_local=is_local)
     if "proc" in "".join(told):
-        _note_process(operands, findings, writes=writes)
+        _note_process(base, operands, findings, writes=writes)
     if base == "git" or "reads" not in does:
         _hand_over(base, does, operands, findings)
     _write(base, words, operands, findings)
@@ -129,6 +133,14 @@ def _as_names(operands: Words, names: Container[tuple[Word | None, str]]) -> Ite
             yield word._replace(wild=False)
 
 
+def _note_sought(base: str, words: Words, findings: Findings) -> None:
+    """Note the files of secrets that a search is limited to, by a wildcard for their names."""
+    is_search = "searches" in kinds(base)
+    for word in option_values(words, _CHOOSING) if is_search else ():
+        if not word.text.startswith("!") and names_secret(word.text.lower()):
+            findings.touch(Operand(word.text.lower(), bare=False))
+
+
 def _note_listed(base: str, operands: Words, findings: Findings) -> None:
     """Note which files a command may list, in this folder and elsewhere."""
     texts = [word.text for word in operands]
@@ -158,8 +170,16 @@ def _shows_variables(texts: Sequence[str]) -> bool:
     )
 
 
-def _note_process(operands: Words, findings: Findings, *, writes: bool) -> None:
-    """Note that what a process was given is read where the words name it, taken together."""
+def _note_process(base: str, operands: Words, findings: Findings, *, writes: bool) -> None:
+    """Note that what a process was given is read where the words name it, taken together.
+
+    So it is where all is searched that the system tells of processes.
+    """
+    roots = [word.text.rstrip("/") for word in operands if _PROCESSES.fullmatch(word.text)]
+    files = {f"{root}{name}": False for root in roots for name in ("/environ", "/1/environ")}
+    is_found = base == "find" and acted_on([word.text for word in operands], files)
+    if files and (is_found or "searches" in kinds(base)):
+        findings.tell_of_process()
     is_seen = not writes and any(names_secret(w.text) and not w.wild for w in operands)
     if not is_seen and tells_of_process(" ".join(word.text for word in operands)):
         findings.tell_of_process()
