@@ -5,7 +5,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -31,7 +31,6 @@ from pegboard.schema.session import Answers, PermissionRequest, Question, Todo, 
 from pegboard.schema.wire import encode_checked
 from pegboard.storage import Emit, PutState, PutTodos, Writing
 
-_Granted = TypeVar("_Granted")
 CallTool = Callable[[str, Mapping[str, Any]], Awaitable[ToolResult]]
 
 
@@ -60,7 +59,9 @@ class CallContext(CallFacts):
         model: ModelChoice | None = None,
     ) -> None:
         super().__init__(run.engine, view, tool)
-        self.requirements = Requirements(run.engine, view, tool, self._decide)
+        required = self.requirements = Requirements(run.engine, view, tool, self._decide)
+        self.require, self.require_path = required.require, required.require_path
+        self.granted = required.granted
         self._run = run
         self._processor = processor
         self.call_id = call_id
@@ -139,24 +140,6 @@ class CallContext(CallFacts):
         self._run.writer.change(PutTodos(self.session.id, tuple(todos)))
         await self._run.writer.barrier()
 
-    async def require(
-        self,
-        permission: str,
-        patterns: Sequence[str],
-        *,
-        always: Sequence[str] = (),
-        metadata: Mapping[str, Any] | None = None,
-        later: bool = False,
-    ) -> None:
-        """Wait until all patterns are allowed by rule, plugin or user."""
-        await self.requirements.require(
-            permission, patterns, always=always, metadata=metadata, later=later
-        )
-
-    def granted(self, requires: Callable[..., Awaitable[_Granted]]) -> _Granted:
-        """Return the answer of the tool's own `requires`."""
-        return self.requirements.granted(requires)
-
     async def _decide(self, request: PermissionRequest, later: bool) -> None:  # noqa: FBT001 - `Decide`
         if request.permission == self._exempt:
             return
@@ -178,10 +161,6 @@ class CallContext(CallFacts):
                 f"the same call of {self._tool.id} has come to the same {times} times,"
                 f" and nothing has changed: {error}"
             ) from error
-
-    async def require_path(self, path: Path) -> Path:
-        """Return the path with symlinks resolved, once it is in the worktree or allowed outside."""
-        return await self.requirements.require_path(path)
 
     async def ask_user(self, questions: Sequence[Question]) -> Answers:
         """The user's answers, in the order of the questions."""
