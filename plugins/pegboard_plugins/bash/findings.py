@@ -273,6 +273,9 @@ class Findings:
         if is_open or self.reach == Reach.ANY or (goes_on and self.reach > Reach.WORDS):
             self.doubt("dynamic-path", word)
         self.writes |= {f"{folder}/*": None for folder in self.cwd if folder != ANYWHERE}
+        folder, slash, _ = text.partition(ANYTHING)[0].rpartition("/")
+        placed = word._replace(text=f"{folder}/*", wild=False) if slash else None
+        self.writes |= dict.fromkeys(self.places(placed) if placed else ())
         self.writes_listed = True
 
     def end(self) -> None:

@@ -327,6 +327,9 @@ def _note_links(base: str, operands: Words, findings: Findings) -> None:
     """Note the links that come to be, each with where it leads: a relative one from its folder."""
     *targets, name = without_options(base, operands)[-2:] or [Operand("")]
     for target in targets:
+        if target.dynamic:
+            findings.distrust(target)  # what is written to the link is written there
+            continue
         own = target.text.rstrip("/").rpartition("/")[2]
         path = findings.without_tilde(target).rstrip("/")
         for place in findings.places(name):

@@ -134,10 +134,18 @@ def test_what_a_program_takes_for_a_wildcard_may_be_a_name(tree, command, path):
         "grep -rl x ../other | while read -r f; do sed -i s/x/y/ $f; done",
         "while read -r f; do rm $f; done < <(find ../other -name x)",
         "for f in $(ls ../other/*); do rm $f; done",
+        "ls | xargs -I{} touch ../other/{}",
+        "for f in $(ls); do touch ../other/$f; done",
     ],
 )
 def test_what_is_listed_elsewhere_is_written_there(tree, command):
     assert str(tree / "../other/*") in map(str, found(tree, command).writes)
+
+
+def test_what_is_written_to_a_link_to_a_listed_file_is_written_to_any(tree):
+    seen = found(tree, "cp -l $(cd src && ls a.py) new; echo x > new")
+
+    assert str(tree / "*") in map(str, seen.writes)
 
 
 def test_above_a_temporary_folder_is_the_folder_of_all_of_them(tree):
