@@ -44,6 +44,13 @@ def _named(operands: Words) -> list[Operand]:
     return [word for word in operands if not re.match(r"-.", word.text)]
 
 
+def _behind_first(operands: Words) -> Words:
+    """Return all operands but the first; a listing in its place may be several."""
+    named = _named(operands)
+    is_listing = named and named[0].dynamic and named[0].word and named[0].word.splits
+    return named if is_listing else named[1:]
+
+
 def _installed(base: str, operands: Words) -> Words:
     """The last one, but all folders that `install -d` makes."""
     makes = base == "install" and any(_MAKES_FOLDERS.match(word.text) for word in operands)
@@ -92,7 +99,9 @@ def _temporary(_base: str, operands: Words) -> Words:
 
 def _split(base: str, operands: Words) -> Words:
     named = (
-        _named(operands)[1:] if base == "split" else [*option_values(operands, ("-f", "--prefix"))]
+        _behind_first(operands)
+        if base == "split"
+        else [*option_values(operands, ("-f", "--prefix"))]
     )
     return named or [Operand(PREFIXES[base])]
 
@@ -143,7 +152,7 @@ _RULES: Mapping[str, Callable[[str, Words], Iterable[Operand]]] = {
     "finds": _searched,
     "last-written": _installed,
     "first-written": lambda _, operands: _named(operands)[:1],
-    "second-written": lambda _, operands: _named(operands)[1:],
+    "second-written": lambda _, operands: _behind_first(operands),
     "archives": _archived,
     "mktemp": _temporary,
     "zip": _zipped,

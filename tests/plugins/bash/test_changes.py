@@ -67,6 +67,8 @@ def test_a_patch_that_is_looked_at_changes_nothing(project, option):
         ("shuf a -o new", {"new"}),
         ("split -l 1 a new", {"new"}),
         ("split a", {"x"}),
+        ("split -n 2 $(git ls-files '*.py')", {"*"}),
+        ("uniq $(ls a b)", {"*"}),
         ("csplit a 1 -f new", {"new"}),
         ("mktemp -p src", {"src"}),
         ("install -d one two", {"one", "two"}),
