@@ -135,6 +135,8 @@ def _offered(offered: Sequence[Span], chosen: int) -> Sequence[SpanLine]:
     for number in range(first, min(first + OFFERED, len(offered))):
         mark = Span("❯ " if number == chosen else "  ", "active")
         rows.append(shown_line((mark, offered[number])))
+    if len(offered) > OFFERED:
+        rows.append((Span(f"  {chosen + 1} of {len(offered)}", "dim"),))
     return rows
 
 

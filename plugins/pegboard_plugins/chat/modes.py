@@ -70,6 +70,7 @@ class Choice:
         self._title = title
         self._every = tuple(items)
         self._shown = self._every
+        self._current = current
         places = [n for n, item in enumerate(self._every) if item.value == current]
         self._at = places[0] if places else 0
 
@@ -89,6 +90,8 @@ class Choice:
         item, chosen = self._shown[number], number == self._at
         mark = Span("❯ " if chosen else "  ", "active")
         note = (Span(f"  {item.note}", "dim"),) if item.note else ()
+        if self._current and item.value == self._current:
+            note = (Span(" ✓", "done"), *note)
         return shown_line((mark, Span(item.label, "bold" if chosen else "plain"), *note))
 
     def press(self, key: str) -> bool:

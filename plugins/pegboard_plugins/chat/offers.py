@@ -8,6 +8,8 @@ from pegboard_plugins.chat.draft import COMMAND, Draft, word_before
 from pegboard_plugins.chat.modes import Item
 
 SIGNS = ("@",)
+LABEL_LETTERS = 20
+"""Of the column of names; a longer one pushes its note aside."""
 
 
 class Offers:
@@ -31,8 +33,12 @@ class Offers:
 
     @property
     def spans(self) -> Sequence[Span]:
-        """The offers as they are shown."""
-        return [Span(f"{each.label}  {each.note}".rstrip()) for each in self.items]
+        """The offers as they are shown, in columns."""
+        wide = max((len(each.label) for each in self.items), default=0)
+        return [
+            Span(f"{each.label:<{min(wide, LABEL_LETTERS)}}  {each.note}".rstrip())
+            for each in self.items
+        ]
 
     @property
     def is_command(self) -> bool:

@@ -1,5 +1,6 @@
 """Whatever ends or stops the chat, its terminal is as it was, and what was said is not lost."""
 
+import asyncio
 import os
 import re
 import shlex

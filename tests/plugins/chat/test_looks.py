@@ -1,7 +1,9 @@
 """Themes, what is offered, and how lines break: what the chat looks like."""
 
 import os
+import re
 
+from pegboard_plugins.chat.slash import OWN
 from plugins.chat.screen import chat, scripts
 from plugins.chat.terminals import RULE
 from plugins.cli.commands import CommandLine
@@ -69,7 +71,7 @@ async def test_all_models_that_can_be_asked_are_offered_with_their_windows(
 
     async with chat(pegboard, ready="mine/far") as terminal:
         await terminal.say("/model")
-        await terminal.see_now("❯ mine/far  1.05M")
+        await terminal.see_now("❯ mine/far ✓  1.05M")
 
 
 async def test_commands_are_offered_that_were_begun_before_they_were_known(
@@ -122,3 +124,26 @@ async def test_a_running_call_is_named_by_words_and_not_by_what_is_made_of_them(
         await terminal.say("ask me")
         await terminal.see_now("1    Red")
         assert [row for row in terminal.shown if "{" in row] == []
+
+
+async def test_the_commands_are_offered_in_columns_and_counted(pegboard: CommandLine) -> None:
+    scripts(pegboard)
+
+    async with chat(pegboard, ready=RULE) as terminal:
+        terminal.press("/")
+        await terminal.see_now("  1 of ")
+        (count,) = re.findall(r"^  1 of (\d+)$", "\n".join(terminal.shown), re.MULTILINE)
+        rows = [re.match(r"[❯ ] /\w+ +(?=\w)", row) for row in terminal.shown]
+        terminal.press("up")
+        await terminal.see_now(f"  {count} of {count}")
+
+    assert int(count) > len(OWN)
+    assert len({row.end() for row in rows if row}) == 1
+
+
+async def test_a_list_marks_what_is_in_use(pegboard: CommandLine) -> None:
+    scripts(pegboard)
+
+    async with chat(pegboard, ready=RULE) as terminal:
+        await terminal.say("/theme")
+        await terminal.see_now("❯ auto ✓")
