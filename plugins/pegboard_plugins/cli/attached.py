@@ -278,6 +278,7 @@ class AttachedBackend(Attachment):
             model=prompt.model,
             variant=prompt.variant,
             tools=prompt.tools,
+            output=prompt.schema,
         )
         try:
             return await self._posted(session_id, chosen, command=command, mentions=prompt.typed)

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -37,7 +37,8 @@ class PromptRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked, of whom, and for how many seconds at most.
 
     In `typed`, the person's own words, `@name` means a file or an agent. `tools` are switches by
-    name, of which the last that fits counts; a slash command has none.
+    name, of which the last that fits counts, `schema` is that of the answer; a slash command has
+    neither.
     """
 
     parts: Sequence[PartInput]
@@ -48,6 +49,7 @@ class PromptRequest(msgspec.Struct, frozen=True, kw_only=True):
     variant: str | None = None
     tools: Mapping[str, bool] = {}
     limit_s: float | None = None
+    schema: Mapping[str, Any] | None = None
 
 
 class Backend(Protocol):
@@ -297,7 +299,12 @@ class LocalBackend:
                 found = await mentioned(self._app, session_id, prompt.typed, agent=agent)
                 parts = (*parts, *found)
             chosen = Prompt(
-                parts=parts, agent=agent, model=model, variant=prompt.variant, tools=prompt.tools
+                parts=parts,
+                agent=agent,
+                model=model,
+                variant=prompt.variant,
+                tools=prompt.tools,
+                output=prompt.schema,
             )
             return await self._app.prompt(session_id, chosen)
         from pegboard_frontend import CommandOrder, run_command

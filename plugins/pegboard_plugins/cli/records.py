@@ -1,9 +1,14 @@
 """A turn as JSON: one record a line, for programs."""
 
+import io
+import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from time import time
 from typing import Any, TextIO
+
+from msgspec import UNSET
 
 from pegboard.kit import Block
 from pegboard.schema.event import (
@@ -30,9 +35,9 @@ from pegboard.schema.part import (
 from pegboard.schema.session import Retry
 from pegboard.schema.wire import to_json
 from pegboard_plugins.cli.jsontext import as_json
-from pegboard_plugins.cli.render import Line
+from pegboard_plugins.cli.render import Line, open_screen
 from pegboard_plugins.cli.tally import Tally
-from pegboard_plugins.cli.views import Result
+from pegboard_plugins.cli.views import Result, TextView
 
 _MS_PER_S = 1000
 
@@ -125,6 +130,20 @@ class JsonView:
         self._records.write("result", result_facts(result, self._tally))
 
 
+class ValueView(TextView):
+    """For an answer by a schema: the value on `out`, all else on stderr."""
+
+    def __init__(self, out: TextIO) -> None:
+        super().__init__(open_screen(io.StringIO(), sys.stderr, os.environ))
+        self._out = out
+
+    def end(self, result: Result) -> None:
+        """Write the value, if the answer fits."""
+        super().end(result)
+        if result.structured is not UNSET:
+            self._out.write(f"{as_json(result.structured)}\n")
+
+
 def result_facts(result: Result, tally: Tally) -> Mapping[str, Any]:
     """What the `result` record says beside its envelope; `error` is there when something failed."""
     facts: dict[str, Any] = {
@@ -134,6 +153,8 @@ def result_facts(result: Result, tally: Tally) -> Mapping[str, Any]:
         "tokens": to_json(tally.tokens),
         "text": result.text,
     }
+    if result.structured is not UNSET:
+        facts["structured"] = result.structured
     if result.sandbox:
         facts["sandbox"] = result.sandbox
     if result.hosts:

@@ -103,11 +103,11 @@ async def _report(options: Options, out: TextIO) -> Exit:
 
 
 def _view(options: Options, screen: Screen, out: TextIO) -> View:
-    if options.style == "text":
+    if options.style == "text" and options.schema is None:
         return TextView(screen, thinking=options.thinking)
-    from pegboard_plugins.cli.records import JsonView
+    from pegboard_plugins.cli.records import JsonView, ValueView
 
-    return JsonView(out)
+    return JsonView(out) if options.style == "json" else ValueView(out)
 
 
 async def _prompted(options: Options, view: View, screen: Screen) -> Result:
@@ -326,6 +326,7 @@ async def _prompt(backend: Backend, options: Options, parts: Sequence[PartInput]
         variant=options.variant,
         tools=await _switches(backend, options, command),
         limit_s=options.limit_s,
+        schema=options.schema,
     )
 
 

@@ -8,6 +8,7 @@ import click
 import msgspec
 
 import pegboard_terminal
+from pegboard import InvalidInputError
 from pegboard.schema.config import SandboxLevel
 from pegboard_plugins.cli.message import Message
 
@@ -32,6 +33,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     title: str | None
     command: str | None
     style: Literal["text", "json"]
+    schema: Mapping[str, Any] | None
     thinking: bool
     files: Sequence[Path]
     tools: Sequence[str]
@@ -113,6 +115,13 @@ _OPTIONS = (
         default="text",
         show_default=True,
         help="Text for people, or one JSON record a line.",
+    ),
+    click.option(
+        "--json-schema",
+        "--output-schema",
+        "schema",
+        metavar="FILE|TEXT",
+        help="Print the answer as JSON that fits this JSON Schema, and nothing else.",
     ),
     click.option("--thinking", is_flag=True, help="Show all that the model thinks."),
     click.option(
@@ -200,12 +209,13 @@ def read_options(  # noqa: PLR0913 - click gives every option by keyword
     tools: str | None,
     record: Path | None,
     replay: Path | None,
+    schema: str | None,
     **said: Any,  # noqa: ANN401 - click's own types
 ) -> Options:
     """What was said, once it can all be true.
 
     :raises click.UsageError: for options that exclude each other.
-    :raises InvalidInputError: when the file has no password.
+    :raises InvalidInputError: when the file has no password, or the schema is not JSON.
     """
     _check(ctx, message, said)
     for option in filter(said.get, ("trust", "auto")):
@@ -218,14 +228,34 @@ def read_options(  # noqa: PLR0913 - click gives every option by keyword
         tools=tuple(filter(None, (name.strip() for name in (tools or "").split(",")))),
         password=pegboard_terminal.password_of(password_file) if password_file else None,
         tape=_tape(record=record, replay=replay),
+        schema=_schema(schema) if schema is not None else None,
         **said,
     )
+
+
+def _schema(given: str) -> Mapping[str, Any]:
+    """The JSON Schema of a file, or of a text that begins with a brace."""
+    is_text = given.lstrip().startswith("{")
+    try:
+        found = msgspec.json.decode(given if is_text else Path(given).read_bytes())
+    except OSError as error:
+        reason = error.strerror or str(error)
+        text = f"--json-schema: cannot read {given}: {reason}; give a file, or the schema itself"
+        raise InvalidInputError(text) from error
+    except (msgspec.DecodeError, RecursionError) as error:
+        place = "the text" if is_text else given
+        raise InvalidInputError(f"--json-schema: {place} is not JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise InvalidInputError(f"--json-schema: {given} is not a schema; give a JSON object")
+    return found
 
 
 def _check(ctx: click.Context, message: Message, said: Mapping[str, Any]) -> None:
     _check_session(said)
     if said["command"] and message.is_slashed:
         raise click.UsageError("--command and a message that begins with / exclude each other")
+    if _is_said(ctx, "schema") and (said["command"] or message.is_slashed):
+        raise click.UsageError("--json-schema is for a message, and not for a slash command")
     if _is_said(ctx, "tools") and not any(map(str.strip, (ctx.params["tools"] or "").split(","))):
         raise click.UsageError("--tools names no tool; `pegboard tool list` shows them")
     attached = said["attach"] is not None

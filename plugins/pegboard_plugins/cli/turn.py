@@ -9,6 +9,8 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
+from msgspec import UNSET
+
 from pegboard.cli import Exit, complain
 from pegboard.embedding import Subscription
 from pegboard.errors import AbortedError, NotFoundError
@@ -326,7 +328,9 @@ def _result(turn: Turn, tally: Tally, stopped: Exit | None) -> Result:
     text = "\n".join(
         part.text for part in turn.parts if isinstance(part, TextPart) and not part.synthetic
     )
-    return Result(exit=exit_code, text=text, error=_error(turn, tally, exit_code))
+    value = turn.info.structured if isinstance(turn.info, AssistantMessage) else UNSET
+    error = _error(turn, tally, exit_code)
+    return Result(exit=exit_code, text=text, error=error, structured=value)
 
 
 def _error(turn: Turn, tally: Tally, exit_code: Exit) -> str:

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic, time
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -53,7 +53,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """How a prompt ended: `text` is the last answer, `error` says what failed.
 
     `sandbox` is how tightly the processes of tools were enclosed, as far as that is known, and
-    `hosts` what they reached of the network, where there is a list.
+    `hosts` what they reached of the network, where there is a list. `structured` is the value of an
+    answer by a schema.
     """
 
     exit: Exit
@@ -61,6 +62,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
     sandbox: str = ""
     hosts: tuple[str, ...] = ()
+    structured: Any = msgspec.UNSET
 
 
 class View(Protocol):
