@@ -30,10 +30,9 @@ from pegboard.schema.event import (
     SessionCreated,
     SessionIdle,
 )
-from pegboard.schema.message import AssistantMessage, JsonFormat, Turn, UserMessage
+from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.part import StepFinishPart
 from pegboard.schema.session import Session
-from pegboard.schema.wire import to_json
 from pegboard_frontend import Protection
 from served import Served, model, served
 
@@ -384,32 +383,3 @@ def test_what_is_not_known_is_none_for_this_client_and_a_number_for_others(
     assert said["info"]["cost"] == 0
     assert "pegboard" not in json.dumps([said, models, {**described, "directory": ""}])
     assert models["fake-model"]["cost"]["input"] == 0
-
-
-def test_a_final_answer_may_have_a_form(client: Client) -> None:
-    session = client.sessions.create()
-    schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
-
-    turn = client.prompt(session, Prompt('%say {"name": "Fram"}', output=schema))
-    [prompt, _] = client.messages(session.id)
-
-    assert turn.output == {"name": "Fram"}
-    assert isinstance(prompt.info, UserMessage)
-    assert prompt.info.format == JsonFormat(schema=schema)
-    assert to_json(prompt.info)["format"]["type"] == "json_schema"
-    assert to_json(turn.info)["structured"] == {"name": "Fram"}
-
-
-def test_the_form_for_a_server_is_a_schema(client: Client) -> None:
-    with pytest.raises(InvalidInputError, match="is a JSON Schema, and not type; give a dict"):
-        client.prompt("ses_any", Prompt("hi", output=str))
-
-
-def test_a_form_that_is_none_is_refused(client: Client) -> None:
-    session = client.sessions.create()
-
-    with pytest.raises(ServerError) as raised:
-        client.prompt(session, Prompt("hi", output={"type": "obj"}))
-
-    assert (raised.value.status, raised.value.name) == (400, "BadRequest")
-    assert "JSON Schema of the output is wrong" in raised.value.message

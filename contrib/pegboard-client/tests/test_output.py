@@ -1,0 +1,55 @@
+"""A final answer with a form, over the wire."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pegboard_client import Client, ServerError
+
+from pegboard import Prompt
+from pegboard.errors import InvalidInputError
+from pegboard.schema.message import JsonFormat, UserMessage
+from pegboard.schema.wire import to_json
+from served import Served, model, served
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    root: Path = tmp_path_factory.mktemp("forms")
+    with model() as port, served(root, port) as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: Served) -> Iterator[Client]:
+    with Client.discover(server.directory, env=server.env) as opened:
+        yield opened
+
+
+def test_a_final_answer_may_have_a_form(client: Client) -> None:
+    session = client.sessions.create()
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+
+    turn = client.prompt(session, Prompt('%say {"name": "Fram"}', output=schema))
+    [prompt, _] = client.messages(session.id)
+
+    assert turn.output == {"name": "Fram"}
+    assert isinstance(prompt.info, UserMessage)
+    assert prompt.info.format == JsonFormat(schema=schema)
+    assert to_json(prompt.info)["format"]["type"] == "json_schema"
+    assert to_json(turn.info)["structured"] == {"name": "Fram"}
+
+
+def test_the_form_for_a_server_is_a_schema(client: Client) -> None:
+    with pytest.raises(InvalidInputError, match="is a JSON Schema, and not type; give a dict"):
+        client.prompt("ses_any", Prompt("hi", output=str))
+
+
+def test_a_form_that_is_none_is_refused(client: Client) -> None:
+    session = client.sessions.create()
+
+    with pytest.raises(ServerError) as raised:
+        client.prompt(session, Prompt("hi", output={"type": "obj"}))
+
+    assert (raised.value.status, raised.value.name) == (400, "BadRequest")
+    assert "JSON Schema of the output is wrong" in raised.value.message
