@@ -17,6 +17,7 @@ from pegboard.schema.model import Model
 from pegboard.schema.session import Answers, Question, Ruleset, Session, Todo
 
 _Granted = TypeVar("_Granted")
+_T = TypeVar("_T")
 
 
 class SessionView(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
@@ -270,6 +271,17 @@ class ToolContext(PermissionContext, Protocol):
         :raises ToolError: when nobody is there to be asked.
         :raises QuestionRejectedError: when the user does not want to answer; uncaught, it ends
             the turn.
+        """
+        ...
+
+    def wait(self, work: Awaitable[_T]) -> _T:
+        """Return what a method of the context returns: `context.wait(context.run(["ls"]))`.
+
+        It is for plain functions, which run in a thread that waits meanwhile. All other methods,
+        and those of `files` and `background`, may be called there as well.
+
+        :raises RuntimeError: in an `async` function, which awaits the method instead.
+        :raises AbortedError: when the call is stopped.
         """
         ...
 

@@ -202,7 +202,9 @@ class Tool:
         A plain function runs in a worker thread, which nothing can stop: a call that is
         cancelled leaves it to look at `context.cancelled`.
 
-        :raises ToolError: when the function answers with neither text nor `ToolResult`.
+        Dictionaries, lists, dataclasses, msgspec structs and pydantic models become JSON text.
+
+        :raises ToolError: when the function answers with anything else but text or `ToolResult`.
         """
         bound = self.arguments.bind(context, args)
         try:
@@ -213,8 +215,13 @@ class Tool:
             return ToolResult(output=answer)
         if isinstance(answer, ToolResult):
             return answer
-        kind = type(answer).__name__
-        raise ToolError(f"the tool {self.id} answered with {kind}, not with str or ToolResult")
+        from pegboard.kit.jsonvalue import json_text  # most tools answer with text
+
+        try:
+            return ToolResult(output=json_text(answer))
+        except TypeError as error:
+            text = "return str, ToolResult, or a value that JSON has"
+            raise ToolError(f"the tool {self.id} answered with {error}; {text}") from error
 
     async def require(self, context: "PermissionContext", args: Mapping[str, object]) -> object:
         """Make the permission requests of a call, and return what `ToolContext.granted` answers.

@@ -22,6 +22,7 @@ from pegboard.engine.processor import Processor
 from pegboard.engine.run import Run
 from pegboard.engine.toolresult import clean_facts, clean_text, clean_title
 from pegboard.errors import PermissionDeniedError, ToolError
+from pegboard.kit.threads import LoopCalls
 from pegboard.policy.clock import Clock
 from pegboard.processes import BackgroundAccess, ProcessResult
 from pegboard.schema.event import FileEdited
@@ -31,6 +32,7 @@ from pegboard.schema.session import Answers, PermissionRequest, Question, Todo, 
 from pegboard.schema.wire import encode_checked
 from pegboard.storage import Emit, PutState, PutTodos, Writing
 
+_Value = TypeVar("_Value")
 CallTool = Callable[[str, Mapping[str, Any]], Awaitable[ToolResult]]
 
 
@@ -72,6 +74,7 @@ class CallContext(CallFacts):
         self._changed: dict[Path, None] = {}
         self.kept: dict[str, Any] = {}
         self.clock = Clock()
+        self._threads = LoopCalls()
         self.writing: Writing | None = None
         self.cancelled = False
 
@@ -82,6 +85,7 @@ class CallContext(CallFacts):
             yield
         except asyncio.CancelledError:
             self.cancelled = True
+            self._threads.cancel()
             raise
 
     @contextmanager
@@ -174,11 +178,13 @@ class CallContext(CallFacts):
         self, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
     ) -> None:
         """Show how far the tool is."""
-        self._processor.tool_progress(
-            self.call_id,
-            None if title is None else clean_title(title),
-            None if metadata is None else clean_facts(metadata),
-        )
+        head = None if title is None else clean_title(title)
+        facts = None if metadata is None else clean_facts(metadata)
+        self._threads.soon(lambda: self._processor.tool_progress(self.call_id, head, facts))
+
+    def wait(self, work: Awaitable[_Value]) -> _Value:
+        """Return what a method of the context returns, in a plain function."""
+        return self._threads.wait(work)
 
     async def run(  # noqa: PLR0913 - the facts of a process, all keyword-only
         self,

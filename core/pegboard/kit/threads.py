@@ -4,14 +4,17 @@ A hung thread delays neither the loop nor the exit.
 """
 
 import asyncio
+import concurrent.futures
 import contextvars
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractContextManager, asynccontextmanager
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Literal, TypeVar
+
+from pegboard.errors import AbortedError
 
 _T = TypeVar("_T")
 _Jobs = SimpleQueue[Callable[[], None] | None]
@@ -103,6 +106,58 @@ async def in_own_thread(function: Callable[[], _T], *, name: str) -> _T:
         return await threads.run(function)
     finally:
         threads.close()
+
+
+class LoopCalls:
+    """The way from worker threads to the loop in which this is made."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._waits: set[concurrent.futures.Future[Any]] = set()
+        self._cancelled = False
+
+    def wait(self, work: Awaitable[_T]) -> _T:
+        """Return what the loop's work returns; the thread waits, as long as it takes.
+
+        :raises RuntimeError: in the loop's own thread.
+        :raises AbortedError: when the waits were cancelled.
+        """
+        if self.is_inside:
+            if isinstance(work, Coroutine):
+                work.close()
+            raise RuntimeError("wait() is for plain functions in a thread; `await` it here instead")
+
+        async def working() -> _T:
+            return await work
+
+        future = asyncio.run_coroutine_threadsafe(working(), self._loop)
+        self._waits.add(future)
+        try:
+            if self._cancelled:
+                future.cancel()
+            return future.result()
+        except concurrent.futures.CancelledError as error:
+            raise AbortedError("the call was stopped") from error
+        finally:
+            self._waits.discard(future)
+
+    def soon(self, call: Callable[[], None]) -> None:
+        """Make a call of the loop's objects: now in its own thread, else as soon as it can."""
+        if self.is_inside:
+            call()
+        elif not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(call)
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether this is the loop's own thread."""
+        return asyncio._get_running_loop() is self._loop  # noqa: SLF001 - the public one raises
+
+    def cancel(self) -> None:
+        """End the waits, and those that come."""
+        self._cancelled = True
+        for each in tuple(self._waits):
+            each.cancel()
 
 
 async def shielded(work: Coroutine[Any, Any, _T]) -> _T:
