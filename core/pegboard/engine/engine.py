@@ -35,6 +35,7 @@ from pegboard.schema.event import (
     SessionIdle,
     SessionStatusChanged,
 )
+from pegboard.schema.message import JsonFormat
 from pegboard.schema.model import Model
 from pegboard.schema.session import Decided, DecisionKind, Idle, Ruleset, Session, SessionStatus
 from pegboard.storage import Snapshots, Storage
@@ -77,7 +78,8 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
     `snapshots` is None where no plugin keeps any. `decision` says whether the project's own code
     and programs may run. `private` is what no tool may change unasked, `secrets` what no log may
     have. `refused` are schemas that providers have refused, by model and tool. `sweeping` deletes
-    old outputs of tools. `expected` are forms of final answers, by prompt.
+    old outputs of tools. `expected` are forms of final answers, by prompt; the servers of
+    `formless` models take none.
     """
 
     workspace: Workspace
@@ -108,7 +110,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
     snapshots: Snapshots | None = None
     sweeping: asyncio.Task[None] | None = None
     enclosure: "Enclosure | None" = None
-    refused_schemas: set[tuple[str, bytes]] = msgspec.field(default_factory=set)
+    formless: set[str] = msgspec.field(default_factory=set)
     expected: "WeakValueDictionary[str, Expected]" = msgspec.field(
         default_factory=WeakValueDictionary
     )
@@ -121,6 +123,11 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
         """
         self.agents = agents_from(self.config, self.registered, tools.values())
         self.tools = tools
+
+    def output_schema(self, model: Model, form: JsonFormat | None) -> Mapping[str, Any] | None:
+        """Return the schema of a final answer for a request, if the model's server takes one."""
+        takes_none = f"{model.provider_id}/{model.id}" in self.formless
+        return None if form is None or takes_none else form.schema
 
     # What a plain answer does without is loaded at the first use of what they have.
 

@@ -1,20 +1,17 @@
 """The form of a final answer: its JSON Schema, the check, and servers that know none."""
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace as with_fields
 from functools import partial
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from pegboard.arguments import foreign_schema
-from pegboard.errors import InvalidInputError, ProviderError
-from pegboard.kit.threads import closing, in_own_thread
-from pegboard.providers import ModelRequest, Provider, StreamEvent
+from pegboard.errors import InvalidInputError
+from pegboard.kit.threads import in_own_thread
 from pegboard.schema.message import AssistantMessage, JsonFormat, Prompt, Turn, TypedTurn
-from pegboard.schema.model import Model
 
 REPAIRS = 2
 """How often a model is asked for the corrected answer."""
@@ -22,12 +19,6 @@ _MOST_PROBLEMS = 5
 _MOST_STARTS = 50
 """Places in an answer at which the JSON is looked for."""
 _FENCE = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL | re.IGNORECASE)
-_REFUSING = (400, 422)
-_FIELD = re.compile(
-    r"response.?(format|mime|schema|json.?schema)|output.?(format|config)|json.?schema"
-    r"|structured.?output|\bformat\b",
-    re.IGNORECASE,
-)
 
 
 class MismatchError(Exception):
@@ -114,57 +105,6 @@ def _json_in(text: str) -> Any:  # noqa: ANN401 - JSON
         except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
             continue
     raise MismatchError("it is not a JSON value")
-
-
-class Lenient:
-    """A provider that is asked without the schema of the answer where its server refuses that.
-
-    `refused` remembers it, by the model and the schema.
-    """
-
-    def __init__(self, provider: Provider, refused: set[tuple[str, bytes]]) -> None:
-        self._provider = provider
-        self._refused = refused
-        self.id = provider.id
-        self.name = provider.name
-        self.env = provider.env
-
-    def models(self) -> Sequence[Model]:
-        """Return the provider's."""
-        return self._provider.models()
-
-    def resolve(self, model_id: str) -> Model | None:
-        """Return the provider's."""
-        return self._provider.resolve(model_id)
-
-    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
-        """Yield the answer, with the schema in the request or without."""
-        key = (request.model.id, msgspec.json.encode(request.output_schema))
-        begun = False
-        if key not in self._refused:
-            answer = self._provider.stream(request)
-            try:
-                async with closing(answer):
-                    async for event in answer:
-                        begun = True
-                        yield event
-            except ProviderError as error:
-                if begun or not _refuses_schema(error):
-                    raise
-                self._refused.add(key)
-            else:
-                return
-        answer = self._provider.stream(replace(request, output_schema=None))
-        async with closing(answer):
-            async for event in answer:
-                yield event
-
-    async def aclose(self) -> None:
-        """Return at once: the App closes the provider."""
-
-
-def _refuses_schema(error: ProviderError) -> bool:
-    return error.status in _REFUSING and _FIELD.search(f"{error} {error.body}") is not None
 
 
 async def prompt_for_output(send: Callable[[Prompt], Awaitable[Turn]], prompt: Prompt) -> Turn:

@@ -110,7 +110,7 @@ async def bare_request(
             modelhooks.chat_headers, session=view, headers=dict(model.headers)
         ),
         session_id=view.id,
-        output_schema=user.format.schema if user and user.format else None,
+        output_schema=engine.output_schema(model, user.format) if user else None,
         idle_timeout_s=engine.config.stream_idle_timeout_s,
     )
     return within_window(request)

@@ -35,6 +35,12 @@ LONGEST_SHOWN_S = 366 * 86_400
 EMPTY_ANSWERS = 2
 """A model that says nothing this often has nothing to say."""
 
+_REFUSING = (400, 422)
+_FORM = (
+    r"response.?(format|mime|schema|json.?schema)|output.?(format|config)|json.?schema"
+    r"|structured.?output|\bformat\b"
+)
+"""What a server calls the field of a request that has the schema of the answer."""
 _UNUSABLE = (401, 402, 403, 404, 407, 410)
 """The model is not there, or not for this key."""
 _GONE = r"model.{0,80}(not.?found|does not exist|deprecated|decommissioned|no longer|retired)"
@@ -144,12 +150,21 @@ def _is_gone(error: ProviderError) -> bool:
     return re.search(_GONE, text, re.IGNORECASE | re.DOTALL) is not None
 
 
+def _refuses_form(error: ProviderError) -> bool:
+    text = f"{error}\n{error.body}"
+    return error.status in _REFUSING and re.search(_FORM, text, re.IGNORECASE) is not None
+
+
 def leave_out(engine: Engine, error: ProviderError, request: ModelRequest | None) -> str:
-    """Remember the tools of the request whose schemas the error refuses.
+    """Remember the tools of the request whose schemas the error refuses, or the answer's schema.
 
     Return the warning for the user, which names each tool and its plugin; empty if the error
     refuses none of them.
     """
+    if request is not None and request.output_schema is not None and _refuses_form(error):
+        name = f"{request.model.provider_id}/{request.model.id}"
+        engine.formless.add(name)
+        return f"{name} takes no schema of an answer, and is asked without it: {error}"
     if request is None or not isinstance(error, ToolSchemaError):
         return ""
     refused = [tool for tool in request.tools if tool.name in error.tools]

@@ -144,7 +144,7 @@ class Step:
                     return self._overflowed()
                 decision = replace(decision, note=sizes_of(request))
             seen = self._shown or caller.started
-            if decision.hopeless and not seen and await self._fall_back(error, tried):
+            if not seen and await self._fall_back(error, tried, hopeless=decision.hopeless):
                 return None
             if decision.wait_s is None:
                 await self._end(failure_of(error, decision.note), CUT_OFF)
@@ -163,14 +163,16 @@ class Step:
 
         return Attempts(self._run.engine.config, made=self._run.progress.cuts)
 
-    async def _fall_back(self, error: ProviderError, tried: set[str]) -> bool:
-        """Ask without refused tools, or the next model of the user's list; False if neither."""
+    async def _fall_back(self, error: ProviderError, tried: set[str], *, hopeless: bool) -> bool:
+        """Ask without what is refused, or if `hopeless` the next model; False if neither."""
         from pegboard.engine.retry import leave_out, next_model
 
         run, before = self._run, self._view.model
         if warning := leave_out(run.engine, error, run.sent):
             self._warn(warning)
             return True
+        if not hopeless:
+            return False
         model = await next_model(run.engine.config, run.engine.models, before, tried)
         if model is None:
             return False
@@ -192,10 +194,6 @@ class Step:
         try:
             with self._blaming(request):
                 provider = self._run.engine.providers[request.model.provider_id]
-                if request.output_schema is not None:
-                    from pegboard.engine.expected import Lenient  # few requests have one
-
-                    provider = Lenient(provider, self._run.engine.refused_schemas)
                 answer = await self._run.budget.answer(provider, request)
             finish = await run_step(
                 within_bounds(answer, caller.refuse, self._blaming(request)),
