@@ -2,7 +2,7 @@
 
 import asyncio
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -10,38 +10,19 @@ from typing import Any
 from pegboard.app import App, OpeningApp
 from pegboard.contract.plugin import hookimpl
 from pegboard.contract.tools import Tool, tool
-from pegboard.errors import (
-    AbortedError,
-    BudgetError,
-    PegboardError,
-    ProviderAuthError,
-    ProviderError,
-)
+from pegboard.errors import BudgetError, ProviderError
 from pegboard.opening.options import AppOptions
 from pegboard.providers import Provider
 from pegboard.schema.message import (
-    AbortedFailure,
     AssistantMessage,
     BudgetFailure,
-    CallsFailure,
-    Failure,
-    OutputLengthFailure,
-    PluginFailure,
     Prompt,
-    ProviderAuthFailure,
     StructuredOutputFailure,
     Turn,
 )
 
 _TITLE = "pegboard.run"
 """Of a session that is deleted: no model is asked for a title."""
-_ERRORS: Mapping[type[Failure], type[PegboardError]] = {
-    AbortedFailure: AbortedError,
-    BudgetFailure: BudgetError,
-    CallsFailure: PegboardError,
-    PluginFailure: PegboardError,
-    ProviderAuthFailure: ProviderAuthError,
-}
 
 
 class ScriptProvider:
@@ -72,6 +53,7 @@ def run(
 
     :raises RuntimeError: when an event loop runs in this thread.
     :raises OutputError: when the answer does not have the form of `output` after two repairs.
+    :raises BudgetError: when a limit of the user's is reached.
     :raises ProviderError: when the model does not answer.
     """
     try:
@@ -106,8 +88,7 @@ async def _prompted(opening: OpeningApp, prompt: Prompt, *, passing: bool) -> Tu
     match turn.info.error:
         case None | StructuredOutputFailure():
             return turn
-        case OutputLengthFailure():
-            raise ProviderError("the answer reached the model's output limit")
+        case BudgetFailure(data=data):
+            raise BudgetError(data.message)
         case failure:
-            kind = _ERRORS.get(type(failure), ProviderError)
-            raise kind(failure.data.message)
+            raise ProviderError(getattr(failure.data, "message", "the answer is cut off"))

@@ -11,10 +11,11 @@ def json_text(value: object) -> str:
 
     :raises TypeError: for any other value, and for one that JSON does not have.
     """
-    if _is_model(value):
-        value = _plain(value)
-    is_record = dataclasses.is_dataclass(value) and not isinstance(value, type)
-    if not is_record and not isinstance(value, dict | list | tuple | msgspec.Struct):
+    if not (
+        isinstance(value, dict | list | tuple | msgspec.Struct)
+        or hasattr(type(value), "model_dump")
+        or (dataclasses.is_dataclass(value) and not isinstance(value, type))
+    ):
         raise TypeError(type(value).__name__)
     try:
         return msgspec.json.encode(value, enc_hook=_plain).decode()
@@ -22,12 +23,8 @@ def json_text(value: object) -> str:
         raise TypeError(f"a {type(value).__name__} that is no JSON ({error})") from error
 
 
-def _is_model(value: object) -> bool:
-    return callable(getattr(type(value), "model_dump", None))
-
-
 def _plain(value: Any) -> object:  # noqa: ANN401 - what msgspec does not know
     """The fields of a pydantic model, which is not imported for it."""
-    if not _is_model(value):
+    if not hasattr(type(value), "model_dump"):
         raise TypeError(f"a {type(value).__name__} in it")
     return value.model_dump(mode="json")

@@ -2,7 +2,7 @@
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -59,19 +59,13 @@ class AppOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AppTools:
-    """The plugin that has the tools of `AppOptions.tools`."""
+    """The plugin that has the tools of `AppOptions.tools`.
+
+    :raises SignatureError: for a parameter that cannot be described to a model.
+    """
 
     def __init__(self, tools: Sequence[Tool | Callable[..., Any]]) -> None:
         self._tools = [each if isinstance(each, Tool) else tool(each) for each in tools]
-
-    @classmethod
-    def of(cls, tools: Sequence[Tool | Callable[..., Any]]) -> "Iterator[AppTools]":
-        """Yield the plugin, if there are tools.
-
-        :raises SignatureError: for a parameter that cannot be described to a model.
-        """
-        if tools:
-            yield cls(tools)
 
     @hookimpl
     def register_tools(self) -> Sequence[Tool]:
@@ -183,7 +177,7 @@ class Opening(msgspec.Struct, frozen=True):
             config=loaded.config,
             env=self.env,
             decision=decision,
-            extra=(*self.options.plugins, *AppTools.of(self.options.tools)),
+            extra=(*self.options.plugins, *map(AppTools, filter(None, [self.options.tools]))),
             builtins=self.options.builtins,
             installed=self.options.installed,
             locate=loaded.place,
