@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pegboard_testing.conformance import tools_of as tools_of
     from pegboard_testing.finding import Finding as Finding
     from pegboard_testing.hookchecks import check_hooks as check_hooks
-    from pegboard_testing.hookchecks import unmarked_hooks as unmarked_hooks
     from pegboard_testing.policychecks import check_policy as check_policy
     from pegboard_testing.provider_faults import check_provider_faults as check_provider_faults
     from pegboard_testing.providerchecks import check_answer as check_answer

@@ -1,7 +1,6 @@
 """What about a plugin's hooks would fail, stall or cost more than it has to."""
 
 import asyncio
-import inspect
 import json
 import os
 import subprocess
@@ -14,7 +13,6 @@ from typing import Any
 
 from pegboard.contract import apphooks
 from pegboard.contract.plugin import mark_of
-from pegboard.loading.registration import core_specs
 from pegboard.schema.event import PluginFailed
 from pegboard_testing.finding import BrokenRuleError, Finding, Rule, broken, must
 from pegboard_testing.hookcalls import calls, specifications
@@ -61,26 +59,21 @@ async def check_hooks(
     """
     async with lone_plugin(plugin, config, options=options, secrets=secrets) as alone:
         name = alone.name
-        found = [Finding(subject=name, rule="signature", text=each) for each in alone.flaws]
-        found += [Finding(subject=name, rule="options", text=each) for each in alone.options]
-        found += [
-            Finding(subject=each, rule="unmarked", text="it is not marked with @hookimpl")
-            for each in unmarked_hooks(plugin)
+        found = [
+            Finding(
+                subject=name,
+                rule="unmarked" if each.kind == "unmarked" else "signature",
+                text=each.text,
+            )
+            for each in alone.flaws
         ]
+        found += [Finding(subject=name, rule="options", text=each) for each in alone.options]
         for hook, spec in specifications().items():
             if alone.has(hook) and not alone.options:
                 found += await _Hook(spec, alone).findings()
     if isinstance(plugin, ModuleType) and _can_be_imported(plugin):
         found += await broken(name, {"import": partial(_imports_quietly, plugin)})
     return tuple(found)
-
-
-def unmarked_hooks(plugin: object) -> tuple[str, ...]:
-    """The functions of a plugin that bear a hook's name and no mark, so that nobody calls them."""
-    names = core_specs()
-    here = vars(plugin) if isinstance(plugin, ModuleType) else {}
-    functions = (name for name in here if name in names and inspect.isfunction(here[name]))
-    return tuple(name for name in functions if not hasattr(here[name], "pegboard_impl"))
 
 
 class _Hook:

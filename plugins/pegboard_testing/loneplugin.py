@@ -82,7 +82,7 @@ class LonePlugin:
         registry.add(registrant)
         found = registry.implementations()
         self.options = tuple(f"{each.key}: {each.text}" for each in judged.flaws)
-        self.flaws = tuple(each.text for each in registry.problems if each.kind != "refusal")
+        self.flaws = tuple(each for each in registry.problems if each.kind != "refusal")
         self._implementations = {
             hook: tuple(each for each in those if not each.refusal) for hook, those in found.items()
         }

@@ -63,7 +63,8 @@ async def check_policy(
 
 def _flaws(alone: LonePlugin) -> tuple[str, ...]:
     name = toolhooks.permission_ask.__name__
-    return alone.flaws if alone.has(name) else (*alone.flaws, f"it has no hook {name}")
+    flaws = tuple(each.text for each in alone.flaws)
+    return flaws if alone.has(name) else (*flaws, f"it has no hook {name}")
 
 
 class _Policy:

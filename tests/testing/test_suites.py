@@ -110,7 +110,7 @@ async def blocks(prompt: str) -> None:
         ("text_compelte", raises, "signature", "there is no hook text_compelte; did you mean"),
         ("event", only_sessions, "answers", "AssertionError"),
         ("chat_messages_transform", no_history, "answers", "IndexError"),
-        ("session_compacting", blocks, "answers", "a call takes 0."),
+        ("session_compacting", blocks, "answers", "a call takes 0.|held up everything"),
     ],
 )
 async def test_a_fault_of_a_hook_is_found(
@@ -119,7 +119,7 @@ async def test_a_fault_of_a_hook_is_found(
     (finding,) = await check_hooks(plugin(**{hook: function}))
 
     assert finding.rule == rule
-    assert text in finding.text
+    assert any(each in finding.text for each in text.split("|"))
 
 
 async def test_a_hook_that_writes_another_system_prompt_each_time_is_found() -> None:

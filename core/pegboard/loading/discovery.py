@@ -60,6 +60,8 @@ ProblemKind = Literal[
     "name",
     "clash",
     "signature",
+    "unmarked",
+    "empty",
     "hook",
     "options",
     "order",

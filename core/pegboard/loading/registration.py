@@ -7,7 +7,7 @@ ever touched.
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from time import perf_counter
 from types import ModuleType
@@ -111,7 +111,31 @@ class Registry:
             elif said_by(function).required:
                 text = f"{problem.text}; it is required, so nothing runs without it"
                 raise RequiredHookError(registrant.name, text)
+        for hook in self._unmarked(registrant):
+            text = f"the function {hook} is not marked with @hookimpl: mark it, or rename it"
+            self.problems.append(Problem("unmarked", registrant.name, text))
+            if self._guards(hook, hookimpl(unmarked := lambda: None)):
+                fitting.setdefault(hook, unmarked)
+                self._refuse(registrant, hook, f"cannot be asked: {text}")
         return self._take(registrant, fitting)
+
+    def _unmarked(self, registrant: Registrant) -> Iterator[str]:
+        """Yield the hooks of which a function has the name and the arguments, and not the mark."""
+        if registrant.origin == "builtin":
+            return
+        plugin = registrant.plugin
+        place = plugin if isinstance(plugin, ModuleType) else type(plugin)
+        for hook in self._specs.keys() & vars(place).keys():
+            function = vars(place)[hook]
+            if (
+                not inspect.isfunction(function)
+                or hasattr(function, MARK)
+                or hasattr(function, _SPEC)
+            ):
+                continue
+            known = {*_arguments_of(self._specs[hook]), PLUGIN}
+            if inspect.signature(getattr(plugin, hook)).parameters.keys() <= known:
+                yield hook
 
     def stand_in(
         self,

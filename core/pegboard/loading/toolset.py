@@ -66,7 +66,7 @@ def emptiness(each: Registrant) -> Problem | None:
         "it has no hook, no tool and no provider of its own: mark its functions with @hookimpl,"
         " @tool or @provider; what it imports from other modules does not count"
     )
-    return Problem("hook", each.name, text)
+    return Problem("empty", each.name, text)
 
 
 def toolset(offers: Sequence[Offer]) -> tuple[Mapping[str, Offer], Sequence[Problem]]:

@@ -70,7 +70,7 @@ async def _found(directory: Path) -> tuple[list[Fault], tuple[Cost, ...], tuple[
     from pegboard_plugins.cli.backend import surroundings
 
     async with App.open(directory) as app:
-        known = [*_doubled(app), *_empty(app), *_unmarked(app), *_tools(app)]
+        known = [*_doubled(app), *_empty(app), *_tools(app)]
         warnings = surroundings(app)
     costs = await asyncio.to_thread(import_costs, sorted(set(_imported(app))))
     faults = [
@@ -127,14 +127,6 @@ def _names(file: Path) -> Iterator[str]:
             yield node.module.partition(".")[0]
         elif isinstance(node, ast.Import | ast.ImportFrom):
             yield from (each.name.partition(".")[0] for each in node.names)
-
-
-def _unmarked(app: "App") -> Iterator[Fault]:
-    from pegboard_testing import unmarked_hooks
-
-    for each in _foreign(app):
-        for name in unmarked_hooks(_module(str(each.location))):
-            yield Fault("unmarked", each.name, f"the hook {name} is not marked with @hookimpl")
 
 
 def _module(location: str) -> ModuleType | None:

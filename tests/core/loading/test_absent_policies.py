@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import App, AppOptions, ToolContext, tool
+from pegboard import App, AppOptions, ToolContext, hookimpl, tool
 from pegboard.errors import RequiredHookError
 from pegboard.schema.part import Completed, Failed
 from pegboard_plugins import sqlite
@@ -110,6 +110,38 @@ async def test_a_policy_that_is_not_loaded_denies_and_says_what_to_do(
     assert isinstance(state, Failed)
     assert "plugin house, which has to agree, could not be loaded" in state.error
     assert isinstance(left_out, Completed), "what the text says works"
+
+
+async def test_a_policy_without_its_mark_denies_and_another_function_is_left_alone(
+    tmp_path: Path,
+) -> None:
+    policy = "async def permission_ask(request): ...\n"
+    write(tmp_path, f"{HEAD}{policy}def event(row, column): ...\ndef complete(word): ...\n")
+
+    async with opened(tmp_path, echoing(), ToolsPlugin(echo)) as app:
+        problems = [(each.kind, each.text.split(":")[0]) for each in app.register.problems]
+        state = await state_of_call(app)
+
+    assert problems[0] == ("unmarked", "the function permission_ask is not marked with @hookimpl")
+    assert [kind for kind, _ in problems] == ["unmarked", "refusal"]
+    assert isinstance(state, Failed)
+    assert "plugin house, which has to agree, cannot be asked" in state.error
+
+
+async def test_a_hook_without_its_mark_is_named(tmp_path: Path) -> None:
+    class Polite:
+        async def text_complete(self, text: str) -> str:
+            return f"{text}, please"
+
+        @hookimpl
+        async def chat_headers(self) -> None: ...
+
+    async with opened(tmp_path, echoing(), ToolsPlugin(echo), Polite()) as app:
+        [problem] = app.register.problems
+        state = await state_of_call(app)
+
+    assert (problem.kind, "text_complete" in problem.text) == ("unmarked", True)
+    assert isinstance(state, Completed)
 
 
 @pytest.mark.parametrize(("body", "said"), MISFITS.values(), ids=MISFITS)

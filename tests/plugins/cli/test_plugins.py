@@ -277,7 +277,7 @@ async def test_the_doctor_finds_a_forgotten_mark_in_a_file_of_the_project(
 
     done = await pegboard("plugins", "doctor")
 
-    assert "unmarked: house: the hook chat_headers is not marked" in done.out
+    assert "unmarked: house: the function chat_headers is not marked" in done.out
     assert "1 fault\n" in done.out
 
 
