@@ -59,6 +59,7 @@ ProblemKind = Literal[
     "import",
     "name",
     "clash",
+    "empty",
     "signature",
     "unmarked",
     "empty",
