@@ -51,9 +51,13 @@ _PROCESS_SECRETS = re.compile(
 """
 
 
+_SERVER_TOKEN = re.compile(r"/pegboard/server-\d+\.json$")
+"""In the state of Pegboard: whoever reads it may answer what it asks."""
+
+
 def secret_path(path: Path) -> bool:
     """Whether a file of this name is likely to hold a key, a token or a password."""
-    if _PROCESS_SECRETS.fullmatch(str(path)):
+    if _PROCESS_SECRETS.fullmatch(str(path)) or _SERVER_TOKEN.search(str(path)):
         return True
     name = _original(path.name.lower())
     if _SECRET_NAME.fullmatch(name):

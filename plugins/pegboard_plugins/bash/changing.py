@@ -20,6 +20,10 @@ _GIT_MAKES = {"clone": 2, "init": 1, "worktree": 2}
 _GIT_CHANGES = words("git", "words", "changes")
 _GIT_KEEPS = frozenset({"--cached", "--staged", "-S", "-n", "--dry-run"})
 """With these git leaves the files alone, and changes its index at most."""
+_LOOKS = re.compile(
+    r"(?i)\s*(select|explain|pragma\s+\w+\s*(\(\w+\)\s*)?$|\.(schema|tables|dump)\b)"
+)
+"""Orders of sqlite that change nothing."""
 TARGETS = ("-t", "--target-directory")
 PREFIXES = {"split": "x", "csplit": "xx"}
 """How the pieces of a file are called, where nothing else is said."""
@@ -85,6 +89,15 @@ def _zipped(_base: str, operands: Words) -> Words:
     """The archive, and with -m all that goes into it."""
     moves = any(re.match(r"-[a-zA-Z]*m|--mo", word.text) for word in operands)
     return _named(operands)[: None if moves else 1]
+
+
+def _database(_base: str, operands: Words) -> Words:
+    """The database that sqlite changes, unless all that it is told only looks."""
+    named = _named(operands)
+    orders = [order for word in named[1:] for order in word.text.split(";") if order.strip()]
+    is_read = "-readonly" in [word.text for word in operands]
+    looks = bool(orders) and all(map(_LOOKS.match, orders))
+    return () if is_read or looks else named[:1]
 
 
 def _temporary(_base: str, operands: Words) -> Words:
@@ -156,6 +169,7 @@ _RULES: Mapping[str, Callable[[str, Words], Iterable[Operand]]] = {
     "archives": _archived,
     "mktemp": _temporary,
     "zip": _zipped,
+    **dict.fromkeys(("sqlite3", "sqlite"), _database),
     "places": lambda _, operands: option_values(operands, TARGETS),
     "git": _pathspecs,
     "ln": _linked,

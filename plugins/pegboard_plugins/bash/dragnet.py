@@ -34,6 +34,8 @@ _FILLED = re.compile(r"\b(?:xargs|parallel)\b[^|;&\n]*?\s-I ?([^\s-]\S*)")
 """What stands for the input of xargs."""
 _ACTS = frozenset({"-delete", "--remove-files"})
 _FINDS_ANYWHERE = re.compile(r"\bfind\s+['\"]?[$`][^\n]*\s-(delete|exec|ok)")
+_MOVES_IN = re.compile(r"-[a-zA-Z]*m[a-zA-Z]*|--move")
+"""With these zip deletes what goes into its archive."""
 _FORCES = re.compile(r"-\w*(r\w*f|f\w*r)\w*", re.IGNORECASE)
 _HOMES = re.compile(r"~.*|\$\{?HOME|HOME", re.DOTALL)
 _ROOT = re.compile(r"/+[.*?]*/?")
@@ -143,6 +145,8 @@ def _parted(text: str) -> Iterator[str]:
 
 def _in_line(words: Sequence[str], folders: Sequence[str]) -> str:
     deleter = next((w for w in words if _deletes(w) or _FORCES.fullmatch(w) or w in _ACTS), "")
+    if "zip" in map(_name, words):
+        deleter = deleter or next(filter(_MOVES_IN.fullmatch, words), "")
     target = next((word for word in words if _is_sacred(word, folders)), "")
     return f"{deleter} {target}" if deleter and target else ""
 

@@ -41,6 +41,7 @@ def _feed_words(command: Command, options: Sequence[str], findings: Findings) ->
         findings.fed = None
     may_be_any = is_of_file or findings.values.feeds_any(findings.fed)
     is_taken = any(map(_takes_anything, command.inner))
+    findings.reads_listed |= is_taken
     if may_be_any and (is_taken or (not command.inner and is_fed)):
         findings.doubt("dynamic-args", command.words[0])
     if text := "\n".join(fed_texts(findings)):
@@ -71,6 +72,9 @@ def named_on_input(
     if base in PATCHERS:
         yield from ((name, True) for name in patched(base, words, fed_texts(findings), findings))
     texts = [word.text for word in words]
+    if base == "git" and "cat-file" in texts:
+        lines = (line for text in fed_texts(findings) for line in text.splitlines())
+        yield from ((Operand(line.rpartition(":")[2], bare=False), False) for line in lines)
     if base in _TAKES_NAMES and _TAKES_NAMES[base].search("\n".join(texts)):
         if findings.fed is not None and findings.values.feeds_any(findings.fed):
             findings.doubt("dynamic-args", words[0] if words else None)

@@ -38,6 +38,7 @@ PROCESS = "/proc/environ"
 _GLOB = re.compile(r"[*?\[]")
 _EXTENSION = re.compile(r"[^/]\.\w{1,4}$")
 _ANY_NUMBER = "[0-9]*"
+_ORDERS = re.compile(r"/+proc/sysrq-trigger|/+sys/power/.*")
 _DEVICE = re.compile(r"/dev/(null|zero|random|urandom|full|tty|stdin|stdout|stderr|fd/\d+)")
 
 
@@ -59,7 +60,8 @@ class Listing(NamedTuple):
     """What a command lists of the files in a folder, which it shows below `start`.
 
     `texts` are the words of a find, or the names and folders that another command is given: all
-    files where there are none. Where it `hides` them, none has a dot in front.
+    files where there are none. Where it `hides` them, none has a dot in front. Those of git alone
+    are there where they are `is_tracked`.
     """
 
     start: str
@@ -67,6 +69,7 @@ class Listing(NamedTuple):
     texts: tuple[str, ...] = ()
     is_find: bool = False
     hides: bool = False
+    is_tracked: bool = False
 
 
 @dataclass(slots=True)
@@ -117,6 +120,7 @@ class Findings:
     filled: str = ""
     makes_repository: bool = False
     nullglob: bool = False
+    reads_listed: bool = False
     reach: Reach = Reach.WORDS
     listed: dict[str, None] = field(default_factory=dict)
     listings: dict[Listing, None] = field(default_factory=dict)
@@ -241,6 +245,8 @@ class Findings:
                 self.reading.pop(fixed, None)
                 if path.startswith("/dev/"):
                     self.destroys[path] = None
+                if _ORDERS.fullmatch(os.path.normpath(path)):
+                    self.hazards[f"> {path}"] = "the kernel would obey it at once"
             else:
                 self.reading[fixed] = None
 

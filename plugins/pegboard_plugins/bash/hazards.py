@@ -71,6 +71,8 @@ def _cleaning(told: Sequence[Word], findings: Findings) -> str:
     """Why a `git clean` is one: it goes through a whole repository, and not only its top."""
     words = findings.operands(told)
     texts = [word.text for word in words]
+    if git_words(texts)[:1] == ["stash"] and _takes_home(texts, findings):
+        return "it would take away all files of a home that git does not track"
     if git_words(texts)[:1] != ["clean"]:
         return ""
     words_before = pairwise(["", *texts])
@@ -93,6 +95,14 @@ def _cleaning(told: Sequence[Word], findings: Findings) -> str:
         if is_all or findings.makes_repository or any(map(os.path.lexists, tops)):
             return "it would delete all files that git does not track, which nothing brings back"
     return ""
+
+
+def _takes_home(texts: Sequence[str], findings: Findings) -> bool:
+    """Whether a `git stash` takes what is not tracked, in a home."""
+    takes = any(
+        re.fullmatch(r"-[a-z]*[ua][a-z]*|--(include-untracked|all)", text) for text in texts
+    )
+    return takes and any(os.path.normpath(path) == findings.home for path in findings.cwd)
 
 
 def _finding(words: Sequence[Word], findings: Findings) -> str:

@@ -38,7 +38,9 @@ _GIVEN, _WRITES = (
     for section in ("given", "writes")
 )
 _CHOOSES = frozenset({"pattern-first", "messages"})
-_PROCESSES = re.compile(r"/+proc(/+([0-9$*?\[]|self|thread-self)[^/]*)?/*", re.DOTALL)
+_PROCESSES = re.compile(
+    r"/+proc(/+([0-9$*?\[]|self|thread-self)[^/]*)?(/+task(/+[^/]*)?)?/*", re.DOTALL
+)
 _LISTS = frozenset({"lists", "finds", "searches"})
 _GIT_LISTS = frozenset(
     {"diff", "diff-tree", "grep", "log", "ls-files", "ls-tree", "show", "status"}
@@ -158,7 +160,10 @@ def _note_listed(base: str, operands: Words, findings: Findings) -> None:
     chosen = tuple(names) if is_told and not any(map(is_any, names)) else ()
     here = [folder for folder in findings.cwd if folder != ANYWHERE]
     hides = base not in _SHOW_HIDDEN and reach(base, texts) != Reach.ANY
-    findings.listings |= {Listing(path, path, chosen, hides=hides): None for path in here}
+    is_git = base == "git"
+    findings.listings |= {
+        Listing(path, path, chosen, hides=hides, is_tracked=is_git): None for path in here
+    }
     findings.listings |= {Listing(path, path, hides=hides): None for path in placed}
 
 
@@ -173,22 +178,24 @@ def _shows_variables(texts: Sequence[str]) -> bool:
 def _note_process(base: str, operands: Words, findings: Findings, *, writes: bool) -> None:
     """Note that what a process was given is read where the words name it, taken together.
 
-    So it is where all is searched that the system tells of processes.
+    So it is where all is searched or copied that the system tells of processes.
     """
     roots = [word.text.rstrip("/") for word in operands if _PROCESSES.fullmatch(word.text)]
     files = {f"{root}{name}": False for root in roots for name in ("/environ", "/1/environ")}
     is_found = base == "find" and acted_on([word.text for word in operands], files)
-    if files and (is_found or "searches" in kinds(base)):
-        findings.tell_of_process()
+    is_whole = not kinds(base).isdisjoint(("searches", "moves"))
     is_seen = not writes and any(names_secret(w.text) and not w.wild for w in operands)
-    if not is_seen and tells_of_process(" ".join(word.text for word in operands)):
+    is_told = not is_seen and tells_of_process(" ".join(word.text for word in operands))
+    if is_told or (files and (is_found or is_whole)):
         findings.tell_of_process()
 
 
 def _doubt(base: str, words: Words, operands: Words, findings: Findings) -> None:
     """Doubt a command that moves the content of files of which nobody knows the names."""
-    unknown = [word for word in operands if is_any(word.text)]
-    if unknown and moves_content(base, [word.text for word in words]):
+    dynamic = [word for word in operands if word.dynamic]
+    unknown = [word for word in dynamic if is_any(word.text)]
+    if dynamic and moves_content(base, [word.text for word in words]):
+        findings.reads_listed = True
         value = _VERSION if base == "git" else _VALUE
         for word in unknown:
             if word.open or value.match(word.text):

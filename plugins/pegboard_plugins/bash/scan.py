@@ -61,8 +61,9 @@ class Scan(NamedTuple):
     are the paths with wildcards, of which `paths` has the folder. `hazards` are commands that
     destroy what they do not name, each with the reason to ask. `overlays` are folders whose whole
     content would be written over. `listings` are those of which the files may be read or written:
-    they are written where `writes_listed`. `told` are texts that are code for interpreters,
-    `settings` the variables that may change what a command does, with its words.
+    they are written where `writes_listed`, and shown where `reads_listed`. `told` are texts that
+    are code for interpreters, `settings` the variables that may change what a command does, with
+    its words.
     """
 
     commands: tuple[tuple[str, ...], ...] = ()
@@ -80,6 +81,7 @@ class Scan(NamedTuple):
     settings: tuple[tuple[str, ...], ...] = ()
     listings: tuple[Listing, ...] = ()
     writes_listed: bool = False
+    reads_listed: bool = False
     place: "Place | None" = None
 
 
@@ -150,7 +152,7 @@ def _walked(line: Line, body: Block, findings: Findings, worktree: Path | None) 
     if worktree is not None:
         _note_running(findings)
     writes = _paths(findings.writes)
-    listings = tuple(findings.listings) if findings.writes_listed else ()
+    listings = tuple(findings.listings) if findings.writes_listed or findings.reads_listed else ()
     return Scan(
         commands=tuple(line.commands),
         paths=_paths(findings.paths),
@@ -166,6 +168,7 @@ def _walked(line: Line, body: Block, findings: Findings, worktree: Path | None) 
         settings=tuple(line.settings),
         listings=tuple(filter(_acts, findings.listings)) or listings,
         writes_listed=findings.writes_listed,
+        reads_listed=findings.reads_listed,
     )
 
 

@@ -45,14 +45,28 @@ def _look_up_listed(
     found: Scan, paths: dict[Path, None], writes: dict[Path, None], reads: dict[Path, None]
 ) -> None:
     """Add the files of listings: secrets, and of what is written all of a find, else what runs."""
+    tracked = _index(found) if found.reads_listed else b""
     for listing in found.listings:
         is_written = found.writes_listed or deletes(listing.texts)
         for path in map(Path, listed_files(listing)):
             if listing.is_find and secret_path(path):
                 paths[path] = None
                 reads |= {path: None} if is_written else {}
+            is_shown = listing.is_tracked and os.fsencode(path.name) in tracked
+            if is_shown and secret_path(path):
+                paths[path] = None
             if is_written and (listing.is_find or _runs(path, found)):
                 writes[path] = None
+
+
+def _index(found: Scan) -> bytes:
+    """Return the index of the project's repository, which has the names of all tracked files."""
+    place = found.place
+    root = None if place is None else place.worktree
+    try:
+        return b"" if root is None else (root / ".git" / "index").read_bytes()
+    except OSError:
+        return b""
 
 
 def _runs(path: Path, found: Scan) -> bool:
