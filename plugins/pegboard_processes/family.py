@@ -128,11 +128,11 @@ class Family:
 def within_tool() -> bool:
     """Return whether this process descends from one that a tool started.
 
-    Such a process has the mark of a family. A line can drop that (`env -i`), but nobody except root
-    can raise the seal, the limit on file locks, which is unlimited elsewhere. A terminal of the
-    user, which a server starts, has neither: only the lifeline's part of the mark.
+    Such a process has a mark. A line can drop that (`env -i`), but only root can raise the seal,
+    the limit on file locks, which is unlimited elsewhere. A terminal that a server starts has a
+    mark as well: a client with the server's token types there.
     """
-    if "." in os.environ.get(MARK, ""):
+    if MARK in os.environ:
         return True
     if not sys.platform.startswith("linux"):
         return False

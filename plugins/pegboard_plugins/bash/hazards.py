@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 
 from pegboard_files import shell_fits
 from pegboard_plugins.bash.findexpression import acted_on, start_texts
@@ -65,6 +66,33 @@ def endanger(base: str, words: Sequence[Word], findings: Findings) -> None:
 
 def _texts(words: Sequence[Word]) -> list[str]:
     return [word.shown for word in words]
+
+
+def _working(told: Sequence[Word], findings: Findings) -> str:
+    """Why a `git` is one: it deletes what nothing brings back, or its repository runs programs."""
+    return _cleaning(told, findings) or _nested(findings)
+
+
+def _nested(findings: Findings) -> str:
+    """Why git is asked for in another repository than that in which the line begins.
+
+    Of the programs that the settings of its own one run the user is warned when a session begins.
+    """
+    own, *_ = findings.values.been or ("",)
+    tops = dict.fromkeys(map(_top, findings.cwd))
+    for top in tops if tops.keys() - {"", _top(own)} else ():
+        from pegboard_frontend import running_settings  # few lines go to another repository
+
+        named = running_settings([Path(top, ".git")]) if top not in ("", _top(own)) else ()
+        if settings := [name for name in named if not name.startswith("hooks/")]:
+            return f"the repository in {top} has git run programs: {', '.join(settings)}"
+    return ""
+
+
+def _top(folder: str) -> str:
+    """Return the top of the repository in which a folder lies, empty for none."""
+    places = (folder, *map(str, Path(folder).parents))
+    return next((each for each in places if os.path.isdir(f"{each}/.git")), "")  # noqa: PTH112 - text
 
 
 def _cleaning(told: Sequence[Word], findings: Findings) -> str:
@@ -223,7 +251,7 @@ def _fits(pattern: str, line: str) -> bool:
 
 _RULES: Mapping[str, Callable[[Sequence[Word], Findings], str]] = {
     "find": _finding,
-    "git": _cleaning,
+    "git": _working,
     "xargs": _feeding,
     "kill": _killing,
     "pkill": _pkilling,

@@ -26,6 +26,15 @@ def tracked(project: Path) -> Path:
     return project
 
 
+@pytest.fixture
+def nested(tracked: Path) -> Path:
+    """A repository in which there are two others, one with a program in its settings."""
+    setting = "git -C nest config core.fsmonitor id"
+    for line in ("git init -q nest", "git init -q plain", setting):
+        subprocess.run(line.split(), cwd=tracked, check=True)
+    return tracked
+
+
 async def reading(project: Path, command: str) -> str:
     """What the policy of files of secrets says of a line."""
     found = scan(command, Place(cwd=project, home=Path.home(), worktree=project))
@@ -107,6 +116,17 @@ async def test_what_endangers_more_than_the_project_is_asked_for(
 )
 async def test_what_endangers_nothing_is_not(project: Path, command: str) -> None:
     assert await of_command(project, command) is None
+
+
+async def test_git_is_asked_for_in_a_repository_that_brings_programs_of_its_own(
+    nested: Path,
+) -> None:
+    verdict = await of_command(nested, "cd nest && git status")
+
+    assert verdict is not None
+    assert verdict.action == "ask"
+    assert "core.fsmonitor" in verdict.reason
+    assert await of_command(nested, "git status; cd plain && git status") is None
 
 
 @pytest.mark.parametrize(
