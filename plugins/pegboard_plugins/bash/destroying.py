@@ -175,7 +175,7 @@ def note_all_listed(base: str, words: Sequence[Word], findings: Findings) -> Non
     In a home what is sought, and whether it is hidden, makes no difference.
     """
     is_find = base in ("find", "gfind")
-    if not is_find and base != "ls" and "searches" not in kinds(base):
+    if not is_find and base != "ls" and kinds(base).isdisjoint(("searches", "finds")):
         return
     operands = findings.operands(words)
     if is_find:
@@ -201,6 +201,7 @@ def _synced(_texts: Sequence[str], operands: Words) -> Words:
 
 
 _SELECTIONS: Mapping[str, Selection] = {
+    "sources": lambda _, operands: without_options("rsync", operands)[:-1],
     "all": _all,
     "wild": lambda texts, operands: [w for w in _all(texts, operands) if _is_wild(w)],
     "last": lambda texts, operands: last(_all(texts, operands)),

@@ -32,6 +32,8 @@ def full(project):
         *("tar -C / -xf x.tar", "tar xzf x.tgz -C ~", "unzip x.zip -d /", "chown -R me ~"),
         *("chmod 000 ~", "setfacl -R -b ~", "gio trash ~", "truncate -s 0 *", "sed -i d ./*"),
         *("find . -type f -exec truncate -s0 {} +", "find . -exec chmod 000 {} +"),
+        *("rsync -a --remove-source-files . /tmp/x", "rsync -a --remove-source-files ~/ /tmp/x"),
+        *("sed -i '1,$d' ./*", "fd -t f . ~ | xargs rm"),
         *("find . -exec mv {} /tmp/x \\;", "git rm -rf ':/'"),
         *("wipefs -a /dev/sda", "blkdiscard /dev/sda", "cd nowhere || true; rm -rf *"),
         *(
