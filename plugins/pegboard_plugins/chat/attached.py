@@ -174,7 +174,8 @@ class AttachedFeed(Attachment):
 
     async def require_model(self, name: str) -> None:
         """Look for the provider among those of the models that the server lists."""
-        known = [f"{each.provider_id}/{each.id}" for each in await self.models()]
+        known = [self._facts.model]
+        known += [f"{each.provider_id}/{each.id}" for each in await self.models()]
         provider, slash, _ = name.partition("/")
         if not any(each.startswith(provider + slash) for each in known) or not slash:
             raise ModelNotFoundError(name, suggestions=nearest_names(name, known))

@@ -262,7 +262,7 @@ async def test_a_model_that_is_in_no_list_can_be_come_back_to(
 
     async with chat(pegboard, *await place.arguments()) as terminal:
         await terminal.say("/model")
-        await terminal.see_now("Model  2 of 2")
+        await terminal.see_now("Model  ")
         assert any(row.startswith("❯ scripted//") for row in terminal.shown)
         terminal.press("escape")
         await terminal.gone("type to filter")
@@ -271,9 +271,11 @@ async def test_a_model_that_is_in_no_list_can_be_come_back_to(
         await terminal.see("The other says so.")
         terminal.press("c-p")
         await terminal.until(lambda: "other.json" not in terminal.status)
-        for _ in range(2):
-            terminal.press("c-p")
-        await terminal.until(lambda: "other.json" in terminal.status)
+        for _ in range(2):  # a server offers no demonstration
+            if "other.json" not in terminal.status:
+                terminal.press("c-p")
+                await terminal.quiet()
+        assert "other.json" in terminal.status
 
 
 async def test_what_a_list_has_no_use_for_changes_nothing_behind_it(pegboard: CommandLine) -> None:
