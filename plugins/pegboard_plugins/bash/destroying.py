@@ -14,7 +14,7 @@ from pegboard_plugins.bash.programs import (
     option_values,
     without_options,
 )
-from pegboard_plugins.bash.syntax import ANYTHING, Operand, Word
+from pegboard_plugins.bash.syntax import Operand, Word
 from pegboard_plugins.bash.tables import rows
 
 _DELETING = re.compile(r"(?:^|[\s;&|(/])(?:rm|shred|srm|unlink|wipe)\s")
@@ -38,9 +38,7 @@ Selection = Callable[[Sequence[str], Words], Words]
 def destroy(base: str, words: Words, operands: Words, findings: Findings) -> None:
     """Note what the command destroys; the `operands` have the values of variables."""
     deletes_each = base == "truncate" or not kinds(base).isdisjoint(("deletes", "deletes-all"))
-    findings.destroys_listed |= deletes_each and any(
-        word.text.startswith(ANYTHING) for word in operands
-    )
+    findings.destroys_listed |= deletes_each and any(word.listed for word in operands)
     names = ["mkfs" if base.startswith("mkfs") else base]
     if not _BY_KIND.isdisjoint(kinds(base)):
         names += sorted(_BY_KIND & kinds(base))

@@ -228,7 +228,7 @@ def _empty(word: Word, findings: Findings) -> None:
     for target in findings.operands([word]) if word.literal is None else ():
         if target.wild and not target.dynamic:
             findings.destroy(target)
-        findings.destroys_listed |= target.text.startswith(ANYTHING)
+        findings.destroys_listed |= target.listed
 
 
 def _command(command: Command, findings: Findings) -> None:

@@ -69,6 +69,10 @@ async def test_what_leaves_next_to_nothing_of_a_vital_folder_is_refused(full, co
         *("find . -path ./.git -prune -o -name '*.x' -delete", "sed -i '/x/d' *.md"),
         *("git ls-files '*.x' | xargs rm -f", "find . -name '*.x' -exec mv {} build \\;"),
         *("find . -not -path './.git/*' -name '*.x' -delete", "setfacl -R -m u:me:r src"),
+        *(
+            'find . -type f | while read f; do rm -f "$f.bak"; done',
+            'find . -type f | while read f; do sort "$f" > "$f.sorted"; done',
+        ),
         *("rm -rf .c*", "cp -r src ~", "unzip x.zip", "chown -R me src", "tar czf x.tgz ."),
     ],
 )
