@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from pegboard import App, tool
-from pegboard.errors import InvalidInputError, StorageError
+from pegboard.errors import PluginError, StorageError
 from pegboard.providers import (
     ModelRequest,
     ReasoningDelta,
@@ -19,7 +19,7 @@ from pegboard.providers import (
     StreamFinish,
     TextDelta,
 )
-from pegboard.schema.message import AssistantMessage, Turn, UnknownFailure
+from pegboard.schema.message import AssistantMessage, PluginFailure, Turn, UnknownFailure
 from pegboard.schema.part import Pending, Running, ToolPart
 from pegboard_plugins.sqlite import databasefile, storage
 from pegboard_plugins.sqlite.databasefile import VARIABLE
@@ -203,13 +203,13 @@ async def test_what_cannot_be_stored_fails_the_turn_and_nothing_else(
 ) -> None:
     async with opened(tmp_path, Played(answer, text("fine"))) as app:
         session = await app.create_session()
-        with pytest.raises(InvalidInputError, match="cannot be stored"):
+        with pytest.raises(PluginError, match="cannot be stored"):
             await app.prompt(session.id, HI)
         turns = list(await app.turns(session.id))
         again = await app.prompt(session.id, HI)
 
     assert is_ended(turns)
     assert isinstance(turns[-1].info, AssistantMessage)
-    assert isinstance(turns[-1].info.error, UnknownFailure)
+    assert isinstance(turns[-1].info.error, PluginFailure)
     assert "cannot be stored" in turns[-1].info.error.data.message
     assert texts(again) == ["fine"]

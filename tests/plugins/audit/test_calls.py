@@ -15,7 +15,7 @@ MORE_THAN_A_QUARANTINE = 5
 async def test_without_a_line_no_call_is_made_until_there_can_be_one(tmp_path: Path) -> None:
     made: list[int] = []
 
-    @tool
+    @tool(requires=False)
     async def act(number: int) -> str:
         """Act."""
         made.append(number)

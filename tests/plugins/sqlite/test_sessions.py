@@ -14,6 +14,7 @@ from pegboard.schema.event import SessionCreated, SessionFailed, SessionUpdated
 from pegboard.schema.message import TextData, UnknownFailure
 from pegboard.schema.session import (
     CacheTokens,
+    Estimate,
     PermissionRequest,
     Revert,
     Rule,
@@ -46,6 +47,7 @@ SUMMARY = SessionSummary(additions=1, deletions=2, files=3)
 TOKENS = Tokens(input=1, output=2, reasoning=3, cache=CacheTokens(read=4, write=5))
 TWICE = Tokens(input=2, output=4, reasoning=6, cache=CacheTokens(read=8, write=10))
 
+ESTIMATE = Estimate(requests=1, cost=0.25, tokens=40)
 FIELDS: dict[str, tuple[dict[str, object], dict[str, object]]] = {
     "title": ({"title": "new"}, {"title": "new"}),
     "agent": ({"agent": "plan"}, {"agent": "plan"}),
@@ -59,6 +61,7 @@ FIELDS: dict[str, tuple[dict[str, object], dict[str, object]]] = {
     "compacting": ({"compacting": 7}, {"time": SessionTime(created=1, updated=1, compacting=7)}),
     "cost": ({"cost": 0.5}, {"cost": 0.5}),
     "tokens": ({"tokens": TOKENS}, {"tokens": TOKENS}),
+    "estimate": ({"estimate": ESTIMATE}, {"estimate": ESTIMATE}),
 }
 
 
