@@ -187,6 +187,8 @@ class Chat:
         session = self.talk.course.session.id if self.talk and self.talk.course else None
         options, self.options = self.options, msgspec.structs.replace(self.options, replayed=None)
         self._tasks.discard(asyncio.current_task())
+        if self._tasks:  # commands that were entered before the reload take effect
+            await asyncio.wait(self._tasks, timeout=5)
         await self.unload()
         try:
             await self.load(session)

@@ -114,7 +114,11 @@ class AnyTerminal(ABC):
 
     async def see_dialog(self, text: str) -> None:
         """Wait until a dialog with this text is on the screen and has the keys."""
-        await self.until(lambda: text in self.dialog and WAITING not in self.dialog)
+        while True:
+            await self.until(lambda: text in self.dialog and WAITING not in self.dialog)
+            await self.quiet()  # a frame may be half drawn
+            if text in self.dialog and WAITING not in self.dialog:
+                return
 
     @property
     def dialog(self) -> str:

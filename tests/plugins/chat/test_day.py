@@ -197,7 +197,7 @@ async def evening(day: Day) -> None:
         day.actions += 1
         day.terminal.resize(columns, rows)
         await day.talk(1)
-    await day.say("/rename a good name", "the session is called a good name")
+    await day.say("/rename a good name", "renamed to a good name")
     await day.say("/copy", "copied")
     await day.say("/compact", "a summary takes the place of the history")
     await day.talk(1)
