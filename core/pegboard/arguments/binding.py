@@ -92,14 +92,14 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
         Annotations that are not plain may run any code.
         """
-        return self._exact(args) or ("_model" in vars(self) and self._plain is not None)
+        return self.exact(args) or ("_model" in vars(self) and self._plain is not None)
 
     def validate(self, args: Mapping[str, Any], *, tool: str) -> dict[str, object]:
         """The values for the function in pydantic's lax mode, defaults included.
 
         :raises ToolError: when the arguments do not fit; the text is for the model.
         """
-        if self._exact(args):
+        if self.exact(args):
             return {each.name: args.get(each.name, each.default) for each in self._parameters}
         from pydantic import ValidationError  # saves 0.1 s before the first call
 
@@ -123,8 +123,8 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if not self._scalar:
             _ = self._model
 
-    def _exact(self, args: Mapping[str, Any]) -> bool:
-        """Whether pydantic would take these arguments, and change none."""
+    def exact(self, args: Mapping[str, Any]) -> bool:
+        """Return whether each argument is a scalar of its type, by the parameter's own name."""
         if self._plain is None or not args.keys() <= {each.name for each in self._parameters}:
             return False
         return all(
@@ -199,6 +199,10 @@ class RawArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def quick(self, args: Mapping[str, Any]) -> bool:  # noqa: ARG002 - whatever they are
         """Never: a schema of somebody else's may take any time."""
+        return False
+
+    def exact(self, args: Mapping[str, Any]) -> bool:  # noqa: ARG002 - whatever they are
+        """Return False: only a validator knows."""
         return False
 
     def validate(self, args: Mapping[str, Any], *, tool: str) -> dict[str, object]:

@@ -150,7 +150,7 @@ class Caller:
         if tool is not None:
             with suppress(msgspec.DecodeError, RecursionError, UnicodeEncodeError):
                 args = msgspec.json.decode(call.input or "{}")
-                if isinstance(args, dict) and tool.quick(args):
+                if isinstance(args, dict) and tool.arguments.exact(args):
                     return Plan(tool=tool, input=args)
         return self._read(call)
 

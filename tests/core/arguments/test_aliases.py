@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pegboard import Tool, ToolContext, tool
+from pegboard import Tool, ToolContext, ToolError, tool
 from pegboard.schema.part import Completed
 from pegboard_plugins import bash, edit, read
 from played import HI, Played, call, calls, opened, text, tools_of
@@ -58,7 +58,13 @@ def test_every_alias_of_a_built_in_tool_means_a_parameter_of_it() -> None:
         assert not set(each.aliases) & names
 
 
-async def test_a_turn_takes_them_and_shows_the_tool_s_own_names(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_warm", [False, True], ids=["at first", "once pydantic is there"])
+async def test_a_turn_takes_them_and_shows_the_tool_s_own_names(
+    tmp_path: Path, is_warm: bool
+) -> None:
+    for each in (read.read, edit.edit) if is_warm else ():
+        with pytest.raises(ToolError):
+            each.validate({"filePath": []})
     (tmp_path / "project").mkdir()
     (tmp_path / "project" / "a.txt").write_text("one\n")
     changed = {"path": "a.txt", "old_str": "one", "new_str": "two"}

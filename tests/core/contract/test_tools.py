@@ -128,7 +128,7 @@ async def test_text_becomes_a_result_and_a_result_stays() -> None:
     assert await result.call(CONTEXT, {}) == ToolResult(output="hello", title="Greeting")
 
 
-@pytest.mark.parametrize("answer", [None, 3, b"bytes", ["a"]], ids=repr)
+@pytest.mark.parametrize("answer", [None, 3, b"bytes", 3j], ids=repr)
 async def test_any_other_answer_is_an_error_that_names_the_tool(answer: object) -> None:
     @tool
     async def odd() -> object:

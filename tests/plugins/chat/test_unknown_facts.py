@@ -30,7 +30,7 @@ async def test_an_unknown_price_and_window_stay_unknown(
         await terminal.say("/cost")
         await terminal.see("cost unknown · ")
         await terminal.say("/model")
-        await terminal.see_now("fake/model  price unknown")
+        await terminal.see_now("fake/model ✓  price unknown")
         terminal.press("escape")
         await terminal.gone("type to filter")
     async with chat(pegboard, *arguments, "-c", columns=100, ready="fake/model") as terminal:
