@@ -19,7 +19,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
     ),
     "provider": (
         "A provider of models for Pegboard.",
-        "Set `VARIABLE_API_KEY` or call `pegboard auth login NAME`, then `-m NAME/echo`.",
+        "Set `provider.NAME.options.baseURL`, call `pegboard auth login NAME`, then `-m NAME/MODEL`.",
     ),
     "policy": (
         "A permission policy for Pegboard.",
@@ -29,6 +29,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
         "Hooks for Pegboard: a piece of the prompt and a text filter.",
         "Nothing is to be set.",
     ),
+    "chat": ("A command and a status item for Pegboard's chat.", "Type `/NAME` in the chat."),
     "command": ("A command for Pegboard.", "It is `pegboard NAME`."),
     "storage": ("A kind of database for Pegboard.", "Set `PEGBOARD_DATABASE=NAME:///path/to/it`."),
 }
