@@ -1,6 +1,7 @@
 """What tests of every folder may ask for, and who runs them."""
 
 import os
+import signal
 import ssl
 import subprocess
 import sys
@@ -31,6 +32,7 @@ settings.register_profile(
 
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("repeatable")
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` ignores it for all that is started here
     leave_terminal()
     if in_folders(config) and not config.option.markexpr:
         config.option.markexpr = "not long"

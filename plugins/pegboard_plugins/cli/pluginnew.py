@@ -19,7 +19,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
     ),
     "provider": (
         "A provider of models for Pegboard.",
-        "Set `provider.NAME.options.baseURL`, call `pegboard auth login NAME`, then `-m NAME/MODEL`.",
+        "Set `provider.NAME.options.baseURL` and a key (`pegboard auth login NAME`).",
     ),
     "policy": (
         "A permission policy for Pegboard.",

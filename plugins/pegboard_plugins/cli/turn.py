@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, NoReturn
 
 from msgspec import UNSET
@@ -69,6 +70,11 @@ class Stop:
         self.reason = reason
         _end_in_time(reason)
         self._stopping = asyncio.create_task(self._abort())
+
+    def hang_up(self) -> None:
+        """Stop the turn once: a shell repeats the hangup of its terminal."""
+        if self.reason is None:
+            self(Exit.INTERRUPTED)
 
     async def _abort(self) -> None:
         if not await self._backend.abort(self._session_id) and self.prompting:
@@ -306,7 +312,8 @@ def _stopped_by(stop: Stop, limit_s: float | None) -> Iterator[None]:
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # which `nohup` asks for
         signals[signal.SIGHUP] = _hung_up
     for number, heard in signals.items():
-        loop.add_signal_handler(number, stop, Exit.INTERRUPTED)
+        stops = stop.hang_up if number == signal.SIGHUP else partial(stop, Exit.INTERRUPTED)
+        loop.add_signal_handler(number, stops)
         signal.signal(number, heard)
     timers: list[asyncio.TimerHandle | threading.Timer] = []
     if limit_s is not None:
