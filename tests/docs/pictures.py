@@ -255,7 +255,7 @@ def _scenes() -> Iterator[tuple[str, Scene]]:
             name,
             Scene(title=title, drive=dialog, answers=mending, columns=columns, settings=asks),
         )
-    works = asked("mend it", "▸ Run")
+    works = asked("mend it", "▸ Run", "Running bash")
     yield "todo", Scene(title="Tasks", drive=works, answers={"mend": [step(TODO), step(WAIT)]})
     divides = asked("who needs it?", "Find who calls", "Look how")
     answers = {"please": searching, "who": [step(*tasks)]}

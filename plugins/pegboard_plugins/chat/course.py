@@ -202,6 +202,7 @@ class Course:
                 yield from self._why_failed(info)
             case SessionStatusChanged(status=status):
                 self.status = status
+                self.progress.look(busy=self.busy)
                 if isinstance(status, Retry):
                     yield Noted(retry_text(status), "warning")
             case SessionIdle():
