@@ -62,7 +62,6 @@ ProblemKind = Literal[
     "empty",
     "signature",
     "unmarked",
-    "empty",
     "hook",
     "options",
     "order",

@@ -125,16 +125,12 @@ class Registry:
             return
         plugin = registrant.plugin
         place = plugin if isinstance(plugin, ModuleType) else type(plugin)
-        for hook in self._specs.keys() & vars(place).keys():
-            function = vars(place)[hook]
-            if (
-                not inspect.isfunction(function)
-                or hasattr(function, MARK)
-                or hasattr(function, _SPEC)
-            ):
+        for hook, spec in self._specs.items():
+            function = vars(place).get(hook)
+            if not inspect.isfunction(function) or {MARK, _SPEC} & vars(function).keys():
                 continue
-            known = {*_arguments_of(self._specs[hook]), PLUGIN}
-            if inspect.signature(getattr(plugin, hook)).parameters.keys() <= known:
+            arguments = inspect.signature(getattr(plugin, hook)).parameters.keys()
+            if arguments <= {*_arguments_of(spec), PLUGIN}:
                 yield hook
 
     def stand_in(
