@@ -213,9 +213,12 @@ class App:
         project = self.workspace.project_id
         return await self.storage.sessions(project, limit=limit, search=search, roots=roots)
 
-    async def turns(self, session_id: str) -> tuple[Turn, ...]:
-        """The messages of a session with their parts, in order, as far as they have come."""
-        await self.store_text(session_id)
+    async def turns(self, session_id: str, *, files: bool = False) -> tuple[Turn, ...]:
+        """Return the messages of a session with their parts, in order, as far as they have come.
+
+        With `files` wait for the snapshot that says what the steps that have ended have changed.
+        """
+        await self._runs.store_text(session_id, files=files)
         return await self.storage.turns(session_id)
 
     async def store_text(self, session_id: str) -> None:

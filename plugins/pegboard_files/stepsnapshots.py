@@ -140,6 +140,7 @@ class StepSnapshots:
         own = asyncio.current_task()
         stopped = own is not None and own.cancelling()
         work = asyncio.create_task(self._ended(task, step), name="last snapshot")
+        self._task = work
         try:
             await asyncio.wait((work,), timeout=0 if stopped else CLOSE_LIMIT_S - STOP_LIMIT_S)
         finally:

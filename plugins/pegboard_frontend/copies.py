@@ -54,7 +54,7 @@ async def forked(app: App, session_id: str, message_id: str | None = None) -> Se
 
     :raises NotFoundError: when there is no such session, or no such message in it.
     """
-    session, turns = await app.session(session_id), await app.turns(session_id)
+    session, turns = await app.session(session_id), await app.turns(session_id, files=True)
     if message_id is None and session.revert is not None:
         message_id = session.revert.message_id  # what is taken back is not taken along
     now = _now()

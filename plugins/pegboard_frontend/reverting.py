@@ -78,14 +78,14 @@ async def unreverted(app: App, session_id: str) -> Reverted:
 async def session_diff(
     app: App, session_id: str, *, message_id: str | None = None
 ) -> tuple[FileDiff, ...]:
-    """What the session has changed in files, up to where it is reverted.
+    """Return what the ended steps of a session have changed in files, up to where it is reverted.
 
     With a user's message, what its answer has changed.
 
     :raises NotFoundError: when the session, or the message in it, is not there.
     """
     session = await app.storage.session(session_id)
-    turns: Sequence[Turn] = await app.storage.turns(session_id)
+    turns: Sequence[Turn] = await app.turns(session_id, files=True)
     if app.snapshots is None:
         return ()
     if message_id is not None:

@@ -1,6 +1,7 @@
 """Each step tells what it did to files, at the price of one look at most."""
 
 import asyncio
+import os
 import shutil
 from collections.abc import AsyncIterator, Callable, Sequence
 from itertools import pairwise
@@ -14,9 +15,9 @@ from pegboard.schema.event import PartUpdated, SessionDiffed, SessionIdle
 from pegboard.schema.message import UserMessage
 from pegboard.schema.part import StepFinishPart, StepStartPart
 from pegboard.schema.session import SessionSummary
-from pegboard_frontend import reverted, session_diff
+from pegboard_frontend import forked, reverted, session_diff
 from played import Played, ToolsPlugin, call, calls, heard, opened, text
-from written import ask, full_repository, patches, played, put, shell, written
+from written import ask, full_repository, patches, played, put, shell, until, written
 
 
 @pytest.fixture
@@ -148,6 +149,60 @@ async def test_the_whole_change_of_a_session_is_told_once_per_turn(
     assert told[0][0].patch.endswith("@@ -1 +1,2 @@\n-one\n+1\n+2\n")
     assert len(told) == 1
     assert session.summary == SessionSummary(files=2, additions=3, deletions=1)
+
+
+@pytest.mark.usefixtures("project")
+async def test_a_diff_during_an_answer_has_the_changes_of_each_step_before_it(
+    tmp_path: Path,
+) -> None:
+    found: list[object] = []
+
+    async def looks(_request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        diff = await session_diff(app, session)
+        found.append([(each.file, each.status) for each in diff])
+        copy = await forked(app, session)
+        assert await session_diff(app, copy.id) == diff
+        for event in text("done"):
+            yield event
+
+    answers = (shell("touch made"), looks, shell("rm made"), looks)
+    async with played(tmp_path, *answers) as (app, session):
+        await ask(app, session)
+        await ask(app, session)
+
+    assert found == [[("made", "added")], []]
+
+
+@pytest.mark.usefixtures("project")
+async def test_a_diff_at_the_end_of_a_run_has_the_changes_of_its_last_step(tmp_path: Path) -> None:
+    begun, ends = tmp_path / "begun", tmp_path / "ends"
+    os.mkfifo(ends)
+    env = git_that_waits(tmp_path, begun, ends)
+
+    async def works(_request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        for event in shell(f"touch made; : > {begun}; sleep 30"):
+            yield event
+
+    async with played(tmp_path, works, env=env) as (app, session):
+        prompt = asyncio.create_task(app.prompt(session, "go"))
+        await until(begun.exists)
+        ending = asyncio.create_task(app.abort(session))
+        await asyncio.to_thread(ends.read_text)  # git has begun: the last step is looked at
+        diff = asyncio.create_task(session_diff(app, session))
+        await asyncio.to_thread(ends.write_text, "go on")
+        await asyncio.wait((prompt, ending))
+
+        assert [(each.file, each.status) for each in await diff] == [("made", "added")]
+
+
+def git_that_waits(folder: Path, begun: Path, ends: Path) -> dict[str, str]:
+    """An environment with a git that says so in a pipe and waits there, once `begun` exists."""
+    (folder / "bin").mkdir()
+    shim = folder / "bin/git"
+    wait = f"if rm {begun} 2> /dev/null; then echo here > {ends}; read -r _ < {ends}; fi"
+    shim.write_text(f'#!/bin/sh\n{wait}\nexec {shutil.which("git")} "$@"\n')
+    shim.chmod(0o755)
+    return {"PATH": f"{folder}/bin:/usr/bin:/bin", "HOME": str(folder)}
 
 
 async def test_a_subagent_s_files_are_its_caller_s_too(tmp_path: Path, project: Path) -> None:

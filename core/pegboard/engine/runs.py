@@ -224,9 +224,11 @@ class Runs:
         run = self._runs.get(session_id)
         return None if run is None else run.budget
 
-    async def store_text(self, session_id: str) -> None:
-        """Return when the text of the answer so far is stored and can be read."""
+    async def store_text(self, session_id: str, *, files: bool = False) -> None:
+        """Store the text of the answer so far, and with `files` the changes of ended steps."""
         if run := self._runs.get(session_id):
+            if files:
+                await run.trail.finish()
             await run.writer.store()
 
     async def _in_order(self, session_id: str) -> Session:
