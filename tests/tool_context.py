@@ -168,7 +168,7 @@ class Context:
         """As `pegboard trust program` does it."""
         self.allowed |= self.programs(os.environ).digests(str(program))
 
-    def enclosed(self, argv, *, cwd, env):
+    def enclosed(self, argv, *, cwd, env, reads=(), network=None):
         return nullcontext(argv)
 
     async def env(self):

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pegboard.engine.asking.judgement import Policy
     from pegboard.paths import Places
     from pegboard.policy.pending import PendingRequests, Questions
-    from pegboard.processes import Enclosure
+    from pegboard.processes import Enclosed, Enclosure
 
 
 class App:
@@ -129,6 +129,10 @@ class App:
         self._engine.set_tools(self.register.tools)
         return wrong
 
+    def replace_commands(self, plugin: str, commands: Sequence[Command]) -> None:
+        """Have these as the plugin's slash commands; `NotFoundError` for an unknown plugin."""
+        self._reload.replace_commands(plugin, commands)
+
     @property
     def providers(self) -> Mapping[str, Provider]:
         """The providers by id."""
@@ -153,6 +157,11 @@ class App:
     def enclosure(self) -> "Enclosure | None":
         """What encloses the processes of tools, None where the user has not asked for it."""
         return self._engine.enclosure
+
+    @property
+    def enclosed(self) -> "Enclosed":
+        """The way into the user's sandbox for a process of a plugin that serves the whole App."""
+        return self._engine.enclosed
 
     @property
     def storage(self) -> Storage:
@@ -232,14 +241,8 @@ class App:
     async def prompt(self, session: Session | str, prompt: str | Prompt) -> Turn:
         """Return the last answer, once this prompt and those that wait with it are answered.
 
-        The prompt is stored before anything can refuse it. `info.error` of the answer says what
-        went wrong with the model.
-
-        :raises InvalidInputError: for a prompt without text and parts, and an unreadable file.
-        :raises NotFoundError: for an unknown session or agent.
-        :raises ModelNotFoundError: when no provider serves the model.
-        :raises AbortedError: when the turn was stopped before there was an answer.
-        :raises SessionBusyError: when another process runs the session.
+        It is stored before anything can refuse it. `info.error` of the answer says what went wrong
+        with the model, `Host.prompt` what is raised.
         """
         await self.look()
         send = partial(self._runs.prompt, session if isinstance(session, str) else session.id)
@@ -261,8 +264,7 @@ class App:
         """How a call ends that a program makes for a session: judged as any, stored nowhere.
 
         :raises PermissionDeniedError: when it may not run.
-        :raises ToolError: when it fails.
-        :raises AbortedError: when the session is aborted meanwhile.
+        :raises ToolError: when it fails, and AbortedError when the session is aborted meanwhile.
         """
         from pegboard.engine.input.usercall import call_tool  # only who calls needs it
 
@@ -270,7 +272,7 @@ class App:
         return await self._runs.alone(session_id, calling)
 
     async def carry_out(self, session_id: str, order: CallOrder) -> Turn:
-        """The answer with a call that a person makes, and is not asked about; the session rests.
+        """Return the answer with a call that the user makes, unasked, while the session rests.
 
         :raises NotFoundError: for an unknown session or agent; then nothing is stored.
         :raises ModelNotFoundError: when no provider serves the model.
@@ -279,7 +281,7 @@ class App:
         return await self._runs.carry_out(session_id, order)
 
     async def user_env(self) -> Mapping[str, str]:
-        """The environment of a program that the user works with: plugins' say, and no keys."""
+        """Return the environment of a program of the user's, without keys."""
         return await self._engine.user_env(unstored_view(self._engine, self.default_agent()))
 
     async def update_session(
@@ -318,10 +320,9 @@ class App:
     async def summarize(self, session_id: str, *, model: str | None = None) -> Turn:
         """The summary that the session goes on from; why there is none is in its `info.error`.
 
-        Nothing that came before is lost. `model` is `provider/model`, else the session's.
+        Nothing before it is lost. `model` is `provider/model`, else the session's.
 
-        :raises SessionBusyError: while the session runs.
-        :raises AbortedError: when it was stopped before there was a summary.
+        :raises SessionBusyError: while the session runs, AbortedError when the summary is stopped.
         """
         return await self._runs.summarize(session_id, model)
 
@@ -329,8 +330,7 @@ class App:
     async def at_rest(self, session_id: str) -> AsyncIterator[Fence]:
         """A block in which the session does not run, and its right; prompts wait until it is left.
 
-        :raises NotFoundError: when there is no such session.
-        :raises SessionBusyError: while the session runs, here or in another process.
+        :raises NotFoundError: when the session does not exist, SessionBusyError while it runs.
         """
         async with self._runs.at_rest(session_id), held(self.storage, session_id) as fence:
             yield fence

@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from pegboard.kit.hosts import Network
 from pegboard.paths import Places
 from pegboard.schema.config import Config, ProcessLimits
 from pegboard.schema.session import PermissionRequest, Ruleset
@@ -88,6 +89,34 @@ class BackgroundAccess(Protocol):
         ...
 
 
+class Enclosed(Protocol):
+    """Makes the command line for a process that a plugin starts by other means than `run`."""
+
+    def __call__(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        reads: Sequence[Path] = (),
+        network: Network | None = None,
+    ) -> AbstractAsyncContextManager[Sequence[str]]:
+        """Return the context of the process; what it gives is the command line to start.
+
+        It is `argv` in the user's sandbox, if there is one; the program is looked for on the PATH
+        of `env`. The context has to last as long as the process: what takes more than the user's
+        limits is killed, and at the end so is everything that the process has left. In a sandbox
+        process ids differ.
+
+        `reads` are files and folders that the process has to see wherever they are. `network` takes
+        the place of the setting `sandbox_network` for this process: pass only what the user's own
+        settings say about the service, since a project cannot loosen the sandbox.
+
+        :raises ToolError: when there is no such program, or the sandbox cannot be had.
+        """
+        ...
+
+
 Enclosing = Literal["workspace", "strict"]
 """The levels at which processes are enclosed, from the loosest to the strictest."""
 
@@ -121,12 +150,19 @@ class Enclosure(Protocol):
         ...
 
     def around(
-        self, argv: Sequence[str], *, cwd: Path, search: str, reads: Iterable[Path] = ()
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        search: str,
+        reads: Iterable[Path] = (),
+        network: Network | None = None,
     ) -> AbstractAsyncContextManager[Sequence[str]]:
         """The command line that runs `argv` enclosed; the context lasts as long as the process.
 
         `search` is the PATH on which the program is looked for. `reads` are files and folders
-        that it has to see wherever they are; what is missing is made as a folder.
+        that it has to see wherever they are; what is missing is made as a folder. `network` takes
+        the place of `sandbox_network` for this process.
 
         :raises ToolError: when there is no such program, or the policy cannot be held.
         """

@@ -10,7 +10,7 @@ import msgspec
 from pegboard.contract.plugin import Plugin, Stash
 from pegboard.contract.results import ToolResult
 from pegboard.paths import Places
-from pegboard.processes import BackgroundAccess, BackgroundProcess, ProcessResult
+from pegboard.processes import BackgroundAccess, BackgroundProcess, Enclosed, ProcessResult
 from pegboard.schema.config import Agent, Config, Purpose
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
@@ -312,17 +312,11 @@ class ToolContext(PermissionContext, Protocol):
         """
         ...
 
-    def enclosed(
-        self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]
-    ) -> AbstractAsyncContextManager[Sequence[str]]:
-        """The command line for a process that is started by other means than `run`.
+    @property
+    def enclosed(self) -> Enclosed:
+        """The way into the user's sandbox for a process that is started by other means than `run`.
 
-        It is `argv` in the user's sandbox, if there is one; the program is looked for on the PATH
-        of `env`. The context has to last as long as the process: what takes more than the user's
-        limits is killed, and so is at the end what the process has left. In a sandbox process ids
-        differ.
-
-        :raises ToolError: when there is no such program, or the sandbox cannot be had.
+        `async with context.enclosed(argv, cwd=cwd, env=env) as command` gives the command line.
         """
         ...
 

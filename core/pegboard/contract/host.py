@@ -10,6 +10,7 @@ import msgspec
 from pegboard.contract.context import SessionView
 from pegboard.contract.plugin import Answer, Stash
 from pegboard.contract.tools import Tool
+from pegboard.processes import Enclosed
 from pegboard.providers import Keys, Provider
 from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.event import Event
@@ -108,6 +109,31 @@ class Host(Protocol):
         """Have these as the plugin's tools from here on; what is wrong with them, a line each.
 
         :raises NotFoundError: when no plugin of this name is loaded.
+        """
+        ...
+
+    def replace_commands(self, plugin: str, commands: Sequence[Command]) -> None:
+        """Have these as the plugin's slash commands from here on.
+
+        The rules of `register_commands` decide which command has a name. They hold until the App
+        closes, or until the plugin's own code is reloaded.
+
+        :raises NotFoundError: when no plugin of this name is loaded.
+        """
+        ...
+
+    @property
+    def enclosed(self) -> Enclosed:
+        """The way into the user's sandbox for a process that serves the whole App.
+
+        It is that of `ToolContext.enclosed`. End the process in `shutdown`.
+        """
+        ...
+
+    async def user_env(self) -> Mapping[str, str]:
+        """Return the App's environment without the keys of providers, as `shell_env` leaves it.
+
+        It is what programs of the user's get, and what is safe to pass on to a service.
         """
         ...
 

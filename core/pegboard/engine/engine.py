@@ -1,10 +1,11 @@
 """The engine: what every turn needs from its App, in one value."""
 
 import asyncio
+import os
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from pegboard.engine.models import Models
 from pegboard.errors import PegboardError, PermissionDeniedError, ToolError
 from pegboard.hooks.callers import Hooks
 from pegboard.ids import IdSource
+from pegboard.kit.hosts import Network
 from pegboard.kit.redact import child_env, without_secrets
 from pegboard.paths import Places
 from pegboard.policy.agents import agents_from
@@ -214,6 +216,36 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
         """End the processes of a session that are left, or all; then no others can be started."""
         if "processes" in self.__dict__:
             await self.processes.end(session_id)
+
+    @asynccontextmanager
+    async def enclosed(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        reads: Sequence[Path] = (),
+        network: Network | None = None,
+    ) -> AsyncIterator[Sequence[str]]:
+        """The command line in the user's sandbox, if there is one, and within the limits."""
+        async with (
+            self.around(argv, cwd=cwd, env=env, reads=reads, network=network) as command,
+            self.processes.service(command, cwd=cwd, env=env) as bound,
+        ):
+            yield bound
+
+    def around(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        **facts: Any,  # noqa: ANN401 - those of `Enclosure.around`
+    ) -> AbstractAsyncContextManager[Sequence[str]]:
+        """The command line in the user's sandbox, if there is one."""
+        if self.enclosure is None:
+            return nullcontext(argv)
+        return self.enclosure.around(argv, cwd=cwd, search=env.get("PATH", os.defpath), **facts)
 
     def called(self, service: Service) -> str:
         """The id of the tool that does this work; the work's own name where there is none."""

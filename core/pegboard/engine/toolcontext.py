@@ -1,9 +1,8 @@
 """The context of a running tool call: `ToolContext`, made from the parts of the App."""
 
 import asyncio
-import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,7 +23,7 @@ from pegboard.engine.toolresult import clean_facts, clean_text, clean_title
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.kit.threads import LoopCalls
 from pegboard.policy.clock import Clock
-from pegboard.processes import BackgroundAccess, ProcessResult
+from pegboard.processes import BackgroundAccess, Enclosed, ProcessResult
 from pegboard.schema.event import FileEdited
 from pegboard.schema.message import Prompt
 from pegboard.schema.part import ModelChoice, TextInput
@@ -201,7 +200,8 @@ class CallContext(CallFacts):
         where, variables = cwd or self.directory, {**await self.env(), **(env or {})}
         outputs = self._engine.outputs(self.session.id)
         seen = (*reads, outputs)
-        async with self._enclosed(argv, cwd=where, env=variables, reads=seen) as command:
+        self._say_level()
+        async with self._engine.around(argv, cwd=where, env=variables, reads=seen) as command:
             return await self._engine.processes.run(
                 command,
                 cwd=where,
@@ -212,30 +212,11 @@ class CallContext(CallFacts):
                 spill_dir=outputs,
             )
 
-    @asynccontextmanager
-    async def enclosed(
-        self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]
-    ) -> AsyncIterator[Sequence[str]]:
-        """The command line in the user's sandbox, if there is one, and within the limits."""
-        async with (
-            self._enclosed(argv, cwd=cwd, env=env) as command,
-            self._engine.processes.service(command, cwd=cwd, env=env) as bound,
-        ):
-            yield bound
-
-    def _enclosed(
-        self,
-        argv: Sequence[str],
-        *,
-        cwd: Path,
-        env: Mapping[str, str],
-        reads: Sequence[Path] = (),
-    ) -> AbstractAsyncContextManager[Sequence[str]]:
-        enclosure = self._engine.enclosure
-        if enclosure is None:
-            return nullcontext(argv)
+    @property
+    def enclosed(self) -> Enclosed:
+        """The way into the user's sandbox, if there is one, and into the limits."""
         self._say_level()
-        return enclosure.around(argv, cwd=cwd, search=env.get("PATH", os.defpath), reads=reads)
+        return self._engine.enclosed
 
     def _say_level(self) -> None:
         """The call's part tells how tightly its processes are enclosed, where they are."""

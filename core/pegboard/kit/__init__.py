@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pegboard.contract.results import Span as Span
     from pegboard.contract.results import SpanLine as SpanLine
     from pegboard.contract.results import SpanStyle as SpanStyle
+    from pegboard.kit.hosts import Network as Network
     from pegboard.kit.hosts import host_pattern as host_pattern
     from pegboard.kit.hosts import ip_address_of as ip_address_of
     from pegboard.kit.hosts import is_literal as is_literal
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from pegboard.policy.permissions import rules_from_config as rules_from_config
     from pegboard.policy.permissions import strictest as strictest
     from pegboard.processes import BackgroundProcess as BackgroundProcess
+    from pegboard.processes import Enclosed as Enclosed
     from pegboard.processes import Encloser as Encloser
     from pegboard.processes import Enclosing as Enclosing
     from pegboard.processes import Enclosure as Enclosure

@@ -95,6 +95,11 @@ class Register:
         )
 
     @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of the plugins, oldest first."""
+        return tuple(each.key for each in self._plugins)
+
+    @property
     def infos(self) -> tuple[PluginInfo, ...]:
         """All plugins that were found, oldest first, with those that were not loaded."""
         return tuple(self._info(each) for each in self._plugins)
@@ -204,16 +209,23 @@ class Register:
 
         :raises NotFoundError: when no plugin of this name is loaded.
         """
+        by = self.loaded(plugin)
+        before = len(self._problems)
+        others = (each for each in self._offers if each.by is not by)
+        self._take([*others, *(_offer(by, tool) for tool in tools)])
+        return tuple(each.text for each in self._problems[before:])
+
+    def loaded(self, plugin: str) -> Registrant:
+        """Return the plugin of this name.
+
+        :raises NotFoundError: when none is loaded.
+        """
         loaded = [each for each in self._plugins if each.plugin is not None]
         names = {each.full_name: each for each in loaded}
         names |= {each.name: each for each in reversed(loaded)}
         if plugin not in names:
             raise NotFoundError("plugin", plugin, suggestions=nearest_names(plugin, names))
-        by = names[plugin]
-        before = len(self._problems)
-        others = (each for each in self._offers if each.by is not by)
-        self._take([*others, *(_offer(by, tool) for tool in tools)])
-        return tuple(each.text for each in self._problems[before:])
+        return names[plugin]
 
     def _take(self, offers: Sequence[Offer]) -> None:
         self._offers = tuple(offers)

@@ -10,6 +10,7 @@ import asyncio
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -47,6 +48,8 @@ class Reload:
     seen: Decision = field(init=False)
     outdated: list[tuple[str, Provider]] = field(default_factory=list, init=False)
     _loaded: Decision = field(init=False)
+    _commands: tuple[Answer[Command], ...] = field(default=(), init=False)
+    _replaced: dict[str, Sequence[Command]] = field(default_factory=dict, init=False)
     _looking: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)
     _answers: tuple[Answer[Provider], ...] = field(default=(), init=False)
 
@@ -97,7 +100,21 @@ class Reload:
             config_dir=engine.places.config,
         )
         engine.set_tools(self.register.tools)
-        engine.commands = _by_name([answer.value for answer in commands], engine.config)
+        self._commands = commands
+        self._have_commands()
+
+    def replace_commands(self, plugin: str, commands: Sequence[Command]) -> None:
+        """Have these as the plugin's slash commands from here on."""
+        self._replaced[self.register.loaded(plugin).key] = tuple(commands)
+        self._have_commands()
+
+    def _have_commands(self) -> None:
+        found: dict[str, Sequence[Command]] = {
+            key: [each.value for each in self._commands if each.key == key]
+            for key in self.register.keys
+        }
+        found |= {key: each for key, each in self._replaced.items() if key in found}
+        self.engine.commands = _by_name([*chain(*found.values())], self.engine.config)
 
     async def _providers(self, hooks: Hooks) -> tuple[Answer[Provider], ...]:
         engine = self.engine

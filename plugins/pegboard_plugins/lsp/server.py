@@ -3,15 +3,16 @@
 import asyncio
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from lsprotocol import types
 
 from pegboard import ToolError
+from pegboard.kit import Enclosed
 from pegboard_plugins.lsp.capabilities import offered
 from pegboard_plugins.lsp.client import PATIENCE_S, REQUEST_S, STOP_S, Client
 from pegboard_plugins.lsp.columns import encoding_of, in_letters
@@ -37,16 +38,6 @@ WATCH_S = 5.0
 _PATIENCE_S = 1.0
 """The least that a server which has spoken is waited for."""
 _LEAST_PATIENCE_S = 0.3
-
-
-class Enclosed(Protocol):
-    """What a tool context has by this name."""
-
-    def __call__(
-        self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]
-    ) -> AbstractAsyncContextManager[Sequence[str]]:
-        """The command line to start, for as long as the process runs."""
-        ...
 
 
 class Server:

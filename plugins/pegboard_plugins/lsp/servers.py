@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pegboard import ToolError
+from pegboard.kit import Enclosed
 from pegboard.schema.config import Service
 from pegboard_plugins.lsp.known import Launch
-from pegboard_plugins.lsp.server import Enclosed, Server
+from pegboard_plugins.lsp.server import Server
 
 BACK_OFF_S = (1.0, 2.0, 5.0, 15.0, 60.0)
 """How long a server is not started again, after so many failures in a row."""

@@ -16,6 +16,7 @@ from pegboard import HookCalls, Ruleset, ToolError
 from pegboard.errors import ConfigError
 from pegboard.kit import (
     Enclosing,
+    Network,
     Site,
     read_bounded,
     shielded,
@@ -75,20 +76,50 @@ class Walls:
 
     @asynccontextmanager
     async def around(
-        self, argv: Sequence[str], *, cwd: Path, search: str, reads: Iterable[Path] = ()
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        search: str,
+        reads: Iterable[Path] = (),
+        network: Network | None = None,
     ) -> AsyncIterator[Sequence[str]]:
         """The command line that runs `argv` enclosed; the context lasts as long as the process.
 
         `search` is the PATH on which the program is looked for. `reads` are files and folders
-        that it has to see wherever they are; what is missing is made as a folder.
+        that it has to see wherever they are; what is missing is made as a folder. `network` takes
+        the place of the setting for this process.
 
         :raises ToolError: when there is no such program, or the policy cannot be held.
         """
-        with ExitStack() as stack:
-            # Milliseconds: what a thread has begun has to be known before it can be undone.
-            yield await shielded(
-                asyncio.to_thread(self._entered, stack, argv, cwd, search, tuple(reads))
+        async with self._reaching(network) as policy:
+            with ExitStack() as stack:
+                # Milliseconds: what a thread has begun has to be known before it can be undone.
+                yield await shielded(
+                    asyncio.to_thread(self._entered, stack, policy, argv, cwd, search, tuple(reads))
+                )
+
+    @asynccontextmanager
+    async def _reaching(self, network: Network | None) -> AsyncIterator[SandboxPolicy]:
+        """The policy with this network; hosts of a process's own have a proxy of their own."""
+        if network is None:
+            yield self._policy
+            return
+        hosts = () if isinstance(network, bool) else network
+        proxy = Proxy(hosts) if hosts else None
+        try:
+            policy = msgspec.structs.replace(
+                self._policy,
+                network=network is True and self.level != "strict",
+                hosts=hosts,
+                proxy=await proxy.open() if proxy else None,
             )
+            if hosts and (reason := await asyncio.to_thread(self._box.why_not, policy)):
+                raise ToolError(f"the hosts {', '.join(hosts)} cannot be held here: {reason}")
+            yield policy
+        finally:
+            if proxy is not None:
+                await proxy.aclose()
 
     async def contains(self, request: PermissionRequest, rulesets: Sequence[Ruleset]) -> bool:
         """Whether the request can do nothing outside of the project, and no rule names it."""
@@ -102,18 +133,24 @@ class Walls:
             await self._proxy.aclose()
         await asyncio.to_thread(shutil.rmtree, self._policy.temp, ignore_errors=True)
 
-    def _entered(
-        self, stack: ExitStack, argv: Sequence[str], cwd: Path, search: str, reads: Iterable[Path]
+    def _entered(  # noqa: PLR0913, PLR0917 - for `to_thread`
+        self,
+        stack: ExitStack,
+        policy: SandboxPolicy,
+        argv: Sequence[str],
+        cwd: Path,
+        search: str,
+        reads: Iterable[Path],
     ) -> Sequence[str]:
         name = argv[0] if "/" in argv[0] else shutil.which(argv[0], path=search)
         if name is None or not cwd.is_dir():
             why = "there is no such program" if name is None else "there is no such directory"
             raise ToolError(f"cannot run {argv[0]!r} in {cwd}: {why}")
         program = cwd / name
-        seen = (*self._policy.visible, *map(_made, reads), program, program.resolve())
-        hidden = (*self._policy.hidden, *_there(self._secrets))  # a key may have come since
+        seen = (*policy.visible, *map(_made, reads), program, program.resolve())
+        hidden = (*policy.hidden, *_there(self._secrets))  # a key may have come since
         policy = msgspec.structs.replace(
-            self._policy,
+            policy,
             visible=tuple(dict.fromkeys(seen)),
             hidden=tuple(dict.fromkeys(hidden)),
         )
