@@ -64,6 +64,10 @@ if TYPE_CHECKING:
     from pegboard_frontend.keyfile import kept_secrets as kept_secrets
     from pegboard_frontend.keyfile import key_of as key_of
     from pegboard_frontend.keyfile import store_secret as store_secret
+    from pegboard_frontend.leftout import LeftOut as LeftOut
+    from pegboard_frontend.leftout import fault_warnings as fault_warnings
+    from pegboard_frontend.leftout import left_out as left_out
+    from pegboard_frontend.leftout import untrusted_warnings as untrusted_warnings
     from pegboard_frontend.marking import as_source as as_source
     from pegboard_frontend.marking import disarmed as disarmed
     from pegboard_frontend.marking import material as material

@@ -28,7 +28,7 @@ from pegboard.schema.session import (
     SessionStatus,
     Todo,
 )
-from pegboard_frontend import PluginEntry, TraceEntry
+from pegboard_frontend import PluginEntry, TraceEntry, left_out
 from pegboard_plugins.chat.feed import FACTS, QUEUED_EVENTS, RESYNC, Facts, Order
 from pegboard_plugins.chat.local import chat_options, plugins_here
 from pegboard_terminal import CallBlocks, default_block, given_block
@@ -112,10 +112,13 @@ class AttachedFeed(Attachment):
             return
         self._here, self._blocks = app, CallBlocks(app)
         self._failing = asyncio.create_task(self._hear_failures(app.subscribe()), name="failures")
-        problems = (f"{each.plugin}: {each.text}" for each in app.register.problems)
-        failures = (failure.message for failure in app.failures)
-        warnings = (*problems, *failures)
-        self._facts = replace(self._facts, options=chat_options(app), warnings=warnings)
+        missing = left_out(app)
+        self._facts = replace(
+            self._facts,
+            options=chat_options(app),
+            warnings=(*missing.lines, *missing.others),
+            known=missing.details,
+        )
 
     def keep(self, stack: AsyncExitStack) -> None:
         """What ends when it is closed."""

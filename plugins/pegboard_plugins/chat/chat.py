@@ -151,7 +151,7 @@ class Chat:
         self.window.add_keys(self.guests.keys)
         self._hearing = asyncio.create_task(talk.hear())
         self._hearing.add_done_callback(self.window.follow)
-        talk.warn_of(feed.facts.warnings)
+        talk.warn_of(feed.facts)
         session = await self._session(feed, session_id, continued=continued)
         if session is not None:
             await talk.resume(session, replayed=self.options.replayed)

@@ -69,6 +69,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     unseen: tuple[str, ...] = ()
     """A line for the documents that agents wrote and the user has not accepted."""
     warnings: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
+    """The messages of plugins that a line of the warnings stands for."""
     server: str = ""
     keys: Mapping[str, tuple[str, ...]] = {}
     """The environment's variables that each provider reads a key from."""

@@ -36,6 +36,7 @@ from pegboard_frontend import (
     begin_trace,
     branch,
     forked,
+    left_out,
     mentioned,
     plugin_entries,
     require_folder,
@@ -108,8 +109,7 @@ class LocalFeed:
 
     def _found(self) -> Facts:
         app = self._app
-        problems = (f"{each.plugin}: {each.text}" for each in app.register.problems)
-        failures = (failure.message for failure in app.failures)
+        missing = left_out(app)
         return Facts(
             directory=app.workspace.directory,
             branch=branch(app.workspace) or "",
@@ -118,7 +118,13 @@ class LocalFeed:
             sandbox=app.config.sandbox,
             untrusted=tuple(str(path) for path in app.untrusted),
             unseen=unseen_warnings(app),
-            warnings=(*app.storage.warnings, *settings_warnings(app), *problems, *failures),
+            warnings=(
+                *missing.lines,
+                *app.storage.warnings,
+                *settings_warnings(app),
+                *missing.others,
+            ),
+            known=missing.details,
             options=chat_options(app),
             keys={name: tuple(each.env) for name, each in app.providers.items()},
         )

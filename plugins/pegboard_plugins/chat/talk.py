@@ -16,7 +16,7 @@ from pegboard.schema.session import (
 )
 from pegboard_plugins.chat.answering import Answering
 from pegboard_plugins.chat.course import Course
-from pegboard_plugins.chat.feed import RESYNC, Choices, Feed, Order
+from pegboard_plugins.chat.feed import RESYNC, Choices, Facts, Feed, Order
 from pegboard_plugins.chat.finished import Answered, Called, Finished, Noted, NoteStyle, rows_of
 from pegboard_plugins.chat.rest import Rest
 from pegboard_terminal import Pen, counted, one_line
@@ -104,10 +104,10 @@ class Talk:
         """Put lines of the chat's own above the footer."""
         self.draw(Noted(text, style))
 
-    def warn_of(self, warnings: Sequence[str]) -> None:
+    def warn_of(self, facts: Facts) -> None:
         """Say what is known from the start; events that tell of it again are left out."""
-        self.warned = frozenset(warnings)
-        for warning in warnings:
+        self.warned = frozenset((*facts.warnings, *facts.known))
+        for warning in facts.warnings:
             self.say(warning, "warning")
 
     def draw(self, piece: Finished) -> None:

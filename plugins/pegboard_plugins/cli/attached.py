@@ -27,6 +27,7 @@ from pegboard.schema.message import AssistantMessage, Prompt, Turn
 from pegboard.schema.model import Model
 from pegboard.schema.part import Part, Pending, ToolPart
 from pegboard.schema.session import Session
+from pegboard_frontend import LeftOut
 from pegboard_plugins.cli.backend import QUEUED_EVENTS, PromptRequest, model_name
 from pegboard_terminal import default_block, given_block
 
@@ -87,6 +88,11 @@ class AttachedBackend(Attachment):
     def unseen(self) -> tuple[str, ...]:
         """None: likewise."""
         return ()
+
+    @property
+    def left_out(self) -> LeftOut:
+        """Nothing: likewise."""
+        return LeftOut()
 
     @property
     def failures(self) -> Sequence[PluginFailed]:

@@ -20,6 +20,7 @@ from pegboard.schema.session import Reply, Scope, Session
 
 if TYPE_CHECKING:
     from pegboard import App
+    from pegboard_frontend import LeftOut
 
 QUEUED_EVENTS = 10_000
 """Events that may wait while the person at the terminal thinks about a question."""
@@ -66,6 +67,11 @@ class Backend(Protocol):
     @property
     def unseen(self) -> tuple[str, ...]:
         """Those of the warnings that every run repeats: documents that do not count."""
+        ...
+
+    @property
+    def left_out(self) -> "LeftOut":
+        """The line that every run repeats about code that does not run."""
         ...
 
     @property
@@ -205,6 +211,11 @@ class LocalBackend:
     def unseen(self) -> tuple[str, ...]:
         """Documents that agents wrote."""
         return pegboard_frontend.unseen_warnings(self._app)
+
+    @property
+    def left_out(self) -> "LeftOut":
+        """What does not run in the App."""
+        return pegboard_frontend.left_out(self._app)
 
     @property
     def failures(self) -> Sequence[PluginFailed]:
@@ -353,10 +364,7 @@ class LocalBackend:
 
 def warnings_of(app: "App") -> tuple[str, ...]:
     """What is not as the user might think, the gravest first: `surroundings`, then plugins."""
-    found = sorted(app.register.problems, key=lambda each: each.kind != "refusal")
-    problems = (f"{problem.plugin}: {problem.text}" for problem in found)
-    failures = (failure.message for failure in app.failures)
-    return (*surroundings(app), *problems, *failures)
+    return (*surroundings(app), *pegboard_frontend.fault_warnings(app))
 
 
 def surroundings(app: "App") -> tuple[str, ...]:
@@ -364,20 +372,10 @@ def surroundings(app: "App") -> tuple[str, ...]:
     damage = _damage_of_keys(Places.of(os.environ).keys)
     return (
         *app.storage.warnings,
-        *_left_out(app),
+        *pegboard_frontend.untrusted_warnings(app),
         *damage,
         *pegboard_frontend.settings_warnings(app),
     )
-
-
-def _left_out(app: "App") -> tuple[str, ...]:
-    """Code that nobody has trusted."""
-    code = [path for path in app.untrusted if path not in app.loaded.untrusted]
-    if not code:
-        return ()
-    names = ", ".join(_short(path, app.workspace.worktree) for path in code)
-    text = f"not loaded, because this project is not trusted: {names}"
-    return (f"{text}; `pegboard trust allow` shows and trusts it, --trust does so once",)
 
 
 def _damage_of_keys(file: Path) -> tuple[str, ...]:
@@ -388,7 +386,3 @@ def _damage_of_keys(file: Path) -> tuple[str, ...]:
 
     _, damage = KeyFile(file).read()
     return (f"{file} cannot be used, and the keys in it do not count: {damage}",) if damage else ()
-
-
-def _short(path: Path, root: Path) -> str:
-    return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)

@@ -282,24 +282,24 @@ def _config(options: Options) -> dict[str, object]:
 
 
 async def _warnings(backend: Backend, options: Options) -> Sequence[str]:
-    """What is to be shown: to a program all, to a person what they have not read today.
+    """Return what is shown: to a program all, to a user what they have not read today.
 
-    That documents do not count is shown each time.
+    Code and documents that do not count are named at every run, the code on one line.
     """
-    warnings = backend.warnings
-    if options.style == "json" or not warnings:
-        return warnings
-    from pegboard_plugins.cli.warnings import shortened, unread  # most runs have no warnings
+    if options.style == "json" or not (warnings := backend.warnings):
+        return backend.warnings
+    from pegboard_plugins.cli.warnings import LINES, shortened, unread  # as most have none
 
-    always = backend.unseen
+    missing = backend.left_out
+    always = (*missing.lines, *backend.unseen)
     fresh = await asyncio.to_thread(
         unread,
-        [text for text in warnings if text not in always],
+        [text for text in warnings if text not in (*always, *missing.details)],
         project_id=str(options.directory.absolute()),
         state=Places.of(os.environ).state,
         today=datetime.now(UTC).astimezone().date(),
     )
-    return shortened((*always, *fresh))
+    return (*always, *shortened(fresh, lines=max(1, LINES - len(always))))
 
 
 async def _prompt(backend: Backend, options: Options, parts: Sequence[PartInput]) -> PromptRequest:

@@ -50,12 +50,12 @@ def unread(texts: Iterable[str], *, project_id: str, state: Path, today: date) -
     return list(fresh.values())
 
 
-def shortened(texts: Sequence[str]) -> Sequence[str]:
-    """The texts in at most two lines, of which the last then says where all of them are."""
-    if len(texts) <= LINES:
+def shortened(texts: Sequence[str], *, lines: int = LINES) -> Sequence[str]:
+    """Return at most so many lines, of which the last then says where all of the texts are."""
+    if len(texts) <= lines:
         return texts
-    more = len(texts) - LINES + 1
-    return (*texts[: LINES - 1], f"{more} more: `pegboard plugins doctor` shows them")
+    more = len(texts) - lines + 1
+    return (*texts[: lines - 1], f"{more} more: `pegboard plugins doctor` shows them")
 
 
 def _read(file: Path) -> dict[str, _Day]:

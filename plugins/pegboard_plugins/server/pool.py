@@ -14,7 +14,7 @@ from pegboard import App, AppOptions, PegboardError
 from pegboard.embedding import Decision
 from pegboard.schema.event import Event, SessionStatusChanged
 from pegboard.schema.session import Idle, SessionStatus
-from pegboard_frontend import settings_warnings
+from pegboard_frontend import left_out, settings_warnings
 from pegboard_plugins.server.deltas import JoinedDeltas
 from pegboard_plugins.server.feed import Feed
 from pegboard_plugins.server.filesearch import no_system
@@ -187,9 +187,8 @@ class Pool:
         app = await App.open(directory, options)
         statuses: dict[str, SessionStatus] = {}
         relay = asyncio.create_task(self._relay(app, statuses), name=f"relay {directory}")
-        for path in app.untrusted:
-            _log.warning("not run, because nobody has trusted it: %s", path)
-        for warning in (*app.storage.warnings, *settings_warnings(app)):
+        missing = left_out(app, names=len(app.untrusted))
+        for warning in (*missing.lines, *app.storage.warnings, *settings_warnings(app)):
             _log.warning("%s", warning)
         await asyncio.sleep(0)  # the relay listens before anybody uses the App
         return Member(app=app, relay=relay, used_at=time.monotonic(), statuses=statuses)

@@ -38,6 +38,7 @@ async def test_the_sandbox_and_lacking_trust_are_told(pegboard: CommandLine, pla
 
     async with chat(pegboard, *await place.arguments(), columns=160) as terminal:
         await terminal.until(lambda: "sandbox workspace · not trusted" in terminal.status)
+        await terminal.see("not loaded: .pegboard/plugins/house.py (not trusted); `pegboard trust")
 
 
 async def test_what_an_agent_wrote_is_shown_and_accepted(

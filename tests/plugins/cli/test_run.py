@@ -262,7 +262,7 @@ async def test_code_without_trust_is_left_out_and_said(pegboard: CommandLine) ->
         without = await pegboard("run", "greet Ada")
         trusted = await pegboard("run", "--trust", "--format", "json", "greet Ada")
 
-    assert "not loaded, because this project is not trusted: tool/hello.py;" in without.err
+    assert "not loaded: tool/hello.py (not trusted);" in without.err
     assert "printed by a tool file" not in without.err + without.out
     assert "printed by a tool file" in trusted.err
     outputs = [each["part"]["state"] for each in trusted.records if each["type"] == "tool_use"]

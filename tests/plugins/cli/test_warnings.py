@@ -1,11 +1,11 @@
-"""What stays as it is, is said once a day."""
+"""Warnings: what stays as it is once a day, and code that is left out at every run."""
 
 from datetime import date
 from pathlib import Path
 
 from model_server import ModelServer, by_step, say
 from pegboard_plugins.cli.warnings import FILE, MOST_PROJECTS, shortened, unread
-from plugins.cli.commands import CommandLine
+from plugins.cli.commands import CommandLine, Done
 
 MONDAY, TUESDAY = date(2026, 3, 2), date(2026, 3, 3)
 
@@ -49,17 +49,57 @@ def test_projects_that_were_not_warned_for_long_are_forgotten(tmp_path: Path) ->
     assert shown(tmp_path, "one", project="/p0") == ["one"]
 
 
-async def test_a_run_warns_a_person_once_and_a_program_each_time(pegboard: CommandLine) -> None:
+async def test_code_that_is_left_out_is_one_line_at_every_run(pegboard: CommandLine) -> None:
     tool = pegboard.project / "tool" / "hello.py"
     tool.parent.mkdir(parents=True)
     tool.write_text("from pegboard import tool\n")
     async with ModelServer(by_step(say("Done."))) as server:
         pegboard.use_model(server.url)
-        runs = [await pegboard("run", "hi") for _ in range(2)]
+        untrusted = [await pegboard("run", "hi") for _ in range(2)]
         record = await pegboard("run", "--format", "json", "hi")
+        await pegboard("trust", "allow", "--yes")
+        trusted = await pegboard("run", "hi")
+        tool.write_text("from pegboard import tool\n\n")
+        changed = [await pegboard("run", "hi") for _ in range(2)]
+        tool.write_text("from pegboard import tool\n\ndef broken(:\n")
+        broken = [await pegboard("run", "--trust", "hi") for _ in range(2)]
 
-    assert ["not trusted" in done.err for done in runs] == [True, False]
+    allow = "`pegboard trust allow` shows and trusts it, --trust does so once"
+    untrusted_line = f"warning: not loaded: tool/hello.py (not trusted); {allow}"
+    changed_line = f"warning: not loaded: tool/hello.py (changed since trusted); {allow}"
+    broken_line = (
+        "warning: not loaded: tool/hello.py (line 3, column 12: SyntaxError: invalid syntax:"
+        " `def broken(:`); `pegboard plugins doctor` shows more"
+    )
+    assert [warnings_of(done) for done in untrusted] == [[untrusted_line]] * 2
     assert any("not trusted" in str(each.get("message")) for each in record.records)
+    assert warnings_of(trusted) == []
+    assert [warnings_of(done) for done in changed] == [[changed_line]] * 2
+    assert [warnings_of(done) for done in broken] == [[broken_line]] * 2
+
+
+async def test_several_that_are_left_out_are_counted_on_that_line(pegboard: CommandLine) -> None:
+    folder = pegboard.project / ".pegboard" / "plugins"
+    folder.mkdir(parents=True)
+    for name in "abcde":
+        (folder / f"{name}.py").write_text("import nothing\n")
+    async with ModelServer(by_step(say("Done."))) as server:
+        pegboard.use_model(server.url)
+        untrusted = await pegboard("run", "hi")
+        broken = [await pegboard("run", "--trust", "hi") for _ in range(2)]
+
+    (line,) = warnings_of(untrusted)
+    assert "not loaded: .pegboard/plugins/a.py, " in line
+    assert "c.py and 2 more (not trusted); `pegboard trust allow` shows and trusts them" in line
+    for done in broken:
+        (line,) = warnings_of(done)
+        assert "not loaded: a (" in line
+        assert "No module named 'nothing'" in line
+        assert "and 4 more; `pegboard plugins doctor` shows more" in line
+
+
+def warnings_of(done: Done) -> list[str]:
+    return [line for line in done.err.splitlines() if "warning:" in line]
 
 
 async def test_what_a_run_leaves_out_the_doctor_shows_in_full(pegboard: CommandLine) -> None:
@@ -79,10 +119,11 @@ async def test_what_a_run_leaves_out_the_doctor_shows_in_full(pegboard: CommandL
         await pegboard("trust", "allow", "--yes")
         trusted = await pegboard("plugins", "doctor")
 
-    warnings = [line for line in first.err.splitlines() if "warning:" in line]
+    warnings = warnings_of(first)
     assert len(warnings) == 2, first.err
-    assert "5 more: `pegboard plugins doctor` shows them" in warnings[1]
-    assert "not loaded, because this project is not trusted" in left_out.err
+    assert "and 4 more; `pegboard plugins doctor` shows more" in warnings[0]
+    assert "unknown_key" in warnings[1]
+    assert "and 2 more (not trusted); `pegboard trust allow` shows and trusts them" in left_out.err
     assert "not loaded, because this project is not trusted" in shown.err
     assert all(f"broken{number}" in shown.err for number in range(4))
     assert all(f"nothing{number}" in trusted.out for number in range(4))

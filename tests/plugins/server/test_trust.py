@@ -161,3 +161,12 @@ def wait_for_question(client, where, session):
         if questions := client.get("/question", params=where).json():
             return questions[0]["questions"][0]["question"]
     raise AssertionError("nothing was asked again")
+
+
+def test_the_log_names_code_that_is_left_out_on_one_line(server, client, project):
+    (project / "tool" / "broken.py").write_text("from pegboard import tool\n\ndef broken(:\n")
+    tools(client, {"directory": str(project)})
+
+    log = (server.places / "server.log").read_text()
+    (line,) = [each for each in log.splitlines() if "not loaded" in each and "broken.py" in each]
+    assert "not loaded: tool/broken.py, tool/hello.py (not trusted); `pegboard trust allow`" in line
