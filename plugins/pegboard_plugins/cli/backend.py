@@ -364,7 +364,9 @@ class LocalBackend:
 
 def warnings_of(app: "App") -> tuple[str, ...]:
     """What is not as the user might think, the gravest first: `surroundings`, then plugins."""
-    return (*surroundings(app), *pegboard_frontend.fault_warnings(app))
+    faulty = app.register.problems or app.failures
+    # Most runs have none, and load no module for them.
+    return (*surroundings(app), *(pegboard_frontend.fault_warnings(app) if faulty else ()))
 
 
 def surroundings(app: "App") -> tuple[str, ...]:
@@ -372,7 +374,7 @@ def surroundings(app: "App") -> tuple[str, ...]:
     damage = _damage_of_keys(Places.of(os.environ).keys)
     return (
         *app.storage.warnings,
-        *pegboard_frontend.untrusted_warnings(app),
+        *(pegboard_frontend.untrusted_warnings(app) if app.untrusted else ()),
         *damage,
         *pegboard_frontend.settings_warnings(app),
     )
