@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from pegboard import Compaction, CompactionRequest, hookimpl, tool
+from pegboard import hookimpl, tool
+from pegboard.compaction import Compaction, CompactionRequest
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, Text, Usage
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.model import Model, ModelApi, ModelLimit

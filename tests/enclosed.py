@@ -22,9 +22,9 @@ from typing import NoReturn
 
 import pytest
 
-from pegboard.kit import Site
 from pegboard.kit.redact import child_env
-from pegboard.paths import Places
+from pegboard.paths import UserFolders
+from pegboard.processes import Site
 from pegboard.schema.config import Config, SandboxLevel
 from pegboard.workspace import open_workspace
 from pegboard_plugins.sandbox import Sandbox, SandboxPolicy, confine, relay
@@ -128,7 +128,7 @@ class Surroundings:
             Site(
                 config=config,
                 workspace=workspace,
-                places=Places(**folders),
+                places=UserFolders(**folders),
                 home=self.home,
                 private=private,
             )

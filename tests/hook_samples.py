@@ -13,11 +13,11 @@ from pegboard.contract.plugin import HookMark, Origin, mark_of
 from pegboard.hooks.callers import Hooks
 from pegboard.loading.registrant import Registrant
 from pegboard.loading.registration import HOOK_MODULES, Registry, specs_of
-from pegboard.paths import Places
+from pegboard.paths import UserFolders
 from pegboard.schema.config import Config
 from pegboard.schema.event import PluginFailed
+from pegboard.testing import hookcalls
 from pegboard_plugins import auth, chat, sandbox, server, websearch
-from pegboard_testing import hookcalls
 
 BRINGING = (auth, chat, sandbox, server, websearch)
 """The built-in plugins that bring hooks."""
@@ -38,7 +38,7 @@ SAMPLES: dict[str, dict[str, Any]] = {
                 config=Config(),
                 hooks=Hooks({}, on_failure=lambda _: None),
                 project=PROJECT,
-                places=Places.of({"HOME": "/home"}),
+                places=UserFolders.of({"HOME": "/home"}),
             )
         )
     )

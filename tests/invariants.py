@@ -19,8 +19,8 @@ from pegboard.schema.event import (
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import Completed, Failed, Part, TextPart, ToolPart
 from pegboard.schema.session import Approval, Idle, PermissionRequest, Session, Todo
-from pegboard_files import LocalLedger
-from pegboard_frontend import approvals_of
+from pegboard.unstable import LocalLedger
+from pegboard_plugins.shared.frontend import approvals_of
 from played import as_told
 from random_model import PRICE, named, said
 from random_operations import Deed, Ledger

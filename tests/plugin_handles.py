@@ -5,7 +5,7 @@ from types import ModuleType
 
 from pegboard import Plugin
 from pegboard.schema.config import Config
-from pegboard_testing.loneplugin import LonePlugin
+from pegboard.testing.loneplugin import LonePlugin
 
 
 def handle(plugin: ModuleType, config: Config | None = None) -> Plugin:

@@ -47,7 +47,7 @@ class Places:
         given: dict[str, Any] = {"env": {}, "builtins": False, "decision": decision} | facts
         sources = Sources(
             directory=self.project,
-            places=paths.Places.of({}, config=self.user),
+            places=paths.UserFolders.of({}, config=self.user),
             config=config,
             on_failure=self.failures.append,
             **given,

@@ -9,6 +9,7 @@ import model_server as ms
 from keyed import keys_of
 from pegboard.engine.modelentry import overridden
 from pegboard.errors import ProviderError
+from pegboard.http.httpprovider import Endpoint, HttpProvider
 from pegboard.providers import (
     ModelMessage,
     ModelRequest,
@@ -22,7 +23,6 @@ from pegboard.providers import (
 )
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import Model
-from pegboard_http.httpprovider import Endpoint, HttpProvider
 from pegboard_plugins.openai_compatible import Quirks
 from pegboard_plugins.openai_compatible import provider as chat_provider
 

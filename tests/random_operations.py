@@ -18,7 +18,7 @@ from pegboard.errors import NotFoundError, PegboardError, StorageError
 from pegboard.schema.message import Turn, UserMessage
 from pegboard.schema.part import TextInput
 from pegboard.schema.session import Scope, Session
-from pegboard_frontend import ShellOrder, forked, reverted, run_shell, unreverted
+from pegboard_plugins.shared.frontend import ShellOrder, forked, reverted, run_shell, unreverted
 from random_model import ENDS, TOOLS, Payment, Plan
 
 Kind = Literal[

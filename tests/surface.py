@@ -9,6 +9,8 @@ import pegboard_plugins
 from pegboard.loading.registration import HOOK_MODULES
 
 CORE = Path(pegboard.__file__).parent
+KITS = {"display", "files", "http", "processes", "testing"}
+"""Folders of `pegboard` that the engine does not import: what authors of plugins share."""
 PLUGINS = Path(pegboard_plugins.__path__[0])
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -18,19 +20,18 @@ def _parsed(file: Path) -> ast.Module:
 
 
 def tree(module: str) -> ast.Module:
-    """A module of the core, or of what stands beside the plugins."""
+    """Return the source of a module of Pegboard or of its plugins, parsed."""
     package, *parts = module.split(".")
-    path = (CORE if package == "pegboard" else PLUGINS.parent / package).joinpath(*parts)
+    path = {"pegboard": CORE, "pegboard_plugins": PLUGINS}[package].joinpath(*parts)
     file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    return _parsed(file)
+    stub = file.with_suffix(".pyi")
+    return _parsed(stub if stub.exists() else file)
 
 
 def _names(ring: str) -> dict[str, str]:
     """The public names of a ring with the modules that define them."""
     found = {}
-    body = tree(ring).body
-    late = [node for each in body if isinstance(each, ast.If) for node in each.body]
-    for node in (*body, *late):
+    for node in tree(ring).body:
         match node:
             case ast.ImportFrom(module=str(source), names=[ast.alias(name, asname)]):
                 if name == asname:
@@ -46,24 +47,21 @@ def _names(ring: str) -> dict[str, str]:
 
 WITH_TEXTS = {"pegboard.storage"}
 """Rings that define texts which plugins need, too; elsewhere constants are a module's own."""
-RINGS = {
-    ring: _names(ring)
-    for ring in (
-        "pegboard",
-        "pegboard.providers",
-        "pegboard.kit",
-        "pegboard.storage",
-        "pegboard.errors",
-        "pegboard.embedding",
-        "pegboard.cli",
-        "pegboard_files",
-        "pegboard_frontend",
-        "pegboard_http",
-        "pegboard_processes",
-        "pegboard_terminal",
-        "pegboard_testing",
-    )
-}
+PROMISED = (
+    "pegboard",
+    *("pegboard.permissions", "pegboard.files", "pegboard.processes", "pegboard.display"),
+    *("pegboard.plugins", "pegboard.providers", "pegboard.http", "pegboard.storage"),
+    *("pegboard.snapshots", "pegboard.budgets", "pegboard.compaction", "pegboard.app"),
+    *("pegboard.cli", "pegboard.testing", "pegboard.errors"),
+)
+"""The rings whose names are promised, in the order of the reference."""
+UNPROMISED = (
+    "pegboard.unstable",
+    "pegboard_plugins.shared.frontend",
+    "pegboard_plugins.shared.terminal",
+)
+"""Rings of names that the built-in plugins share."""
+RINGS = {ring: _names(ring) for ring in (*PROMISED, *UNPROMISED)}
 """Where public names are imported from, each with its names and the modules that define them.
 
 An error that is among the names of `pegboard` is defined in `pegboard.errors`, and told of once.

@@ -8,16 +8,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from pegboard.contract.context import ChildResult
+from pegboard.contract.context import SubagentResult
 from pegboard.contract.plugin import Stash
 from pegboard.errors import PermissionDeniedError
 from pegboard.kit.redact import child_env
+from pegboard.processes.background import ToolProcesses
+from pegboard.processes.process import run_process
 from pegboard.schema.config import Config
 from pegboard.schema.session import Ruleset
-from pegboard_files import LocalLedger
-from pegboard_processes import ProgramSearch
-from pegboard_processes.background import ToolProcesses
-from pegboard_processes.process import run_process
+from pegboard.unstable import LocalLedger, ProgramSearch
 
 
 def said(output: str) -> str:
@@ -79,7 +78,9 @@ class Context:
         self.background = self.owner.background(session_id, output_dir=self.directory / ".output")
         self.stored = {}
         self.list = ()
-        self.child = child or ChildResult(session_id="ses_child", outcome="done", text="found it")
+        self.child = child or SubagentResult(
+            session_id="ses_child", outcome="done", text="found it"
+        )
 
     async def permit(self, tool, args):
         """Make the requests of a call, as the engine does before it."""

@@ -10,7 +10,7 @@ import msgspec
 from pegboard.errors import ConfigError
 
 
-class Places(msgspec.Struct, frozen=True, kw_only=True):
+class UserFolders(msgspec.Struct, frozen=True, kw_only=True):
     """Where things are kept; nothing is made before it is needed."""
 
     config: Path

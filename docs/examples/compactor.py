@@ -6,7 +6,8 @@ plugins register acts, so this one takes the place of the built-in one.
 
 from collections.abc import Iterator, Sequence
 
-from pegboard import Compaction, CompactionRequest, Compactor, hookimpl
+from pegboard import hookimpl
+from pegboard.compaction import Compaction, CompactionRequest, Compactor
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import TextPart
 from pegboard.schema.session import Todo

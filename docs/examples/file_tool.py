@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pegboard import PermissionContext, Tool, ToolContext, ToolResult, hookimpl, tool
-from pegboard.kit import named_path
-from pegboard_files import decode_text
+from pegboard.files import decode_text, named_path
 
 
 async def may_sort(context: PermissionContext, path: str) -> Path:

@@ -18,6 +18,18 @@ from typing import Any
 import msgspec
 
 from pegboard import hookimpl
+from pegboard.http import (
+    Endpoint,
+    ErrorFrameError,
+    HttpProvider,
+    Post,
+    WireFormat,
+    count_in,
+    decode_json,
+    encode_json,
+    endpoints,
+    unique_id,
+)
 from pegboard.providers import (
     Keys,
     ModelRequest,
@@ -34,18 +46,6 @@ from pegboard.providers import (
 )
 from pegboard.schema.config import Config
 from pegboard.schema.model import Model
-from pegboard_http import (
-    Endpoint,
-    ErrorFrameError,
-    HttpProvider,
-    Post,
-    WireFormat,
-    count_in,
-    decode_json,
-    encode_json,
-    endpoints,
-    unique_id,
-)
 
 LINES = Endpoint(id="lines", name="Lines", url="", env=("LINES_API_KEY",))
 

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pegboard import ToolError, hookimpl
+from pegboard.processes import find_program
 from pegboard_plugins.sandbox import Sandbox, SandboxPolicy
-from pegboard_processes import find_program
 
 SYSTEM = ("/usr", "/etc", "/bin", "/sbin", "/lib", "/lib64")
 SOCKET_COLUMN = 7

@@ -16,19 +16,8 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard import ToolError, hookimpl
+from pegboard.budgets import Budget, Clock, OpenBudget, cost_of
 from pegboard.errors import BudgetError
-from pegboard.kit import (
-    Budget,
-    Clock,
-    OpenBudget,
-    closing,
-    cost_of,
-    current_clock,
-    fixed_tokens,
-    message_tokens,
-    tokens_of,
-    total_tokens,
-)
 from pegboard.providers import (
     ModelRequest,
     Provider,
@@ -42,6 +31,14 @@ from pegboard.providers import (
 from pegboard.schema.config import BudgetConfig, Limits, RunLimits
 from pegboard.schema.model import Model, dollars
 from pegboard.schema.session import Estimate, Session, Tokens
+from pegboard.unstable import (
+    closing,
+    current_clock,
+    fixed_tokens,
+    message_tokens,
+    tokens_of,
+    total_tokens,
+)
 
 CAREFUL_CHARS = 3
 """Fewer than in most texts, so that a request is thought too long rather than too short."""

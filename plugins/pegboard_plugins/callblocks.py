@@ -1,7 +1,7 @@
 """What people see of a call whose tool draws its calls itself."""
 
 from pegboard import Tool, hookimpl
-from pegboard.kit import Block
+from pegboard.display import Block
 from pegboard.schema.part import ToolPart
 
 

@@ -3,9 +3,10 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 
-from pegboard import Compaction, CompactionRequest, Compactor, hookimpl
+from pegboard import hookimpl
+from pegboard.compaction import Compaction, CompactionRequest, Compactor
 from pegboard.errors import ContextOverflowError
-from pegboard.kit import rules_from_config
+from pegboard.permissions import rules_from_config
 from pegboard.schema.config import Agent
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import (

@@ -3,13 +3,13 @@
 import asyncio
 from typing import TYPE_CHECKING
 
-import pegboard_files
+import pegboard.unstable
 from pegboard import ToolContext, hookimpl
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pegboard.kit import FileLedger
+    from pegboard.files import FileLedger
 
 
 @hookimpl
@@ -20,7 +20,7 @@ async def register_files() -> "Callable[[], FileLedger]":
 
 def open_ledger() -> "FileLedger":
     """A ledger for the sessions of one App."""
-    from pegboard_files import LocalLedger  # a run that touches no file does without it
+    from pegboard.unstable import LocalLedger  # a run that touches no file does without it
 
     return LocalLedger()
 
@@ -30,9 +30,9 @@ async def tool_execute_after(context: ToolContext) -> None:
     """Record the documents that the call has changed as unseen, formatted as they now are."""
     session = context.session
     entries = session.config.instructions
-    documents = [path for path in context.changed if pegboard_files.instructs(path, entries)]
+    documents = [path for path in context.changed if pegboard.unstable.instructs(path, entries)]
     if documents and session.places is not None:
-        from pegboard_frontend import UnseenDocuments  # few calls change one
+        from pegboard_plugins.shared.frontend import UnseenDocuments  # few calls change one
 
         unseen = UnseenDocuments(session.places.unseen_documents)
         await asyncio.to_thread(unseen.note, documents)

@@ -9,7 +9,9 @@ from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from pathlib import Path
 
-import pegboard_files
+import pegboard.files
+import pegboard.permissions
+import pegboard.unstable
 from pegboard import (
     InvalidInputError,
     PermissionContext,
@@ -20,7 +22,7 @@ from pegboard import (
     hookimpl,
     tool,
 )
-from pegboard.kit import named_path
+from pegboard.files import named_path
 
 SHOWN = 100
 MOST_MATCHES = 2_000
@@ -69,16 +71,16 @@ async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult
     if ".." in pattern.split("/"):
         raise ToolError(f"{pattern!r} leads out of {folder}: say with path where to search")
     try:
-        expression = pegboard_files.glob_expression(pattern)
+        expression = pegboard.files.glob_expression(pattern)
     except InvalidInputError as error:
         raise ToolError(str(error)) from error
     newest = _Newest(folder, expression)
-    if rg := await asyncio.to_thread(pegboard_files.ripgrep, folder, root=context.worktree):
+    if rg := await asyncio.to_thread(pegboard.unstable.ripgrep, folder, root=context.worktree):
         whole = await _listed(
             context,
             folder,
             newest,
-            [*rg, "--files", "--null", *pegboard_files.ripgrep_names([pattern])],
+            [*rg, "--files", "--null", *pegboard.unstable.ripgrep_names([pattern])],
         )
     else:
         whole = await asyncio.to_thread(_walk, context, folder, newest)
@@ -87,7 +89,7 @@ async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult
     names, secrets = await asyncio.to_thread(_shown, context, folder, newest.names)
     more = newest.count - len(newest.names)
     return ToolResult(
-        output=("\n".join(map(pegboard_files.printable_name, names)) or NOTHING)
+        output=("\n".join(map(pegboard.files.printable_name, names)) or NOTHING)
         + _notes(newest, secrets, whole=whole),
         title=os.path.relpath(folder, context.worktree),  # noqa: ASYNC240 - of texts, no I/O
         metadata={"count": len(names), "truncated": more > 0 or not whole},
@@ -125,8 +127,8 @@ def _shown(context: ToolContext, folder: Path, names: Sequence[str]) -> tuple[li
     start = f"{str(folder).rstrip('/')}/"
     rulesets, home = context.session.rulesets, context.session.home
     paths = [start + name for name in names]
-    allowed = [path for path in paths if pegboard_files.may_name(rulesets, path, home=home)]
-    return [path for path in allowed if pegboard_files.is_resolved(Path(path))], len(paths) - len(
+    allowed = [path for path in paths if pegboard.permissions.may_name(rulesets, path, home=home)]
+    return [path for path in allowed if pegboard.files.is_resolved(Path(path))], len(paths) - len(
         allowed
     )
 
@@ -186,7 +188,7 @@ async def _listed(context: ToolContext, folder: Path, newest: _Newest, argv: Seq
     """Whether ripgrep has listed all; it is ended when that is enough."""
     sorting = _Sorting(context, newest)
     try:
-        ending = await pegboard_files.run_until(
+        ending = await pegboard.unstable.run_until(
             context,
             argv,
             enough=sorting.enough,
@@ -263,7 +265,7 @@ def _walk(context: ToolContext, folder: Path, newest: _Newest) -> bool:
     """Whether all was walked."""
     start = len(str(folder).rstrip("/")) + 1
     paths = takewhile(
-        lambda _: not (context.cancelled or newest.full), pegboard_files.walk_files(folder)
+        lambda _: not (context.cancelled or newest.full), pegboard.files.walk_files(folder)
     )
     newest.add(path[start:] for path in paths)
     return not newest.full

@@ -15,9 +15,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-import pegboard_files
-from pegboard import Ruleset, SessionView, hookimpl
-from pegboard.kit import judge, resolved_path
+import pegboard.unstable
+from pegboard import SessionView, hookimpl
+from pegboard.files import resolved_path
+from pegboard.permissions import Ruleset, judge_rules
 from pegboard.schema.session import PermissionRequest, Rule, Verdict
 
 DESTROY = "destroy"
@@ -110,7 +111,7 @@ def _protected(session: SessionView, request: PermissionRequest) -> Iterator[tup
     written, landing = [*_written(session, request)], [*_texts(request, "lands")]
     if not written and not landing:
         return
-    from pegboard_files import protected_folder, protected_path  # not before a file is changed
+    from pegboard.unstable import protected_folder, protected_path  # not before a file is changed
 
     changes = [(Path(resolved_path(text)), protected_path) for text in written]
     changes += [(Path(resolved_path(text)), protected_folder) for text in landing]
@@ -177,7 +178,7 @@ def _named(session: SessionView, request: PermissionRequest, permission: str, te
     if not own or not text:
         return False
     return (
-        judge(
+        judge_rules(
             [Ruleset(source="config", rules=tuple(own))], permission, [text], home=_home(session)
         ).action
         == "allow"
@@ -231,7 +232,7 @@ def _swept(
     for target in targets:
         if not _named(session, request, DESTROY, target):
             parent, _, name = target.rstrip("/").rpartition("/")
-            for folder in islice(pegboard_files.shell_paths(parent or "/"), _MOST_FOLDERS):
+            for folder in islice(pegboard.unstable.shell_paths(parent or "/"), _MOST_FOLDERS):
                 folders.setdefault(resolved_path(folder), []).append(name)
     for folder, names in folders.items():
         whose = _kept(folder, session)
@@ -258,7 +259,9 @@ def _is_emptied(folder: str, names: Sequence[str]) -> bool:
     except OSError:
         return False
     gone = {
-        entry for entry in there if any(pegboard_files.shell_names(name, entry) for name in names)
+        entry
+        for entry in there
+        if any(pegboard.unstable.shell_names(name, entry) for name in names)
     }
     shown = {entry for entry in there if not entry.startswith(".")}
     is_broad = len(gone) > _FEW or (len(shown) > 1 and any(map(_GLOB.search, names)))
@@ -297,8 +300,8 @@ def _resolved(pattern: str) -> str:
     """
     plain = _ESCAPED.sub(r"\1", pattern)
     return (
-        pegboard_files.shell_escape(resolved_path(plain))
-        if pegboard_files.shell_escape(plain) == pattern
+        pegboard.unstable.shell_escape(resolved_path(plain))
+        if pegboard.unstable.shell_escape(plain) == pattern
         else pattern
     )
 
@@ -308,6 +311,6 @@ def _covers(pattern: str, vital: Path) -> bool:
     wanted = Path(pattern).parts
     actual = vital.parts[: len(wanted)]
     return len(actual) == len(wanted) and all(
-        part == sign or pegboard_files.shell_fits(sign, part)
+        part == sign or pegboard.unstable.shell_fits(sign, part)
         for part, sign in zip(actual, wanted, strict=True)
     )

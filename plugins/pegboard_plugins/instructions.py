@@ -12,7 +12,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-import pegboard_files
+import pegboard.files
+import pegboard.unstable
 from pegboard import PendingCall, SessionView, ToolResult, hookimpl
 from pegboard.schema.part import Completed, ToolPart
 
@@ -67,7 +68,7 @@ def _with_nested(
     nested = [file for file in _nested(session, path) if file not in claimed]
     if not nested:
         return None  # as for most files: then nobody has to look through the session
-    changed = pegboard_files.changed_files(session.turns)
+    changed = pegboard.unstable.changed_files(session.turns)
     known = {*instruction_files(session), *_loaded(session), *changed, path.resolve()}
     known |= _unseen(session, nested)
     found = [file for file in nested if file not in known]
@@ -156,7 +157,7 @@ def _globbed(session_id: str, folder: Path, pattern: str) -> tuple[Path, ...]:  
 def _files(paths: Iterable[Path]) -> Iterator[Path]:
     """Those that are files, resolved; none of secrets, under whatever name."""
     found = ((path, path.resolve()) for path in paths if path.is_file())
-    return (real for path, real in found if not any(map(pegboard_files.secret_path, (path, real))))
+    return (real for path, real in found if not any(map(pegboard.files.secret_path, (path, real))))
 
 
 def _inside(paths: Iterable[Path], worktree: Path) -> Iterator[Path]:
@@ -169,7 +170,7 @@ def _inside(paths: Iterable[Path], worktree: Path) -> Iterator[Path]:
 def _pieces(session: SessionView) -> tuple[str, ...]:
     """The files that have a text, each text once."""
     files = instruction_files(session)
-    material = pegboard_files.changed_files(session.turns) | _unseen(session, files)
+    material = pegboard.unstable.changed_files(session.turns) | _unseen(session, files)
     before = _texts_of(session.id)
     for file in files:
         if file not in material:
@@ -183,7 +184,7 @@ def _unseen(session: SessionView, files: Iterable[Path]) -> frozenset[Path]:
     """Return the files that an agent has written and the user has not accepted."""
     if session.places is None or not session.places.unseen_documents.exists():
         return frozenset()
-    from pegboard_frontend import UnseenDocuments  # where agents have written some
+    from pegboard_plugins.shared.frontend import UnseenDocuments  # where agents have written some
 
     return UnseenDocuments(session.places.unseen_documents).among(files)
 
@@ -202,7 +203,7 @@ def _piece(file: Path, session_id: str) -> str:
 
 def _marked(file: Path, text: str, session_id: str) -> str:
     """The text between tags that only who knows the session's id can write."""
-    from pegboard_frontend import as_source, disarmed  # where there are instructions
+    from pegboard_plugins.shared.frontend import as_source, disarmed  # where there are instructions
 
     source, inner = as_source(str(file)), disarmed(text)
     return f'<instructions session="{session_id}" from="{source}">\n{inner}\n</instructions>'
@@ -219,7 +220,7 @@ def _content(file: Path) -> str:
 @lru_cache(maxsize=256)
 def _text(file: Path, mtime_ns: int, size: int) -> str:  # noqa: ARG001 - the time is the key
     # What has become a link since it was found leads nowhere, and a pipe holds nobody up.
-    with os.fdopen(pegboard_files.open_resolved(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as opened:
+    with os.fdopen(pegboard.files.open_resolved(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as opened:
         content = opened.read(LIMIT_BYTES)
     text = content.decode("utf-8", "replace").strip()
     if size > LIMIT_BYTES:

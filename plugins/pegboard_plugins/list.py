@@ -12,9 +12,11 @@ from heapq import nsmallest
 from itertools import takewhile
 from pathlib import Path
 
-import pegboard_files
+import pegboard.files
+import pegboard.permissions
+import pegboard.unstable
 from pegboard import PermissionContext, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
-from pegboard.kit import named_path
+from pegboard.files import named_path
 from pegboard.schema.config import Config
 
 LIMIT_FILES = 100
@@ -75,7 +77,7 @@ async def _found(
 ) -> tuple[list[tuple[str, ...]], bool]:
     """The outermost files by the names on their way, and whether there are more."""
     wanted = _wanted(ignore)
-    rg = await asyncio.to_thread(pegboard_files.ripgrep, folder, root=context.worktree)
+    rg = await asyncio.to_thread(pegboard.unstable.ripgrep, folder, root=context.worktree)
     found, whole = await _listed(context, folder, rg, wanted) if rg else ([], False)
     if not rg or any(_LOST in name for name in found):
         found, whole = await asyncio.to_thread(_walked, folder, wanted)
@@ -86,7 +88,7 @@ async def _found(
 def _wanted(ignore: Sequence[str]) -> Callable[[str], bool]:
     if not ignore:
         return lambda _: True
-    rules = pegboard_files.IgnoreRules("\n".join(ignore).encode(errors="replace"))
+    rules = pegboard.unstable.IgnoreRules("\n".join(ignore).encode(errors="replace"))
 
     def wanted(name: str) -> bool:
         folders = (name[:place] for place, letter in enumerate(name) if letter == "/")
@@ -129,7 +131,7 @@ class _Listing:
 
     async def hear(self, context: ToolContext, folder: Path, argv: Sequence[str]) -> bool:
         """Whether ripgrep has named all; after very many it is ended."""
-        ending = await pegboard_files.run_until(
+        ending = await pegboard.unstable.run_until(
             context,
             argv,
             enough=self._enough,
@@ -157,7 +159,7 @@ def _walked(folder: Path, wanted: Callable[[str], bool]) -> tuple[list[str], boo
     """What `_listed` answers, without ripgrep."""
     start = len(f"{str(folder).rstrip('/')}/")
     found: list[str] = []
-    for seen, path in enumerate(pegboard_files.walk_files(folder, skip=LEFT_OUT)):
+    for seen, path in enumerate(pegboard.files.walk_files(folder, skip=LEFT_OUT)):
         if seen >= WALK_FILES or len(found) > LIMIT_FILES:
             return found, False
         if wanted(path[start:]):
@@ -178,8 +180,8 @@ def _nameable(
     return [
         names
         for names in files
-        if pegboard_files.may_name(rulesets, str(path := folder.joinpath(*names)), home=home)
-        and pegboard_files.is_resolved(path)
+        if pegboard.permissions.may_name(rulesets, str(path := folder.joinpath(*names)), home=home)
+        and pegboard.files.is_resolved(path)
     ]
 
 
@@ -195,8 +197,8 @@ def _tree(files: Sequence[Sequence[str]]) -> Iterator[str]:
         pairs = zip(above, folders, strict=False)
         shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         for depth in range(shared, len(folders)):
-            yield f"{'  ' * (depth + 1)}{pegboard_files.printable_name(folders[depth])}/"
-        yield f"{'  ' * len(names)}{pegboard_files.printable_name(names[-1])}"
+            yield f"{'  ' * (depth + 1)}{pegboard.files.printable_name(folders[depth])}/"
+        yield f"{'  ' * len(names)}{pegboard.files.printable_name(names[-1])}"
         above = folders
 
 

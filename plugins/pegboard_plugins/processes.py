@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from pegboard import hookimpl
 
 if TYPE_CHECKING:
-    from pegboard.kit import OpenProcesses, Processes
+    from pegboard.processes import OpenProcesses, Processes
     from pegboard.schema.config import ProcessLimits
 
 
@@ -17,6 +17,6 @@ async def register_processes() -> "OpenProcesses":
 
 def open_processes(limits: "ProcessLimits") -> "Processes":
     """What runs the processes of one App's tools."""
-    from pegboard_processes import ToolProcesses  # a run that starts no process does without it
+    from pegboard.unstable import ToolProcesses  # a run that starts no process does without it
 
     return ToolProcesses(limits)

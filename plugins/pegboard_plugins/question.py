@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import pegboard.unstable
 from pegboard import SessionView, Tool, ToolContext, ToolResult, hookimpl
 from pegboard.providers import ModelRequest
 from pegboard.schema.part import Completed, ToolPart
 from pegboard.schema.session import Question, QuestionOption
 
 if TYPE_CHECKING:
-    from pegboard.kit import Block
+    from pegboard.display import Block
 
 _OPTION = {
     "type": "object",
@@ -70,20 +71,19 @@ def _drawn(part: ToolPart) -> "Block | None":
     """Return each question with its answers."""
     if not isinstance(part.state, Completed):
         return None
-    import pegboard_terminal  # not before a call is drawn
-    from pegboard.kit import Block, Span
+    from pegboard.display import Block, Span
 
     asked: Sequence[Any] = part.state.input.get("questions", ())
     given: Sequence[Any] = part.state.metadata.get("answers", ())
     rows = [
         (
-            Span(pegboard_terminal.one_line(str(question.get("question", "")))),
+            Span(pegboard.unstable.one_line(str(question.get("question", "")))),
             Span(f"  {', '.join(labels)}", "done"),
         )
         for question, labels in zip(asked, given, strict=False)
         if isinstance(question, dict) and isinstance(labels, list)
     ]
-    title = part.state.title or pegboard_terminal.subject_of(part.state.input)
+    title = part.state.title or pegboard.unstable.subject_of(part.state.input)
     return Block(title=title, lines=tuple(rows), fold=len(rows))
 
 

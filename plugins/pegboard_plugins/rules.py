@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from pegboard import Ruleset, SessionView, hookimpl
-from pegboard.kit import UNCLEAR, judge, rules_from_config
+from pegboard import SessionView, hookimpl
+from pegboard.permissions import UNCLEAR, Ruleset, judge_rules, rules_from_config
 from pegboard.schema.config import Config
 from pegboard.schema.session import PermissionRequest, Verdict
 
@@ -43,10 +43,10 @@ async def permission_ask(session: SessionView, request: PermissionRequest) -> Ve
     that has the first word of a denied pattern in it is asked for.
     """
     home = session.home or Path.home()
-    verdict = judge(session.rulesets, request.permission, request.patterns, home=home)
+    verdict = judge_rules(session.rulesets, request.permission, request.patterns, home=home)
     known = _texts(request, "commands")
     if verdict.action != "deny" and known:
-        of_known = judge(session.rulesets, request.permission, known, home=home)
+        of_known = judge_rules(session.rulesets, request.permission, known, home=home)
         verdict = of_known if of_known.action == "deny" else verdict
     if verdict.action == "allow" and (said := _told(session.rulesets, request)):
         return said

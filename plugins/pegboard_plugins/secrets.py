@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from pathlib import Path
 
-import pegboard_files
-from pegboard import Ruleset, SessionView, hookimpl
-from pegboard.kit import judge, resolved_path
+import pegboard.files
+import pegboard.unstable
+from pegboard import SessionView, hookimpl
+from pegboard.files import resolved_path
+from pegboard.permissions import Ruleset, judge_rules
 from pegboard.schema.session import PermissionRequest, Rule, Verdict
 
 _MOST_GLOBS, _MOST_MATCHES = 50, 2000
@@ -36,7 +38,7 @@ async def permission_ask(session: SessionView, request: PermissionRequest) -> Ve
         return verdict
     for text in _read(request):
         names = tuple(dict.fromkeys((text, resolved_path(text))))
-        if any(pegboard_files.secret_path(Path(name)) for name in names):
+        if any(pegboard.files.secret_path(Path(name)) for name in names):
             verdict = _said(session, names)
             if verdict is None or verdict.action == "ask":
                 return _asked(names[-1])
@@ -83,11 +85,11 @@ def _forbidden(
 ) -> Verdict | None:
     """Return what the rules say against reading one of the files; of a folder all are read."""
     home = session.home or Path.home()
-    fitting = islice(map(pegboard_files.shell_paths, _texts(request, "globs")), _MOST_GLOBS)
+    fitting = islice(map(pegboard.unstable.shell_paths, _texts(request, "globs")), _MOST_GLOBS)
     for text in (*_read(request), *islice(chain.from_iterable(fitting), _MOST_MATCHES)):
         names = dict.fromkeys((text, resolved_path(text)))
         inside = [f"{name}/*" for name in names if os.path.isdir(name)]  # noqa: PTH112 - texts
-        verdict = judge(rulesets, "read", (*names, *inside), home=home)
+        verdict = judge_rules(rulesets, "read", (*names, *inside), home=home)
         if verdict.source and verdict.action != "allow":
             return verdict
     return None
@@ -105,7 +107,7 @@ def _said(session: SessionView, names: tuple[str, ...]) -> Verdict | None:
     if not narrow:
         return None
     ruleset = Ruleset(source="config", rules=narrow)
-    verdict = judge([ruleset], "read", names, home=session.home or Path.home())
+    verdict = judge_rules([ruleset], "read", names, home=session.home or Path.home())
     return verdict if verdict.source else None
 
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-import pegboard_files
+import pegboard.display
+import pegboard.unstable
 from pegboard import (
     PermissionContext,
     SessionView,
@@ -27,13 +28,13 @@ from pegboard import (
     hookimpl,
     tool,
 )
-from pegboard.kit import judge
+from pegboard.permissions import judge_rules
 from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.config import Command
 from pegboard.schema.part import Completed, ToolPart
 
 if TYPE_CHECKING:
-    from pegboard.kit import Block
+    from pegboard.display import Block
 from pegboard.schema.part import Part, TextPart
 
 FILE = "SKILL.md"
@@ -100,10 +101,9 @@ def _drawn(part: ToolPart) -> "Block | None":
     """Return the instructions, folded, under the skill's name."""
     if not isinstance(part.state, Completed):
         return None
-    import pegboard_terminal  # not before a call is drawn
 
-    title = part.state.metadata.get("name") or pegboard_terminal.subject_of(part.state.input)
-    return pegboard_terminal.block_of_text(part.state.output, title=str(title), fold=0)
+    title = part.state.metadata.get("name") or pegboard.unstable.subject_of(part.state.input)
+    return pegboard.display.block_of_text(part.state.output, title=str(title), fold=0)
 
 
 @tool(requires=_may_read, draw=_drawn, effect="reads", lasting=True)
@@ -112,12 +112,14 @@ async def skill(context: ToolContext, name: str) -> ToolResult:
     found = context.granted(_may_read)
     paths = f"Paths in it are relative to {found.folder}/"
     text = found.text.strip()
-    if found.file in pegboard_files.changed_files(context.session.turns):
+    if found.file in pegboard.unstable.changed_files(context.session.turns):
         pieces = [OWN.format(name), paths, text]
     elif found.file in await asyncio.to_thread(_unseen, context.session, (found,)):
         pieces = [MATERIAL.format(name), paths, text]
     else:
-        from pegboard_frontend import disarmed  # the text is an order, its tags are not
+        from pegboard_plugins.shared.frontend import (
+            disarmed,  # the text is an order, its tags are not
+        )
 
         begin = f'<skill session="{context.session.id}" name="{name}">'
         pieces = [begin, paths, disarmed(text), "</skill>"]
@@ -132,7 +134,7 @@ def _unseen(session: SessionView, skills: Iterable[Skill]) -> frozenset[Path]:
     """Return the files of the skills that an agent has written and the user has not accepted."""
     if session.places is None:
         return frozenset()
-    from pegboard_frontend import UnseenDocuments  # only where there are skills
+    from pegboard_plugins.shared.frontend import UnseenDocuments  # only where there are skills
 
     return UnseenDocuments(session.places.unseen_documents).among(each.file for each in skills)
 
@@ -291,7 +293,7 @@ async def command_execute_before(
     named = [each for each in skills.values() if str(each.folder / FILE) == command.location]
     if not await asyncio.to_thread(_unseen, session, named):
         return None
-    from pegboard_frontend import material  # few commands are skills
+    from pegboard_plugins.shared.frontend import material  # few commands are skills
 
     note = MATERIAL.format(command.name)
     return tuple(
@@ -311,7 +313,7 @@ async def tool_definition(session: SessionView, tool: ToolDefinition) -> ToolDef
     allowed = [
         each
         for name, each in skills.items()
-        if judge(session.rulesets, "skill", [name]).action != "deny"
+        if judge_rules(session.rulesets, "skill", [name]).action != "deny"
     ]
     if not allowed:
         return None

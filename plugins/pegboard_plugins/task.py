@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+import pegboard.unstable
 from pegboard import (
     PermissionContext,
     SessionView,
@@ -15,12 +16,12 @@ from pegboard import (
     hookimpl,
     tool,
 )
-from pegboard.kit import judge
+from pegboard.permissions import judge_rules
 from pegboard.providers import ToolDefinition
 from pegboard.schema.part import Completed, ToolPart
 
 if TYPE_CHECKING:
-    from pegboard.kit import Block
+    from pegboard.display import Block
 
 TIME_LIMIT_S = 3600
 WAIT_LIMIT_S = 2 * TIME_LIMIT_S + 60
@@ -45,11 +46,10 @@ def _drawn(part: ToolPart) -> "Block | None":
     """Return the subagent's answer, which is Markdown, without the lines that models read."""
     if not isinstance(part.state, Completed):
         return None
-    import pegboard_terminal  # not before a call is drawn
-    from pegboard.kit import Block
+    from pegboard.display import Block
 
     answer = part.state.output.partition("<task_metadata>")[0].strip()
-    title = pegboard_terminal.subject_of(part.state.input)
+    title = pegboard.unstable.subject_of(part.state.input)
     return Block(title=title, markdown=answer, fold=SHOWN_LINES)
 
 
@@ -140,4 +140,4 @@ async def tool_definition(session: SessionView, tool: ToolDefinition) -> ToolDef
 
 
 def _allowed(session: SessionView, agent: str) -> bool:
-    return judge(session.rulesets, "task", [agent]).action != "deny"
+    return judge_rules(session.rulesets, "task", [agent]).action != "deny"

@@ -10,8 +10,9 @@ from contextlib import AbstractAsyncContextManager, suppress
 
 from msgspec.structs import replace
 
-from pegboard import Host, PegboardError, SideQuestion, hookimpl
-from pegboard.kit import StashKey, rules_from_config
+from pegboard import Host, ModelQuestion, PegboardError, hookimpl
+from pegboard.permissions import rules_from_config
+from pegboard.plugins import StashKey
 from pegboard.schema.config import Agent, AgentWork, Config
 from pegboard.schema.event import Event, MessageUpdated
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
@@ -139,7 +140,7 @@ class _Titles:
                 await self._app.rename(session.id, title, was=session.title)
 
         question = f"Write a title for what begins with:\n\n{text}"
-        await self._app.ask(session.id, SideQuestion(agent=agent, text=question, on_answer=name))
+        await self._app.ask(session.id, ModelQuestion(agent=agent, text=question, on_answer=name))
 
 
 _TITLES = StashKey[_Titles]()

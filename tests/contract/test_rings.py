@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from surface import RINGS, definitions, hooks, signature
+from surface import RINGS, UNPROMISED, definitions, hooks, signature
 
 ROOT = Path(__file__).parents[2]
 MIDDLE = 30
 WRITTEN_FROM_THE_CODE = {"api.md", "hooks.md"}
-FOR_OTHERS = {"pegboard.errors", "pegboard_testing"}
+FOR_OTHERS = {"pegboard.errors", "pegboard.testing"}
 """Rings that others need more of than we: they may catch any error, and test with the kit."""
+SPELT = {*RINGS, *(ring.rpartition(".")[2] for ring in UNPROMISED)}
 
 
 def _home(name: str) -> str:
@@ -30,7 +31,7 @@ def _used() -> Iterator[str]:
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.ImportFrom) and (node.module or "") in RINGS:
                     yield from (each.name for each in node.names)
-                elif isinstance(node, ast.Attribute) and ast.unparse(node.value) in RINGS:
+                elif isinstance(node, ast.Attribute) and ast.unparse(node.value) in SPELT:
                     yield node.attr
     for path in (ROOT / "docs").rglob("*.md"):
         if path.name not in WRITTEN_FROM_THE_CODE:
@@ -109,11 +110,11 @@ def test_no_name_of_a_ring_is_hidden_by_a_module_beside_it(ring: str) -> None:
     ("statement", "absent"),
     [
         ("from pegboard import hookimpl", "pegboard.app"),
-        ("from pegboard.kit import nearest_names", "pegboard.kit.hosts"),
-        ("from pegboard_files import diff_texts", "pegboard_files.walk"),
-        ("from pegboard.embedding import Places", "pegboard.engine"),
+        ("from pegboard.plugins import nearest_names", "pegboard.kit.hosts"),
+        ("from pegboard.files import diff_texts", "pegboard.files.walk"),
+        ("from pegboard.app import UserFolders", "pegboard.engine"),
         ("from pegboard.cli import Exit", "pegboard.schema"),
-        ("from pegboard_terminal import visible", "rich"),
+        ("from pegboard.display import visible", "pegboard.contract"),
     ],
 )
 def test_to_import_one_name_loads_no_other(statement: str, absent: str) -> None:

@@ -35,7 +35,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pegboard import Tool, hookimpl, tool
-from pegboard.embedding import open_storage
+from pegboard.app import open_storage
 from pegboard.schema.session import PermissionRequest, Verdict
 
 

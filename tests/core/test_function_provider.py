@@ -25,7 +25,7 @@ from pegboard.providers import (
     Usage,
 )
 from pegboard.providers.function import FunctionProvider
-from pegboard_testing import check_provider
+from pegboard.testing import check_provider
 
 CALL = ToolCall("c1", "area", '{"width": 3}')
 CALLED = [

@@ -6,19 +6,19 @@ import msgspec
 import pytest
 
 from pegboard.errors import ProviderAuthError
-from pegboard.paths import Places
+from pegboard.http import required_key
+from pegboard.paths import UserFolders
 from pegboard.providers import Key, Keys
 from pegboard.schema.config import Config, ProviderConfig
-from pegboard_frontend import KeyFile
-from pegboard_http import required_key
 from pegboard_plugins.auth import KeptKeyStore
+from pegboard_plugins.shared.frontend import KeyFile
 
 VARIABLE = "ACME_KEY"
 
 
 @pytest.fixture
 def places(tmp_path):
-    return Places(
+    return UserFolders(
         config=tmp_path / "config", data=tmp_path, state=tmp_path / "state", cache=tmp_path
     )
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.kit import resolved_path
+from pegboard.files import resolved_path
 
 NOBODY = 65534
 

@@ -2,10 +2,11 @@
 
 import pytest
 
-from pegboard.kit import cost_of, tokens_of, total_tokens
+from pegboard.budgets import cost_of
 from pegboard.providers import Usage
 from pegboard.schema.model import CacheCost, CostTier, ModelCost
 from pegboard.schema.session import CacheTokens, Tokens, added
+from pegboard.unstable import tokens_of, total_tokens
 
 LONG_CONTEXT_TOKENS = 200_000
 CHEAP = ModelCost(input=3, output=15, cache=CacheCost(read=0.3, write=3.75))

@@ -6,7 +6,7 @@ import pytest
 
 from pegboard.errors import InvalidInputError
 from pegboard.workspace import Workspace, open_workspace
-from pegboard_frontend import branch
+from pegboard_plugins.shared.frontend import branch
 
 
 def git(folder: Path, *arguments: str) -> None:

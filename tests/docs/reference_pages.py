@@ -52,7 +52,7 @@ HANDED = {
     "Effect": "pegboard.schema.config",
     "FileAccess": "pegboard.contract.context",
     "ImplFacts": "pegboard.contract.plugin",
-    "Meaning": "pegboard_http.httpprovider",
+    "Meaning": "pegboard.http.httpprovider",
     "Service": "pegboard.contract.tools",
     "ToolFacts": "pegboard.contract.tools",
 }

@@ -15,8 +15,8 @@ from pegboard.errors import ConfigError
 from pegboard.providers import ModelRequest, Text
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.session import Verdict
+from pegboard.testing import check_tools
 from pegboard_plugins import read, websearch
-from pegboard_testing import check_tools
 from played import HI, Played, ToolsPlugin, call, calls, text, texts, tools_of
 from plugins.cli.commands import CommandLine
 from served import model, served

@@ -12,7 +12,7 @@ from docs.pages import ROOT, Block, blocks
 from docs.test_pages import _load, _options
 from pegboard import App, Prompt
 from pegboard.schema.part import FileInput, TextPart
-from pegboard_testing import CANCEL, TurnRecord, check_hooks, play_turn
+from pegboard.testing import CANCEL, TurnRecord, check_hooks, play_turn
 from surface import hooks
 
 PAGE = ROOT / "docs" / "reference" / "hooks.md"
@@ -90,7 +90,7 @@ def test_what_goes_to_the_model_is_changed(tmp_path: Path) -> None:
 
 @pytest.mark.fires("expand_file")
 async def test_a_file_of_a_prompt_is_what_a_plugin_makes_of_its_url(tmp_path: Path) -> None:
-    from pegboard_testing import scripted_app
+    from pegboard.testing import scripted_app
 
     module = _load(EXAMPLES["expand_file"], tmp_path)
     async with scripted_app(tmp_path, module, script=["done"]) as scripted:
@@ -118,8 +118,8 @@ def test_what_the_model_does_is_changed(tmp_path: Path) -> None:
 
 
 async def test_a_slash_command_is_changed(tmp_path: Path) -> None:
-    from pegboard_frontend import CommandOrder, run_command
-    from pegboard_testing import scripted_app
+    from pegboard.testing import scripted_app
+    from pegboard_plugins.shared.frontend import CommandOrder, run_command
 
     plugins = [_load(EXAMPLES[each], tmp_path) for each in _OF_COMMANDS]
     async with scripted_app(tmp_path, *plugins, script=["done"]) as scripted:
@@ -135,7 +135,7 @@ _OF_COMMANDS = ("register_commands", "command_execute_before")
 
 
 async def test_a_session_is_shortened(tmp_path: Path) -> None:
-    from pegboard_testing import scripted_app
+    from pegboard.testing import scripted_app
 
     plugins = [_load(EXAMPLES[each], tmp_path) for each in ("register_compactors",)]
     async with scripted_app(tmp_path, *plugins, script=["one", "Greeted.", "two"]) as scripted:

@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 
 from docs.pages import ROOT, blocks
+from pegboard.testing import TurnRecord
 from pegboard_plugins.scripted import transcript
-from pegboard_testing import TurnRecord
 
 RunTurn = Callable[..., TurnRecord]
 PAGE = ROOT / "docs" / "how-to" / "script-a-model.md"

@@ -9,6 +9,7 @@ import msgspec
 from docs.reference_pages import REFERENCE
 from pegboard import Tool
 from pegboard.schema.config import Config, PluginConfig
+from pegboard.testing import tools_of
 from pegboard_plugins import (
     apply_patch,
     bash,
@@ -29,7 +30,6 @@ from pegboard_plugins import (
     websearch,
 )
 from pegboard_plugins.edit import multiedit_plugin, write_plugin
-from pegboard_testing import tools_of
 
 VARIABLE = re.compile(r"\bPEGBOARD_[A-Z_]*[A-Z]\b")
 PLAIN = (bash, edit, write_plugin, glob, grep, invalid, read, task, todo)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard_files import LocalLedger
+from pegboard.unstable import LocalLedger
 from processes import MARK, alive
 from tool_context import Context
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from pegboard.cli import OUT_OF_MEMORY
+from pegboard.unstable import OUT_OF_MEMORY
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 GIB = 1 << 30
@@ -20,7 +20,7 @@ SILENT_S = 4.0
 """Longer than a program that moves may be silent, in `PROGRAM`."""
 PROGRAM = """
 import ctypes, os, signal, sys, threading, time
-from pegboard_terminal import guardian
+from pegboard_plugins.shared.terminal import guardian
 guardian.BEAT_S, guardian.MISSED_BEATS = 0.05, 60
 guardian.call_guardian()
 time.sleep(0.2)
@@ -160,7 +160,8 @@ def test_a_program_that_is_stopped_may_go_on(is_alone: bool) -> None:
 )
 def test_only_a_limited_program_has_one(limit: int, has_one: bool) -> None:
     code = (
-        "import os, sys; from pegboard.cli import main; from pegboard_terminal import firstpaint\n"
+        "import os, sys; from pegboard.cli import main\n"
+        "from pegboard_plugins.shared.terminal import firstpaint\n"
         "first = os.getpid()\n"
         "main.run_command_line = lambda _: print(os.getppid() == first) or 0\n"
         "firstpaint.main()"

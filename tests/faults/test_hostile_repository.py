@@ -16,7 +16,7 @@ import pytest
 
 from model_server import ModelServer, by_step, call, say
 from pegboard import App, AppOptions
-from pegboard_frontend import settings_warnings
+from pegboard_plugins.shared.frontend import settings_warnings
 from played import tools_of
 from plugins.cli.commands import CommandLine
 from served import Served, model, served

@@ -15,7 +15,7 @@ import pytest
 from invariants import broken, prompts, read_state
 from pegboard import Prompt
 from pegboard.storage import DropMessage
-from pegboard_frontend import reverted
+from pegboard_plugins.shared.frontend import reverted
 from played import HI, Played, opened, text
 from processes import alive
 from random_operations import Deed, Kind, Ledger, Operation

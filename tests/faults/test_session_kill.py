@@ -22,7 +22,7 @@ from pegboard.schema.event import MessageUpdated, PartUpdated
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import Completed, Failed, PatchPart, ToolPart
 from pegboard.storage import INTERRUPTED_CALL, NEVER_RAN
-from pegboard_frontend import reverted, unreverted
+from pegboard_plugins.shared.frontend import reverted, unreverted
 from played import Played, ToolsPlugin, as_told, opened, text
 from session_child import SESSIONS, rank, tools, unpaired
 from worktrees import git

@@ -157,7 +157,7 @@ async def test_t1_a_command_that_is_ended_says_what_it_said_until_then(context) 
 
 
 async def test_t3_a_kept_output_that_was_cut_is_said_to_be(context, monkeypatch) -> None:
-    monkeypatch.setattr("pegboard_processes.output.SPILL_LIMIT_BYTES", 2 << 20)
+    monkeypatch.setattr("pegboard.processes.output.SPILL_LIMIT_BYTES", 2 << 20)
 
     result = await call(bash, context, command="head -c 3000000 /dev/zero | tr '\\0' x")
 

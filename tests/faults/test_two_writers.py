@@ -8,7 +8,7 @@ import pytest
 
 from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.schema.part import Completed, Failed, ToolPart
-from pegboard_files import LocalLedger
+from pegboard.unstable import LocalLedger
 from pegboard_plugins import apply_patch, edit, read, task
 from played import Played, ToolsPlugin, call, calls, opened, text
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from charset_texts import CODE, languages, samples, sentences
 from pegboard.errors import ToolError
-from pegboard_files.charset import SAMPLE_BYTES
-from pegboard_files.encodings import file_encoding, marked_encoding
-from pegboard_files.textfile import decode_text, line_text
+from pegboard.files.charset import SAMPLE_BYTES
+from pegboard.files.encodings import file_encoding, marked_encoding
+from pegboard.files.textfile import decode_text, line_text
 
 ENCODINGS = sorted({sample.encoding for sample in samples()})
 LEAST_SHORT = 0.85

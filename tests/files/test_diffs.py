@@ -4,7 +4,7 @@ import time
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pegboard_files.diffs import Diff, diff_texts
+from pegboard.files.diffs import Diff, diff_texts
 
 TEXTS = st.lists(st.sampled_from(["a", "b", "c", "", "@@", "+x"]), max_size=30).map("\n".join)
 

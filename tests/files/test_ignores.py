@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pegboard_files.ignores import IgnoreRules
-from pegboard_files.walk import ripgrep, walk_files
+from pegboard.files.ignores import IgnoreRules
+from pegboard.files.walk import ripgrep, walk_files
 from with_ripgrep import offer
 
 EXAMPLES = int(os.environ.get("PEGBOARD_FUZZ_IGNORES", "40"))

@@ -4,7 +4,7 @@ import os
 import pytest
 
 from pegboard.errors import ToolError
-from pegboard_files import LocalLedger
+from pegboard.unstable import LocalLedger
 
 
 @pytest.fixture

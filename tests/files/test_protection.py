@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard_files.protection import (
+from pegboard.files.protection import (
     TABLE,
     autorun_files,
     autorun_reason,

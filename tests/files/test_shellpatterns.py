@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from pegboard_files import shell_escape, shell_fits, shell_paths
+from pegboard.unstable import shell_escape, shell_fits, shell_paths
 
 EXAMPLES = int(os.environ.get("PEGBOARD_FUZZ", "1500"))
 """How many patterns are made up, each for 40 names."""

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from pegboard.schema.wire import encode_checked
-from pegboard_files import name_of, stored_name
+from pegboard.unstable import name_of, stored_name
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard.errors import ToolError
-from pegboard_files.textfile import FileText, decode_text, new_text
+from pegboard.files.textfile import FileText, decode_text, new_text
 
 
 @given(st.binary(max_size=60))

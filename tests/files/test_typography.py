@@ -2,7 +2,7 @@
 
 import pytest
 
-from pegboard_files import in_letters_of
+from pegboard.unstable import in_letters_of
 
 
 @pytest.mark.parametrize(

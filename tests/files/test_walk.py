@@ -3,7 +3,7 @@ import subprocess
 
 import pytest
 
-from pegboard_files.walk import walk_files
+from pegboard.files.walk import walk_files
 
 
 @pytest.fixture

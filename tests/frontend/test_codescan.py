@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard_frontend.codescan import CodeFinding, scan
+from pegboard_plugins.shared.frontend.codescan import CodeFinding, scan
 
 ENVIRON = "uses os.environ: changes or reads the environment"
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pegboard.config.layer import json_config
 from pegboard.errors import InvalidInputError
-from pegboard_frontend.configedit import patched, update_user_config
+from pegboard_plugins.shared.frontend.configedit import patched, update_user_config
 
 COMMENTED = """\
 // my settings

@@ -9,8 +9,8 @@ import pytest
 
 from pegboard import App
 from pegboard.schema.message import UserMessage
-from pegboard_frontend import forked, reverted, session_diff, unreverted
 from pegboard_plugins.cli.sessionfile import exported, imported
+from pegboard_plugins.shared.frontend import forked, reverted, session_diff, unreverted
 from written import ask, full_repository, played, shell, state, written
 
 OLD_S = 2 * 3600.0

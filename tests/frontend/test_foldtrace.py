@@ -7,8 +7,8 @@ import pytest
 from hook_samples import PART, Functions
 from pegboard import evolve
 from pegboard.schema.session import Rule
-from pegboard_frontend import begin_trace, trace_steps
-from pegboard_frontend.foldtrace import difference, digest
+from pegboard_plugins.shared.frontend import begin_trace, trace_steps
+from pegboard_plugins.shared.frontend.foldtrace import difference, digest
 from played import HI, Played, opened, text
 
 

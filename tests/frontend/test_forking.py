@@ -10,9 +10,9 @@ from pegboard import tool
 from pegboard.errors import NotFoundError
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.part import Failed, ToolPart
-from pegboard_frontend import forked
-from pegboard_frontend.copies import fork_title
 from pegboard_plugins import task
+from pegboard_plugins.shared.frontend import forked
+from pegboard_plugins.shared.frontend.copies import fork_title
 from played import Played, ToolsPlugin, call, calls, opened
 
 LIMIT_S = 5

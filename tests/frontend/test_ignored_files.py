@@ -11,8 +11,8 @@ import pytest
 from pegboard import App
 from pegboard.providers import StreamEvent
 from pegboard.workspace import open_workspace
-from pegboard_frontend import Reverted, reverted, session_diff, unreverted
 from pegboard_plugins import apply_patch, read
+from pegboard_plugins.shared.frontend import Reverted, reverted, session_diff, unreverted
 from pegboard_plugins.snapshots.worktree import GitSnapshots
 from played import Played, call, calls, opened, text
 from worktrees import OWNER, git, taking

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pegboard_frontend import KeyFile, entry_name, key_of
+from pegboard_plugins.shared.frontend import KeyFile, entry_name, key_of
 
 DAMAGED = b'{"anthropic":{"type":"api","key":"their-secret"},"gro'
 LATER_MS = 10**15

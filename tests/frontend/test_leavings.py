@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pegboard.schema.event import SessionWarned
-from pegboard.storage import Way
-from pegboard_frontend import Reverted, reverted, unreverted
+from pegboard.snapshots import RestoreWay
+from pegboard_plugins.shared.frontend import Reverted, reverted, unreverted
 from pegboard_plugins.snapshots.objects import object_id
 from played import heard, text
 from worktrees import git, taking, writing
@@ -281,7 +281,7 @@ async def test_the_project_s_own_folder_stays(tmp_path: Path, project: Path) -> 
         with writing(snapshots):
             (project / "work/new.txt").write_text("x\n")
         after = str(await snapshots.track())
-        way = Way(before=after, after=before)
+        way = RestoreWay(before=after, after=before)
         await snapshots.restore({project / "work/new.txt": way})
 
     assert tuple((project / "work").iterdir()) == ()

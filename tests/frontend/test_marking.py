@@ -1,6 +1,6 @@
 """The marks of material: a text cannot end them."""
 
-from pegboard_frontend import material
+from pegboard_plugins.shared.frontend import material
 
 
 def test_a_text_of_one_line_stays_within_its_line() -> None:

@@ -9,8 +9,8 @@ from pegboard import hookimpl
 from pegboard.schema.part import AgentInput, FileInput, TextInput
 from pegboard.schema.session import PermissionRequest, Verdict
 from pegboard.workspace import open_workspace
-from pegboard_frontend import mentioned
-from pegboard_frontend.mentions import Mention, find_files, mentions
+from pegboard_plugins.shared.frontend import mentioned
+from pegboard_plugins.shared.frontend.mentions import Mention, find_files, mentions
 from played import Played, opened, text
 
 

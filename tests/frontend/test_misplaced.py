@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from pegboard import App
-from pegboard_frontend import settings_warnings
-from pegboard_frontend.projectfolder import misplaced, misplaced_below
+from pegboard_plugins.shared.frontend import settings_warnings
+from pegboard_plugins.shared.frontend.projectfolder import misplaced, misplaced_below
 from played import Played, opened
 
 TOOL = "from pegboard import tool\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pegboard.workspace import open_workspace
-from pegboard_frontend import running_settings, settings_warnings
+from pegboard_plugins.shared.frontend import running_settings, settings_warnings
 from played import Played, opened
 
 

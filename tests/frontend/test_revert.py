@@ -10,7 +10,7 @@ from pegboard.schema.event import MessageRemoved, SessionIdle
 from pegboard.schema.message import UserMessage
 from pegboard.schema.part import StepStartPart, TextPart, ToolPart
 from pegboard.schema.session import Revert
-from pegboard_frontend import reverted, unreverted
+from pegboard_plugins.shared.frontend import reverted, unreverted
 from played import heard, text
 from written import ask, full_repository, patches, played, shell, state, until, written
 

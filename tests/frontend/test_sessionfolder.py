@@ -9,8 +9,8 @@ from pegboard import App
 from pegboard.errors import SessionBusyError
 from pegboard.schema.message import Turn
 from pegboard.schema.session import Session
-from pegboard_frontend.copies import moved_here
 from pegboard_plugins import task
+from pegboard_plugins.shared.frontend.copies import moved_here
 from played import opened
 
 

@@ -10,7 +10,7 @@ from pegboard.providers import Result
 from pegboard.schema.message import AbortedFailure, AssistantMessage, UserMessage
 from pegboard.schema.part import Completed, Failed, TextPart, ToolPart
 from pegboard.schema.session import Busy, Idle
-from pegboard_frontend import ShellOrder, run_shell
+from pegboard_plugins.shared.frontend import ShellOrder, run_shell
 from played import Played, opened, text
 
 

@@ -28,10 +28,10 @@ from pegboard.schema.part import (
     ToolPart,
 )
 from pegboard.schema.session import PermissionRequest, Rule, Verdict
-from pegboard_frontend import CommandOrder, material, run_command
-from pegboard_frontend.slashcommand import fill, snippets, tokens
 from pegboard_plugins import bash as bash_plugin
 from pegboard_plugins import task
+from pegboard_plugins.shared.frontend import CommandOrder, material, run_command
+from pegboard_plugins.shared.frontend.slashcommand import fill, snippets, tokens
 from played import Played, PlayedPlugin, heard, opened, text
 
 PICTURE = data_url("image/png", png())

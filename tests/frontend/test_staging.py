@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard_frontend import reverted, unreverted
+from pegboard_plugins.shared.frontend import reverted, unreverted
 from worktrees import IDENTITY, git
 from written import ask, full_repository, played, shell, state
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.storage import Way
-from pegboard_frontend import Reverted, reverted
+from pegboard.snapshots import RestoreWay
+from pegboard_plugins.shared.frontend import Reverted, reverted
 from pegboard_plugins.snapshots import objects
 from worktrees import OWNER, small_repository, taking, writing
 from written import ask, full_repository, played, shell, state, until, written
@@ -95,7 +95,7 @@ async def test_a_look_at_many_files_of_a_folder_reads_each_tree_once(
         paths = snapshots.take(OWNER[0])
         assert before is not None
         assert after is not None
-        way = {path: Way(before=before, after=after) for path in paths}
+        way = {path: RestoreWay(before=before, after=after) for path in paths}
 
         assert len(await snapshots.diff(way)) == 300
         assert len(read) <= 4

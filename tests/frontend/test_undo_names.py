@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pegboard.schema.part import Completed
-from pegboard_frontend import reverted, session_diff, unreverted
+from pegboard_plugins.shared.frontend import reverted, session_diff, unreverted
 from worktrees import git
 from written import ask, calls_of, full_repository, patches, played, shell, state
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard_frontend import reverted
+from pegboard_plugins.shared.frontend import reverted
 from pegboard_plugins.snapshots.clock import FileClock, file_clock
 from worktrees import OWNER, git, small_repository, taking, writing
 from written import ask, full_repository, played, shell, state, until

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard_frontend import reverted
+from pegboard_plugins.shared.frontend import reverted
 from written import ask, full_repository, played, shell
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard_frontend import UnseenDocuments
+from pegboard_plugins.shared.frontend import UnseenDocuments
 
 
 @pytest.fixture

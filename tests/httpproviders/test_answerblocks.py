@@ -1,5 +1,6 @@
 """The texts and thoughts of an answer, as events."""
 
+from pegboard.http import AnswerBlock, AnswerBlocks
 from pegboard.providers import (
     ReasoningDelta,
     ReasoningEnd,
@@ -11,7 +12,6 @@ from pegboard.providers import (
     ToolInputEnd,
     ToolInputStart,
 )
-from pegboard_http import AnswerBlock, AnswerBlocks
 
 
 def test_one_is_open_at_a_time_and_each_ends_with_what_is_kept_of_its_kind() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from pegboard.providers import ToolCall, ToolInputDelta, ToolInputStart
-from pegboard_http import AnswerCalls
+from pegboard.unstable import AnswerCalls
 
 Piece = tuple[int | None, str, str, str]
 

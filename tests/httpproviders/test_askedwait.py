@@ -6,7 +6,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from pegboard_http import asked_wait_s
+from pegboard.http import asked_wait_s
 
 TICK_S = 1.5
 """An instant in whole seconds is as much nearer, and the test takes its time."""

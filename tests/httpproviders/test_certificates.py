@@ -8,8 +8,8 @@ import pytest
 import model_server as ms
 from http_proxy import http_proxy
 from pegboard.errors import ProviderError
-from pegboard_http.certificates import issuer_of
-from pegboard_http.httpprovider import HttpProvider
+from pegboard.http.certificates import issuer_of
+from pegboard.http.httpprovider import HttpProvider
 from provider_run import events_of, provider_at, request_for
 
 

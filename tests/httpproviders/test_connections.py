@@ -10,10 +10,10 @@ import pytest
 import model_server as ms
 from keyed import keys_of
 from pegboard.errors import ProviderError
+from pegboard.http.connection import HEAD_LIMIT_BYTES
+from pegboard.http.httpprovider import COMPATIBLE, endpoints
 from pegboard.providers import StreamFinish, TextDelta
 from pegboard.schema.config import Config, ProviderConfig
-from pegboard_http.connection import HEAD_LIMIT_BYTES
-from pegboard_http.httpprovider import COMPATIBLE, endpoints
 from pegboard_plugins.openai_compatible import Quirks
 from pegboard_plugins.openai_compatible import provider as chat_provider
 from provider_run import events_of, provider_at, request_for, text_of

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard_http import eventstream
+from pegboard.http import eventstream
 
 
 def _parsed(*pieces: bytes) -> list[bytes]:

@@ -6,11 +6,11 @@ import pytest
 
 import model_server as ms
 from faulty_model import playing
+from pegboard.http.finishwords import FINISH_WORDS
 from pegboard.providers import FinishReason
 from pegboard.schema.event import SessionIdle, SessionWarned
 from pegboard.schema.message import APIFailure, ContentFilterFailure, OutputLengthFailure
-from pegboard_http import finish_of
-from pegboard_http.finishwords import FINISH_WORDS
+from pegboard.unstable import finish_of
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import model_server as ms
 from faulty_model import playing
 from keyed import keys_of
 from pegboard.errors import ProviderError
+from pegboard.http.httpprovider import LOCAL_TIMEOUT_S, HttpProvider
 from pegboard.providers import Heartbeat
 from pegboard.schema.config import Config, ProviderConfig
-from pegboard_http.httpprovider import LOCAL_TIMEOUT_S, HttpProvider
 from pegboard_plugins.openai_compatible import register_providers
 from provider_run import events_of, provider_at, request_for, text_of
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard.errors import ProviderError
+from pegboard.http import Endpoint, HttpProvider, Post, WireFormat, decode_json, eventstream
+from pegboard.http.httpprovider import Framing
 from pegboard.providers import ModelMessage, ModelRequest, StreamEvent, StreamFinish, Text
-from pegboard_http import Endpoint, HttpProvider, Post, WireFormat, decode_json, eventstream
-from pegboard_http.httpprovider import Framing
-from pegboard_testing import ScriptedServer
+from pegboard.testing import ScriptedServer
 
 
 def _parsed(*pieces: bytes) -> list[bytes]:

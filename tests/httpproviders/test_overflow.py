@@ -5,10 +5,10 @@ import json
 import pytest
 
 from pegboard.errors import ContextOverflowError, ProviderError
-from pegboard_http import is_overflow
-from pegboard_http.httpprovider import Endpoint, Meaning
-from pegboard_http.overflow import OVERFLOWS
-from pegboard_http.refusals import Refusals
+from pegboard.http.httpprovider import Endpoint, Meaning
+from pegboard.http.overflow import OVERFLOWS
+from pegboard.http.refusals import Refusals
+from pegboard.unstable import is_overflow
 
 TEXTS = [
     (

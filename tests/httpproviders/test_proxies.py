@@ -9,8 +9,8 @@ import pytest
 import model_server as ms
 from http_proxy import LOGIN, http_proxy
 from pegboard.errors import ProviderError
-from pegboard_http.httpprovider import HttpProvider
-from pegboard_http.proxies import proxy_for
+from pegboard.http.httpprovider import HttpProvider
+from pegboard.http.proxies import proxy_for
 from provider_run import events_of, provider_at, request_for, text_of
 
 PROXY = "http://proxy.test:3128"

@@ -8,11 +8,11 @@ import pytest
 import media_files as mf
 import model_server as ms
 from pegboard.errors import ProviderError
+from pegboard.files import MediaContent, media_content
+from pegboard.http.httpprovider import HttpProvider, MediaLimits
+from pegboard.http.sentmedia import SentMedia
 from pegboard.providers import Media, ModelMessage, Result, Text
 from pegboard.schema.model import Capabilities, Modalities, Model, ModelApi
-from pegboard_files import MediaContent, media_content
-from pegboard_http.httpprovider import HttpProvider, MediaLimits
-from pegboard_http.sentmedia import SentMedia
 from provider_run import events_of, model_of, provider_at, request_for, text_of
 
 LIMITS = MediaLimits(image_bytes=2_000, side=80, side_of_many=20, pdf_bytes=4_000, pages=10)

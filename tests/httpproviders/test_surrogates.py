@@ -6,7 +6,7 @@ import pytest
 
 import model_server as ms
 from faulty_model import playing
-from pegboard_http.encoding import SurrogatePairs
+from pegboard.http.encoding import SurrogatePairs
 
 
 def joined(*frames: bytes) -> list[bytes]:

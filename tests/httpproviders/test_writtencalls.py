@@ -9,8 +9,8 @@ import pytest
 
 import model_server as ms
 from faulty_model import playing
+from pegboard.http.writtencalls import BESIDE_TEXT, WrittenCall, WrittenCalls, written_calls
 from pegboard.schema.event import SessionIdle, SessionWarned
-from pegboard_http.writtencalls import BESIDE_TEXT, WrittenCall, WrittenCalls, written_calls
 
 TOOLS = ("note", "bash")
 SEP = "<\uff5ctool\u2581sep\uff5c>"

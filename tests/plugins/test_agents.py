@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from pegboard import Tool, tool
 from pegboard.policy.agents import agents_from, default_agent, rulesets_for
-from pegboard.policy.permissions import hidden, judge
+from pegboard.policy.permissions import hidden, judge_rules
 from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.config import Agent, AgentConfig, Config, Effect
 from pegboard.schema.model import Model, ModelApi
@@ -194,21 +194,21 @@ async def test_what_each_agent_may_do(
 ) -> None:
     rulesets = await _rulesets(agent, Config(permission=DEFAULTS + more))
 
-    assert judge(rulesets, permission, [pattern]).action == action
+    assert judge_rules(rulesets, permission, [pattern]).action == action
 
 
 async def test_what_the_user_forbids_no_agent_may() -> None:
     config = Config(permission=(*DEFAULTS, Rule("bash", "rm *", "deny")))
 
     for name in ("build", "plan", "general", "explore"):
-        assert judge(await _rulesets(name, config), "bash", ["rm x"]).action == "deny"
+        assert judge_rules(await _rulesets(name, config), "bash", ["rm x"]).action == "deny"
 
 
 async def test_the_user_may_let_plan_edit() -> None:
     settings = AgentConfig(permission=(Rule("edit", "docs/*", "allow"),))
     config = Config(permission=DEFAULTS, agent={"plan": settings})
 
-    assert judge(await _rulesets("plan", config), "edit", ["docs/a.md"]).action == "allow"
+    assert judge_rules(await _rulesets("plan", config), "edit", ["docs/a.md"]).action == "allow"
 
 
 @pytest.mark.parametrize(

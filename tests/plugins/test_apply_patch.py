@@ -10,7 +10,7 @@ from cases import built, load
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.model import Model, ModelApi
-from pegboard_files import LocalLedger
+from pegboard.unstable import LocalLedger
 from pegboard_plugins.apply_patch import apply_patch, chat_params
 from pegboard_plugins.apply_patch.parser import PatchError
 from tool_context import Context, call

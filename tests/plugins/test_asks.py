@@ -7,8 +7,8 @@ import pytest
 
 from pegboard.errors import PegboardError
 from pegboard.schema.config import Config, PluginConfig
+from pegboard.testing import tools_of
 from pegboard_plugins.lsp import lsp
-from pegboard_testing import tools_of
 from plugins.test_conformance import PLUGINS
 from tool_context import Context
 

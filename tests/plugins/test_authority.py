@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 from pegboard.providers import ModelRequest, Result, Text
-from pegboard_frontend import forked
 from pegboard_plugins import agents, bash, environment, instructions, read, skill
+from pegboard_plugins.shared.frontend import forked
 from played import HI, Played, call, calls, opened, text
 
 FORGED = """\

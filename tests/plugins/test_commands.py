@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from pegboard.schema.part import SubtaskPart, TextPart
-from pegboard_frontend import CommandOrder, run_command
 from pegboard_plugins import commands
+from pegboard_plugins.shared.frontend import CommandOrder, run_command
 from played import Played, opened, text
 
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from compacting import FULL, LONG, SMALL, error_of, look, look_at, said, summaries
-from pegboard import CompactionRequest, ToolContext, ToolResult, tool
+from pegboard import ToolContext, ToolResult, tool
+from pegboard.compaction import CompactionRequest
 from pegboard.engine.history import SUMMARISE
 from pegboard.errors import ContextOverflowError
 from pegboard.providers import Call, ModelRequest, Result, StreamEvent, StreamFinish, Usage

@@ -5,7 +5,7 @@ from pkgutil import resolve_name
 
 import pytest
 
-from pegboard_testing import check_hooks, check_policy, check_tools, tools_of
+from pegboard.testing import check_hooks, check_policy, check_tools, tools_of
 
 PLUGINS = sorted(
     point.value

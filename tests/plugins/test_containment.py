@@ -15,7 +15,8 @@ from contextlib import suppress
 import pytest
 
 from pegboard.errors import PegboardError
-from pegboard_files import is_resolved, move_resolved, open_resolved, remove_resolved
+from pegboard.files import is_resolved, open_resolved, remove_resolved
+from pegboard.unstable import move_resolved
 from pegboard_plugins.apply_patch import apply_patch
 from pegboard_plugins.bash import bash
 from pegboard_plugins.edit import edit, multiedit, write

@@ -10,11 +10,11 @@ import pytest
 from pegboard.contract.results import ToolResult
 from pegboard.schema.config import Config, FormatterConfig
 from pegboard.schema.part import Completed
+from pegboard.unstable import ProgramSearch
 from pegboard_plugins import format as plugin
 from pegboard_plugins.edit import edit, write, write_plugin
 from pegboard_plugins.format import formatting
 from pegboard_plugins.format.known import KNOWN, fitting, installed
-from pegboard_processes import ProgramSearch
 from played import Played, calls, opened, text
 from played import call as model_call
 from tool_context import Context, call

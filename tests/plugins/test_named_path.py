@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.kit import named_path
+from pegboard.files import named_path
 from pegboard_plugins.read import read
 from tool_context import Context, call
 

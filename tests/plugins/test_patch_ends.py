@@ -8,10 +8,10 @@ import pytest
 
 from pegboard.errors import ToolError
 from pegboard.schema.part import Failed
-from pegboard_files import temporary_beside
-from pegboard_frontend import reverted
+from pegboard.unstable import temporary_beside
 from pegboard_plugins.apply_patch import apply_patch
 from pegboard_plugins.apply_patch.parser import PatchError
+from pegboard_plugins.shared.frontend import reverted
 from played import Played, ToolsPlugin, calls, opened, text, tools_of
 from played import call as played_call
 from plugins.test_apply_patch import THREE, patch_of, project, tree
@@ -68,7 +68,7 @@ async def test_what_a_killed_patch_left_goes_with_the_next_one(tmp_path, monkeyp
     (tmp_path / ".mine.pegboard~").write_text("no name of ours")
     await call(apply_patch, context, patchText=THREE)
     young = left.exists()
-    monkeypatch.setattr("pegboard_files.placing.STALE_S", 0.0)
+    monkeypatch.setattr("pegboard.files.placing.STALE_S", 0.0)
     later = Context(tmp_path)
     later.files.note_read(tmp_path / "a")
 

@@ -3,8 +3,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from pegboard.files import secret_path
 from pegboard.schema.session import PermissionRequest, Rule, Ruleset
-from pegboard_files import secret_path
 from pegboard_plugins.bash.scan import Place, scan
 from pegboard_plugins.rules import DEFAULTS
 from pegboard_plugins.secrets import permission_ask

@@ -3,9 +3,9 @@ import json
 import pytest
 
 from pegboard.schema.part import Completed, Failed, TextPart, ToolPart
-from pegboard_frontend import CommandOrder, run_command
 from pegboard_plugins import commands, files, rules, skill
 from pegboard_plugins.edit import write_plugin
+from pegboard_plugins.shared.frontend import CommandOrder, run_command
 from played import Played, call, calls, opened, text
 
 HI = "Hi."

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.contract.context import ChildResult, SessionView
+from pegboard.contract.context import SessionView, SubagentResult
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.providers import ToolDefinition
 from pegboard.schema.config import Agent, Config
@@ -36,7 +36,7 @@ async def test_an_earlier_task_is_continued(tmp_path):
 
 
 async def test_a_subagent_that_fails_is_an_error_with_what_it_said(tmp_path):
-    child = ChildResult(session_id="ses_child", outcome="timed_out", text="so far: nothing")
+    child = SubagentResult(session_id="ses_child", outcome="timed_out", text="so far: nothing")
 
     context = Context(tmp_path, child=child)
 

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-import pegboard_files
+import pegboard.unstable
 from pegboard import App
 from pegboard.providers import StreamEvent
 from pegboard.schema.part import Completed, TextPart
-from pegboard_frontend import (
+from pegboard_plugins import bash, instructions, read, skill
+from pegboard_plugins.edit import write_plugin
+from pegboard_plugins.shared.frontend import (
     CommandOrder,
     UnseenDocuments,
     run_command,
     settings_warnings,
 )
-from pegboard_plugins import bash, instructions, read, skill
-from pegboard_plugins.edit import write_plugin
 from played import HI, Played, call, calls, opened, text, tools_of
 
 SKILL = "---\nname: tea\ndescription: Obey me.\n---\nBoil water.\n"
@@ -71,7 +71,7 @@ async def test_an_instruction_file_counts_once_the_user_accepts_it(
 
 @pytest.mark.parametrize("name", [*instructions.NAMES, skill.FILE])
 def test_the_files_that_sessions_obey_are_documents(name: str) -> None:
-    assert pegboard_files.instructs(Path("/project", name))
+    assert pegboard.unstable.instructs(Path("/project", name))
 
 
 async def test_what_a_command_wrote_does_not_count(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import gc
 import pytest
 
 from pegboard.errors import PermissionDeniedError, ToolError
-from pegboard_files import LocalLedger
+from pegboard.unstable import LocalLedger
 from pegboard_plugins.edit import write
 from tool_context import Context, call
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pegboard import App, hookimpl
-from pegboard.kit import rules_from_config
+from pegboard.permissions import rules_from_config
 from pegboard.schema.session import PermissionRequest, Rule, Verdict
-from pegboard_frontend import Explanation, explain
 from pegboard_plugins import bash, guard, secrets
 from pegboard_plugins import rules as rules_plugin
+from pegboard_plugins.shared.frontend import Explanation, explain
 from played import Played, opened, text
 
 actions = st.sampled_from(["allow", "ask", "deny"])

@@ -11,9 +11,9 @@ from typing import Any
 from pegboard import App, Prompt, Tool, ToolContext, tool
 from pegboard.errors import PermissionDeniedError
 from pegboard.providers import ModelRequest, StreamEvent
-from pegboard_frontend import explain
+from pegboard.testing import tools_of
 from pegboard_plugins.lsp import lsp
-from pegboard_testing import tools_of
+from pegboard_plugins.shared.frontend import explain
 from played import HI, Played, ToolsPlugin, call, calls, opened, text
 from plugins.test_asks import CALLS, CONFIG
 from plugins.test_conformance import PLUGINS

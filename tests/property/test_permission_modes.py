@@ -13,11 +13,11 @@ from pegboard import App
 from pegboard.engine.asking.decision import judged, make_request, unattended
 from pegboard.engine.sessions import unstored_view
 from pegboard.policy.agents import default_agent
-from pegboard.policy.permissions import UNCLEAR, judge
+from pegboard.policy.permissions import UNCLEAR, judge_rules
 from pegboard.schema.session import Action, Rule, Ruleset
 from pegboard.storage.changes import DropApproval, PutApproval
-from pegboard_frontend import approvals_of
 from pegboard_plugins import rules as rules_plugin
+from pegboard_plugins.shared.frontend import approvals_of
 from played import Played, opened, text
 
 actions = st.sampled_from(["allow", "ask", "deny"])
@@ -88,7 +88,8 @@ def test_every_mode_is_the_pure_verdict_and_who_works_for_others_is_bound_by_the
     child, *_ = verdicts(mixed, asked, approved)
 
     pure, above, both = (
-        judge(each, "bash", asked, approvals=approved).action for each in (own, parents, mixed)
+        judge_rules(each, "bash", asked, approvals=approved).action
+        for each in (own, parents, mixed)
     )
     assert attended == pure
     assert headless == ("deny" if pure == "ask" else pure)

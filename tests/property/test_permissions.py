@@ -12,9 +12,9 @@ from dispatching import JUDGE, Plugins, implementation
 from pegboard.policy.permissions import (
     UNCLEAR,
     hidden,
-    judge,
+    judge_rules,
     lies_within,
-    matches,
+    matches_pattern,
     rules_from_config,
 )
 from pegboard.schema.session import Action, Rule, Ruleset, Verdict
@@ -46,7 +46,7 @@ approvals = st.lists(rules, max_size=4)
 def strictness(
     sources: Sequence[Ruleset], permission: str, asked: Sequence[str], given: Sequence[Rule] = ()
 ) -> int:
-    verdict = judge(sources, permission, asked, approvals=given, home=HOME)
+    verdict = judge_rules(sources, permission, asked, approvals=given, home=HOME)
     return STRICTNESS[verdict.action]
 
 
@@ -188,10 +188,10 @@ wildcards = st.text("ab *?", max_size=6)
 @given(wildcards, wildcards, st.text("ab *?", max_size=8))
 def test_what_lies_within_a_pattern_matches_nothing_else(inner: str, outer: str, text: str) -> None:
     assert lies_within(outer, outer)
-    if lies_within(inner, outer) and matches(inner, text):
-        assert matches(outer, text)
+    if lies_within(inner, outer) and matches_pattern(inner, text):
+        assert matches_pattern(outer, text)
 
 
 @given(wildcards, st.text("ab ", max_size=8))
 def test_a_literal_text_lies_within_what_matches_it(outer: str, text: str) -> None:
-    assert lies_within(text, outer) == matches(outer, text)
+    assert lies_within(text, outer) == matches_pattern(outer, text)

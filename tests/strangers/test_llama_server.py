@@ -17,8 +17,8 @@ import pytest
 
 from pegboard.errors import ContextOverflowError, ProviderAuthError
 from pegboard.providers import Call, ModelMessage, Result, StreamFinish
-from pegboard_testing import check_provider
-from pegboard_testing.providerchecks import check_answer
+from pegboard.testing import check_provider
+from pegboard.testing.providerchecks import check_answer
 from provider_run import events_of, provider_at, request_for, text_of, user
 
 WEIGHTS = "SmolLM2-135M-Instruct.Q4_1.gguf"

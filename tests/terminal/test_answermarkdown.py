@@ -3,8 +3,8 @@
 import pytest
 from rich.style import Style
 
-from pegboard_terminal import PALETTE
-from pegboard_terminal.answermarkdown import markdown_rows
+from pegboard_plugins.shared.terminal import PALETTE
+from pegboard_plugins.shared.terminal.answermarkdown import markdown_rows
 
 TABLE = "| file | what |\n|---|---|\n| tests/plugins/test_cart.py | a test |\n"
 

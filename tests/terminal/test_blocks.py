@@ -8,18 +8,18 @@ from msgspec.structs import replace
 
 from pegboard import Prompt, Tool, ToolResult, hookimpl, tool
 from pegboard.contract import toolhooks
-from pegboard.kit import Block, Span
+from pegboard.display import Block, Span, default_block, plain_line
+from pegboard.display.defaultblocks import TAIL_LINES, given_block
+from pegboard.display.difflines import diff_rows
 from pegboard.schema.part import Completed, CompletedSpan, Failed, Running, TimeSpan, ToolPart
+from pegboard.testing import tools_of
+from pegboard.unstable import CallBlocks, block_lines, with_note
 from pegboard_plugins import callblocks, webfetch, websearch
 from pegboard_plugins.apply_patch import apply_patch
 from pegboard_plugins.question import question
 from pegboard_plugins.read import read
 from pegboard_plugins.skill import skill
 from pegboard_plugins.task import task
-from pegboard_terminal import CallBlocks, block_lines, default_block, plain_line, with_note
-from pegboard_terminal.defaultblocks import TAIL_LINES, given_block
-from pegboard_terminal.difflines import diff_rows
-from pegboard_testing import tools_of
 from played import Played, ToolsPlugin, call, calls, opened, text
 
 DIFF = """--- calc.py

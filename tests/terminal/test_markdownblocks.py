@@ -2,8 +2,8 @@
 
 import pytest
 
-from pegboard_terminal import Pen
-from pegboard_terminal.markdownblocks import LONGEST_BLOCK, MarkdownBlocks
+from pegboard_plugins.shared.terminal import Pen
+from pegboard_plugins.shared.terminal.markdownblocks import LONGEST_BLOCK, MarkdownBlocks
 
 TEXT = """# Title
 A paragraph

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pegboard_terminal import sum_costs
+from pegboard_plugins.shared.terminal import sum_costs
 
 
 def test_a_sum_with_a_cost_that_is_not_known_is_not_known() -> None:

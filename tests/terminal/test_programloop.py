@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from pegboard.cli import OUT_OF_MEMORY
-from pegboard.kit import Threads
-from pegboard_terminal import run_async
+from pegboard.cli import run_async
+from pegboard.unstable import OUT_OF_MEMORY, Threads
 
 Loop = asyncio.AbstractEventLoop
 
@@ -117,7 +116,7 @@ def test_a_part_that_dies_ends_the_program(way: Callable[[Loop], None]) -> None:
 
 STUCK = """
 import asyncio, contextlib, threading
-from pegboard_terminal import programloop
+from pegboard_plugins.shared.terminal import programloop
 programloop.GRACE_S = 0.1
 def dies(*_): raise MemoryError
 async def stays():
@@ -152,7 +151,7 @@ def test_what_does_not_end_after_it_is_ended(stuck: str) -> None:
 
 LOST = """
 import asyncio, resource, threading
-from pegboard_terminal import programloop
+from pegboard_plugins.shared.terminal import programloop
 resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
 def dies(): raise SystemError("error return without exception set")
 async def main():
@@ -172,7 +171,7 @@ def test_under_a_limit_an_error_that_has_found_no_room_is_one_of_memory() -> Non
 
 PROCESS = """
 import asyncio, threading
-from pegboard_terminal import run_async
+from pegboard.cli import run_async
 
 async def threads_while_a_process_runs():
     before = threading.active_count()

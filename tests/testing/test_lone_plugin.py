@@ -8,8 +8,8 @@ import pytest
 from pegboard import Plugin, Tool, hookimpl, tool
 from pegboard.schema.config import Config, PluginConfig
 from pegboard.schema.session import PermissionRequest, Verdict
+from pegboard.testing import check_hooks, check_policy, tools_of
 from pegboard_plugins import webfetch
-from pegboard_testing import check_hooks, check_policy, tools_of
 from played import Played, opened
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from pegboard import PermissionContext, PermissionDeniedError, Tool, ToolContext
 from pegboard import tool as as_tool
-from pegboard_testing import check_tools
+from pegboard.testing import check_tools
 
 
 async def may_wipe(context: PermissionContext, path: str) -> Path:

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from pegboard.processes import Enclosing
+from pegboard.enclosing import Enclosing
+from pegboard.testing import check_sandbox
 from pegboard_plugins.sandbox import Sandbox, SandboxPolicy
 from pegboard_plugins.sandbox.bubblewrap import Bubblewrap
 from pegboard_plugins.sandbox.landlock import Landlock
-from pegboard_testing import check_sandbox
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pegboard.storage import Restored, Way
+from pegboard.snapshots import Restored, RestoreWay
+from pegboard.testing import check_snapshots
+from pegboard.unstable import States
 from pegboard.workspace import open_workspace
-from pegboard_files import States
 from pegboard_plugins.snapshots.worktree import GitSnapshots
-from pegboard_testing import check_snapshots
 from worktrees import git
 
 
@@ -52,26 +52,26 @@ class Faulty:
 class Overwriting(Faulty):
     """What the user has changed since is overwritten."""
 
-    async def restore(self, ways: Mapping[Path, Way]) -> Restored:
+    async def restore(self, ways: Mapping[Path, RestoreWay]) -> Restored:
         now = await self.real.track(fresh=True)
         assert now
         return await self.real.restore({path: replace(w, before=now) for path, w in ways.items()})
 
 
 class Silent(Faulty):
-    async def restore(self, ways: Mapping[Path, Way]) -> Restored:
+    async def restore(self, ways: Mapping[Path, RestoreWay]) -> Restored:
         return replace(await self.real.restore(ways), left=())
 
 
 class Lazy(Faulty):
-    async def restore(self, ways: Mapping[Path, Way]) -> Restored:
+    async def restore(self, ways: Mapping[Path, RestoreWay]) -> Restored:
         return Restored(changed=tuple(ways))
 
 
 class Plain(Faulty):
     """Modes of files are not kept."""
 
-    async def restore(self, ways: Mapping[Path, Way]) -> Restored:
+    async def restore(self, ways: Mapping[Path, RestoreWay]) -> Restored:
         found = await self.real.restore(ways)
         for path in ways:
             if path.is_file() and not path.is_symlink():
@@ -114,7 +114,7 @@ class Restless(Faulty):
 
 
 class Flat(Faulty):
-    async def diff(self, ways: Mapping[Path, Way]) -> tuple[Any, ...]:
+    async def diff(self, ways: Mapping[Path, RestoreWay]) -> tuple[Any, ...]:
         return tuple(replace(each, status="modified") for each in await self.real.diff(ways))
 
 

@@ -18,8 +18,8 @@ from pegboard.storage.changes import (
     ChangeSession,
     CreateSession,
 )
+from pegboard.testing import check_storage
 from pegboard_plugins.sqlite import open_sqlite
-from pegboard_testing import check_storage
 
 
 def urls(folder: Path) -> Callable[[], str]:

@@ -15,7 +15,7 @@ import pytest
 from pegboard import hookimpl
 from pegboard.errors import ProviderError
 from pegboard.hooks.callers import Hooks
-from pegboard.paths import Places
+from pegboard.paths import UserFolders
 from pegboard.providers import (
     ModelRequest,
     StreamEvent,
@@ -33,8 +33,8 @@ from pegboard.schema.config import Config
 from pegboard.schema.event import Event
 from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.session import PermissionRequest, Verdict
-from pegboard_testing import check_answer, check_hooks, check_policy, check_provider
-from pegboard_testing.hookcalls import calls, specifications
+from pegboard.testing import check_answer, check_hooks, check_policy, check_provider
+from pegboard.testing.hookcalls import calls, specifications
 
 DENY = Verdict(action="deny", reason="no")
 SAID: list[StreamEvent] = [TextStart("0"), TextDelta("0", "hi"), TextEnd("0")]
@@ -64,7 +64,7 @@ def test_every_hook_of_the_core_is_called(tmp_path: Path) -> None:
         "config": Config(),
         "hooks": Hooks({}, on_failure=print),
         "project": tmp_path,
-        "places": Places.of({"HOME": str(tmp_path)}),
+        "places": UserFolders.of({"HOME": str(tmp_path)}),
     }
     specs = specifications().items()
     uncalled = {hook for hook, spec in specs if not list(calls(spec, **here))}

@@ -15,7 +15,7 @@ from pegboard.engine.bus import Bus
 from pegboard.errors import TimeLimitError
 from pegboard.schema.config import Config
 from pegboard.schema.event import Event, FileEdited, SessionIdle
-from pegboard_testing import EventRecorder, Finding, check_tools, tools_of
+from pegboard.testing import EventRecorder, Finding, check_tools, tools_of
 
 
 class Node(BaseModel):

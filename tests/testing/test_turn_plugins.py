@@ -9,7 +9,7 @@ import pytest
 
 from pegboard import ToolContext, hookimpl, tool
 from pegboard.schema.session import PermissionRequest, Verdict
-from pegboard_testing import CANCEL, check_hooks
+from pegboard.testing import CANCEL, check_hooks
 
 MAILS = """
 from pegboard import ToolContext, hookimpl, tool

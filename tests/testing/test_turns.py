@@ -18,8 +18,8 @@ from pegboard.errors import PluginError, ProviderError
 from pegboard.providers import ModelRequest, Result, StreamEvent, StreamFinish
 from pegboard.schema.event import PermissionAsked, SessionIdle
 from pegboard.schema.model import Model, ModelApi
+from pegboard.testing import CANCEL, ScriptedModel, scripted_app
 from pegboard_plugins import webfetch
-from pegboard_testing import CANCEL, ScriptedModel, scripted_app
 from written import until
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -303,7 +303,7 @@ async def test_a_model_without_an_app_cannot_cancel() -> None:
 
 SUITE = '''
 from pegboard import tool
-from pegboard_testing import CANCEL
+from pegboard.testing import CANCEL
 
 
 @tool
@@ -381,9 +381,9 @@ def test_a_turn_writes_below_tmp_path_alone_and_uses_no_network(tmp_path: Path) 
 def test_a_run_without_the_fixtures_loads_the_module_alone(tmp_path: Path) -> None:
     (tmp_path / "test_none.py").write_text(
         "import sys\n\n\ndef test_none():\n"
-        "    kit = {'pegboard', 'pegboard_testing'}\n"
+        "    kit = {'pegboard', 'pegboard.testing'}\n"
         "    ours = {name for name in sys.modules if name.partition('.')[0] in kit}\n"
-        "    assert ours == {'pegboard', 'pegboard_testing', 'pegboard_testing.fixtures'}\n"
+        "    assert ours == {'pegboard', 'pegboard.testing', 'pegboard.testing.fixtures'}\n"
     )
 
     done = _suite(tmp_path, home=tmp_path)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from pegboard.errors import ToolError
+from pegboard.processes.background import MOST_RUNNING, ToolProcesses
 from pegboard.schema.config import ProcessLimits
-from pegboard_processes.background import MOST_RUNNING, ToolProcesses
 from processes import alive
 
 LIMIT_S = 30
@@ -124,7 +124,7 @@ async def test_an_unknown_process_is_answered_with_those_that_there_are(tmp_path
 
 
 async def test_the_file_of_a_process_that_writes_for_ever_has_an_end(tmp_path, monkeypatch):
-    monkeypatch.setattr("pegboard_processes.background.OUTPUT_LIMIT_BYTES", 1000)
+    monkeypatch.setattr("pegboard.processes.background.OUTPUT_LIMIT_BYTES", 1000)
     async with session(tmp_path) as view:
         process = await start(view, "head -c 100000 /dev/zero | tr '\\0' x", tmp_path)
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from pegboard import hookimpl
+from pegboard.permissions import may_run
 from pegboard.schema.session import PermissionRequest, Verdict
-from pegboard_frontend import explain
 from pegboard_plugins import bash, rules
-from pegboard_processes import may_run
+from pegboard_plugins.shared.frontend import explain
 from played import Played, opened
 
 PUSHES = [

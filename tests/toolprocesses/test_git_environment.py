@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pegboard.kit.redact import child_env
-from pegboard_processes.process import run_process
+from pegboard.processes.process import run_process
 
 REPOSITORY = (
     "git init -q; git config user.name me; git config user.email me@localhost;"

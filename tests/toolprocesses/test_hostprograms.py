@@ -9,10 +9,11 @@ import pytest
 
 from looks import counted_looks
 from own_programs import program
+from pegboard.files.walk import ripgrep
+from pegboard.processes import find_program
+from pegboard.unstable import search_path
 from pegboard.workspace import open_workspace
-from pegboard_files.walk import ripgrep
 from pegboard_plugins.snapshots.git import ShadowGit
-from pegboard_processes import find_program, search_path
 
 
 @pytest.mark.parametrize(

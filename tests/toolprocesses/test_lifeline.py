@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from pegboard_processes.lifeline import Lifeline
+from pegboard.processes.lifeline import Lifeline
 
 PROGRAM = """
 import os, subprocess, sys
 from pathlib import Path
-from pegboard_processes.family import MARK, Family
-from pegboard_processes.lifeline import Lifeline
-from pegboard_processes.limits import Bounds
+from pegboard.processes.family import MARK, Family
+from pegboard.processes.lifeline import Lifeline
+from pegboard.processes.limits import Bounds
 from pegboard.schema.config import ProcessLimits
 lifeline = Lifeline()
 env = dict(os.environ, **lifeline.hold())

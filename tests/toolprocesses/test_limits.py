@@ -15,11 +15,11 @@ import pytest
 
 from config_place import Place
 from pegboard.errors import ToolError
+from pegboard.processes import limits as limits_module
+from pegboard.processes import process as process_module
+from pegboard.processes.limits import Bounds, Groups, Machine, Watch, machine
+from pegboard.processes.process import run_process, service_process
 from pegboard.schema.config import ProcessLimits
-from pegboard_processes import limits as limits_module
-from pegboard_processes import process as process_module
-from pegboard_processes.limits import Bounds, Groups, Machine, Watch, machine
-from pegboard_processes.process import run_process, service_process
 
 NUMBER = str(73_000_000 + os.getpid())
 CROWD = f"for n in $(seq 60); do sleep {NUMBER} & done; wait"

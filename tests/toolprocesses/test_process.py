@@ -11,8 +11,8 @@ import pytest
 
 from pegboard.errors import ToolError
 from pegboard.kit.redact import child_env
-from pegboard_processes.family import MARK
-from pegboard_processes.process import run_process
+from pegboard.processes.family import MARK
+from pegboard.processes.process import run_process
 from processes import MARK as NAP
 from processes import alive
 
@@ -362,7 +362,7 @@ async def test_programs_do_not_wait_for_a_person(tmp_path):
 ENDING = """
 import asyncio, os, sys
 from pathlib import Path
-from pegboard_processes.process import run_process, run_program
+from pegboard.processes.process import run_process, run_program
 turns, kind = int(sys.argv[1]), sys.argv[2]
 facts = {"cwd": Path.cwd(), "env": dict(os.environ), "timeout_s": 60, "limit_bytes": 1000}
 async def main():

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from own_programs import program
-from pegboard_processes import ProgramSearch
+from pegboard.unstable import ProgramSearch
 
 
 def search(project: Path, **facts: object) -> ProgramSearch:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard_processes import try_program
+from pegboard.unstable import try_program
 
 
 def test_a_trial_that_takes_too_long_leaves_no_process(tmp_path: Path) -> None:

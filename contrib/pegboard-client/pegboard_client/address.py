@@ -9,7 +9,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from pegboard import InvalidInputError
-from pegboard_frontend import ASKS_UNKNOWN
+from pegboard_plugins.shared.frontend import ASKS_UNKNOWN
 
 USER = "opencode"
 """The name that clients of the protocol send where none is set."""

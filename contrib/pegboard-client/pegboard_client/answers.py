@@ -8,7 +8,7 @@ import msgspec
 from pegboard import PegboardError
 from pegboard.errors import ServerError, ServerUnreachableError, TimeLimitError
 from pegboard_client.address import START
-from pegboard_frontend import decoded
+from pegboard_plugins.shared.frontend import decoded
 
 if TYPE_CHECKING:
     import httpx

@@ -15,7 +15,7 @@ from pegboard.schema.event import (
     QuestionAsked,
 )
 from pegboard.schema.session import PermissionRequest, Project, QuestionRequest
-from pegboard_frontend import decoded
+from pegboard_plugins.shared.frontend import decoded
 
 LONGEST_FRAME_BYTES = 128 << 20
 """More than any message has; a stream without an end of its first line is none."""

@@ -9,9 +9,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from pegboard.embedding import Places
+from pegboard.app import UserFolders
 from pegboard.errors import ServerUnreachableError
-from pegboard.kit import ip_address_of, is_loopback
+from pegboard.http import is_loopback
+from pegboard.unstable import ip_address_of
 from pegboard_client.address import START, checked_url
 
 PASSWORDS = ("PEGBOARD_SERVER_PASSWORD", "OPENCODE_SERVER_PASSWORD")
@@ -58,7 +59,7 @@ def find_server(
     :raises InvalidInputError: for another URL than `http://HOST:PORT`.
     """
     said = os.environ if env is None else env
-    state = Places.of(said).state
+    state = UserFolders.of(said).state
     servers = running(state)
     if url is None:
         place = _nearest(servers, Path(directory or Path.cwd()).absolute()).url

@@ -8,7 +8,7 @@ from pegboard import InvalidInputError
 from pegboard.schema.message import Prompt
 from pegboard.schema.part import ModelChoice
 from pegboard.schema.session import Session
-from pegboard_frontend import PromptBody
+from pegboard_plugins.shared.frontend import PromptBody
 
 
 def model_choice(name: str) -> ModelChoice:

@@ -33,7 +33,7 @@ from pegboard.schema.event import (
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.part import StepFinishPart
 from pegboard.schema.session import Session
-from pegboard_frontend import Protection
+from pegboard_plugins.shared.frontend import Protection
 from served import Served, model, served
 
 LIMIT_S = 30

@@ -18,7 +18,7 @@ from pegboard_client.events import FrameReader, event_of
 from pegboard_client.runtime import running
 
 from pegboard import InvalidInputError
-from pegboard.kit import is_loopback
+from pegboard.http import is_loopback
 from pegboard.schema.event import Custom, Event
 from pegboard.schema.message import Turn
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pegboard.http import media_inputs, note_instead
 from pegboard.providers import (
     Call,
     Content,
@@ -20,7 +21,6 @@ from pegboard.providers import (
     Text,
     ToolDefinition,
 )
-from pegboard_http import media_inputs, note_instead
 
 ANSWER, TOOL, INPUT = "answer", "tool", "input"
 _KEPT = ("type", "enum", "const", "items", "properties", "required", "anyOf", "oneOf")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from pegboard.errors import ProviderError
-from pegboard.kit import shielded
+from pegboard.plugins import shielded
 
 CHILD = Path(__file__).with_name("child.py")
 LOAD_LIMIT_S = 120.0

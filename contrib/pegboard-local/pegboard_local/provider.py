@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import ContextOverflowError, ProviderError
+from pegboard.http import count_in
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, Usage
 from pegboard.schema.model import Capabilities, Model, ModelApi, ModelCost, ModelLimit
-from pegboard_http import count_in, mapping_in
+from pegboard.unstable import mapping_in
 from pegboard_local import ID, Options, is_tiny
 from pegboard_local.weights import PACKAGES, packaged, read_head
 

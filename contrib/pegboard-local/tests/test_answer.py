@@ -7,7 +7,7 @@ import pytest
 from pegboard_local.answer import Answer
 
 from pegboard.providers import StreamEvent, StreamFinish, TextDelta, ToolCall, ToolInputDelta
-from pegboard_testing.providerchecks import check_answer
+from pegboard.testing.providerchecks import check_answer
 
 CALL = '{\n "tool": "write",\n "input": {"filePath": "a.txt", "content": "x}\\n{\\"y\\"}"}\n}'
 SAID = '{"answer": "It says \\"plum\\" \\ud83c\\udf51,\\nand no \\u00fc more.\\\\"}'

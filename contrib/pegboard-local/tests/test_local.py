@@ -29,7 +29,7 @@ from pegboard.providers import (
     ToolDefinition,
 )
 from pegboard.schema.message import AssistantMessage
-from pegboard_testing import check_hooks, check_provider
+from pegboard.testing import check_hooks, check_provider
 
 NAME = "smollm2-135m"
 REAL = pytest.mark.skipif(

@@ -20,7 +20,7 @@ from pegboard import App, AppOptions, Prompt
 from pegboard.errors import ContextOverflowError, ProviderError
 from pegboard.providers import ModelMessage, ModelRequest, StreamEvent, StreamFinish, Text, Usage
 from pegboard.schema.message import AssistantMessage
-from pegboard_testing import check_provider
+from pegboard.testing import check_provider
 from processes import alive
 
 Written = Callable[..., Path]

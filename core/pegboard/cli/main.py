@@ -154,12 +154,12 @@ def _details(error: BaseException) -> str:
 
     from pegboard.errors import PegboardError
     from pegboard.kit.redact import redacted, secret_values
-    from pegboard.paths import Places
+    from pegboard.paths import UserFolders
 
     text = redacted("".join(traceback.format_exception(error)), secret_values(os.environ))
     name = f"crash-{strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
     try:
-        file = Places.of(os.environ).state / name
+        file = UserFolders.of(os.environ).state / name
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         file.touch(mode=0o600)
         file.write_text(text, encoding="utf-8")

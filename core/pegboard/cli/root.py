@@ -192,10 +192,10 @@ def _origin(entry: "EntryPoint") -> str:
 
 
 def _load(entry: "EntryPoint") -> click.Command:
-    from pegboard.loading.discovery import Problem, load_entry_point
+    from pegboard.loading.discovery import PluginProblem, load_entry_point
 
     found = load_entry_point(entry)
     if isinstance(found, click.Command):
         return found
-    reason = found.text if isinstance(found, Problem) else "it is not a click command"
+    reason = found.text if isinstance(found, PluginProblem) else "it is not a click command"
     raise PluginError(entry.distribution, f"the command `{entry.name}`: {entry.value}: {reason}")

@@ -7,15 +7,17 @@ from pegboard.contract.context import FileLedger
 from pegboard.contract.host import Compactor, HookCalls, Host
 from pegboard.contract.plugin import hookspec
 from pegboard.contract.tools import Tool
+from pegboard.enclosing import Encloser, OpenProcesses
 from pegboard.errors import InvalidInputError
-from pegboard.paths import Places
-from pegboard.processes import Encloser, OpenProcesses
-from pegboard.providers import Keys, KeyStore, Provider
+from pegboard.paths import UserFolders
+from pegboard.providers import Provider
+from pegboard.providers.keylookup import Keys, KeyStore
 from pegboard.providers.spending import OpenBudget
 from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.event import Event
 from pegboard.schema.session import Rule
-from pegboard.storage import OpenStorage, Snapshots
+from pegboard.snapshots import Snapshots
+from pegboard.storage import OpenStorage
 from pegboard.workspace import Workspace
 
 
@@ -232,8 +234,7 @@ def register_storage() -> Mapping[str, OpenStorage] | None:
     from pathlib import Path
 
     from pegboard import hookimpl
-    from pegboard.embedding import IdSource
-    from pegboard.embedding import open_storage
+    from pegboard.app import IdSource, open_storage
     from pegboard.storage import OnCommit, OpenStorage, Storage
 
 
@@ -259,7 +260,8 @@ def register_compactors() -> Sequence[Compactor] | None:
     limit. Collect: a plugin that raises is reported and left out.
 
     ```python
-    from pegboard import Compaction, CompactionRequest, Compactor, hookimpl
+    from pegboard import hookimpl
+    from pegboard.compaction import Compaction, CompactionRequest, Compactor
 
 
     class Short:
@@ -283,7 +285,7 @@ def register_encloser(hooks: HookCalls) -> Encloser | None:
 
     ```python
     from pegboard import HookCalls, hookimpl
-    from pegboard.kit import Encloser
+    from pegboard.processes import Encloser
 
 
     @hookimpl
@@ -295,7 +297,7 @@ def register_encloser(hooks: HookCalls) -> Encloser | None:
 
 @hookspec("first", when="open", since="0.1")
 def register_snapshots(
-    config: Config, workspace: Workspace, places: Places, env: Mapping[str, str]
+    config: Config, workspace: Workspace, places: UserFolders, env: Mapping[str, str]
 ) -> Snapshots | None:
     """Return the store of the project's file states, for revert and for diffs.
 
@@ -306,7 +308,7 @@ def register_snapshots(
 
     ```python
     from pegboard import Workspace, hookimpl
-    from pegboard.storage import Snapshots
+    from pegboard.snapshots import Snapshots
 
 
     @hookimpl
@@ -318,7 +320,7 @@ def register_snapshots(
 
 @hookspec("first", when="open", since="0.1")
 def register_keystore(
-    env: Mapping[str, str], places: Places, workspace: Workspace
+    env: Mapping[str, str], places: UserFolders, workspace: Workspace
 ) -> KeyStore | None:
     """Return the store of provider keys and plugin secrets.
 
@@ -328,12 +330,12 @@ def register_keystore(
 
     ```python
     from pegboard import hookimpl
-    from pegboard.embedding import Places
+    from pegboard.app import UserFolders
     from pegboard.providers import KeyStore
 
 
     @hookimpl
-    async def register_keystore(places: Places) -> KeyStore | None:
+    async def register_keystore(places: UserFolders) -> KeyStore | None:
         return None  # the plugin `auth` keeps them
     ```
     """
@@ -349,7 +351,7 @@ def register_budget() -> OpenBudget | None:
 
     ```python
     from pegboard import hookimpl
-    from pegboard.kit import OpenBudget
+    from pegboard.budgets import OpenBudget
 
 
     @hookimpl
@@ -368,7 +370,7 @@ def register_processes() -> OpenProcesses | None:
 
     ```python
     from pegboard import hookimpl
-    from pegboard.kit import OpenProcesses
+    from pegboard.processes import OpenProcesses
 
 
     @hookimpl
@@ -390,7 +392,7 @@ def register_files() -> Callable[[], FileLedger] | None:
     from collections.abc import Callable
 
     from pegboard import hookimpl
-    from pegboard.kit import FileLedger
+    from pegboard.files import FileLedger
 
 
     @hookimpl

@@ -9,8 +9,8 @@ import msgspec
 
 from pegboard.contract.plugin import Plugin, Stash
 from pegboard.contract.results import ToolResult
-from pegboard.paths import Places
-from pegboard.processes import BackgroundAccess, BackgroundProcess, Enclosed, ProcessResult
+from pegboard.enclosing import BackgroundAccess, BackgroundProcess, Enclosed, ProcessResult
+from pegboard.paths import UserFolders
 from pegboard.schema.config import Agent, Config, Purpose
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
@@ -49,7 +49,7 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     allowed: Mapping[str, str] = {}
     home: Path | None = None
     config_dir: Path | None = None
-    places: Places | None = None
+    places: UserFolders | None = None
     private: tuple[Path, ...] = ()
     background: tuple[BackgroundProcess, ...] = ()
     turns: tuple[Turn, ...] = ()
@@ -61,7 +61,7 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
         return self.info.id
 
 
-class ChildResult(msgspec.Struct, frozen=True, kw_only=True):
+class SubagentResult(msgspec.Struct, frozen=True, kw_only=True):
     """How a subagent ended; `text` is its last answer."""
 
     session_id: str
@@ -358,7 +358,7 @@ class ToolContext(PermissionContext, Protocol):
         session_id: str | None = None,
         timeout_s: float = 3600.0,
         on_start: Callable[[str], None] | None = None,
-    ) -> ChildResult:
+    ) -> SubagentResult:
         """Run a subagent in a session of its own, or in the one named; its result.
 
         Its permissions are never wider than this session's. Eight of a session's subagents

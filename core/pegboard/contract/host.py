@@ -10,8 +10,9 @@ import msgspec
 from pegboard.contract.context import SessionView
 from pegboard.contract.plugin import Answer, Stash
 from pegboard.contract.tools import Tool
-from pegboard.processes import Enclosed
-from pegboard.providers import Keys, Provider
+from pegboard.enclosing import Enclosed
+from pegboard.providers import Provider
+from pegboard.providers.keylookup import Keys
 from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.event import Event
 from pegboard.schema.message import Prompt, Turn
@@ -55,7 +56,7 @@ class HookCalls(Protocol):
         ...
 
 
-class SideQuestion(msgspec.Struct, frozen=True, kw_only=True):
+class ModelQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """A text for a model, which answers it by the agent's prompt and without tools.
 
     It is the agent's model, else the session's. `on_answer` gets the whole answer, also when who
@@ -201,7 +202,7 @@ class Host(Protocol):
         """
         ...
 
-    async def ask(self, session_id: str, question: SideQuestion) -> str:
+    async def ask(self, session_id: str, question: ModelQuestion) -> str:
         """What a model answers to a text beside the conversation; the session pays for it.
 
         The request passes the hooks of every request, the answer `text_complete`. What the model

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from pegboard.contract.context import FileAccess, SessionView
 from pegboard.contract.plugin import hookspec
-from pegboard.paths import Places
+from pegboard.paths import UserFolders
 from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model, ModelFacts
@@ -284,7 +284,7 @@ def model_resolve(name: str) -> Model | None:
 
 
 @hookspec("first", since="0.1")
-def model_facts(provider: str, model: str, places: Places) -> ModelFacts | None:
+def model_facts(provider: str, model: str, places: UserFolders) -> ModelFacts | None:
     """Return facts about a model: its window, price, abilities and request parameters.
 
     Called once for each model that is named while the App is open. The answer fills in what the
@@ -314,7 +314,7 @@ def model_facts(provider: str, model: str, places: Places) -> ModelFacts | None:
 
 
 @hookspec("first", since="0.1")
-def model_names(provider: str, places: Places) -> Sequence[str] | None:
+def model_names(provider: str, places: UserFolders) -> Sequence[str] | None:
     """Return ids of a provider's models, in addition to those that the provider lists.
 
     Called when models are listed. An id that the provider does not `resolve` is left out. First:

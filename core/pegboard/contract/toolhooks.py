@@ -9,7 +9,7 @@ from pegboard.contract.plugin import Stash, hookspec
 from pegboard.contract.results import Block, PendingCall, ToolResult
 from pegboard.contract.tools import Tool
 from pegboard.errors import PermissionDeniedError, ToolError
-from pegboard.paths import Places
+from pegboard.paths import UserFolders
 from pegboard.schema.config import Command
 from pegboard.schema.part import Part, ToolPart
 from pegboard.schema.session import Decided, PermissionRequest, Verdict
@@ -42,7 +42,7 @@ def permission_ask(session: SessionView, request: PermissionRequest) -> Verdict 
 
 @hookspec("strictest", since="0.1")
 def permission_decided(
-    decided: Decided, stash: Stash, places: Places, secrets: tuple[str, ...]
+    decided: Decided, stash: Stash, places: UserFolders, secrets: tuple[str, ...]
 ) -> Verdict | None:
     """Object to a decision before it has an effect; for logs that must be complete.
 
@@ -185,7 +185,7 @@ def render_tool(part: ToolPart, width: int, tool: Tool | None) -> Block | None:
 
     ```python
     from pegboard import hookimpl
-    from pegboard.kit import Block, Span
+    from pegboard.display import Block, Span
     from pegboard.schema.part import ToolPart
 
 

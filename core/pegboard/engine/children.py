@@ -3,7 +3,7 @@
 import asyncio
 from typing import Protocol
 
-from pegboard.contract.context import ChildResult
+from pegboard.contract.context import SubagentResult
 from pegboard.engine.engine import ChildRequest, Engine
 from pegboard.engine.sessions import unstored_session
 from pegboard.engine.toolresult import clean_title
@@ -13,7 +13,8 @@ from pegboard.policy.clock import Clock
 from pegboard.schema.message import AbortedFailure, AssistantMessage, Prompt, Turn
 from pegboard.schema.part import TextPart
 from pegboard.schema.session import Ruleset, Session
-from pegboard.storage import CreateSession, Storage
+from pegboard.storage import Storage
+from pegboard.storage.changes import CreateSession
 
 MAX_FAMILY = 10_000
 """Sessions below one; a chain of parents that bites its tail ends here."""
@@ -43,22 +44,22 @@ async def _session(engine: Engine, request: ChildRequest) -> Session:
     return session
 
 
-def _result(session_id: str, turn: Turn) -> ChildResult:
+def _result(session_id: str, turn: Turn) -> SubagentResult:
     """The result of a subagent, from its last answer."""
     assert isinstance(turn.info, AssistantMessage)
     texts = [part.text for part in turn.parts if isinstance(part, TextPart) and part.text]
     text = texts[-1] if texts else ""
     match turn.info.error:
         case None:
-            return ChildResult(session_id=session_id, outcome="done", text=text)
+            return SubagentResult(session_id=session_id, outcome="done", text=text)
         case AbortedFailure():
-            return ChildResult(session_id=session_id, outcome="cancelled", text=text)
+            return SubagentResult(session_id=session_id, outcome="cancelled", text=text)
         case error:
             said = text or error.data.message
-            return ChildResult(session_id=session_id, outcome="failed", text=said)
+            return SubagentResult(session_id=session_id, outcome="failed", text=said)
 
 
-async def run_child(runs: "Conversing", engine: Engine, request: ChildRequest) -> ChildResult:
+async def run_child(runs: "Conversing", engine: Engine, request: ChildRequest) -> SubagentResult:
     """The answer of a subagent, which is stopped with the caller or at its time limit.
 
     Processes that it left running are ended, however often the caller is stopped.
@@ -94,7 +95,7 @@ class Conversing(Protocol):
         ...
 
 
-async def _answer(runs: Conversing, request: ChildRequest, session: Session) -> ChildResult:
+async def _answer(runs: Conversing, request: ChildRequest, session: Session) -> SubagentResult:
     """The result of a subagent in its session; it is stopped with the caller, or at its limit."""
     prompt = Prompt(request.prompt, agent=request.agent.name, model=request.model)
     try:
@@ -104,9 +105,9 @@ async def _answer(runs: Conversing, request: ChildRequest, session: Session) -> 
     except TimeoutError:
         await shielded(runs.abort(session.id))
         text = f"The subagent did not end within {request.timeout_s:g} s."
-        return ChildResult(session_id=session.id, outcome="timed_out", text=text)
+        return SubagentResult(session_id=session.id, outcome="timed_out", text=text)
     except AbortedError as error:
-        return ChildResult(session_id=session.id, outcome="cancelled", text=str(error))
+        return SubagentResult(session_id=session.id, outcome="cancelled", text=str(error))
     except asyncio.CancelledError:
         await shielded(runs.abort(session.id))
         raise

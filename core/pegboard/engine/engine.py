@@ -17,6 +17,7 @@ from pegboard.contract import toolhooks
 from pegboard.contract.context import FileLedger, SessionView
 from pegboard.contract.plugin import Stash
 from pegboard.contract.tools import Service, Tool, serving
+from pegboard.enclosing import BackgroundAccess, BackgroundProcess, OpenProcesses, Processes
 from pegboard.engine.bus import Bus
 from pegboard.engine.finish import failure_of
 from pegboard.engine.models import Models
@@ -25,10 +26,10 @@ from pegboard.hooks.callers import Hooks
 from pegboard.ids import IdSource
 from pegboard.kit.hosts import Network
 from pegboard.kit.redact import child_env, without_secrets
-from pegboard.paths import Places
+from pegboard.paths import UserFolders
 from pegboard.policy.agents import agents_from
-from pegboard.processes import BackgroundAccess, BackgroundProcess, OpenProcesses, Processes
-from pegboard.providers import Keys, Provider, ToolDefinition
+from pegboard.providers import Provider, ToolDefinition
+from pegboard.providers.keylookup import Keys
 from pegboard.providers.spending import Budget, OpenBudget
 from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.event import (
@@ -40,7 +41,8 @@ from pegboard.schema.event import (
 from pegboard.schema.message import JsonFormat
 from pegboard.schema.model import Model
 from pegboard.schema.session import Decided, DecisionKind, Idle, Ruleset, Session, SessionStatus
-from pegboard.storage import Snapshots, Storage
+from pegboard.snapshots import Snapshots
+from pegboard.storage import Storage
 from pegboard.trust.decisions import Decision
 from pegboard.workspace import Workspace
 
@@ -48,9 +50,9 @@ BUDGET_KEY = "pegboard.budget"
 """Where a session has the counts of its budget that its record does not have."""
 
 if TYPE_CHECKING:
+    from pegboard.enclosing import Enclosure
     from pegboard.engine.expected import Expected
     from pegboard.policy.pending import PendingRequests, Questions
-    from pegboard.processes import Enclosure
 
 
 class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,7 +97,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
     keys: Keys
     env: Mapping[str, str]
     home: Path
-    places: Places
+    places: UserFolders
     private: tuple[Path, ...]
     decision: Decision
     stash: Stash

@@ -8,8 +8,9 @@ from pegboard.contract import modelhooks
 from pegboard.errors import ModelNotFoundError
 from pegboard.hooks.callers import Hooks
 from pegboard.kit.suggestions import nearest_names
-from pegboard.paths import Places
-from pegboard.providers import Keys, Provider
+from pegboard.paths import UserFolders
+from pegboard.providers import Provider
+from pegboard.providers.keylookup import Keys
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import Model, ModelFacts, filled
 from pegboard.schema.part import FilePart, Part
@@ -26,7 +27,7 @@ class Models(msgspec.Struct, frozen=True):
     providers: Mapping[str, Provider]
     hooks: Hooks
     config: Config
-    places: Places
+    places: UserFolders
     keys: Keys
     _facts: dict[tuple[str, str], ModelFacts | None] = msgspec.field(default_factory=dict)
 

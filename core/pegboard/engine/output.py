@@ -18,7 +18,7 @@ from pegboard.schema.message import (
     UserMessage,
 )
 from pegboard.schema.part import TextInput
-from pegboard.storage import Emit, PutMessage
+from pegboard.storage.changes import PublishEvent, PutMessage
 
 _WRONG = "Your answer does not fit the JSON Schema: {}\nAnswer with the corrected JSON value alone."
 
@@ -47,7 +47,7 @@ async def settle(run: Run, user: UserMessage, *, repairs: int | None) -> UserMes
         text = f"the answer does not fit the schema: {error}"
         failure = StructuredOutputFailure(data=OutputData(message=text, retries=repairs or 0))
         info = replace(last.info, error=failure)
-        run.writer.change(Emit(SessionFailed(session_id=user.session_id, error=failure)))
+        run.writer.change(PublishEvent(SessionFailed(session_id=user.session_id, error=failure)))
     run.writer.change(PutMessage(info))
     run.put(replace(last, info=info))
     await run.writer.barrier()

@@ -10,7 +10,7 @@ from pegboard.contract.tools import Tool
 from pegboard.engine.engine import Engine
 from pegboard.engine.run import Run
 from pegboard.hooks.callers import Hooks
-from pegboard.policy.permissions import hidden, matches
+from pegboard.policy.permissions import hidden, matches_pattern
 from pegboard.providers import ModelMessage, ModelRequest, ToolDefinition
 from pegboard.providers.spending import within_window
 from pegboard.schema.message import Turn, UserMessage
@@ -48,7 +48,7 @@ def _is_on(tool: Tool, switches: Mapping[str, bool]) -> bool:
     chosen = [
         on
         for pattern, on in switches.items()
-        if matches(pattern, tool.id) or matches(pattern, tool.permission)
+        if matches_pattern(pattern, tool.id) or matches_pattern(pattern, tool.permission)
     ]
     return chosen[-1] if chosen else True
 

@@ -7,12 +7,13 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from pegboard.contract import apphooks
-from pegboard.contract.context import ChildResult, SessionView
+from pegboard.contract.context import SessionView, SubagentResult
 from pegboard.engine.engine import ChildRequest, Engine
 from pegboard.engine.finish import Progress, Repeats
 from pegboard.engine.history import History
 from pegboard.engine.processor import Processor
 from pegboard.engine.sessions import MAX_DEPTH, SessionIds, make_view
+from pegboard.engine.untracked import Untracked
 from pegboard.engine.writer import Writer
 from pegboard.errors import ToolError
 from pegboard.policy.clock import Slots
@@ -30,8 +31,8 @@ from pegboard.schema.session import (
     SessionStatus,
     Tokens,
 )
-from pegboard.storage import ChangeSession, Followed, PutMessage, Trail
-from pegboard.storage.snapshots import Untracked
+from pegboard.snapshots import Followed, Trail
+from pegboard.storage.changes import ChangeSession, PutMessage
 
 MAX_WIDTH = 8
 """Of one session's subagents so many work at the same time; the others wait for their turn."""
@@ -56,7 +57,7 @@ class Run(msgspec.Struct):
     writer: Writer
     ancestors: tuple[str, ...]
     parent_rulesets: tuple[Ruleset, ...]
-    run_child: Callable[[ChildRequest], Awaitable[ChildResult]]
+    run_child: Callable[[ChildRequest], Awaitable[SubagentResult]]
     blocked: bool = False
     calls: Repeats = msgspec.field(default_factory=Repeats)
     progress: Progress = msgspec.field(default_factory=Progress)

@@ -7,12 +7,12 @@ from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
-from pegboard.contract.context import ChildResult
+from pegboard.contract.context import SubagentResult
 from pegboard.engine.engine import ChildRequest, Engine
 from pegboard.engine.finish import ABORTED
 from pegboard.engine.history import History
 from pegboard.engine.input.usermessage import (
-    CallOrder,
+    UserCall,
     expanded,
     refuse_known,
     stored,
@@ -36,7 +36,8 @@ from pegboard.providers.spending import Budget
 from pegboard.schema.event import Event, SessionUpdated
 from pegboard.schema.message import Prompt, Turn
 from pegboard.schema.session import Busy, Idle, Ruleset, Session, SessionStatus
-from pegboard.storage import DropSession, Fence, PutMessage, PutPart
+from pegboard.storage import Fence
+from pegboard.storage.changes import DropSession, PutMessage, PutPart
 
 ABORT_LIMIT_S = 10.0
 """How long an abort waits for the turn to tidy up."""
@@ -133,7 +134,7 @@ class Runs:
 
         return await self.beside.run(session_id, working())
 
-    async def carry_out(self, session_id: str, order: CallOrder) -> Turn:
+    async def carry_out(self, session_id: str, order: UserCall) -> Turn:
         """The answer with a person's call; prompts that come meanwhile wait for its end.
 
         :raises SessionBusyError: while the session runs.
@@ -290,7 +291,7 @@ class Runs:
         self._closed = True
         await _stop(*self._tasks.values(), *self.beside.all())
 
-    async def run_child(self, request: ChildRequest) -> ChildResult:
+    async def run_child(self, request: ChildRequest) -> SubagentResult:
         """The answer of a subagent; it raises what `run_child` of `children` does."""
         from pegboard.engine.children import run_child
 

@@ -28,14 +28,8 @@ from pegboard.schema.session import (
     SessionTime,
     Tokens,
 )
-from pegboard.storage import (
-    Change,
-    ChangeSession,
-    DropMessage,
-    DropPart,
-    Fence,
-    Storage,
-)
+from pegboard.storage import Fence, Storage
+from pegboard.storage.changes import Change, ChangeSession, DropMessage, DropPart
 
 _VERSION = "0.1.0"
 

@@ -6,7 +6,7 @@ from msgspec.structs import asdict, replace
 
 from pegboard.contract import modelhooks
 from pegboard.contract.context import SessionView
-from pegboard.contract.host import SideQuestion
+from pegboard.contract.host import ModelQuestion
 from pegboard.engine.engine import Engine
 from pegboard.engine.history import History
 from pegboard.engine.input.usermessage import model_for
@@ -19,13 +19,13 @@ from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelt
 from pegboard.providers.spending import Budget, spent_on
 from pegboard.schema.message import MessageTime, Turn, UserMessage
 from pegboard.schema.part import ModelChoice, TextPart
-from pegboard.storage import ChangeSession
+from pegboard.storage.changes import ChangeSession
 
 
 class SideCall:
     """A question for a session, and its answer as far as it has come."""
 
-    def __init__(self, engine: Engine, session_id: str, question: SideQuestion) -> None:
+    def __init__(self, engine: Engine, session_id: str, question: ModelQuestion) -> None:
         self._engine = engine
         self._session_id = session_id
         self._question = question

@@ -51,7 +51,7 @@ from pegboard.schema.message import (
 from pegboard.schema.part import Instant, RetryPart, StepFinishPart, StepStartPart
 from pegboard.schema.session import Busy, Retry, Tokens
 from pegboard.schema.wire import to_json
-from pegboard.storage import DropMessage, DropPart, Emit, PutMessage, PutState
+from pegboard.storage.changes import DropMessage, DropPart, PublishEvent, PutMessage, PutState
 
 if TYPE_CHECKING:
     from pegboard.engine.retry import Attempts
@@ -114,7 +114,7 @@ class Step:
 
     def _warn(self, text: str) -> None:
         session_id = self.message.session_id
-        self._run.writer.change(Emit(SessionWarned(session_id=session_id, message=text)))
+        self._run.writer.change(PublishEvent(SessionWarned(session_id=session_id, message=text)))
 
     async def _ask(self, make: MakeRequest, *, may_overflow: bool) -> Outcome:
         """Ask the model, and each that stands in for it at most once."""
@@ -336,7 +336,9 @@ class Step:
     ) -> None:
         run, message = self._run, self.message
         if failure is not None:
-            run.writer.change(Emit(SessionFailed(session_id=message.session_id, error=failure)))
+            run.writer.change(
+                PublishEvent(SessionFailed(session_id=message.session_id, error=failure))
+            )
         paid = {"cost": self._spent.total_cost, "tokens": self._tokens}
         run.end(replace(message, error=failure, **paid, **fields), self._processor)
         if counts := run.budget.counts():

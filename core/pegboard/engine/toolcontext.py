@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from pegboard.contract.context import ChildResult, FileAccess, SessionView
+from pegboard.contract.context import FileAccess, SessionView, SubagentResult
 from pegboard.contract.plugin import Stash
 from pegboard.contract.results import ToolResult
 from pegboard.contract.tools import Tool
+from pegboard.enclosing import BackgroundAccess, Enclosed, ProcessResult
 from pegboard.engine.asking.decision import refuse_denied, settle
 from pegboard.engine.asking.requirements import CallFacts, Requirements
 from pegboard.engine.engine import ChildRequest
@@ -23,13 +24,14 @@ from pegboard.engine.toolresult import clean_facts, clean_text, clean_title
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.kit.threads import LoopCalls
 from pegboard.policy.clock import Clock
-from pegboard.processes import BackgroundAccess, Enclosed, ProcessResult
 from pegboard.schema.event import FileEdited
 from pegboard.schema.message import Prompt
 from pegboard.schema.part import ModelChoice, TextInput
 from pegboard.schema.session import Answers, PermissionRequest, Question, Todo, ToolReference
 from pegboard.schema.wire import encode_checked
-from pegboard.storage import Emit, PutState, PutTodos, Writing
+from pegboard.snapshots import Writing
+from pegboard.storage import PublishEvent
+from pegboard.storage.changes import PutState, PutTodos
 
 _Value = TypeVar("_Value")
 CallTool = Callable[[str, Mapping[str, Any]], Awaitable[ToolResult]]
@@ -241,7 +243,7 @@ class CallContext(CallFacts):
         if self.writing is not None:
             self.writing.tell(path)
         self._changed[path] = None
-        self._run.writer.change(Emit(FileEdited(file=clean_text(str(path)))))
+        self._run.writer.change(PublishEvent(FileEdited(file=clean_text(str(path)))))
 
     async def call_tool(self, name: str, args: Mapping[str, Any]) -> ToolResult:
         """What another tool answers: a call of its own, with its part, permission and hooks."""
@@ -268,7 +270,7 @@ class CallContext(CallFacts):
         session_id: str | None = None,
         timeout_s: float = 3600.0,
         on_start: Callable[[str], None] | None = None,
-    ) -> ChildResult:
+    ) -> SubagentResult:
         """How a subagent answered in a session of its own, or in the one named."""
         found = self._engine.agents.get(agent)
         if found is None or (found.mode == "primary" and self._exempt is None):

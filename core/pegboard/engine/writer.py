@@ -11,7 +11,8 @@ from pegboard.errors import InvalidInputError, StorageError
 from pegboard.kit.threads import shielded
 from pegboard.schema.event import Event, PartDelta, Properties
 from pegboard.schema.part import Part
-from pegboard.storage import AddText, Change, DropPart, Fence, PutMessage, PutPart, Storage, Tell
+from pegboard.storage import Fence, Storage
+from pegboard.storage.changes import AddText, Change, DropPart, PutMessage, PutPart, Tell
 
 FRAME_S = 1 / 60
 """Events are published at most this often: once per frame of a screen."""

@@ -29,7 +29,7 @@ from pegboard.hooks.implementation import (
 )
 from pegboard.hooks.isolation import Isolation, Reply, blaming
 from pegboard.hooks.stalls import Holder
-from pegboard.policy.permissions import strictest
+from pegboard.policy.permissions import strictest_verdict
 from pegboard.schema.event import PluginFailed
 from pegboard.schema.session import Verdict
 
@@ -243,7 +243,7 @@ class Hooks:
         self, spec: Callable[_P, Verdict | None], /, *_: _P.args, **named: _P.kwargs
     ) -> Verdict | None:
         """The strictest opinion, None when nobody has one."""
-        return strictest(each.value for each in await self.opinions(spec, *_, **named))
+        return strictest_verdict(each.value for each in await self.opinions(spec, *_, **named))
 
     def notify(self, spec: Callable[_P, None], /, *_: _P.args, **named: _P.kwargs) -> None:
         """Queue the news for every plugin that listens; it never blocks."""

@@ -12,7 +12,7 @@ from pegboard.contract.plugin import Origin
 from pegboard.kit.suggestions import did_you_mean
 from pegboard.loading.discovery import (
     OWN,
-    Problem,
+    PluginProblem,
     entry_points,
     load_entry_point,
     load_file,
@@ -20,7 +20,7 @@ from pegboard.loading.discovery import (
 )
 from pegboard.loading.imports import Imports
 from pegboard.loading.registrant import Registrant
-from pegboard.paths import Places
+from pegboard.paths import UserFolders
 from pegboard.schema.config import Config
 from pegboard.schema.event import PluginFailed
 from pegboard.trust.decisions import THIS_TIME, Decision
@@ -42,7 +42,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     directory: Path
-    places: Places
+    places: UserFolders
     config: Config
     env: Mapping[str, str]
     decision: Decision
@@ -110,7 +110,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
             found.forbidden = f"switched off by {DISABLING}"
         return found
 
-    def tables_of_none(self, found: Sequence[Registrant]) -> Iterator[Problem]:
+    def tables_of_none(self, found: Sequence[Registrant]) -> Iterator[PluginProblem]:
         """The settings that are of no plugin that there is."""
         if not (strange := self.config.plugins.keys() - {each.table for each in found}):
             return
@@ -120,7 +120,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
         }
         for name in sorted(strange - known):
             text = f"there is no plugin {name}{did_you_mean(name, known)}"
-            yield Problem("options", name, f"{self.locate(f'plugins.{name}')}: {text}")
+            yield PluginProblem("options", name, f"{self.locate(f'plugins.{name}')}: {text}")
 
 
 def table_of(found: Registrant, tables: Collection[str], builtin: Collection[str]) -> str:

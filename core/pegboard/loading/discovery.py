@@ -71,7 +71,7 @@ ProblemKind = Literal[
 ]
 
 
-class Problem(msgspec.Struct, frozen=True):
+class PluginProblem(msgspec.Struct, frozen=True):
     """Something about a plugin that its user should know; `text` is one line.
 
     `replaced` is a notice: a later origin's tool stands for an earlier one's. `options` are wrong
@@ -111,7 +111,7 @@ def entry_points(group: str = GROUP, path: Sequence[str] | None = None) -> tuple
     return tuple(sorted(found))
 
 
-def attempt(load: Callable[[], _T], where: str = "", *, file: str = "") -> _T | Problem:
+def attempt(load: Callable[[], _T], where: str = "", *, file: str = "") -> _T | PluginProblem:
     """Return what foreign code gives, or why it gave nothing, of a plugin that is not named.
 
     `where` is put before the reason, with the line of `file` in which it is. The code has
@@ -125,7 +125,7 @@ def attempt(load: Callable[[], _T], where: str = "", *, file: str = "") -> _T | 
         place = _placed(where, file, error)
         text = f"{place}: {line}" if place else line
         kind: ProblemKind = "signature" if isinstance(error, SignatureError) else "import"
-        return Problem(kind, "", text, traceback.format_exc())
+        return PluginProblem(kind, "", text, traceback.format_exc())
 
 
 class _ImportLimitError(BaseException):
@@ -224,7 +224,7 @@ def is_marked(plugin: object, name: str) -> bool:
     return inspect.isfunction(plain) and hasattr(plain, MARK)
 
 
-def load_entry_point(entry: EntryPoint, host: str = "") -> object | Problem:
+def load_entry_point(entry: EntryPoint, host: str = "") -> object | PluginProblem:
     """The plugin that an entry point names, or why there is none.
 
     What its distribution requires of Pegboard has to be so, which has the version `host` if that is
@@ -233,7 +233,7 @@ def load_entry_point(entry: EntryPoint, host: str = "") -> object | Problem:
     if host and entry.metadata and (clause := unmet(Path(entry.metadata), host)):
         who = f"{entry.distribution} {entry.version}"
         text = f"{who} needs pegboard{clause}, and this is {host}"
-        return Problem("version", "", text)
+        return PluginProblem("version", "", text)
     module, _, attribute = entry.value.partition(":")
     if not attribute:
         return load_module(module.strip())
@@ -241,16 +241,16 @@ def load_entry_point(entry: EntryPoint, host: str = "") -> object | Problem:
     return attempt(lambda: get(importlib.import_module(module.strip())))
 
 
-def load_module(name: str) -> object | Problem:
+def load_module(name: str) -> object | PluginProblem:
     """The plugin with this import name, or why there is none."""
     return attempt(lambda: importlib.import_module(name))
 
 
-def load_file(file: CodeFile, imports: Imports) -> object | Problem:
+def load_file(file: CodeFile, imports: Imports) -> object | PluginProblem:
     """The module that a file's bytes make, or why there is none; its own lines are named."""
     where = str(file.path) if file.kind == "plugin" else ""
     if file.error:
-        return Problem("import", "", f"{file.path}: {file.error}")
+        return PluginProblem("import", "", f"{file.path}: {file.error}")
     return attempt(lambda: imports.load(file), where, file=str(file.path))
 
 

@@ -15,7 +15,7 @@ from pegboard.errors import NotFoundError
 from pegboard.hooks.callers import Hooks
 from pegboard.kit.suggestions import nearest_names
 from pegboard.loading.candidates import Sources
-from pegboard.loading.discovery import Problem, marked
+from pegboard.loading.discovery import PluginProblem, marked
 from pegboard.loading.imports import Imports
 from pegboard.loading.registrant import Belongings, Registrant
 from pegboard.loading.registration import BRINGING, Registry
@@ -72,13 +72,13 @@ class Register:
         self._plugins: tuple[Registrant, ...] = ()
         self._numbers = count()
         self._imports: list[Imports] = []
-        self._problems: list[Problem] = []
+        self._problems: list[PluginProblem] = []
         self.hooks = Hooks({}, on_failure=sources.on_failure)
         self.tools: Mapping[str, Tool] = {}
         self._offers: tuple[Offer, ...] = ()
 
     @property
-    def problems(self) -> tuple[Problem, ...]:
+    def problems(self) -> tuple[PluginProblem, ...]:
         """What is wrong with plugins and their tools, in the order in which it was found."""
         return tuple(self._problems)
 
@@ -196,7 +196,7 @@ class Register:
         offers = [_offer(known[answer.key], answer.value) for answer in answers]
         for each in plugins:
             for found in bare_tools(each):
-                if isinstance(found, Problem):
+                if isinstance(found, PluginProblem):
                     self._problems.append(found)
                 else:
                     offers.append(found)
@@ -243,7 +243,7 @@ class Register:
             name: key for each in self._plugins for name, key in each.switch.items()
         }
 
-    def _note(self, problem: Problem) -> None:
+    def _note(self, problem: PluginProblem) -> None:
         if problem not in self._problems:
             self._problems.append(problem)
 
@@ -260,7 +260,7 @@ class Register:
         fitting: list[Rule] = []
         for answer in answers:
             if flaw := _flaw(answer, owners.get(answer.value.permission, answer.plugin)):
-                self._note(Problem("name", answer.plugin, flaw))
+                self._note(PluginProblem("name", answer.plugin, flaw))
             else:
                 fitting.append(replace(answer.value, by=f"plugin {answer.plugin}"))
         rules = config.permission

@@ -18,9 +18,9 @@ from msgspec.structs import replace
 from pegboard.contract.plugin import Origin, Plugin, field_names
 from pegboard.kit.redact import redacted
 from pegboard.kit.suggestions import did_you_mean
-from pegboard.loading.discovery import Problem, attempt
-from pegboard.paths import Places
-from pegboard.providers import KeyStore
+from pegboard.loading.discovery import PluginProblem, attempt
+from pegboard.paths import UserFolders
+from pegboard.providers.keylookup import KeyStore
 from pegboard.schema.config import Config, PluginConfig
 from pegboard.trust.projectcode import CodeFile
 
@@ -44,7 +44,7 @@ class Belongings:
     `store` has the secrets that are kept, once a plugin has brought one.
     """
 
-    def __init__(self, places: Places, env: Mapping[str, str]) -> None:
+    def __init__(self, places: UserFolders, env: Mapping[str, str]) -> None:
         self.places = places
         self.store: KeyStore | None = None
         self._env = env
@@ -169,7 +169,7 @@ class Registrant(msgspec.Struct, kw_only=True, eq=False):
         """The name with which it is told from others of its name: `house-plugins/guard`."""
         return f"{self.distribution or self.origin}/{self.name}"
 
-    def enter(self, others: "Sequence[Registrant]") -> Problem | None:
+    def enter(self, others: "Sequence[Registrant]") -> PluginProblem | None:
         """Import the plugin unless it may not be or cannot be; what is wrong with it."""
         self.error = self.forbidden
         if self.forbidden:
@@ -177,7 +177,7 @@ class Registrant(msgspec.Struct, kw_only=True, eq=False):
         started = perf_counter()
         plugin = self.load()
         self.load_ms = (perf_counter() - started) * 1000
-        if isinstance(plugin, Problem):
+        if isinstance(plugin, PluginProblem):
             return self._failed(plugin)
         self.plugin = plugin
         same = next((each for each in others if each.plugin is plugin), None)
@@ -188,10 +188,10 @@ class Registrant(msgspec.Struct, kw_only=True, eq=False):
                 f" that of {twin.distribution} is loaded; uninstall one, or write"
                 f' [plugins."{self.full_name}"] enabled = false'
             )
-            return self._failed(Problem("clash", self.name, text))
+            return self._failed(PluginProblem("clash", self.name, text))
         if same is not None:
             text = f"it is the very object that is loaded as {same.name} already"
-            return self._failed(Problem("clash", self.name, text))
+            return self._failed(PluginProblem("clash", self.name, text))
         return None
 
     def judge(
@@ -200,7 +200,7 @@ class Registrant(msgspec.Struct, kw_only=True, eq=False):
         locate: Callable[[str], str],
         belongings: Belongings,
         namesakes: Sequence[str] = (),
-    ) -> list[Problem]:
+    ) -> list[PluginProblem]:
         """Give the plugin its options; one whose options are wrong is left out, and it is said why.
 
         `namesakes` are the names of settings of all plugins that are called like this one.
@@ -221,10 +221,10 @@ class Registrant(msgspec.Struct, kw_only=True, eq=False):
             key = ".".join(filter(None, ("plugins", quoted(self.table), "options", flaw.key)))
             way = f"; `pegboard config set {key} VALUE` sets it" if flaw.text == MISSING else ""
             text = f"{locate(key)}: {flaw.text}{way}"
-            problems.append(self._failed(Problem("options", self.name, text)))
+            problems.append(self._failed(PluginProblem("options", self.name, text)))
         return problems
 
-    def _failed(self, problem: Problem) -> Problem:
+    def _failed(self, problem: PluginProblem) -> PluginProblem:
         """The problem, because of which the plugin is left out, with its name."""
         self.unfit, self.plugin = self.plugin or self.unfit, None
         self.error = self.error or problem.text
@@ -278,7 +278,7 @@ class Judged(NamedTuple):
 def options_of(plugin: object, table: Mapping[str, Any]) -> Judged:
     """The options of a plugin whose settings are this table; its own code may fail in it."""
     found = attempt(lambda: _judged(_declared(plugin), table))
-    if isinstance(found, Problem):
+    if isinstance(found, PluginProblem):
         return Judged(None, None, (Flaw("", found.text),), ("",))
     return found
 

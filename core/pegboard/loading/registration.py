@@ -21,7 +21,15 @@ from pegboard.errors import RequiredHookError
 from pegboard.hooks.checks import check_of
 from pegboard.hooks.implementation import CALL, Implementation, circle
 from pegboard.kit.suggestions import did_you_mean, nearest_names
-from pegboard.loading.discovery import MARK, Problem, attempt, is_marked, is_provider, marked, owned
+from pegboard.loading.discovery import (
+    MARK,
+    PluginProblem,
+    attempt,
+    is_marked,
+    is_provider,
+    marked,
+    owned,
+)
 from pegboard.loading.registrant import Registrant, quoted
 from pegboard.schema.config import Config
 
@@ -73,7 +81,7 @@ class Registry:
         self._pluggy = pluggy.PluginManager(PROJECT)
         for module in HOOK_MODULES:
             self._pluggy.add_hookspecs(module)
-        self.problems: list[Problem] = []
+        self.problems: list[PluginProblem] = []
 
     def bring(self, registrant: Registrant) -> None:
         """Take the hooks that the plugin brings; called for all plugins before any `add`."""
@@ -82,9 +90,9 @@ class Registry:
         function = getattr(registrant.plugin, BRINGING)
         limit_s = self._limit_s(registrant, function, BRINGING)
         brought = attempt(lambda: brought_hooks(function, limit_s, self._specs))
-        if isinstance(brought, Problem):
+        if isinstance(brought, PluginProblem):
             text = f"its hooks are missing: {brought.text}"
-            self.problems.append(Problem("hook", registrant.name, text, brought.detail))
+            self.problems.append(PluginProblem("hook", registrant.name, text, brought.detail))
             return
         for specs in brought:
             self._pluggy.add_hookspecs(_seat(specs))
@@ -113,7 +121,7 @@ class Registry:
                 raise RequiredHookError(registrant.name, text)
         for hook in self._unmarked(registrant):
             text = f"the function {hook} is not marked with @hookimpl: mark it, or rename it"
-            self.problems.append(Problem("unmarked", registrant.name, text))
+            self.problems.append(PluginProblem("unmarked", registrant.name, text))
             if self._guards(hook, hookimpl(unmarked := lambda: None)):
                 fitting.setdefault(hook, unmarked)
                 self._refuse(registrant, hook, f"cannot be asked: {text}")
@@ -154,7 +162,7 @@ class Registry:
             way = f"mend it, or do without it by {_off(registrant)}"
             self._refusals |= {(registrant.key, hook): f"{text}; {way}" for hook in guards}
             said = f"nothing runs without it, since it cannot be read whether it is a guard: {way}"
-            self.problems.append(Problem("refusal", registrant.name, said))
+            self.problems.append(PluginProblem("refusal", registrant.name, said))
         self._take(registrant, guards)
 
     def _take(
@@ -183,7 +191,7 @@ class Registry:
             f"{_REFUSED.get(hook, _DENIED)}, because its {hook} is not there: mend it, or do"
             f" without it by {_off(registrant)}"
         )
-        self.problems.append(Problem("refusal", registrant.name, said))
+        self.problems.append(PluginProblem("refusal", registrant.name, said))
 
     def implementations(self) -> dict[str, tuple[Implementation, ...]]:
         """The implementations of each hook, oldest plugin first."""
@@ -198,7 +206,7 @@ class Registry:
                 found[hook] = tuple(each for each in usable if each is not None)
                 if plugins := circle(found[hook]):
                     text = f"the hook {hook}: {', '.join(plugins)} want to be before one another"
-                    problem = Problem("order", plugins[0], f"{text}; the usual order holds")
+                    problem = PluginProblem("order", plugins[0], f"{text}; the usual order holds")
                     self.problems.append(problem)
         return {hook: each for hook, each in found.items() if each}
 
@@ -210,7 +218,7 @@ class Registry:
             return each
         text = f"the hook {each.hook} requires {', '.join(missing)}, and there is none"
         text += did_you_mean(missing[0], names)
-        self.problems.append(Problem("order", each.plugin, text))
+        self.problems.append(PluginProblem("order", each.plugin, text))
         if each.required:
             raise RequiredHookError(each.plugin, text)
         if not self._guards(each.hook, each.function):
@@ -252,12 +260,14 @@ class Registry:
         limits = (said.timeout_s if said else None, wish, own, self._config.hook_timeout_s)
         return next(limit for limit in limits if limit is not None)
 
-    def _problem(self, plugin: str, hook: str, function: Callable[..., object]) -> Problem | None:
+    def _problem(
+        self, plugin: str, hook: str, function: Callable[..., object]
+    ) -> PluginProblem | None:
         if hook not in self._specs:
             if getattr(function, MARK).get("optionalhook"):
                 return None
             text = f"there is no hook {hook}{did_you_mean(hook, self._specs)}"
-            return Problem("hook", plugin, text)
+            return PluginProblem("hook", plugin, text)
         kind = mark_of(self._specs[hook]).kind
         wrong = _misfit(function, _known(function, self._specs[hook]))
         if not wrong and said_by(function).wrapper and kind not in WRAPPED:
@@ -268,7 +278,7 @@ class Registry:
                 wrong += "; leave the mark out, as one that fails denies already"
         if not wrong:
             return None
-        return Problem("signature", plugin, f"the hook {hook} {wrong}")
+        return PluginProblem("signature", plugin, f"the hook {hook} {wrong}")
 
 
 def _off(registrant: Registrant) -> str:

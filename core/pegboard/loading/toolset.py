@@ -9,7 +9,7 @@ from pegboard.contract import apphooks
 from pegboard.contract.plugin import Origin
 from pegboard.contract.tools import Tool, checked_id
 from pegboard.errors import InvalidInputError
-from pegboard.loading.discovery import Problem, attempt, is_marked, is_provider, marked, owned
+from pegboard.loading.discovery import PluginProblem, attempt, is_marked, is_provider, marked, owned
 from pegboard.loading.registrant import Registrant
 
 ORIGINS: tuple[Origin, ...] = ("builtin", "installed", "user", "project", "embedded")
@@ -24,7 +24,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     place: str
 
 
-def bare_tools(each: Registrant) -> Iterator[Offer | Problem]:
+def bare_tools(each: Registrant) -> Iterator[Offer | PluginProblem]:
     """The tools that a module defines itself, unless it has `register_tools`, which decides alone.
 
     In `tool/NAME.py` NAME or `default` is NAME, any other NAME_other; one with an own `id` keeps
@@ -40,7 +40,7 @@ def bare_tools(each: Registrant) -> Iterator[Offer | Problem]:
         try:
             named = tool if not stem or tool.has_own_id else tool.renamed(_id(stem, attribute))
         except InvalidInputError as error:
-            yield Problem("name", each.name, f"{place}: {error}")
+            yield PluginProblem("name", each.name, f"{place}: {error}")
         else:
             yield Offer(by=each, tool=named, place=place)
 
@@ -50,7 +50,7 @@ def is_tool(value: object) -> bool:
     return isinstance(value, Tool)
 
 
-def emptiness(each: Registrant) -> Problem | None:
+def emptiness(each: Registrant) -> PluginProblem | None:
     """Return the problem of a plugin that has nothing: no hook, no tool and no provider.
 
     A file may have nothing: others of its folder import it.
@@ -66,17 +66,17 @@ def emptiness(each: Registrant) -> Problem | None:
         "it has no hook, no tool and no provider of its own: mark its functions with @hookimpl,"
         " @tool or @provider; what it imports from other modules does not count"
     )
-    return Problem("empty", each.name, text)
+    return PluginProblem("empty", each.name, text)
 
 
-def toolset(offers: Sequence[Offer]) -> tuple[Mapping[str, Offer], Sequence[Problem]]:
+def toolset(offers: Sequence[Offer]) -> tuple[Mapping[str, Offer], Sequence[PluginProblem]]:
     """The offers that count by id, and what is wrong with the others.
 
     Within an origin the first offer of an id counts, later ones clash.
     What takes the place of another origin's tool serves as that one did.
     """
     chosen: dict[str, Offer] = {}
-    problems: list[Problem] = []
+    problems: list[PluginProblem] = []
     for offer in sorted(offers, key=lambda each: ORIGINS.index(each.by.origin)):
         earlier = chosen.get(offer.tool.id)
         flaw = _flaw(offer)
@@ -85,7 +85,7 @@ def toolset(offers: Sequence[Offer]) -> tuple[Mapping[str, Offer], Sequence[Prob
                 f"two tools have the id {offer.tool.id}: {earlier.place} keeps it,"
                 f" {offer.place} is left out; rename one of them"
             )
-            flaw = Problem("clash", offer.by.name, text)
+            flaw = PluginProblem("clash", offer.by.name, text)
         if flaw is not None:
             problems.append(flaw)
             continue
@@ -94,22 +94,22 @@ def toolset(offers: Sequence[Offer]) -> tuple[Mapping[str, Offer], Sequence[Prob
                 f"the tool {offer.tool.id} of {offer.place} ({offer.by.origin}) replaces that of"
                 f" {earlier.place} ({earlier.by.origin})"
             )
-            problems.append(Problem("replaced", offer.by.name, text))
+            problems.append(PluginProblem("replaced", offer.by.name, text))
             serves = offer.tool.serves or earlier.tool.serves
             offer = Offer(by=offer.by, tool=replace(offer.tool, serves=serves), place=offer.place)  # noqa: PLW2901 - the same offer, and more of it
         chosen[offer.tool.id] = offer
     return chosen, problems
 
 
-def _flaw(offer: Offer) -> Problem | None:
+def _flaw(offer: Offer) -> PluginProblem | None:
     """Why the tool cannot be offered at all."""
     try:
         checked_id(offer.tool.id)
     except InvalidInputError as error:
-        return Problem("name", offer.by.name, f"{offer.place}: {error}")
+        return PluginProblem("name", offer.by.name, f"{offer.place}: {error}")
     described = attempt(lambda: (offer.tool.parameters, offer.tool.description), offer.place)
-    if isinstance(described, Problem):
-        return Problem("signature", offer.by.name, described.text, described.detail)
+    if isinstance(described, PluginProblem):
+        return PluginProblem("signature", offer.by.name, described.text, described.detail)
     return None
 
 

@@ -22,14 +22,14 @@ from pegboard.loading.register import Register
 from pegboard.opening.options import AppOptions, Opening, open_database
 from pegboard.opening.reload import Reload
 from pegboard.paths import home_of
-from pegboard.providers import Keys
+from pegboard.providers.keylookup import Keys
 from pegboard.providers.spending import Budget, OpenBudget
 from pegboard.schema.config import BudgetConfig, Config, SandboxLevel
 from pegboard.storage import Storage
 from pegboard.trust.decisions import Decision
 
 if TYPE_CHECKING:
-    from pegboard.processes import Enclosure
+    from pegboard.enclosing import Enclosure
 
 SWEEP_AFTER_S = 2.0
 """Old outputs are removed once the start of an App, and its first request, are over."""
@@ -139,7 +139,7 @@ async def _enclosure(engine: Engine) -> "Enclosure | None":
     """Where processes are enclosed, None where the user has not asked for it."""
     if engine.config.sandbox == "off":
         return None
-    from pegboard.processes import Site  # nobody else pays for it
+    from pegboard.enclosing import Site  # nobody else pays for it
 
     encloser = await engine.hooks.first(apphooks.register_encloser, hooks=engine.hooks)
     if encloser is None:

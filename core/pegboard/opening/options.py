@@ -21,7 +21,7 @@ from pegboard.ids import IdSource
 from pegboard.loading.candidates import Sources
 from pegboard.loading.register import PluginInfo, Register
 from pegboard.loading.registrant import Registrant
-from pegboard.paths import Places
+from pegboard.paths import UserFolders
 from pegboard.schema.event import Event, PluginFailed
 from pegboard.storage import OnCommit, Storage
 from pegboard.trust.decisions import Decision, TrustStore
@@ -82,7 +82,7 @@ class Opening(msgspec.Struct, frozen=True):
     options: AppOptions
     workspace: Workspace
     env: Mapping[str, str]
-    places: Places
+    places: UserFolders
     bus: Bus = msgspec.field(default_factory=Bus)
     ids: IdSource = msgspec.field(default_factory=IdSource)
     failures: deque[PluginFailed] = msgspec.field(
@@ -96,7 +96,7 @@ class Opening(msgspec.Struct, frozen=True):
         :raises InvalidInputError: when it is not a directory.
         """
         env = dict(os.environ if options.env is None else options.env)
-        places = Places.of(
+        places = UserFolders.of(
             env,
             config=options.config_dir,
             data=options.data_dir,

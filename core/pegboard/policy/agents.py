@@ -8,7 +8,7 @@ import msgspec
 from pegboard.contract.tools import Tool
 from pegboard.errors import ConfigError, NotFoundError
 from pegboard.kit.suggestions import nearest_names
-from pegboard.policy.permissions import matches, rooted
+from pegboard.policy.permissions import matches_pattern, rooted
 from pegboard.schema.config import Agent, AgentConfig, Config
 from pegboard.schema.part import ModelChoice
 from pegboard.schema.session import Rule, Ruleset
@@ -86,7 +86,7 @@ def _by_itself(agent: Agent, closed: Iterable[str]) -> Agent:
     rules = tuple(
         Rule(permission, "*", "deny")
         for permission in closed
-        if not any(matches(rule.permission, permission) for rule in agent.permission)
+        if not any(matches_pattern(rule.permission, permission) for rule in agent.permission)
     )
     return msgspec.structs.replace(agent, permission=rules + agent.permission)
 

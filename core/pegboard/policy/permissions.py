@@ -53,7 +53,7 @@ def _compiled(pattern: str, one: str = ".") -> re.Pattern[str]:
     return re.compile(f"{first}{middle}.*{others[-1]}", re.DOTALL)
 
 
-def matches(pattern: str, text: str) -> bool:
+def matches_pattern(pattern: str, text: str) -> bool:
     """Whether the whole text matches: `*` is any characters, `?` is one, all else is literal.
 
     A pattern that ends in a blank and `*` also matches without that tail: `ls *` matches `ls`.
@@ -97,14 +97,14 @@ def _below_home(pattern: str) -> str | None:
 
 
 def _fits(rule: Rule, permission: str, text: str, home: str | None) -> bool:
-    if not matches(rule.permission, permission):
+    if not matches_pattern(rule.permission, permission):
         return False
     if is_unclear(text) and rule.action == "allow":
         return rule.pattern in ("*", _ALL_UNCLEAR, text)
     tail = None if home is None else _below_home(rule.pattern)
     if home is None or tail is None:
-        return matches(rule.pattern, text)
-    return text.startswith(home) and matches(tail, text[len(home) :])
+        return matches_pattern(rule.pattern, text)
+    return text.startswith(home) and matches_pattern(tail, text[len(home) :])
 
 
 def rooted(rules: Iterable[Rule], root: Path) -> tuple[Rule, ...]:
@@ -132,7 +132,7 @@ def _sentence(rule: Rule, source: str) -> str:
             return f"allowed by {name}"
 
 
-def deciding(
+def deciding_rule(
     ruleset: Ruleset, permission: str, text: str, *, home: Path | None = None
 ) -> Rule | None:
     """The rule of one source that decides about a pattern: the last that matches.
@@ -148,7 +148,7 @@ def _last(ruleset: Ruleset, permission: str, text: str, home: str | None) -> Rul
     for rule in reversed(ruleset.rules):
         if _fits(rule, permission, text, home):
             return rule
-        if unclear and rule.action != "allow" and matches(rule.permission, permission):
+        if unclear and rule.action != "allow" and matches_pattern(rule.permission, permission):
             return replace(rule, action="ask")
     return None
 
@@ -161,7 +161,7 @@ def _spoken(ruleset: Ruleset, permission: str, text: str, home: str | None) -> V
     return Verdict(action=rule.action, reason=reason, source=ruleset.source, rule=rule)
 
 
-def strictest(verdicts: Iterable[Verdict | None]) -> Verdict | None:
+def strictest_verdict(verdicts: Iterable[Verdict | None]) -> Verdict | None:
     """The first of the strictest verdicts, None when nobody has an opinion."""
     opinions = [verdict for verdict in verdicts if verdict is not None]
     return max(
@@ -183,10 +183,10 @@ def opinion(
     """
     folder = None if home is None else str(home)
     verdicts = [
-        strictest(_spoken(ruleset, permission, text, folder) for ruleset in rulesets)
+        strictest_verdict(_spoken(ruleset, permission, text, folder) for ruleset in rulesets)
         for text in patterns or _ANYTHING
     ]
-    verdict = strictest(verdicts)
+    verdict = strictest_verdict(verdicts)
     if verdict is not None and verdict.action == "allow" and None in verdicts:
         return None
     return verdict
@@ -213,7 +213,7 @@ def unapproved(
     )
 
 
-def judge(
+def judge_rules(
     rulesets: Sequence[Ruleset],
     permission: str,
     patterns: Sequence[str],
@@ -252,7 +252,7 @@ def hidden(tools: Mapping[str, str], rulesets: Sequence[Ruleset]) -> frozenset[s
 
 def _forbids(ruleset: Ruleset, permission: str) -> bool:
     for rule in reversed(ruleset.rules):
-        if matches(rule.permission, permission):
+        if matches_pattern(rule.permission, permission):
             return rule.action == "deny" and rule.pattern == "*"
     return False
 

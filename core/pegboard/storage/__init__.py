@@ -21,7 +21,7 @@ from pegboard.storage.changes import DropApproval as DropApproval
 from pegboard.storage.changes import DropMessage as DropMessage
 from pegboard.storage.changes import DropPart as DropPart
 from pegboard.storage.changes import DropSession as DropSession
-from pegboard.storage.changes import Emit as Emit
+from pegboard.storage.changes import PublishEvent as PublishEvent
 from pegboard.storage.changes import PutApproval as PutApproval
 from pegboard.storage.changes import PutMessage as PutMessage
 from pegboard.storage.changes import PutPart as PutPart
@@ -32,35 +32,9 @@ from pegboard.storage.changes import PutTodos as PutTodos
 from pegboard.storage.changes import SettlePermissionRequest as SettlePermissionRequest
 from pegboard.storage.changes import Tell as Tell
 from pegboard.storage.changes import changed as changed
-from pegboard.storage.snapshots import Followed as Followed
-from pegboard.storage.snapshots import Left as Left
-from pegboard.storage.snapshots import Replaced as Replaced
-from pegboard.storage.snapshots import Restored as Restored
-from pegboard.storage.snapshots import Snapshots as Snapshots
-from pegboard.storage.snapshots import StagedWay as StagedWay
-from pegboard.storage.snapshots import StepParts as StepParts
-from pegboard.storage.snapshots import Trail as Trail
-from pegboard.storage.snapshots import Way as Way
-from pegboard.storage.snapshots import Writing as Writing
-
-INTERRUPTED_CALL = (
-    "interrupted: the program ended while this call was running. What it had done by then is "
-    "done; look before you do it again."
-)
-"""The error of a call that ran when its process died: the model is told that it may have acted."""
-NEVER_RAN = "interrupted: the program ended before this call ran"
-"""The error of a call that was pending when its process died."""
-INTERRUPTED_ANSWER = "interrupted: the program ended during this answer"
-"""The error of an answer that a model had not ended when its process died."""
-UNSTORED_CALL = (
-    "interrupted: the database could not store the end of this call. What it had done by then is "
-    "done; look before you do it again."
-)
-"""The error of a call whose end was not written when its session was released."""
-INTERRUPTED_CALLS = (INTERRUPTED_CALL, UNSTORED_CALL)
-"""The errors of calls that ran and may have acted."""
-UNSTORED_ANSWER = "interrupted: the database could not store the end of this answer"
-"""The error of an answer whose end was not written when its session was released."""
+from pegboard.storage.interrupted import INTERRUPTED_ANSWER as INTERRUPTED_ANSWER
+from pegboard.storage.interrupted import INTERRUPTED_CALL as INTERRUPTED_CALL
+from pegboard.storage.interrupted import NEVER_RAN as NEVER_RAN
 
 
 class Fence(msgspec.Struct, frozen=True):
@@ -78,7 +52,7 @@ class LastIds(msgspec.Struct, frozen=True):
     part: str | None
 
 
-class Hit(msgspec.Struct, frozen=True, kw_only=True):
+class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
     """A session that contains a searched text: in a message, else in the title."""
 
     session: Session
@@ -190,7 +164,7 @@ class Storage(Protocol):
         """The result of `sessions` as a JSON array, joined from the rows."""
         ...
 
-    async def search(self, project_id: str, text: str, *, limit: int = 50) -> tuple[Hit, ...]:
+    async def search(self, project_id: str, text: str, *, limit: int = 50) -> tuple[SearchHit, ...]:
         """The project's sessions with the text in their title or in a message.
 
         Each is given once, matches in titles first, then those updated last. Case is ignored for

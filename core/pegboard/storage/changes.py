@@ -204,7 +204,7 @@ class SettlePermissionRequest(msgspec.Struct, frozen=True):
     reply: Reply
 
 
-class Emit(msgspec.Struct, frozen=True):
+class PublishEvent(msgspec.Struct, frozen=True):
     """Store an event without a row of its own."""
 
     properties: Properties
@@ -232,6 +232,6 @@ Change = (
     | DropApproval
     | PutPermissionRequest
     | SettlePermissionRequest
-    | Emit
+    | PublishEvent
     | Tell
 )

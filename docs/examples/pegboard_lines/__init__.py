@@ -1,7 +1,7 @@
 """A storage: all sessions in one file, to which each commit adds a line; opening reads it again.
 
 `PEGBOARD_DATABASE=lines:///home/ada/sessions.jsonl` opens one. It is for one process at a time and
-holds everything in memory. `pegboard_testing.check_storage` says whether it keeps what it must. A
+holds everything in memory. `pegboard.testing.check_storage` says whether it keeps what it must. A
 distribution names it in its entry point:
 
     [project.entry-points.pegboard]
@@ -21,9 +21,9 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard import hookimpl
-from pegboard.embedding import IdSource
+from pegboard.app import IdSource
 from pegboard.errors import NotFoundError, SessionBusyError, StorageError
-from pegboard.kit import shielded
+from pegboard.plugins import shielded
 from pegboard.schema import event as events
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
@@ -33,13 +33,13 @@ from pegboard.storage import (
     INTERRUPTED_CALL,
     NEVER_RAN,
     Change,
-    Emit,
     Fence,
-    Hit,
     LastIds,
     OnCommit,
     OpenStorage,
+    PublishEvent,
     PutPart,
+    SearchHit,
     SessionSize,
     Storage,
     Tell,
@@ -152,9 +152,9 @@ class LineStorage:
     ) -> bytes:
         return msgspec.json.encode(await self.sessions(project_id, **filters))
 
-    async def search(self, project_id: str, text: str, *, limit: int = 50) -> tuple[Hit, ...]:
+    async def search(self, project_id: str, text: str, *, limit: int = 50) -> tuple[SearchHit, ...]:
         sessions, wanted = await self.sessions(project_id), text.casefold()
-        titled = [Hit(session=each) for each in sessions if wanted in each.title.casefold()]
+        titled = [SearchHit(session=each) for each in sessions if wanted in each.title.casefold()]
         seen = {hit.session.id for hit in titled}
         spoken = [
             hit
@@ -163,10 +163,12 @@ class LineStorage:
         ]
         return tuple([*titled, *spoken][:limit])
 
-    def _spoken(self, session: Session, wanted: str) -> Hit | None:
+    def _spoken(self, session: Session, wanted: str) -> SearchHit | None:
         for part in parts_of(self._tables.kept(session.id)):
             if isinstance(part, TextPart) and wanted in part.text.casefold():
-                return Hit(session=session, message_id=part.message_id, excerpt=part.text[:200])
+                return SearchHit(
+                    session=session, message_id=part.message_id, excerpt=part.text[:200]
+                )
         return None
 
     async def children(self, session_id: str) -> tuple[Session, ...]:
@@ -286,7 +288,7 @@ def _ended(part: ToolPart) -> ToolPart:
 
 
 def _encoded(change: Change) -> tuple[str, Any]:
-    if isinstance(change, Emit | Tell):
+    if isinstance(change, PublishEvent | Tell):
         name = (
             ""
             if isinstance(change.properties, events.Custom)
@@ -299,7 +301,7 @@ def _encoded(change: Change) -> tuple[str, Any]:
 def _decoded(written: tuple[str, Any]) -> Change:
     name, fields = written
     kind = KINDS[name]
-    if kind in (Emit, Tell):
+    if kind in (PublishEvent, Tell):
         properties = PROPERTIES[fields[0]] if fields[0] else events.Custom
         found: Change = kind(msgspec.convert(fields[1], properties))
     else:

@@ -23,7 +23,7 @@ from pegboard.storage import (
     DropMessage,
     DropPart,
     DropSession,
-    Emit,
+    PublishEvent,
     PutApproval,
     PutMessage,
     PutPart,
@@ -103,7 +103,7 @@ class Tables:
                 yield from self._dropped(session_id)
             case PutApproval() | DropApproval():
                 self._approve(change)
-            case Emit(properties):
+            case PublishEvent(properties):
                 if (owner := Event(properties=properties).session_id) is not None:
                     self.kept(owner)
                 yield self.store(properties)

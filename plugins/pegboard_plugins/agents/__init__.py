@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Literal
 
 from pegboard import SessionView, hookimpl
-from pegboard.kit import rules_from_config
+from pegboard.permissions import rules_from_config
 from pegboard.providers import ModelRequest
 from pegboard.schema.config import Agent, Config
 from pegboard.schema.model import Model

@@ -6,6 +6,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from pegboard.http import (
+    AnswerBlock,
+    AnswerReader,
+    ErrorFrameError,
+    count_in,
+    decode_json,
+    encode_json,
+    unique_id,
+)
 from pegboard.providers import (
     FinishReason,
     ModelMessage,
@@ -16,18 +25,7 @@ from pegboard.providers import (
     ToolCall,
     Usage,
 )
-from pegboard_http import (
-    AnswerBlock,
-    AnswerKind,
-    AnswerReader,
-    ErrorFrameError,
-    count_in,
-    decode_json,
-    encode_json,
-    finish_of,
-    mapping_in,
-    unique_id,
-)
+from pegboard.unstable import AnswerKind, finish_of, mapping_in
 
 OWN = "anthropic"
 MOST_PAUSES = 10

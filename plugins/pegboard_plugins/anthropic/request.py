@@ -9,17 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+from pegboard.http import Endpoint, Post, encode_json, media_inputs, note_instead, valid_id
 from pegboard.providers import Call, Media, ModelMessage, ModelRequest, Reasoning, Result, Text
-from pegboard_http import (
-    Endpoint,
-    Post,
-    encode_json,
-    media_bytes,
-    media_inputs,
-    note_instead,
-    snake_case,
-    valid_id,
-)
+from pegboard.unstable import media_bytes, snake_case
 from pegboard_plugins.anthropic.thinking import thinking_of
 
 VERSION = "2023-06-01"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pegboard.providers import Call, ModelRequest, Reasoning
-from pegboard_http import snake_case
+from pegboard.unstable import snake_case
 from pegboard_plugins.anthropic import FIRST_ADAPTIVE, version_of
 
 LEAST_BUDGET = 1024

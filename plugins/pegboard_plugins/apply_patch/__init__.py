@@ -10,7 +10,7 @@ from pegboard.schema.part import Completed, ToolPart
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pegboard.kit import Block
+    from pegboard.display import Block
     from pegboard_plugins.apply_patch.changes import Place
 
 SHOWN_LINES = 48
@@ -29,11 +29,11 @@ def _drawn(part: ToolPart) -> "Block | None":
     """Return the files of the patch, and what was done to them."""
     if not isinstance(part.state, Completed):
         return None
-    import pegboard_terminal  # not before a call is drawn
-    from pegboard.kit import Block
+    import pegboard.unstable  # not before a call is drawn
+    from pegboard.display import Block
 
     diff = part.state.metadata.get("diff")
-    title = part.state.title or pegboard_terminal.subject_of(part.state.input)
+    title = part.state.title or pegboard.unstable.subject_of(part.state.input)
     return Block(title=title, diff=diff if isinstance(diff, str) else "", fold=SHOWN_LINES)
 
 

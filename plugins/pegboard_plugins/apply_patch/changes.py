@@ -9,8 +9,15 @@ from typing import Literal
 import msgspec
 
 from pegboard import PermissionContext, ToolContext, ToolError
-from pegboard.kit import named_path
-from pegboard_files import Diff, FileText, decode_text, diff_texts, new_text, open_resolved
+from pegboard.files import (
+    Diff,
+    FileText,
+    decode_text,
+    diff_texts,
+    named_path,
+    new_text,
+    open_resolved,
+)
 from pegboard_plugins.apply_patch.parser import Add, Delete, PatchError, Section, Update
 from pegboard_plugins.apply_patch.seek import Choice, apply
 

@@ -9,7 +9,7 @@ from operator import itemgetter
 
 import msgspec
 
-from pegboard_files import in_letters_of, plain
+from pegboard.unstable import in_letters_of, plain
 from pegboard_plugins.apply_patch.parser import Chunk, PatchError, Sign
 
 SHOWN_LINES = 12

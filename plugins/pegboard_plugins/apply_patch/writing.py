@@ -7,8 +7,9 @@ from functools import partial
 from pathlib import Path
 
 from pegboard import ToolContext, ToolError
-from pegboard.kit import shielded
-from pegboard_files import move_resolved, remove_resolved, temporary_beside
+from pegboard.files import remove_resolved
+from pegboard.plugins import shielded
+from pegboard.unstable import move_resolved, temporary_beside
 from pegboard_plugins.apply_patch.changes import Change
 from pegboard_plugins.apply_patch.parser import PatchError
 

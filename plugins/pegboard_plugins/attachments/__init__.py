@@ -1,7 +1,7 @@
 """The plugin `attachments`: the files of a prompt become texts and media for the model."""
 
 from pegboard import SessionView, hookimpl
-from pegboard.kit import FileAccess
+from pegboard.files import FileAccess
 from pegboard.schema.part import FileInput, FilePart, TextInput
 
 READ_LIMIT_S = 60.0

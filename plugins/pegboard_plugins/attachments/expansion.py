@@ -14,18 +14,17 @@ from urllib.parse import SplitResult, parse_qs, unquote, unquote_to_bytes, urlsp
 
 import msgspec
 
-from pegboard.kit import resolved_path
-from pegboard.schema.part import DIRECTORY_MIME, TEXT_MIME, FilePart
-from pegboard_files import (
-    MEDIA_MIMES,
+from pegboard.files import (
     file_encoding,
-    is_text,
     media_content,
     media_mime,
     open_resolved,
     printable_name,
+    resolved_path,
     secret_path,
 )
+from pegboard.schema.part import DIRECTORY_MIME, TEXT_MIME, FilePart
+from pegboard.unstable import MEDIA_MIMES, is_text
 
 MAX_LINES = 2000
 MAX_BYTES = 51_200

@@ -3,12 +3,12 @@
 from typing import TYPE_CHECKING
 
 from pegboard import Host, ToolError, hookimpl
-from pegboard.kit import Stash, StashKey
+from pegboard.plugins import Stash, StashKey
 from pegboard.schema.session import Decided, Verdict
 from pegboard_plugins.audit.trail import Audit  # at the start: a first call shall not wait for it
 
 if TYPE_CHECKING:
-    from pegboard.embedding import Places
+    from pegboard.app import UserFolders
 
 _LOG = StashKey[Audit]()
 _LIMIT_S = 60.0
@@ -17,7 +17,7 @@ _LIMIT_S = 60.0
 
 @hookimpl(timeout_s=_LIMIT_S)
 async def permission_decided(
-    decided: Decided, stash: Stash, places: "Places", secrets: tuple[str, ...]
+    decided: Decided, stash: Stash, places: "UserFolders", secrets: tuple[str, ...]
 ) -> Verdict | None:
     """A line of the log; what leaves none does not happen."""
     log = stash.setdefault(_LOG, lambda: Audit.at(places, secrets=secrets))

@@ -19,8 +19,8 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard import ToolError
-from pegboard.embedding import Places
-from pegboard.kit import redacted, shielded
+from pegboard.app import UserFolders
+from pegboard.plugins import redacted, shielded
 from pegboard_plugins.audit.chain import (
     LONGEST_LINE_BYTES,
     ZERO,
@@ -103,7 +103,7 @@ class Audit:
         self._syncing: asyncio.Task[None] | None = None
 
     @classmethod
-    def at(cls, places: Places, *, secrets: Sequence[str] = ()) -> Self:
+    def at(cls, places: UserFolders, *, secrets: Sequence[str] = ()) -> Self:
         """The log of a user, with its witness."""
         return cls(places.audit, secrets=secrets, witness=places.audit_witness)
 

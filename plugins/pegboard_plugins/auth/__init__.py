@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pegboard import Host, Workspace, hookimpl, hookspec
-from pegboard.embedding import Places
+from pegboard.app import UserFolders
 from pegboard.errors import ConfigError, ProviderAuthError
 from pegboard.providers import Key, KeyStore
 from pegboard.schema.config import Config, ProviderConfig
@@ -97,7 +97,7 @@ def register_hooks() -> tuple[Callable[..., object], ...]:
 
 @hookimpl
 async def register_keystore(
-    env: Mapping[str, str], places: Places, workspace: Workspace
+    env: Mapping[str, str], places: UserFolders, workspace: Workspace
 ) -> KeyStore:
     """The user's key commands, the system's keyring, and the files beside the user's data."""
     return KeptKeyStore(places, env, root=workspace.worktree)
@@ -117,7 +117,7 @@ class KeptKeyStore:
     What a key command prints and what the keyring has is asked for once.
     """
 
-    def __init__(self, places: Places, env: Mapping[str, str], *, root: Path) -> None:
+    def __init__(self, places: UserFolders, env: Mapping[str, str], *, root: Path) -> None:
         self._places = places
         self._file = places.keys
         self._env = env
@@ -191,7 +191,7 @@ class KeptKeyStore:
 
         :raises ProviderAuthError: when it does not.
         """
-        from pegboard_frontend import KeyFile
+        from pegboard_plugins.shared.frontend import KeyFile
 
         async with self._asking:  # who waited here finds it renewed
             credential = await asyncio.to_thread(self._kept, provider_id, said)
@@ -243,7 +243,7 @@ class KeptKeyStore:
     def _all_kept(self) -> Mapping[str, Mapping[str, Any]]:
         if not self._file.exists():
             return {}
-        from pegboard_frontend import KeyFile  # not where none is kept
+        from pegboard_plugins.shared.frontend import KeyFile  # not where none is kept
 
         known, damage = KeyFile(self._file).read()
         if damage:
@@ -253,14 +253,14 @@ class KeptKeyStore:
     def _secrets(self) -> Mapping[str, Mapping[str, Any]]:
         if not self._places.secrets.exists():
             return {}
-        from pegboard_frontend import kept_secrets
+        from pegboard_plugins.shared.frontend import kept_secrets
 
         return kept_secrets(self._places)
 
     def _of_file(self, credential: Mapping[str, Any]) -> Key | None:
         if not credential:
             return None
-        from pegboard_frontend import key_of
+        from pegboard_plugins.shared.frontend import key_of
 
         value = key_of(credential)
         return Key(value, str(self._file)) if value else None
@@ -285,7 +285,7 @@ def _entry(provider_id: str, said: ProviderConfig) -> str:
 def _has_ended(credential: Mapping[str, Any]) -> bool:
     if credential.get("type") != "oauth":
         return False
-    from pegboard_frontend import key_of
+    from pegboard_plugins.shared.frontend import key_of
 
     return key_of(credential) is None
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import ProviderAuthError, ProviderError
-from pegboard.kit import is_loopback
+from pegboard.http import is_loopback
 from pegboard.schema.config import Config
 from pegboard.schema.model import Model
 

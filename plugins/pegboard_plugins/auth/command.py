@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pegboard import InvalidInputError
-from pegboard.cli import Group
-from pegboard_terminal import open_app, run_async
+from pegboard.app import UserFolders
+from pegboard.cli import Group, open_app, run_async
 
 if TYPE_CHECKING:
     from pegboard import App
@@ -59,7 +59,7 @@ def login(  # noqa: PLR0913 - the command's options
 
     The key is typed and not shown, or comes through a pipe.
     """
-    from pegboard_terminal import visible
+    from pegboard.display import visible
 
     order = _Order(provider_id=provider, label=label, way=way, ring=ring, check=not no_check)
     for line in run_async(_login(directory, order)):
@@ -73,7 +73,7 @@ def list_keys(directory: Path, *, as_json: bool) -> None:
     """List which providers have a key, and where it comes from."""
     import json
 
-    from pegboard_terminal import visible
+    from pegboard.display import visible
 
     rows = run_async(_rows(directory))
     if as_json:
@@ -93,7 +93,7 @@ def list_keys(directory: Path, *, as_json: bool) -> None:
 @click.pass_obj
 def logout(directory: Path, provider: str, *, label: str) -> None:
     """Forget the key of PROVIDER that is kept."""
-    from pegboard_terminal import visible
+    from pegboard.display import visible
 
     for line in run_async(_logout(directory, provider, label)):
         click.echo(visible(line))
@@ -144,15 +144,14 @@ async def _rows(directory: Path) -> list[dict[str, Any]]:
 
 
 def _kept(app: "App") -> "KeptKeys":
-    from pegboard.embedding import Places
     from pegboard_plugins.auth.keptkeys import KeptKeys
 
-    return KeptKeys(Places.of(os.environ).keys, app.config, os.environ)
+    return KeptKeys(UserFolders.of(os.environ).keys, app.config, os.environ)
 
 
 def _provider(app: "App", order: _Order) -> str:
     from pegboard.errors import NotFoundError
-    from pegboard.kit import nearest_names
+    from pegboard.plugins import nearest_names
 
     name = order.provider_id
     if name is None:
@@ -170,7 +169,7 @@ def _provider(app: "App", order: _Order) -> str:
 
 
 def _asked(question: str, *, hide_input: bool = False) -> str:
-    from pegboard_terminal import interruptible
+    from pegboard_plugins.shared.terminal import interruptible
 
     with interruptible():
         return str(click.prompt(question, hide_input=hide_input, err=True))

@@ -8,8 +8,8 @@ import msgspec
 
 from pegboard.errors import ConfigError, NotFoundError
 from pegboard.schema.config import Config
-from pegboard_frontend import KEYRING, KeyFile, entry_name
 from pegboard_plugins.auth.systemkeyring import RING_SERVICE, ask_ring, ring_allowed
+from pegboard_plugins.shared.frontend import KEYRING, KeyFile, entry_name
 
 
 async def put_in_ring(entry: str, key: str) -> None:

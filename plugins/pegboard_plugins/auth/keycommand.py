@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from pegboard.errors import ProviderAuthError
-from pegboard.kit import in_own_thread
-from pegboard_processes import find_program
+from pegboard.processes import find_program
+from pegboard.unstable import in_own_thread
 
 COMMAND_TIMEOUT_S = 5.0
 """Long enough for a store that is unlocked; one that waits for a person is not waited for."""

@@ -6,8 +6,8 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from pegboard.errors import ConfigError
-from pegboard.kit import in_own_thread
 from pegboard.schema.config import Config
+from pegboard.unstable import in_own_thread
 
 RING_TIMEOUT_S = 2.0
 SWITCH = "PEGBOARD_KEYRING"

@@ -19,7 +19,9 @@ from pegboard import (
     hookimpl,
     tool,
 )
-from pegboard.kit import UNCLEAR, ProcessResult, named_path, resolved_path
+from pegboard.files import named_path, resolved_path
+from pegboard.permissions import UNCLEAR
+from pegboard.processes import ProcessResult
 from pegboard.providers import ModelRequest
 
 if TYPE_CHECKING:

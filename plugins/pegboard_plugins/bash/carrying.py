@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise, takewhile
 
-from pegboard_files import shell_fits
+from pegboard.unstable import shell_fits
 from pegboard_plugins.bash.line import Call, Rule
 from pegboard_plugins.bash.programs import (
     KINDS,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from pegboard_files import shell_escape
+from pegboard.unstable import shell_escape
 from pegboard_plugins.bash.destroying import deletes, found_from
 from pegboard_plugins.bash.programs import git_words, kinds, last, option_values, without_options
 from pegboard_plugins.bash.syntax import Operand

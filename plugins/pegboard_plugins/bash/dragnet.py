@@ -8,7 +8,7 @@ import re
 from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
 
-from pegboard_files import shell_fits
+from pegboard.unstable import shell_fits
 from pegboard_plugins.bash.tables import pattern, patterns
 
 _QUOTES = re.compile(r"[\\'\"]")

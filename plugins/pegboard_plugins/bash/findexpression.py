@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from typing import NamedTuple
 
-from pegboard_files import shell_fits
+from pegboard.unstable import shell_fits
 from pegboard_plugins.bash.listings import finds
 from pegboard_plugins.bash.syntax import ANYTHING
 from pegboard_plugins.bash.tables import words

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from itertools import islice, product
 from typing import NamedTuple
 
-from pegboard.kit import resolved_path
-from pegboard_files import shell_escape, shell_fits, shell_paths
+from pegboard.files import resolved_path
+from pegboard.unstable import shell_escape, shell_fits, shell_paths
 from pegboard_plugins.bash.findexpression import start_texts
 from pegboard_plugins.bash.marks import as_name, is_wild, marked
 from pegboard_plugins.bash.reach import Reach, reach

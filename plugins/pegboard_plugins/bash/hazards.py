@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from pegboard_files import shell_fits
+from pegboard.unstable import shell_fits
 from pegboard_plugins.bash.findexpression import acted_on, start_texts
 from pegboard_plugins.bash.findings import Findings
 from pegboard_plugins.bash.listings import finds
@@ -81,7 +81,9 @@ def _nested(findings: Findings) -> str:
     own, *_ = findings.values.been or ("",)
     tops = dict.fromkeys(map(_top, findings.cwd))
     for top in tops if tops.keys() - {"", _top(own)} else ():
-        from pegboard_frontend import running_settings  # few lines go to another repository
+        from pegboard_plugins.shared.frontend import (
+            running_settings,  # few lines go to another repository
+        )
 
         named = running_settings([Path(top, ".git")]) if top not in ("", _top(own)) else ()
         if settings := [name for name in named if not name.startswith("hooks/")]:

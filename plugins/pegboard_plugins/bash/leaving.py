@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from pegboard import ToolContext, ToolResult
-from pegboard.kit import BackgroundProcess
+from pegboard.processes import BackgroundProcess
 from pegboard_plugins.bash.display import plain
 
 SETTLE_S = 1.0

@@ -5,8 +5,8 @@ import stat
 from collections import deque
 from collections.abc import Iterator
 
-from pegboard.kit import resolved_path
-from pegboard_files import folder_entries, shell_fits
+from pegboard.files import resolved_path
+from pegboard.unstable import folder_entries, shell_fits
 from pegboard_plugins.bash.findexpression import acted_on
 from pegboard_plugins.bash.findings import Listing
 

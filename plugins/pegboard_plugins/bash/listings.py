@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from pegboard_files import secret_path, shell_fits
+from pegboard.files import secret_path
+from pegboard.unstable import shell_fits
 from pegboard_plugins.bash.programs import git_words, kinds
 from pegboard_plugins.bash.syntax import Simple, Statement, Word, is_any
 from pegboard_plugins.bash.tables import patterns, rows

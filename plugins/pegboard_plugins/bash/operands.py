@@ -6,7 +6,7 @@ from collections.abc import Container, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
-from pegboard_files import shell_escape
+from pegboard.unstable import shell_escape
 from pegboard_plugins.bash.changing import TARGETS, as_operand, changed
 from pegboard_plugins.bash.destroying import destroy
 from pegboard_plugins.bash.findexpression import acted_on

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 
-from pegboard_files import shell_fits
+from pegboard.unstable import shell_fits
 from pegboard_plugins.bash.marks import plain
 from pegboard_plugins.bash.syntax import ANYTHING
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from pegboard.kit import resolved_path
+from pegboard.files import resolved_path
 from pegboard_plugins.bash import builtins, carrying, languages
 from pegboard_plugins.bash.dragnet import (
     code_destruction,

@@ -6,7 +6,8 @@ import subprocess
 from functools import lru_cache
 from pathlib import Path
 
-from pegboard_processes import find_program, try_program
+from pegboard.processes import find_program
+from pegboard.unstable import try_program
 
 _FIRST = 5
 """Older ones, such as that of macOS, read some of the grammar otherwise."""

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from pegboard.kit import resolved_path
-from pegboard_files import protected_path, secret_path, shell_escape, shell_paths, shell_unescape
+from pegboard.files import resolved_path, secret_path
+from pegboard.unstable import protected_path, shell_escape, shell_paths, shell_unescape
 from pegboard_plugins.bash.destroying import deletes
 from pegboard_plugins.bash.findings import Glob
 from pegboard_plugins.bash.listed import listed_files

@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
-from pegboard.embedding import secret_values
-from pegboard.kit import redacted
+from pegboard.plugins import redacted
 from pegboard.providers import Keys, ModelRequest
+from pegboard.unstable import secret_values
 
 HIDDEN = "[secret]"
 _CLOCK = r"\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?: ?(?:[AP]M|Z|[+-]\d{2}:?\d{2}))?"

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from pegboard import InvalidInputError
+from pegboard.cli import open_app, run_async
 from pegboard.schema.message import AssistantMessage, Prompt, Turn, UserMessage
 from pegboard.schema.part import FileInput, FilePart, PartInput, TextInput, TextPart
-from pegboard_terminal import open_app, run_async
 
 if TYPE_CHECKING:
     from pegboard import App
@@ -38,8 +38,8 @@ def replay(directory: Path, session: str, *, model: str, first: int) -> int:
 
 
 async def _replayed(directory: Path, session_id: str, model: str, first: int) -> int:
-    from pegboard_frontend import forked
-    from pegboard_terminal import exit_of_answer
+    from pegboard_plugins.shared.frontend import forked
+    from pegboard_plugins.shared.terminal import exit_of_answer
 
     async with open_app(directory) as app:
         await app.resolve_model(model)  # before there is a session for it
@@ -58,7 +58,7 @@ async def _replayed(directory: Path, session_id: str, model: str, first: int) ->
 
 
 async def _asked_again(app: "App", session_id: str, turn: Turn, model: str) -> AssistantMessage:
-    from pegboard_terminal import visible
+    from pegboard.display import visible
 
     parts = tuple(_inputs(turn))
     texts = (part.text for part in parts if isinstance(part, TextInput))

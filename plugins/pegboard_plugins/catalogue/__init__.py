@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pegboard import hookimpl
-from pegboard.embedding import Places
+from pegboard.app import UserFolders
 
 if TYPE_CHECKING:
     from pegboard.schema.model import ModelFacts
@@ -29,7 +29,7 @@ options = Options
 
 
 @hookimpl
-def model_facts(provider: str, model: str, places: Places) -> "ModelFacts | None":
+def model_facts(provider: str, model: str, places: UserFolders) -> "ModelFacts | None":
     """What is known of the model, from all sources together."""
     from pegboard_plugins.catalogue.table import facts_of
 
@@ -37,7 +37,7 @@ def model_facts(provider: str, model: str, places: Places) -> "ModelFacts | None
 
 
 @hookimpl
-def model_names(provider: str, places: Places) -> Sequence[str] | None:
+def model_names(provider: str, places: UserFolders) -> Sequence[str] | None:
     """The models that the provider's server has last listed, else those of the table."""
     from pegboard_plugins.catalogue.table import names_of
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pegboard.kit import without_values
+from pegboard.unstable import without_values
 from pegboard_plugins.catalogue.build import tables
 from pegboard_plugins.catalogue.listing import Kind, key_headers, listed
 from pegboard_plugins.catalogue.pricelist import read_price_list

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from pegboard.embedding import Places
-from pegboard_terminal import open_app, run_async
+from pegboard.app import UserFolders
+from pegboard.cli import open_app, run_async
 
 if TYPE_CHECKING:
     from pegboard import App
@@ -50,7 +50,8 @@ def models(  # noqa: PLR0913 - the options of a command
     listed: `provider/model` asks it for any name. Where no name has TEXT and a
     plugin knows it as an alias, the model that it stands for is listed.
     """
-    from pegboard_terminal import visible, without_passwords
+    from pegboard.display import visible
+    from pegboard.unstable import without_passwords
 
     found = run_async(_found(directory, text or "", refresh=refresh, local=local, every=every))
     chosen = _named(text or "", found.models) or found.aliased
@@ -89,10 +90,10 @@ async def _aliased(app: "App", text: str) -> "Sequence[Model]":
 def _refuse(text: str, found: _Found) -> None:
     """Say that no model has the text, with those that nearly have it, or that need a key."""
     from pegboard.errors import NotFoundError
-    from pegboard.kit import nearest_names
+    from pegboard.plugins import nearest_names
     from pegboard_plugins.catalogue.table import names_of
 
-    cache = Places.of(os.environ).cache
+    cache = UserFolders.of(os.environ).cache
     locked = [f"{each}/{name}" for each in found.missing for name in names_of(each, cache) or ()]
     names = [*map(_name, found.models), *locked]
     having = [name for name in locked if text.lower() in name.lower()][:_MOST_NAMED]
@@ -115,7 +116,7 @@ async def _found(directory: Path, text: str, *, refresh: bool, local: bool, ever
         aliased = () if _named(text, known) else await _aliased(app, text)
         keys = {name: _key_state(app, each) for name, each in app.providers.items()}
     missing = [] if every else [name for name, state in keys.items() if state == "missing"]
-    cache = Places.of(os.environ).cache
+    cache = UserFolders.of(os.environ).cache
     return _Found(
         models=sorted(known, key=lambda model: (model.provider_id, model.id)),
         aliased=aliased,
@@ -135,7 +136,7 @@ async def _asked(app: "App", *, refresh: bool, local: bool) -> "tuple[Outcome, .
 
     settings = app.config.plugins.get("catalogue")
     url = str((settings.options if settings else {}).get("url") or asking.PRICES_URL)
-    cache = Places.of(os.environ).cache
+    cache = UserFolders.of(os.environ).cache
     told: tuple[asking.Outcome, ...] = ()
     near, far, failed = await _servers(app)
     told += tuple(failed)
@@ -152,7 +153,7 @@ async def _servers(app: "App") -> "tuple[list[Server], list[Server], list[Outcom
     from urllib.parse import urlsplit
 
     from pegboard.errors import ProviderAuthError
-    from pegboard.kit import is_loopback
+    from pegboard.http import is_loopback
     from pegboard_plugins.catalogue.asking import LOCAL_S, Outcome, Server
     from pegboard_plugins.catalogue.listing import kind_of
 
@@ -228,7 +229,7 @@ def _facts(model: "Model", key: str) -> dict[str, Any]:
 
 
 def _write_table(rows: Sequence[Sequence[str]]) -> None:
-    from pegboard_terminal import visible
+    from pegboard.display import visible
 
     cells = [_HEADERS, *rows]
     widths = [max(len(row[column]) for row in cells) for column in range(len(_HEADERS))]

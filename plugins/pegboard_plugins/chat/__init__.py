@@ -9,10 +9,10 @@ from types import ModuleType
 
 import msgspec
 
-import pegboard_files
-import pegboard_terminal
+import pegboard.files
+import pegboard.unstable
 from pegboard import hookimpl
-from pegboard.kit import Span
+from pegboard.display import Span
 from pegboard_plugins.chat import hookspecs
 from pegboard_plugins.chat.hookspecs import ChatContext as ChatContext
 from pegboard_plugins.chat.hookspecs import ChatKey as ChatKey
@@ -22,6 +22,7 @@ from pegboard_plugins.chat.hookspecs import FooterWidget as FooterWidget
 from pegboard_plugins.chat.hookspecs import SlashCommand as SlashCommand
 from pegboard_plugins.chat.hookspecs import StatusItem as StatusItem
 from pegboard_plugins.chat.hookspecs import Theme as Theme
+from pegboard_plugins.shared import terminal
 
 COMPLETIONS = 20
 FILES_LOOKED_AT = 50_000
@@ -64,8 +65,8 @@ async def _cost(context: ChatContext, _: str) -> None:
 
 
 def _price(state: ChatState) -> str:
-    price = pegboard_terminal.cost_text(state.known_cost, is_whole=state.cost is not None)
-    return f"cost {price}" if price == pegboard_terminal.UNKNOWN_COST else price
+    price = terminal.cost_text(state.known_cost, is_whole=state.cost is not None)
+    return f"cost {price}" if price == terminal.UNKNOWN_COST else price
 
 
 @hookimpl
@@ -76,7 +77,11 @@ def register_keys() -> tuple[ChatKey, ...]:
 
 async def _facts(context: ChatContext) -> None:
     state = context.state
-    facts = (pegboard_terminal.one_line(state.title), state.session_id, str(state.directory))
+    facts = (
+        pegboard.unstable.one_line(state.title),
+        state.session_id,
+        str(state.directory),
+    )
     context.say(" · ".join(filter(None, facts)))
 
 
@@ -99,7 +104,7 @@ def footer_widget(state: ChatState) -> tuple[FooterWidget, ...]:
     """What the session has changed so far, while it works."""
     if not (state.busy and state.files):
         return ()
-    files = pegboard_terminal.counted(state.files, "file")
+    files = pegboard.unstable.counted(state.files, "file")
     text = f"  {files} changed +{state.additions} -{state.deletions}"
     return (FooterWidget(id="changes", lines=((Span(text, "dim"),),)),)
 
@@ -120,7 +125,7 @@ def complete(kind: str, text: str, directory: Path) -> tuple[Completion, ...]:
     root = f"{directory}/"
     paths = (
         path.removeprefix(root)
-        for path in islice(pegboard_files.walk_files(directory), FILES_LOOKED_AT)
+        for path in islice(pegboard.files.walk_files(directory), FILES_LOOKED_AT)
     )
     found = sorted(filter(None, (_rank(path, text.lower()) for path in paths)))
     return tuple(Completion(text=path) for _, path in found[:COMPLETIONS])

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import msgspec
 from rich.cells import cell_len
 
-from pegboard.kit import Span
+from pegboard.display import Span, plain_line
+from pegboard.unstable import shown_line
 from pegboard_plugins.chat.modes import SpanLine
-from pegboard_terminal import plain_line, shown_line, wrapped
+from pegboard_plugins.shared.terminal import wrapped
 
 BETWEEN = " · "
 MOST_ROWS_EACH = 3

@@ -11,9 +11,10 @@ from pegboard_client import AsyncClient, Resync, ServerError, ServerUnreachableE
 from pegboard_client.attachment import Attachment, gone
 
 from pegboard import HookCalls, PegboardError
-from pegboard.embedding import Bus, Subscription
+from pegboard.app import Subscription
+from pegboard.display import Block, default_block
 from pegboard.errors import ModelNotFoundError
-from pegboard.kit import Block, nearest_names
+from pegboard.plugins import nearest_names
 from pegboard.schema.config import Agent, Command
 from pegboard.schema.event import Custom, Event, PluginFailed, SessionIdle
 from pegboard.schema.message import Prompt, Turn
@@ -28,10 +29,10 @@ from pegboard.schema.session import (
     SessionStatus,
     Todo,
 )
-from pegboard_frontend import PluginEntry, TraceEntry, left_out
+from pegboard.unstable import Bus, CallBlocks, given_block
 from pegboard_plugins.chat.feed import FACTS, QUEUED_EVENTS, RESYNC, Facts, Order
 from pegboard_plugins.chat.local import chat_options, plugins_here
-from pegboard_terminal import CallBlocks, default_block, given_block
+from pegboard_plugins.shared.frontend import PluginEntry, TraceEntry, left_out
 
 if TYPE_CHECKING:
     from pegboard_client import AsyncEventStream

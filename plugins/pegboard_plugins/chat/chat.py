@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pegboard import PegboardError
-from pegboard.kit import Span
+from pegboard.display import Span
 from pegboard.schema.model import Model
 from pegboard.schema.session import Session
+from pegboard.unstable import one_line
 from pegboard_plugins.chat import choosing, slash
 from pegboard_plugins.chat.attention import WAITING, Attention
 from pegboard_plugins.chat.chatstate import chat_state
@@ -32,10 +33,10 @@ from pegboard_plugins.chat.statusline import status_line
 from pegboard_plugins.chat.talk import Talk
 from pegboard_plugins.chat.themes import ThemeChoice
 from pegboard_plugins.chat.window import Window
-from pegboard_terminal import PALETTE, one_line
+from pegboard_plugins.shared.terminal import PALETTE
 
 if TYPE_CHECKING:
-    from pegboard_terminal import Pen
+    from pegboard_plugins.shared.terminal import Pen
 
 TICK_S = 1.0
 """How often the seconds of what runs are counted; nothing ticks at rest."""
@@ -225,7 +226,7 @@ class Chat:
     def pen(self) -> "Pen":
         """What draws in the theme's colours; loaded with the first row."""
         if self._pen is None:
-            from pegboard_terminal import Pen, colours_of
+            from pegboard_plugins.shared.terminal import Pen, colours_of
 
             self._pen = Pen(self.palette, colours=colours_of(self.env))
         return self._pen

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from pegboard import PegboardError
-from pegboard.kit import nearest_names
+from pegboard.plugins import nearest_names
 from pegboard.schema.model import Model
-from pegboard_frontend import newest_first
 from pegboard_plugins.chat import short_count
 from pegboard_plugins.chat.modes import Item
 from pegboard_plugins.chat.themes import AUTO
+from pegboard_plugins.shared.frontend import newest_first
 
 THEME_SETTING = "plugins.chat.options.theme"
 

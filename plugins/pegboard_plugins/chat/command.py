@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from pegboard import InvalidInputError
+from pegboard.cli import run_async
 from pegboard.schema.config import SandboxLevel
-from pegboard_processes import refuse_within_tool
-from pegboard_terminal import password_of, run_async
+from pegboard.unstable import refuse_within_tool
+from pegboard_plugins.shared.terminal import password_of
 
 if TYPE_CHECKING:
     from pegboard_plugins.chat.chat import Options
@@ -67,7 +68,7 @@ def chat(directory: Path, /, **said: Any) -> int:  # noqa: ANN401 - click's own 
     if said["attach"] and find_spec("pegboard_client") is None:
         raise InvalidInputError(f"--attach needs pegboard_client; {_CLIENT}")
     words = said.pop("words")
-    from pegboard_terminal import painted  # no other command has a footer
+    from pegboard_plugins.shared.terminal import painted  # no other command has a footer
 
     password = password_of(password_file) if password_file else None
     with painted() as take_away:

@@ -46,6 +46,7 @@ from pegboard.schema.session import (
     Todo,
     Tokens,
 )
+from pegboard.unstable import one_line
 from pegboard_plugins.chat.finished import (
     Answered,
     Asked,
@@ -58,7 +59,7 @@ from pegboard_plugins.chat.finished import (
 )
 from pegboard_plugins.chat.liveline import TurnProgress, retry_text
 from pegboard_plugins.chat.waitclock import WaitClock
-from pegboard_terminal import MarkdownBlocks, one_line
+from pegboard_plugins.shared.terminal import MarkdownBlocks
 
 MS = 1000
 

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 import msgspec
 
 from pegboard import HookCalls
-from pegboard.embedding import Subscription
-from pegboard.kit import Block
+from pegboard.app import Subscription
+from pegboard.display import Block
 from pegboard.schema.config import Agent, Command
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
@@ -25,7 +25,7 @@ from pegboard.schema.session import (
     SessionStatus,
     Todo,
 )
-from pegboard_frontend import PluginEntry, TraceEntry
+from pegboard_plugins.shared.frontend import PluginEntry, TraceEntry
 
 QUEUED_EVENTS = 20_000
 RESYNC = "chat.resync"

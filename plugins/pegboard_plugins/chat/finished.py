@@ -4,9 +4,10 @@ from typing import Literal
 
 import msgspec
 
-from pegboard.kit import Block, Span
+from pegboard.display import Block, Span
 from pegboard.schema.part import Failed, Pending, Running, ToolPart
-from pegboard_terminal import Pen, block_lines, lines_of, shown_line, with_note, wrapped
+from pegboard.unstable import block_lines, lines_of, shown_line, with_note
+from pegboard_plugins.shared.terminal import Pen, wrapped
 
 SpanLine = tuple[Span, ...]
 MARK = (Span("  │ ", "dim"),)

@@ -7,13 +7,14 @@ from time import time
 import msgspec
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 
-from pegboard.kit import Span
+from pegboard.display import Span
 from pegboard.schema.part import Completed, Failed, Running, ToolPart
+from pegboard.unstable import counted, one_line, shown_line
 from pegboard_plugins.chat.course import Child, Course
 from pegboard_plugins.chat.finished import call_head, subject_of
 from pegboard_plugins.chat.liveline import live_line, retry_text
 from pegboard_plugins.chat.modes import Mode, SpanLine
-from pegboard_terminal import counted, one_line, shown_line, wrapped
+from pegboard_plugins.shared.terminal import wrapped
 
 TAIL_LINES, TAIL_LETTERS = 5, 2000
 CALLS, CHILDREN, TODOS, QUEUED, OFFERED = 4, 4, 5, 3, 6

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pegboard.kit import Span
+from pegboard.display import Span
 from pegboard.schema.session import Question, QuestionOption
+from pegboard.unstable import shown_line
 from pegboard_plugins.chat.hookspecs import ChatState
-from pegboard_terminal import shown_line
 
 if TYPE_CHECKING:
     from pegboard_plugins.chat.chat import Chat

@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 
 from pegboard import hookspec
-from pegboard.kit import Span
+from pegboard.display import Span
 
 
 class ChatState(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,7 +141,7 @@ def register_slash() -> Sequence[SlashCommand] | None:
     from pathlib import Path
 
     from pegboard import hookimpl
-    from pegboard.kit import Span
+    from pegboard.display import Span
     from pegboard_plugins.chat import (
         ChatContext,
         ChatKey,

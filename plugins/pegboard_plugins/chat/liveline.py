@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pegboard.kit import Span
+from pegboard.display import Span
 from pegboard.schema.session import Retry, Tokens
+from pegboard.unstable import one_line, shown_line
 from pegboard_plugins.chat import short_count
 from pegboard_plugins.chat.modes import SpanLine
-from pegboard_terminal import one_line, shown_line
 
 if TYPE_CHECKING:
     from pegboard_plugins.chat.course import Course

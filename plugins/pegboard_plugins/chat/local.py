@@ -9,9 +9,9 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from pegboard import HookCalls
-from pegboard.embedding import Subscription
+from pegboard.app import Subscription
+from pegboard.display import Block
 from pegboard.errors import ModelNotFoundError
-from pegboard.kit import Block
 from pegboard.schema.config import Agent, Command
 from pegboard.schema.message import Prompt, Turn
 from pegboard.schema.model import Model
@@ -29,7 +29,9 @@ from pegboard.schema.session import (
     SessionStatus,
     Todo,
 )
-from pegboard_frontend import (
+from pegboard.unstable import CallBlocks
+from pegboard_plugins.chat.feed import QUEUED_EVENTS, Facts, Order
+from pegboard_plugins.shared.frontend import (
     CommandOrder,
     PluginEntry,
     TraceEntry,
@@ -49,8 +51,6 @@ from pegboard_frontend import (
     unreverted,
     unseen_warnings,
 )
-from pegboard_plugins.chat.feed import QUEUED_EVENTS, Facts, Order
-from pegboard_terminal import CallBlocks
 
 if TYPE_CHECKING:
     from pegboard import App
@@ -238,7 +238,7 @@ class LocalFeed:
 
     async def shell(self, session_id: str, command: str, order: Order) -> None:
         """Run the command."""
-        from pegboard_frontend import ShellOrder, run_shell
+        from pegboard_plugins.shared.frontend import ShellOrder, run_shell
 
         said = ShellOrder(command=command, agent=order.agent, model=order.model)
         await run_shell(self._app, session_id, said)

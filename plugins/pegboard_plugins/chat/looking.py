@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from pegboard.display import Block, Span
 from pegboard.errors import NotFoundError
-from pegboard.kit import Block, Span
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import (
     Completed,
@@ -18,11 +18,11 @@ from pegboard.schema.part import (
 )
 from pegboard.schema.session import FileDiff
 from pegboard.schema.wire import to_json
+from pegboard.unstable import block_lines, counted, lines_of, shown_line, todo_lines
 from pegboard_plugins.chat.finished import Drawn
 from pegboard_plugins.chat.keys import KEYS, key_name
 from pegboard_plugins.chat.modes import SpanLine
 from pegboard_plugins.chat.outside import private_file
-from pegboard_terminal import block_lines, counted, lines_of, shown_line, todo_lines
 
 if TYPE_CHECKING:
     from pegboard_plugins.chat.chat import Chat

@@ -6,8 +6,8 @@ from typing import Protocol
 
 import msgspec
 
-from pegboard.kit import Span
-from pegboard_terminal import shown_line
+from pegboard.display import Span
+from pegboard.unstable import shown_line
 
 SpanLine = tuple[Span, ...]
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from pegboard.kit import Span
+from pegboard.display import Span
 from pegboard_plugins.chat.draft import COMMAND, Draft, word_before
 from pegboard_plugins.chat.modes import Item
 

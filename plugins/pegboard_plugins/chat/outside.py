@@ -12,10 +12,11 @@ from pathlib import Path
 
 from prompt_toolkit.application import in_terminal
 
-from pegboard.kit import open_workspace
+from pegboard.app import UserFolders
+from pegboard.processes import find_program
+from pegboard.unstable import open_workspace
 from pegboard_plugins.chat.notices import Notices
 from pegboard_plugins.chat.surface import Frames, Screen
-from pegboard_processes import find_program
 
 CLIPBOARD_S = 2.0
 _PEGBOARD = "from pegboard.cli.main import main; main()"
@@ -132,9 +133,7 @@ def private_file(env: Mapping[str, str], name: str) -> Path | None:
 
     None where there can be none.
     """
-    from pegboard.embedding import Places  # the footer is there already
-
-    file = Places.of(env).state / name
+    file = UserFolders.of(env).state / name
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         os.close(os.open(file, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))

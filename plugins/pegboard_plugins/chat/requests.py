@@ -6,11 +6,12 @@ from itertools import islice
 
 import msgspec
 
-from pegboard.kit import Span
+from pegboard.display import Span
 from pegboard.schema.session import PermissionRequest, Question, QuestionRequest, Reply, Scope
+from pegboard.unstable import exposed, one_line, shown_line
 from pegboard_plugins.chat.answerlist import AnswerList, ListedAnswer
 from pegboard_plugins.chat.modes import Choice, Item, SpanLine
-from pegboard_terminal import exposed, one_line, permission_lines, shown_line, wrapped
+from pegboard_plugins.shared.terminal import permission_lines, wrapped
 
 DIGITS = 9
 MOST_ROWS = 5_000

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from pegboard import InvalidInputError
 from pegboard.schema.message import Turn, UserMessage
 from pegboard.schema.part import TextPart
+from pegboard.unstable import one_line
 from pegboard_plugins.chat.modes import Item
-from pegboard_terminal import one_line
 
 if TYPE_CHECKING:
     from pegboard_plugins.chat.chat import Chat

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pegboard.kit import nearest_names
+from pegboard.plugins import nearest_names
 from pegboard.schema.config import Command
 from pegboard_plugins.chat import choosing, firstrun, looking, sessioning
 from pegboard_plugins.chat.guestcontext import GuestContext

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pegboard.kit import Span
+from pegboard.display import Span
 from pegboard_plugins.chat.feed import Facts
 from pegboard_plugins.chat.hookspecs import ChatState, StatusItem
 from pegboard_plugins.chat.modes import SpanLine

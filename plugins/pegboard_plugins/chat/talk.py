@@ -14,12 +14,13 @@ from pegboard.schema.session import (
     Question,
     Session,
 )
+from pegboard.unstable import counted, one_line
 from pegboard_plugins.chat.answering import Answering
 from pegboard_plugins.chat.course import Course
 from pegboard_plugins.chat.feed import RESYNC, Choices, Facts, Feed, Order
 from pegboard_plugins.chat.finished import Answered, Called, Finished, Noted, NoteStyle, rows_of
 from pegboard_plugins.chat.rest import Rest
-from pegboard_terminal import Pen, counted, one_line
+from pegboard_plugins.shared.terminal import Pen
 
 REPLAYED = 20
 """Prompts of a session that are shown when it is resumed."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from pegboard_plugins.chat.hookspecs import Theme
-from pegboard_terminal import PALETTE
+from pegboard_plugins.shared.terminal import PALETTE
 
 _DARK = {
     "tool": "#7aa2f7",

@@ -6,7 +6,7 @@ import msgspec
 
 from pegboard.schema.message import AssistantMessage
 from pegboard.schema.session import CacheTokens, Session, Tokens, added
-from pegboard_terminal import sum_costs
+from pegboard_plugins.shared.terminal import sum_costs
 
 OTHER = "(other)"
 """Titles, dropped messages, and the tokens of failed attempts, whose cost an answer includes."""

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from pegboard_client import AsyncClient, Resync, ServerError, ServerUnreachableError
 from pegboard_client.attachment import Attachment
 
-from pegboard.embedding import Bus, Subscription
+from pegboard.app import Subscription
+from pegboard.display import Block, default_block
 from pegboard.errors import ModelNotFoundError, NotFoundError, TimeLimitError
-from pegboard.kit import Block, nearest_names
+from pegboard.plugins import nearest_names
 from pegboard.schema.config import Command
 from pegboard.schema.event import (
     Event,
@@ -27,9 +28,9 @@ from pegboard.schema.message import AssistantMessage, Prompt, Turn
 from pegboard.schema.model import Model
 from pegboard.schema.part import Part, Pending, ToolPart
 from pegboard.schema.session import Session
-from pegboard_frontend import LeftOut
+from pegboard.unstable import Bus, given_block
 from pegboard_plugins.cli.backend import QUEUED_EVENTS, PromptRequest, model_name
-from pegboard_terminal import default_block, given_block
+from pegboard_plugins.shared.frontend import LeftOut
 
 if TYPE_CHECKING:
     from pegboard_client import AsyncEventStream

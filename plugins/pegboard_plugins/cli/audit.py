@@ -5,6 +5,7 @@ import sys
 
 import click
 
+from pegboard.app import UserFolders
 from pegboard.cli import Group
 from pegboard.errors import StorageError
 from pegboard_plugins.cli import auditlog
@@ -21,10 +22,9 @@ audit.add_command(auditlog.show)
 @audit.command()
 def verify() -> None:
     """Check that no line was changed, added, moved or taken out."""
-    from pegboard.embedding import Places
     from pegboard_plugins.audit.check import verify_audit as verified
 
-    places = Places.of(os.environ)
+    places = UserFolders.of(os.environ)
     path = places.audit
     try:
         found = verified(path, witness=places.audit_witness)
@@ -44,11 +44,10 @@ def acknowledge(*, yes: bool) -> None:
 
     The log is set aside, and goes on in new files.
     """
-    from pegboard.embedding import Places
     from pegboard_plugins.audit.acknowledgement import acknowledge_audit as acknowledged
     from pegboard_plugins.audit.check import verify_audit as verified
 
-    places = Places.of(os.environ)
+    places = UserFolders.of(os.environ)
     try:
         fault = verified(places.audit, witness=places.audit_witness).fault
         if fault:

@@ -12,11 +12,12 @@ import click
 import msgspec
 
 from pegboard import InvalidInputError
-from pegboard.embedding import Places
+from pegboard.app import UserFolders
+from pegboard.display import visible
 from pegboard.errors import StorageError
+from pegboard.unstable import exposed
 from pegboard_plugins.cli.jsontext import as_json, format_option
 from pegboard_plugins.cli.tables import moment, show_table
-from pegboard_terminal import exposed, visible
 
 _SPAN = re.compile(r"(\d+)([mhd])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
@@ -53,7 +54,7 @@ def show(
     from_ms = _instant(since) if since else 0
     found: deque[dict[str, Any]] = deque(maxlen=max_count)
     try:
-        for entry in entries(Places.of(os.environ).audit):
+        for entry in entries(UserFolders.of(os.environ).audit):
             if _is_meant(entry, session_id, tool) and entry.get("at", 0) >= from_ms:
                 found.append(entry)
     except OSError as error:

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-import pegboard_frontend
-import pegboard_terminal
-from pegboard.embedding import Places, Subscription
-from pegboard.kit import Block
+import pegboard.unstable
+from pegboard.app import Subscription, UserFolders
+from pegboard.display import Block
 from pegboard.schema.config import Agent, Command
 from pegboard.schema.event import PluginFailed
 from pegboard.schema.message import Prompt, Turn
 from pegboard.schema.model import Model
 from pegboard.schema.part import FileInput, PartInput, ToolPart
 from pegboard.schema.session import Reply, Scope, Session
+from pegboard_plugins.shared import frontend
 
 if TYPE_CHECKING:
     from pegboard import App
-    from pegboard_frontend import LeftOut
+    from pegboard_plugins.shared.frontend import LeftOut
 
 QUEUED_EVENTS = 10_000
 """Events that may wait while the person at the terminal thinks about a question."""
@@ -200,7 +200,7 @@ class LocalBackend:
 
     def __init__(self, app: "App") -> None:
         self._app = app
-        self._blocks: pegboard_terminal.CallBlocks | None = None
+        self._blocks: pegboard.unstable.CallBlocks | None = None
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -210,12 +210,12 @@ class LocalBackend:
     @property
     def unseen(self) -> tuple[str, ...]:
         """Documents that agents wrote."""
-        return pegboard_frontend.unseen_warnings(self._app)
+        return frontend.unseen_warnings(self._app)
 
     @property
     def left_out(self) -> "LeftOut":
         """What does not run in the App."""
-        return pegboard_frontend.left_out(self._app)
+        return frontend.left_out(self._app)
 
     @property
     def failures(self) -> Sequence[PluginFailed]:
@@ -283,7 +283,7 @@ class LocalBackend:
 
     async def fork(self, session_id: str) -> Session:
         """A copy of the session."""
-        from pegboard_frontend import forked
+        from pegboard_plugins.shared.frontend import forked
 
         return await forked(self._app, session_id)
 
@@ -305,7 +305,7 @@ class LocalBackend:
         if prompt.command is None:
             parts = prompt.parts
             if "@" in prompt.typed:
-                from pegboard_frontend import mentioned  # few texts have any
+                from pegboard_plugins.shared.frontend import mentioned  # few texts have any
 
                 found = await mentioned(self._app, session_id, prompt.typed, agent=agent)
                 parts = (*parts, *found)
@@ -318,7 +318,7 @@ class LocalBackend:
                 output=prompt.schema,
             )
             return await self._app.prompt(session_id, chosen)
-        from pegboard_frontend import CommandOrder, run_command
+        from pegboard_plugins.shared.frontend import CommandOrder, run_command
 
         order = CommandOrder(
             name=prompt.command.name,
@@ -338,7 +338,7 @@ class LocalBackend:
     async def block(self, part: ToolPart, width: int) -> Block:
         """The block of the App's plugins."""
         if self._blocks is None:
-            self._blocks = pegboard_terminal.CallBlocks(self._app)
+            self._blocks = pegboard.unstable.CallBlocks(self._app)
         return await self._blocks.block(part, width)
 
     async def approve(self, request_id: str, scope: Scope, *, agent_only: bool = False) -> None:
@@ -366,17 +366,20 @@ def warnings_of(app: "App") -> tuple[str, ...]:
     """What is not as the user might think, the gravest first: `surroundings`, then plugins."""
     faulty = app.register.problems or app.failures
     # Most runs have none, and load no module for them.
-    return (*surroundings(app), *(pegboard_frontend.fault_warnings(app) if faulty else ()))
+    return (
+        *surroundings(app),
+        *(frontend.fault_warnings(app) if faulty else ()),
+    )
 
 
 def surroundings(app: "App") -> tuple[str, ...]:
     """What is not as the user might think but for plugins: database, code, keys, settings."""
-    damage = _damage_of_keys(Places.of(os.environ).keys)
+    damage = _damage_of_keys(UserFolders.of(os.environ).keys)
     return (
         *app.storage.warnings,
-        *(pegboard_frontend.untrusted_warnings(app) if app.untrusted else ()),
+        *(frontend.untrusted_warnings(app) if app.untrusted else ()),
         *damage,
-        *pegboard_frontend.settings_warnings(app),
+        *frontend.settings_warnings(app),
     )
 
 
@@ -384,7 +387,7 @@ def _damage_of_keys(file: Path) -> tuple[str, ...]:
     """What is wrong with the keys that were kept."""
     if not file.exists():
         return ()
-    from pegboard_frontend import KeyFile
+    from pegboard_plugins.shared.frontend import KeyFile
 
     _, damage = KeyFile(file).read()
     return (f"{file} cannot be used, and the keys in it do not count: {damage}",) if damage else ()

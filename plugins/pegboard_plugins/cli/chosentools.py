@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 
 from pegboard import PendingCall, SessionView, ToolError, hookimpl
 from pegboard.errors import NotFoundError
-from pegboard.kit import nearest_names
+from pegboard.plugins import nearest_names
 
 
 def switches(chosen: Sequence[str], known: Mapping[str, str]) -> dict[str, bool]:

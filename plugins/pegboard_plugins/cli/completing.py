@@ -15,7 +15,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from pegboard import PegboardError
-from pegboard_terminal import run_async
+from pegboard.app import UserFolders
+from pegboard.cli import run_async
 
 if TYPE_CHECKING:
     from pegboard import App
@@ -99,11 +100,11 @@ async def _found(kind: Kind, directory: Path) -> Mapping[str, str]:
 
 async def _sessions(directory: Path) -> Mapping[str, str]:
     """The newest sessions; the database alone is opened, and only one that is there."""
-    from pegboard.embedding import IdSource, Places, open_storage
-    from pegboard.kit import open_workspace
+    from pegboard.app import IdSource, open_storage
+    from pegboard.unstable import open_workspace
 
     url = os.environ.get("PEGBOARD_DATABASE", "")
-    database = Places.of(os.environ).database
+    database = UserFolders.of(os.environ).database
     if not url and not os.path.exists(database):  # noqa: ASYNC240, PTH110 - nothing else runs
         return {}
     storage = await open_storage(ids=IdSource(), directory=directory)

@@ -6,11 +6,11 @@ from typing import Any, Literal
 
 import click
 
-from pegboard.cli import Group
+from pegboard.cli import Group, open_app, run_async
+from pegboard.unstable import without_passwords
 from pegboard_plugins.cli import configkeys
 from pegboard_plugins.cli.explained import BUILT_IN
 from pegboard_plugins.cli.jsontext import as_json, format_option
-from pegboard_terminal import open_app, run_async, without_passwords
 
 MASK = "•••"
 _SECRET_WORDS = ("key", "token", "secret", "password", "authorization", "credential", "cookie")
@@ -35,7 +35,7 @@ def show(directory: Path, style: Literal["text", "json"]) -> None:
 
     Secrets are masked.
     """
-    from pegboard_terminal import visible
+    from pegboard.display import visible
 
     found = run_async(settings_of(directory))
     if style == "json":

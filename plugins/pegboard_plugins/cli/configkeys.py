@@ -9,14 +9,15 @@ from typing import Any
 import click
 
 from pegboard import InvalidInputError
-from pegboard.embedding import Places, load_config
+from pegboard.app import UserFolders
+from pegboard.cli import run_async
+from pegboard.display import visible
 from pegboard.errors import ConfigError
-from pegboard.kit import nearest_names
-from pegboard_frontend import write_config
+from pegboard.plugins import nearest_names
+from pegboard.unstable import load_config, refuse_within_tool
 from pegboard_plugins.cli.completing import live, setting_value
 from pegboard_plugins.cli.jsontext import as_json
-from pegboard_processes import refuse_within_tool
-from pegboard_terminal import run_async, visible
+from pegboard_plugins.shared.frontend import write_config
 
 NAME = "pegboard.toml"
 _PROJECT = click.option("--project", is_flag=True, help="The project's file, not your own.")
@@ -152,8 +153,8 @@ def changed(text: str, path: tuple[str, ...], value: object) -> str:
 def config_file(directory: Path, *, project: bool) -> Path:
     """The user's `pegboard.toml`, or the one of the project that is read last of those it has."""
     if not project:
-        return Places.of(os.environ).config / NAME
-    from pegboard.kit import open_workspace
+        return UserFolders.of(os.environ).config / NAME
+    from pegboard.unstable import open_workspace
 
     root = open_workspace(directory).worktree
     inner = root / ".pegboard" / NAME
@@ -214,13 +215,13 @@ async def _source(directory: Path, key: str, changed_file: Path) -> str:
 
     :raises ConfigError: when the changed file is not valid; empty where another is not.
     """
-    from pegboard.kit import open_workspace
+    from pegboard.unstable import open_workspace
     from pegboard_plugins.cli.config import source_of
 
     try:
         loaded = await load_config(
             open_workspace(directory),
-            config_dir=Places.of(os.environ).config,
+            config_dir=UserFolders.of(os.environ).config,
             env=os.environ,
             overrides=None,
             trusted=True,

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from pegboard.cli import open_app, run_async
 from pegboard_plugins.cli.completing import live
 from pegboard_plugins.cli.jsontext import format_option, schema_json
-from pegboard_terminal import cost_text, open_app, run_async
+from pegboard_plugins.shared.terminal import cost_text
 
 if TYPE_CHECKING:
     from pegboard import App

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from pegboard.kit import open_workspace
-from pegboard_processes import search_path
+from pegboard.unstable import open_workspace, search_path
 
 if TYPE_CHECKING:
     from pegboard import AppOptions
@@ -40,8 +39,8 @@ def demo(model: str | None, *, keep: bool) -> int:
     The project is a copy in a temporary folder with a bug and a failing test. What the model
     says is read from a script; all else is real: the searches, the edit, the test runs.
     """
+    from pegboard.cli import run_async
     from pegboard_plugins.cli.run import answer_stream
-    from pegboard_terminal import run_async
 
     # The project that we stand in is not the demo's, and has no program for it either.
     os.environ["PATH"] = search_path(os.environ, root=open_workspace(Path.cwd()).worktree)
@@ -62,8 +61,9 @@ def _folder(*, keep: bool) -> Iterator[Path]:
 
 async def _demonstrate(folder: Path, model: str | None, out: TextIO) -> int:
     from pegboard import App
-    from pegboard.cli import Exit, complain
+    from pegboard.cli import Exit
     from pegboard.schema.part import TextInput
+    from pegboard.unstable import complain
     from pegboard_plugins.cli.backend import LocalBackend, PromptRequest
     from pegboard_plugins.cli.render import Line, open_screen
     from pegboard_plugins.cli.tally import Tally

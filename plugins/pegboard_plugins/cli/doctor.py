@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pegboard.cli import Exit, Group
-from pegboard_frontend import settings_warnings
+from pegboard.cli import Exit, Group, run_async
 from pegboard_plugins.cli.completing import live
 from pegboard_plugins.cli.jsontext import schema_json
 from pegboard_plugins.cli.modelprobe import Finding
-from pegboard_terminal import run_async
+from pegboard_plugins.shared.frontend import settings_warnings
 
 if TYPE_CHECKING:
     from pegboard import App
@@ -49,7 +48,7 @@ def model(directory: Path, name: str | None, *, as_json: bool) -> None:
 
 def _report(findings: Sequence[Finding], *, as_json: bool, failed: Exit = Exit.FAILED) -> None:
     """Show the findings; the process ends with `failed` if something does not work."""
-    from pegboard_terminal import visible
+    from pegboard.display import visible
 
     if as_json:
         click.echo(schema_json(findings))
@@ -97,7 +96,7 @@ def _install(app: "App") -> Iterator[Finding]:
     import os
 
     from pegboard import __version__
-    from pegboard_processes import find_program
+    from pegboard.processes import find_program
 
     version = ".".join(map(str, sys.version_info[:3]))
     text = f"Pegboard {__version__}, Python {version}, {sys.prefix}"

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from pegboard.cli import open_app, run_async
 from pegboard_plugins.cli.jsontext import as_json, format_option
-from pegboard_terminal import open_app, run_async
 
 if TYPE_CHECKING:
     from pegboard.schema.session import PermissionRequest, Rule
-    from pegboard_frontend import Explanation
     from pegboard_plugins.cli.render import Line
+    from pegboard_plugins.shared.frontend import Explanation
 
 
 @click.command()
@@ -70,8 +70,8 @@ async def _explained(
     directory: Path, tool_id: str | None, args: dict[str, Any], agent: str | None
 ) -> "Explanation":
     """The explanation."""
-    from pegboard.embedding import serving
-    from pegboard_frontend import explain as explained
+    from pegboard.unstable import serving
+    from pegboard_plugins.shared.frontend import explain as explained
 
     async with open_app(directory) as app:
         shell = serving(app.tools.values(), "shell")
@@ -139,9 +139,10 @@ def _rule(rule: "Rule | None") -> list[str] | None:
 
 def lines(found: "Explanation") -> "Iterator[Line]":
     """The explanation for a person; whatever a terminal would obey is spelt out."""
+    from pegboard.display import visible
+    from pegboard.unstable import exposed
     from pegboard_plugins.cli.explained import listed, paths_outside, place
     from pegboard_plugins.cli.render import Line
-    from pegboard_terminal import exposed, visible
 
     for request in found.requests:
         yield Line(head=visible(request.permission), text="", style="tool")
@@ -170,9 +171,10 @@ def lines(found: "Explanation") -> "Iterator[Line]":
 
 
 def _request_lines(found: "Explanation", request: "PermissionRequest") -> "Iterator[Line]":
+    from pegboard.display import visible
+    from pegboard.unstable import exposed
     from pegboard_plugins.cli.explained import spoken_rules
     from pegboard_plugins.cli.render import Line
-    from pegboard_terminal import exposed, visible
 
     rules = spoken_rules(found.session, request)
     for pattern in request.patterns:

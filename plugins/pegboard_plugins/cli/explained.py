@@ -6,7 +6,8 @@ from pathlib import Path
 import msgspec
 
 from pegboard import SessionView
-from pegboard.kit import UNCLEAR, deciding, resolved_path
+from pegboard.files import resolved_path
+from pegboard.permissions import UNCLEAR, deciding_rule
 from pegboard.schema.session import PermissionRequest, Rule
 
 USERS, BUILT_IN = "config", "built-in"
@@ -27,7 +28,9 @@ def spoken_rules(view: SessionView, request: PermissionRequest) -> list[Spoken]:
     found = []
     for pattern in request.patterns:
         for ruleset in view.rulesets:
-            rule = deciding(ruleset, request.permission, pattern, home=view.home or Path.home())
+            rule = deciding_rule(
+                ruleset, request.permission, pattern, home=view.home or Path.home()
+            )
             if rule is not None:
                 whose = rule.by if ruleset.source == USERS else ""
                 found.append(

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from pegboard.kit import is_loopback
+from pegboard.http import is_loopback
 from pegboard_plugins.cli.render import Line
 
 if TYPE_CHECKING:

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import pegboard_frontend
 from pegboard import InvalidInputError
 from pegboard.errors import NotFoundError
-from pegboard.kit import nearest_names
+from pegboard.plugins import nearest_names
 from pegboard.schema.session import Session
+from pegboard_plugins.shared import frontend
 
 if TYPE_CHECKING:
     from pegboard import App
@@ -81,5 +81,5 @@ async def old_session(backend: "Backend", options: "Options") -> Session:
     if found is None:
         raise InvalidInputError("there is no session to continue in this project")
     if not options.forked and options.attach is None:
-        pegboard_frontend.require_folder(found, options.directory)
+        frontend.require_folder(found, options.directory)
     return found

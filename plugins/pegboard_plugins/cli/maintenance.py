@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from pegboard.app import UserFolders
+from pegboard.cli import open_app, run_async
 from pegboard_plugins.cli.jsontext import format_option, schema_json
-from pegboard_terminal import open_app, run_async
 
 if TYPE_CHECKING:
-    from pegboard.embedding import Places
     from pegboard.schema.event import Event
     from pegboard.storage import SessionSize
 
@@ -31,7 +31,8 @@ def repair() -> int:
     beside a new one, with all in it that could be read. It ends with 1 when something is wrong
     that cannot be mended.
     """
-    from pegboard_terminal import counted, visible
+    from pegboard.display import visible
+    from pegboard.unstable import counted
 
     warnings, interrupted, problems, sessions = run_async(_repaired())
     for text in warnings:
@@ -57,7 +58,7 @@ async def _repaired() -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]
 
 
 async def _looked_at() -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], int]:
-    from pegboard.embedding import IdSource, open_storage
+    from pegboard.app import IdSource, open_storage
     from pegboard.schema.event import SessionIdle
 
     events: list[Event] = []
@@ -85,9 +86,9 @@ def gc(directory: Path) -> None:
         click.echo(f"{shown(size):>10}  {name}")
 
 
-async def _collected(directory: Path, places: "Places") -> dict[str, int]:
+async def _collected(directory: Path, places: "UserFolders") -> dict[str, int]:
     from pegboard import AppOptions
-    from pegboard.embedding import IdSource, open_storage
+    from pegboard.app import IdSource, open_storage
 
     async with open_app(directory, AppOptions(trust=False)) as app:
         used = {Path(each.directory) for each in await app.storage.sizes()}
@@ -103,7 +104,7 @@ async def _collected(directory: Path, places: "Places") -> dict[str, int]:
 
 def _drop_outputs(folder: Path) -> int:
     """The bytes of the old files that were dropped."""
-    from pegboard.embedding import remove_old_outputs
+    from pegboard.unstable import remove_old_outputs
 
     before = _size(folder)
     remove_old_outputs(folder, before=time.time() - KEPT_S)
@@ -136,8 +137,8 @@ def du(style: Literal["table", "json"]) -> None:
     click.echo("\n".join(filter(None, tables)), nl=False)
 
 
-async def _sizes(places: "Places") -> "tuple[tuple[SessionSize, ...], dict[str, Any]]":
-    from pegboard.embedding import IdSource, open_storage
+async def _sizes(places: "UserFolders") -> "tuple[tuple[SessionSize, ...], dict[str, Any]]":
+    from pegboard.app import IdSource, open_storage
 
     storage = await open_storage(ids=IdSource())
     try:
@@ -176,10 +177,9 @@ def _size(path: Path) -> int:
     return sum(each.lstat().st_size for each in path.rglob("*") if not each.is_dir())
 
 
-def _places() -> "Places":
-    from pegboard.embedding import Places
+def _places() -> "UserFolders":
 
-    return Places.of(os.environ)
+    return UserFolders.of(os.environ)
 
 
 COMMANDS = (repair, gc, du)

@@ -12,7 +12,7 @@ import msgspec
 
 from pegboard import InvalidInputError
 from pegboard.errors import NotFoundError
-from pegboard.kit import nearest_names
+from pegboard.plugins import nearest_names
 
 STDIN = "-"
 TELL_S = 2.0
@@ -49,7 +49,9 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
         said = " ".join(words)
         piped = "" if STDIN in self.words else self.stdin
         if said.strip() and piped.strip():  # without words what is piped in is the prompt
-            from pegboard_frontend import material  # few prompts have something piped in
+            from pegboard_plugins.shared.frontend import (
+                material,  # few prompts have something piped in
+            )
 
             piped = material(piped.strip("\n"), "standard input")
         text = "\n\n".join(filter(str.strip, (said, piped))).strip()

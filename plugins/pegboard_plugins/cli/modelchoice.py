@@ -5,11 +5,11 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from pegboard.schema.session import Session
-from pegboard_frontend import newest_first
 from pegboard_plugins.cli.backend import Backend, PromptRequest
 from pegboard_plugins.cli.firstrun import DEMO, first_lines
 from pegboard_plugins.cli.picking import can_pick, pick
 from pegboard_plugins.cli.render import Line
+from pegboard_plugins.shared.frontend import newest_first
 
 
 async def with_model(

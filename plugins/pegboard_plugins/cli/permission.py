@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pegboard.cli import Group
+from pegboard.cli import Group, open_app, run_async
 from pegboard_plugins.cli.jsontext import as_json, format_option
-from pegboard_terminal import open_app, run_async
 
 if TYPE_CHECKING:
     from pegboard.schema.session import Approval
@@ -76,7 +75,8 @@ def _facts(approval: "Approval") -> dict[str, Any]:
 def _cells(approval: "Approval") -> tuple[str, ...]:
     from datetime import datetime
 
-    from pegboard_terminal import exposed, visible
+    from pegboard.display import visible
+    from pegboard.unstable import exposed
 
     scope = approval.key if approval.scope == "session" else approval.scope
     since = datetime.fromtimestamp(approval.at / _MS).astimezone() if approval.at else None
@@ -91,7 +91,7 @@ def _cells(approval: "Approval") -> tuple[str, ...]:
 
 
 async def _approvals(directory: Path) -> "tuple[Approval, ...]":
-    from pegboard_frontend import approvals_of
+    from pegboard_plugins.shared.frontend import approvals_of
 
     async with open_app(directory) as app:
         return await approvals_of(app)
@@ -100,7 +100,7 @@ async def _approvals(directory: Path) -> "tuple[Approval, ...]":
 async def _revoke(
     directory: Path, what: tuple[str, ...], numbers: list[int]
 ) -> "tuple[Approval, ...]":
-    from pegboard_frontend import approvals_of, revoke
+    from pegboard_plugins.shared.frontend import approvals_of, revoke
 
     async with open_app(directory) as app:
         if not what and not numbers and not await approvals_of(app):

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import click
 
-from pegboard_terminal import interruptible, visible
+from pegboard.display import visible
+from pegboard_plugins.shared.terminal import interruptible
 
 SHOWN = 15
 """Lines that leave the question on a small screen."""

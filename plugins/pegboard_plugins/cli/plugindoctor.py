@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import click
 
-from pegboard.cli import Exit
+from pegboard.cli import Exit, run_async
 from pegboard_plugins.cli.distributions import COMMANDS, OWN, entries
 from pegboard_plugins.cli.importcost import Cost, import_costs
 from pegboard_plugins.cli.jsontext import as_json, format_option
-from pegboard_terminal import run_async
 
 if TYPE_CHECKING:
     from pegboard import App
-    from pegboard.embedding import PluginInfo
+    from pegboard.app import PluginInfo
 
 SLOW_MS = 100
 """An import that takes longer is felt at every start."""
@@ -48,7 +47,7 @@ def doctor(directory: Path, style: Literal["text", "json"]) -> None:
         found = {"faults": rows, "imports": imports, "warnings": warnings}
         click.echo(as_json(found, indent=2))
     else:
-        from pegboard_terminal import visible
+        from pegboard.display import visible
 
         for warning in warnings:
             click.echo(visible(f"warning: {warning}"), err=True)
@@ -137,7 +136,7 @@ def _module(location: str) -> ModuleType | None:
 
 def _tools(app: "App") -> Iterator[Fault]:
     """What would trouble a model in the tools of foreign plugins."""
-    from pegboard_testing import check_tools
+    from pegboard.testing import check_tools
 
     for each in _foreign(app):
         own = [app.tools[name] for name in each.tools if name in app.tools]

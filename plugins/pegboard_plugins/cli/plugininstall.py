@@ -10,10 +10,10 @@ from typing import Literal
 import click
 
 from pegboard.cli import Exit
-from pegboard.kit import open_workspace
+from pegboard.processes import find_program
+from pegboard.unstable import open_workspace, refuse_within_tool
 from pegboard_plugins.cli.distributions import OWN, Entry, brings, entries
 from pegboard_plugins.cli.jsontext import as_json, format_option
-from pegboard_processes import find_program, refuse_within_tool
 
 _ENSURE = f"{sys.executable} -m ensurepip"
 STYLE = format_option("text")

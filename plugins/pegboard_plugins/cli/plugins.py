@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pegboard.cli import Group
+from pegboard.app import PluginProblem
+from pegboard.cli import Group, run_async
 from pegboard_plugins.cli.distributions import brought_commands
 from pegboard_plugins.cli.jsontext import as_json, format_option
 from pegboard_plugins.cli.plugindoctor import doctor, failed_hooks
@@ -14,12 +15,11 @@ from pegboard_plugins.cli.pluginnew import new
 from pegboard_plugins.cli.pluginsecret import secret
 from pegboard_plugins.cli.pluginswitch import disable, enable, info
 from pegboard_plugins.cli.plugintrace import trace
-from pegboard_terminal import run_async
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pegboard.embedding import PluginInfo, Problem
+    from pegboard.app import PluginInfo
     from pegboard_plugins.cli.plugindoctor import Fault
 
 
@@ -53,8 +53,8 @@ def list_plugins(directory: Path, style: Literal["table", "json"], hook: str | N
             facts["commands"] = [each._asdict() for each in brought_commands()]
         click.echo(as_json(facts, indent=2))
         return
+    from pegboard.display import visible
     from pegboard_plugins.cli.tables import table
-    from pegboard_terminal import visible
 
     headers = ("name", "version", "origin", "ms", "state", "hooks", "tools")
     click.echo(table(headers, [_row(plugin) for plugin in found]), nl=False)
@@ -72,13 +72,13 @@ def list_plugins(directory: Path, style: Literal["table", "json"], hook: str | N
 
 async def _plugins(
     directory: Path, hook: str | None
-) -> "tuple[tuple[PluginInfo, ...], tuple[Problem | Fault, ...], tuple[str, ...]]":
+) -> "tuple[tuple[PluginInfo, ...], tuple[PluginProblem | Fault, ...], tuple[str, ...]]":
     """The plugins, what is wrong with them, and which of them have the hook, in its order.
 
     :raises click.UsageError: when no plugin has the hook.
     """
     from pegboard import App
-    from pegboard.kit import nearest_names
+    from pegboard.plugins import nearest_names
 
     async with App.open(directory) as app:
         # What fails while it starts and ends is told, too.

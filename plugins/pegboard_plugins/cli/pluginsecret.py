@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from pegboard import InvalidInputError
-from pegboard.cli import Group
+from pegboard.app import UserFolders
+from pegboard.cli import Group, run_async
 from pegboard_plugins.cli.completing import live
-from pegboard_terminal import run_async
 
 if TYPE_CHECKING:
-    from pegboard.embedding import Places
+    pass
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
@@ -33,7 +33,7 @@ def set_secret(directory: Path, plugin: str, key: str) -> None:
 
     It is typed and not shown, or comes through a pipe.
     """
-    from pegboard_frontend import store_secret
+    from pegboard_plugins.shared.frontend import store_secret
 
     places, plugin = _known(directory, plugin, key)
     store_secret(places, plugin, key, _typed(plugin, key))
@@ -45,8 +45,8 @@ def set_secret(directory: Path, plugin: str, key: str) -> None:
 @click.argument("key")
 def unset_secret(plugin: str, key: str) -> None:
     """Forget the secret KEY of PLUGIN, which may be gone already."""
-    from pegboard.kit import nearest_names
-    from pegboard_frontend import store_secret
+    from pegboard.plugins import nearest_names
+    from pegboard_plugins.shared.frontend import store_secret
 
     places = _places()
     plugin, names = _kept(places, plugin)
@@ -68,9 +68,9 @@ def list_secrets(plugin: str) -> None:
         click.echo(name)
 
 
-def _kept(places: "Places", plugin: str) -> tuple[str, tuple[str, ...]]:
+def _kept(places: "UserFolders", plugin: str) -> tuple[str, tuple[str, ...]]:
     """The plugin's own name, also of one that is named with its distribution; its secrets."""
-    from pegboard_frontend import kept_names
+    from pegboard_plugins.shared.frontend import kept_names
 
     if names := kept_names(places, plugin):
         return plugin, names
@@ -78,9 +78,9 @@ def _kept(places: "Places", plugin: str) -> tuple[str, tuple[str, ...]]:
     return own, kept_names(places, own)
 
 
-def _known(directory: Path, plugin: str, key: str) -> "tuple[Places, str]":
+def _known(directory: Path, plugin: str, key: str) -> "tuple[UserFolders, str]":
     """The user's folders and the plugin's own name, for a secret that it can have."""
-    from pegboard.embedding import find_plugins
+    from pegboard.unstable import find_plugins
     from pegboard_plugins.cli.pluginswitch import named
 
     if not _NAME.fullmatch(key):
@@ -89,10 +89,9 @@ def _known(directory: Path, plugin: str, key: str) -> "tuple[Places, str]":
     return _places(), named(run_async(find_plugins(directory)), plugin)[0].name
 
 
-def _places() -> "Places":
-    from pegboard.embedding import Places
+def _places() -> "UserFolders":
 
-    return Places.of(os.environ)
+    return UserFolders.of(os.environ)
 
 
 def _typed(plugin: str, key: str) -> str:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pegboard.cli import Exit
+from pegboard.app import UserFolders
+from pegboard.cli import Exit, open_app, run_async
+from pegboard.unstable import refuse_within_tool
 from pegboard_plugins.cli.completing import live
 from pegboard_plugins.cli.jsontext import as_json, format_option
-from pegboard_processes import refuse_within_tool
-from pegboard_terminal import open_app, run_async
 
 if TYPE_CHECKING:
     from pegboard import App
-    from pegboard.embedding import PluginInfo
+    from pegboard.app import PluginInfo
     from pegboard_plugins.cli.distributions import Entry
 
 STYLE = format_option("text")
@@ -52,7 +52,7 @@ def info(directory: Path, name: str, style: Literal["text", "json"]) -> None:
     if style == "json":
         click.echo(as_json(found, indent=2))
         return
-    from pegboard_terminal import visible
+    from pegboard.display import visible
 
     for place, plugin in enumerate(found):
         if place:
@@ -64,7 +64,7 @@ def info(directory: Path, name: str, style: Literal["text", "json"]) -> None:
 
 
 def _switched(directory: Path, name: str, style: Literal["text", "json"], *, enabled: bool) -> None:
-    from pegboard.embedding import find_plugins
+    from pegboard.unstable import find_plugins
 
     refuse_within_tool(f"pegboard plugins {'enable' if enabled else 'disable'}")
     # No plugin is imported: its import may be what goes wrong.
@@ -83,12 +83,11 @@ def _switched(directory: Path, name: str, style: Literal["text", "json"], *, ena
 
 def _written(directory: Path, table: str, *, enabled: bool) -> Path:
     """The user's file that now says so: the one that has said it before, else `pegboard.toml`."""
-    from pegboard.embedding import Places
-    from pegboard_frontend import update_user_config
     from pegboard_plugins.cli.configkeys import config_file, set_in, source
+    from pegboard_plugins.shared.frontend import update_user_config
 
     path = ("plugins", table, "enabled")
-    folder = Places.of(os.environ).config
+    folder = UserFolders.of(os.environ).config
     file = config_file(directory, project=False)
     said = source(directory, ".".join(path), file)
     if said and Path(said) != file and Path(said).parent == folder:
@@ -103,7 +102,7 @@ def named(infos: "Sequence[PluginInfo]", name: str) -> "list[PluginInfo]":
 
     :raises click.UsageError: with the nearest names, when there is none.
     """
-    from pegboard.kit import nearest_names
+    from pegboard.plugins import nearest_names
 
     found = [each for each in infos if name in (each.table, each.name)]
     if not found:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from pegboard.cli import run_async
 from pegboard_plugins.cli.jsontext import as_json, format_option
-from pegboard_terminal import run_async
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,8 +35,8 @@ def trace(directory: Path, prompt: str, agent: str | None, style: Literal["text"
     if style == "json":
         click.echo(as_json(found, indent=2))
         return
+    from pegboard.display import visible
     from pegboard_plugins.cli.tables import table
-    from pegboard_terminal import visible
 
     for line in found["system"]:
         click.echo(visible(f"{line['plugin'] or '-'}: {line['text']}"))
@@ -55,9 +55,9 @@ def _shown(value: object) -> str:
 
 async def _traced(directory: Path, prompt: str, agent: str | None) -> dict[str, Any]:
     from pegboard import App, AppOptions, Prompt
-    from pegboard_frontend import begin_trace, trace_steps
+    from pegboard.testing import ScriptedModel
     from pegboard_plugins.cli.tool import Scripted
-    from pegboard_testing import ScriptedModel
+    from pegboard_plugins.shared.frontend import begin_trace, trace_steps
 
     script = ScriptedModel(["Done."])
     options = AppOptions(plugins=(Scripted(script),))

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 from msgspec import UNSET
 
-from pegboard.kit import Block
+from pegboard.display import Block
 from pegboard.schema.event import (
     Event,
     PartUpdated,

@@ -9,13 +9,15 @@ from typing import Literal, Protocol, TextIO
 
 import msgspec
 
-import pegboard_terminal
-from pegboard.kit import Block, Span
+import pegboard.display
+import pegboard.unstable
+from pegboard.display import Block, Span, visible
 from pegboard.schema.message import Failure
 from pegboard.schema.model import dollars
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.session import PermissionRequest, Question, Retry, Tokens
-from pegboard_terminal import UNKNOWN_COST, cost_text, exposed, visible
+from pegboard.unstable import exposed
+from pegboard_plugins.shared.terminal import UNKNOWN_COST, cost_text
 
 Style = Literal[
     "plain", "tool", "dim", "error", "warning", "added", "removed", "hunk", "done", "active"
@@ -39,13 +41,13 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
     def plain(self) -> str:
         """The line without any colour."""
-        text = pegboard_terminal.plain_line(self.spans) if self.spans else self.text
+        text = pegboard.display.plain_line(self.spans) if self.spans else self.text
         return ("  " * self.indent + (f"{self.head} {text}" if self.head else text)).rstrip(" ")
 
 
 def one_line(text: str, width: int = LABEL_WIDTH) -> str:
     """The first line, cut at `width` characters; an ellipsis says that there is more."""
-    return visible(pegboard_terminal.one_line(text, width))
+    return visible(pegboard.unstable.one_line(text, width))
 
 
 def tool_head(part: ToolPart, directory: Path, *, indent: int = 0) -> Line:
@@ -59,9 +61,9 @@ def tool_detail(part: ToolPart, block: Block | None = None, *, indent: int = 0) 
     """What a call came to, by its block, when that is worth more than its head."""
     if not isinstance(part.state, Completed | Failed):
         return ()
-    drawn = block or pegboard_terminal.default_block(part)
+    drawn = block or pegboard.display.default_block(part)
     return (
-        *_addition(drawn.title, pegboard_terminal.subject_of(part.state.input), indent),
+        *_addition(drawn.title, pegboard.unstable.subject_of(part.state.input), indent),
         *_body(drawn, indent),
     )
 
@@ -75,7 +77,7 @@ def _addition(title: str, subject: str, indent: int) -> tuple[Line, ...]:
 def _body(block: Block, indent: int) -> tuple[Line, ...]:
     if not block.fold:
         return ()
-    lines = pegboard_terminal.with_note(pegboard_terminal.block_lines(block))
+    lines = pegboard.unstable.with_note(pegboard.unstable.block_lines(block))
     return tuple(Line(spans=line, indent=indent) for line in lines)
 
 
@@ -89,7 +91,9 @@ def tail(
     body = [Line(text=line.rstrip(), style=style, indent=indent) for line in shown]
     if left_out > 0:
         note = Line(
-            text=f"… {pegboard_terminal.counted(left_out, 'more line')}", style="dim", indent=indent
+            text=f"… {pegboard.unstable.counted(left_out, 'more line')}",
+            style="dim",
+            indent=indent,
         )
         body.insert(0 if from_end else len(body), note)
     return tuple(body)
@@ -102,7 +106,7 @@ def diff_lines(diff: str, *, limit: int = DIFF_LINES, indent: int = 0) -> tuple[
 
 def whole_diff(diff: str, *, indent: int = 0) -> tuple[Line, ...]:
     """All of a diff, with nothing cut."""
-    lines = pegboard_terminal.block_lines(Block(diff=diff), "whole").lines
+    lines = pegboard.unstable.block_lines(Block(diff=diff), "whole").lines
     return tuple(Line(spans=line, indent=indent) for line in lines)
 
 
@@ -138,7 +142,7 @@ def usage_line(
 
 def request_lines(request: PermissionRequest) -> tuple[Line, ...]:
     """A permission request in full: nothing that is approved may be hidden or cut."""
-    from pegboard_terminal import permission_lines  # only who is asked needs it
+    from pegboard_plugins.shared.terminal import permission_lines  # only who is asked needs it
 
     head = Line(head="permission", text=visible(request.permission), style="warning")
     asked = (Line(spans=line, indent=1) for line in permission_lines(request))
@@ -181,7 +185,7 @@ def question_lines(question: Question) -> tuple[Line, ...]:
 
 
 def _subject(part: ToolPart, directory: Path) -> str:
-    return visible(pegboard_terminal.subject_of(part.state.input).replace(f"{directory}/", "", 1))
+    return visible(pegboard.unstable.subject_of(part.state.input).replace(f"{directory}/", "", 1))
 
 
 class Screen(Protocol):

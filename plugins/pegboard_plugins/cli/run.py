@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 import msgspec
 
-import pegboard_processes
-import pegboard_terminal
+import pegboard.unstable
 from pegboard import InvalidInputError, PegboardError
-from pegboard.cli import Exit, complain, exit_of, fault_of
-from pegboard.embedding import Places
+from pegboard.app import UserFolders
+from pegboard.cli import Exit, run_async
 from pegboard.errors import ModelNotFoundError, NotFoundError, ServerError, ServerUnreachableError
-from pegboard.kit import nearest_names, shielded
+from pegboard.plugins import nearest_names, shielded
 from pegboard.schema.config import Command
 from pegboard.schema.event import Event, PluginFailed
 from pegboard.schema.message import Prompt
 from pegboard.schema.part import FileInput, PartInput
 from pegboard.schema.session import Session
+from pegboard.unstable import complain, exit_of, fault_of
 from pegboard_plugins.cli.backend import Backend, LocalBackend, PromptRequest, SlashCommand
 from pegboard_plugins.cli.message import Message, MessageCommand, read_stdin
 from pegboard_plugins.cli.render import Screen, open_screen
@@ -30,7 +30,6 @@ from pegboard_plugins.cli.runoptions import Options, read_options, run_options
 from pegboard_plugins.cli.tally import Tally
 from pegboard_plugins.cli.turn import Ask, Refuser, take_turn
 from pegboard_plugins.cli.views import Result, TextView, View
-from pegboard_terminal import run_async
 
 if TYPE_CHECKING:
     from pegboard import App
@@ -74,7 +73,7 @@ def answer_stream() -> Iterator[TextIO]:
             os.fdopen(
                 kept, "w", encoding=sys.stdout.encoding, errors="replace", closefd=False
             ) as out,
-            pegboard_terminal.named_output(),
+            pegboard.unstable.named_output(),
         ):
             yield out
     finally:
@@ -115,7 +114,7 @@ async def _prompted(options: Options, view: View, screen: Screen) -> Result:
     text = options.message.whole if options.command else options.message.text
     parts = (*map(FileInput.of, options.files), *Prompt(text).inputs)
     asks = options.style == "text" and screen.is_terminal and sys.stdin.isatty()
-    asks = asks and not pegboard_processes.within_tool()
+    asks = asks and not pegboard.unstable.within_tool()
     told: list[PluginFailed] = []
     backend: Backend | None = None
     try:
@@ -296,7 +295,7 @@ async def _warnings(backend: Backend, options: Options) -> Sequence[str]:
         unread,
         [text for text in warnings if text not in (*always, *missing.details)],
         project_id=str(options.directory.absolute()),
-        state=Places.of(os.environ).state,
+        state=UserFolders.of(os.environ).state,
         today=datetime.now(UTC).astimezone().date(),
     )
     return (*always, *shortened(fresh, lines=max(1, LINES - len(always))))

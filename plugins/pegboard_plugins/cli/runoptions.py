@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import click
 import msgspec
 
-import pegboard_terminal
 from pegboard import InvalidInputError
 from pegboard.schema.config import SandboxLevel
 from pegboard_plugins.cli.message import Message
+from pegboard_plugins.shared import terminal
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -219,14 +219,14 @@ def read_options(  # noqa: PLR0913 - click gives every option by keyword
     """
     _check(ctx, message, said)
     for option in filter(said.get, ("trust", "auto")):
-        from pegboard_processes import refuse_within_tool  # only a decision needs it
+        from pegboard.unstable import refuse_within_tool  # only a decision needs it
 
         refuse_within_tool(f"pegboard {ctx.command.name} --{option}")
     return Options(
         directory=ctx.obj,
         message=message,
         tools=tuple(filter(None, (name.strip() for name in (tools or "").split(",")))),
-        password=pegboard_terminal.password_of(password_file) if password_file else None,
+        password=terminal.password_of(password_file) if password_file else None,
         tape=_tape(record=record, replay=replay),
         schema=_schema(schema) if schema is not None else None,
         **said,

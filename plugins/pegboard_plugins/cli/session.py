@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pegboard.cli import Group
-from pegboard_frontend import gone_folders, gone_note
+from pegboard.cli import Group, open_app, run_async
 from pegboard_plugins.cli import costs, maintenance, sessioncommands, undoing
 from pegboard_plugins.cli.completing import live
 from pegboard_plugins.cli.jsontext import format_option, schema_json
-from pegboard_terminal import open_app, run_async
+from pegboard_plugins.shared.frontend import gone_folders, gone_note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,9 +49,9 @@ def list_sessions(
     all_projects: bool,
 ) -> None:
     """List the sessions that you talk to, the newest first."""
+    from pegboard.display import visible
     from pegboard_plugins.cli.render import LABEL_WIDTH
     from pegboard_plugins.cli.tables import moment, show_table
-    from pegboard_terminal import visible
 
     every, note = run_async(_sessions(directory, everything=archived, all_projects=all_projects))
     found = every[:max_count]
@@ -150,10 +149,10 @@ def _row(each: "Session") -> dict[str, Any]:
 
 
 def _show_turn(turn: "Turn", screen: "Screen", directory: Path) -> None:
+    from pegboard.display import visible
     from pegboard.schema.message import AssistantMessage
     from pegboard.schema.part import FilePart, TextPart, ToolPart
     from pegboard_plugins.cli.render import Line, failure_text, tool_detail, tool_head
-    from pegboard_terminal import visible
 
     is_answer = isinstance(turn.info, AssistantMessage)
     for part in turn.parts:

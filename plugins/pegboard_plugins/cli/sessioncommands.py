@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from pegboard import InvalidInputError
+from pegboard.cli import open_app, run_async
+from pegboard.storage import SearchHit
 from pegboard_plugins.cli.completing import live
-from pegboard_terminal import open_app, run_async
 
 if TYPE_CHECKING:
     from pegboard.schema.session import Session
-    from pegboard.storage import Hit
 
 
 @click.command()
@@ -46,7 +46,7 @@ async def _delete(directory: Path, session_ids: tuple[str, ...], *, yes: bool) -
 
 def _line(session: "Session") -> str:
     """The id and the title, in letters that no terminal obeys."""
-    from pegboard_terminal import visible
+    from pegboard.display import visible
 
     return visible(f"{session.id}  {' '.join(session.title.split())}")
 
@@ -56,7 +56,7 @@ def _confirm(sessions: "list[Session]") -> None:
         raise InvalidInputError("nobody is there to be asked; say --yes to delete")
     for session in sessions:
         click.echo(_line(session), err=True)
-    from pegboard_terminal import interruptible
+    from pegboard_plugins.shared.terminal import interruptible
 
     with interruptible():
         if not click.confirm("Delete for good?", default=False, err=True):
@@ -111,8 +111,8 @@ def fork(directory: Path, session_id: str | None, message_id: str | None) -> Non
 
 
 async def _forked(directory: Path, session_id: str | None, message_id: str | None) -> "Session":
-    from pegboard_frontend import forked
     from pegboard_plugins.cli.foundsession import find_session
+    from pegboard_plugins.shared.frontend import forked
 
     async with open_app(directory) as app:
         return await forked(app, (await find_session(app, session_id)).id, message_id)
@@ -131,7 +131,7 @@ def adopt(directory: Path, old_folder: Path) -> None:
 
 
 async def _adopted(directory: Path, old_folder: Path) -> "tuple[Session, ...]":
-    from pegboard_frontend import adopt_folder
+    from pegboard_plugins.shared.frontend import adopt_folder
 
     async with open_app(directory) as app:
         return await adopt_folder(app, old_folder)
@@ -228,7 +228,7 @@ def search(directory: Path, text: str, max_count: int) -> int:
     return 0 if hits else 1
 
 
-async def _hits(directory: Path, text: str, limit: int) -> "tuple[Hit, ...]":
+async def _hits(directory: Path, text: str, limit: int) -> "tuple[SearchHit, ...]":
 
     async with open_app(directory) as app:
         return await app.search(text, limit=limit)

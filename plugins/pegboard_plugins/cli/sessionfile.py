@@ -12,12 +12,12 @@ from typing import Literal
 import msgspec
 
 from pegboard import App, InvalidInputError
-from pegboard.embedding import check_id
 from pegboard.schema.message import AssistantMessage, Message, Turn
 from pegboard.schema.part import Part
 from pegboard.schema.session import Session, Todo
 from pegboard.schema.wire import Rest, encode
-from pegboard_frontend import Conversation, adopted
+from pegboard.unstable import check_id
+from pegboard_plugins.shared.frontend import Conversation, adopted
 
 FORMAT = 1
 """The number of the format; a reader refuses numbers that it does not know."""

@@ -16,7 +16,7 @@ from pegboard.schema.event import (
 from pegboard.schema.message import AssistantMessage, BudgetFailure, Failure
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.session import CacheTokens, Tokens
-from pegboard_terminal import denial_of, sum_costs
+from pegboard_plugins.shared.terminal import denial_of, sum_costs
 
 
 class Tally:

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 
-from pegboard.embedding import Places
+from pegboard.app import UserFolders
 
 _ROOM_BYTES = 1 << 16
 """What a new database needs at least."""
@@ -14,7 +14,7 @@ _ROOM_BYTES = 1 << 16
 
 def with_database(leaving: ExitStack) -> Mapping[str, str] | None:
     """Return an environment with a temporary database, if the user's one cannot be written."""
-    database = Places.of(os.environ).database
+    database = UserFolders.of(os.environ).database
     if "PEGBOARD_DATABASE" in os.environ or _is_writable(database):
         return None
     folder = leaving.enter_context(TemporaryDirectory(prefix="pegboard-"))

@@ -4,14 +4,15 @@ import shutil
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TextIO
 
+from pegboard.display import visible
 from pegboard_plugins.cli.render import Line, Style
-from pegboard_terminal import PALETTE, MarkdownBlocks, visible
+from pegboard_plugins.shared.terminal import PALETTE, MarkdownBlocks
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.status import Status
 
-    from pegboard_terminal import Pen
+    from pegboard_plugins.shared.terminal import Pen
 
 _STYLES: dict[Style, str] = {
     "plain": "",
@@ -131,7 +132,7 @@ class TerminalScreen:
     def _open_pen(self) -> "Pen":
         """Rich's Markdown, loaded with the first block that is finished."""
         if self._pen is None:
-            from pegboard_terminal import Pen
+            from pegboard_plugins.shared.terminal import Pen
 
             self._pen = Pen(colours="standard" if self._colours else "none")
         return self._pen

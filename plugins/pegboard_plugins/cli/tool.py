@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pegboard.cli import Exit, Group
+from pegboard.cli import Exit, Group, open_app, run_async
+from pegboard.unstable import within_tool
 from pegboard_plugins.cli.jsontext import as_json, format_option
-from pegboard_processes import within_tool
-from pegboard_terminal import open_app, run_async
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -58,7 +57,7 @@ def schema(directory: Path, name: str, style: Literal["text", "json"]) -> None:
     if style == "json":
         click.echo(as_json(found, indent=2))
         return
-    from pegboard_terminal import visible
+    from pegboard.display import visible
 
     click.echo(visible(f"{found['name']} (permission {found['permission']})\n"))
     click.echo(visible(found["description"]))
@@ -140,8 +139,8 @@ def _found(app: "App", name: str) -> "Tool":
 
     :raises click.UsageError: with the nearest names, when there is none.
     """
-    from pegboard.kit import nearest_names
-    from pegboard_terminal import visible
+    from pegboard.display import visible
+    from pegboard.plugins import nearest_names
 
     if (found := app.tools.get(name)) is not None:
         return found
@@ -165,8 +164,8 @@ class _Call:
 
     async def explained(self) -> tuple[dict[str, Any], Exit]:
         """What would be asked, with the verdict where nobody is there to be asked."""
-        from pegboard_frontend import explain
         from pegboard_plugins.cli.explain import facts
+        from pegboard_plugins.shared.frontend import explain
 
         async with open_app(self._directory) as app:
             own = self._checked(app)
@@ -176,7 +175,7 @@ class _Call:
 
     async def made(self) -> tuple[dict[str, Any], Exit]:
         """How the call ended."""
-        from pegboard_frontend import explain
+        from pegboard_plugins.shared.frontend import explain
 
         async with self._opened() as app:
             own = self._checked(app)
@@ -210,7 +209,7 @@ class _Call:
     async def _part(self, app: "App", session_id: str) -> "ToolPart":
         from pegboard import Prompt
         from pegboard.schema.part import ToolPart
-        from pegboard_testing import ScriptedModel
+        from pegboard.testing import ScriptedModel
 
         model = ScriptedModel([]).models()[0]
         text = f"{TITLE} {self._name} {as_json(self._args)}"
@@ -229,7 +228,7 @@ class _Call:
     async def _opened(self) -> "AsyncIterator[App]":
         """The App of this project, with the script; who sits at a terminal is asked."""
         from pegboard import AppOptions
-        from pegboard_testing import ScriptedModel
+        from pegboard.testing import ScriptedModel
 
         script = ScriptedModel([(self._name, self._args), "Done."])
         interactive = sys.stdin.isatty() and sys.stderr.isatty() and not within_tool()

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pegboard.cli import Group
+from pegboard.app import UserFolders
+from pegboard.cli import Group, run_async
 from pegboard.errors import ConfigError, TrustError
-from pegboard_terminal import run_async
 
 if TYPE_CHECKING:
-    from pegboard.embedding import Decision, Places
-    from pegboard_frontend import ScanReport
+    from pegboard.app import Decision
     from pegboard_plugins.cli.render import Screen
+    from pegboard_plugins.shared.frontend import ScanReport
 
 LOCK = Path(".pegboard/trust.lock")
 _SHOWN_DIGITS = 16
@@ -37,9 +37,8 @@ def allow(directory: Path, *, yes: bool) -> None:
     changed since it was trusted. A formatter or language server that is installed in the project
     takes `trust program` as well.
     """
-    from pegboard.embedding import TrustStore
-    from pegboard_processes import refuse_within_tool
-    from pegboard_terminal import visible
+    from pegboard.display import visible
+    from pegboard.unstable import TrustStore, refuse_within_tool
 
     refuse_within_tool("pegboard trust allow")
     places = _places()
@@ -68,9 +67,8 @@ def program(directory: Path, programs: tuple[Path, ...], *, yes: bool) -> None:
     they are trusted. One that changes is not run until it is trusted again. What a program loads is
     not looked at.
     """
-    from pegboard.embedding import TrustStore
-    from pegboard_processes import refuse_within_tool
-    from pegboard_terminal import visible
+    from pegboard.display import visible
+    from pegboard.unstable import TrustStore, refuse_within_tool
 
     refuse_within_tool("pegboard trust program")
     places = _places()
@@ -97,10 +95,9 @@ def documents(directory: Path, *, yes: bool) -> None:
     Such a file of the project is material until you have seen it here. One that an agent changes
     again asks again.
     """
-    from pegboard.kit import open_workspace
-    from pegboard_frontend import UnseenDocuments
-    from pegboard_processes import refuse_within_tool
-    from pegboard_terminal import visible
+    from pegboard.display import visible
+    from pegboard.unstable import open_workspace, refuse_within_tool
+    from pegboard_plugins.shared.frontend import UnseenDocuments
 
     refuse_within_tool("pegboard trust documents")
     root, places = open_workspace(directory).worktree.resolve(), _places()
@@ -124,7 +121,7 @@ def documents(directory: Path, *, yes: bool) -> None:
 @trust.command("list")
 def list_trusted() -> None:
     """List the projects that are trusted."""
-    from pegboard.embedding import TrustStore
+    from pegboard.unstable import TrustStore
     from pegboard_plugins.cli.tables import moment, show_table
 
     projects = TrustStore(_places().trust).projects()
@@ -139,9 +136,8 @@ def list_trusted() -> None:
 @click.pass_obj
 def revoke(directory: Path) -> None:
     """Trust this project no longer."""
-    from pegboard.embedding import TrustStore
-    from pegboard.kit import open_workspace
-    from pegboard_terminal import visible
+    from pegboard.display import visible
+    from pegboard.unstable import TrustStore, open_workspace
 
     worktree, places = open_workspace(directory).worktree, _places()
     if not TrustStore(places.trust).revoke(worktree):
@@ -160,9 +156,9 @@ def lock(directory: Path, file: Path | None) -> None:
     PEGBOARD_TRUST_LOCK names the lock file. FILE is .pegboard/trust.lock in the project unless it
     is given.
     """
+    from pegboard.display import visible
+    from pegboard.unstable import counted, refuse_within_tool
     from pegboard_plugins.cli.trustlock import write_lock
-    from pegboard_processes import refuse_within_tool
-    from pegboard_terminal import counted, visible
 
     refuse_within_tool("pegboard trust lock")
     decision = run_async(_decision(directory, _places()))
@@ -175,7 +171,7 @@ def lock(directory: Path, file: Path | None) -> None:
 def _program_digests(
     decision: "Decision", directory: Path, programs: Iterable[Path]
 ) -> dict[str, str]:
-    from pegboard_processes import ProgramSearch
+    from pegboard.unstable import ProgramSearch
 
     search = ProgramSearch(
         root=decision.root, directory=directory, trusted_by_user=True, env=os.environ
@@ -192,7 +188,7 @@ def _program_digests(
     return found
 
 
-def _note(places: "Places", action: str, root: Path, **facts: object) -> None:
+def _note(places: "UserFolders", action: str, root: Path, **facts: object) -> None:
     """Put what was decided about a project in the log of decisions."""
     from pegboard_plugins.audit.trail import Audit
 
@@ -204,10 +200,9 @@ def _note(places: "Places", action: str, root: Path, **facts: object) -> None:
     run_async(note())
 
 
-async def _decision(directory: Path, places: "Places") -> "Decision":
+async def _decision(directory: Path, places: "UserFolders") -> "Decision":
     """What the project would run, and whether the store knows it; nothing is run for it."""
-    from pegboard.embedding import TrustStore, load_config
-    from pegboard.kit import open_workspace
+    from pegboard.unstable import TrustStore, load_config, open_workspace
 
     workspace = open_workspace(directory)
     loaded = await load_config(
@@ -221,16 +216,15 @@ async def _decision(directory: Path, places: "Places") -> "Decision":
     )
 
 
-def _places() -> "Places":
-    from pegboard.embedding import Places
+def _places() -> "UserFolders":
 
-    return Places.of(os.environ)
+    return UserFolders.of(os.environ)
 
 
 def _show(decision: "Decision", difference: str) -> None:
-    from pegboard_frontend import scans_of
+    from pegboard.display import visible
     from pegboard_plugins.cli.render import Line, open_screen, whole_diff
-    from pegboard_terminal import visible
+    from pegboard_plugins.shared.frontend import scans_of
 
     screen = open_screen(sys.stdout, sys.stdout, os.environ)
     scans = scans_of(decision)
@@ -247,7 +241,7 @@ def _show(decision: "Decision", difference: str) -> None:
 
 def _redirections(path: Path, content: bytes) -> tuple[str, ...]:
     """What a file of the configuration has sent to others; one that is not valid says nothing."""
-    from pegboard.embedding import read_layer, redirections, shown_before
+    from pegboard.unstable import read_layer, redirections, shown_before
 
     if path.suffix == ".md":
         return redirections({"its text": content.decode(errors="replace")})
@@ -260,8 +254,8 @@ def _redirections(path: Path, content: bytes) -> tuple[str, ...]:
 
 
 def _show_scan(screen: "Screen", report: "ScanReport") -> None:
+    from pegboard.display import visible
     from pegboard_plugins.cli.render import Line
-    from pegboard_terminal import visible
 
     if report.error:
         screen.line(Line(text=visible(report.error), style="warning", indent=1))
@@ -273,7 +267,7 @@ def _show_scan(screen: "Screen", report: "ScanReport") -> None:
 
 
 def _confirm(question: str) -> None:
-    from pegboard_terminal import visible
+    from pegboard.display import visible
 
     if not sys.stdin.isatty():
         raise TrustError("nobody is there to be asked; look at the files, then say --yes")

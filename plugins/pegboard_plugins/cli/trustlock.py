@@ -4,9 +4,9 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
-from pegboard.embedding import Decision
+from pegboard.app import Decision
 from pegboard.errors import TrustError
-from pegboard_files import temporary_beside
+from pegboard.unstable import temporary_beside
 
 
 def write_lock(decision: Decision, path: Path) -> None:

@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 
 from msgspec import UNSET
 
-from pegboard.cli import Exit, complain
-from pegboard.embedding import Subscription
+from pegboard.app import Subscription
+from pegboard.cli import Exit
 from pegboard.errors import AbortedError, NotFoundError
 from pegboard.schema.event import (
     Event,
@@ -27,11 +27,12 @@ from pegboard.schema.event import (
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.part import Completed, Failed, TextPart, ToolPart
 from pegboard.schema.session import PermissionRequest, QuestionRequest
+from pegboard.unstable import complain
 from pegboard_plugins.cli.backend import Backend, PromptRequest
 from pegboard_plugins.cli.render import failure_text
 from pegboard_plugins.cli.tally import Tally
 from pegboard_plugins.cli.views import Result, SettledTexts, View
-from pegboard_terminal import CUT, exit_of_answer
+from pegboard_plugins.shared.terminal import CUT, exit_of_answer
 
 QUIET_S = 0.4
 """After so many seconds without an event a person wants to see that something goes on."""

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from pegboard import InvalidInputError
-from pegboard_frontend import require_folder, reverted, unreverted
+from pegboard.cli import open_app, run_async
 from pegboard_plugins.cli.completing import live
 from pegboard_plugins.cli.jsontext import format_option, schema_json
-from pegboard_terminal import open_app, run_async
+from pegboard_plugins.shared.frontend import require_folder, reverted, unreverted
 
 if TYPE_CHECKING:
     from pegboard import App
     from pegboard.schema.session import Session
-    from pegboard_frontend import Reverted
+    from pegboard_plugins.shared.frontend import Reverted
 
 _STYLE = format_option("text")
 
@@ -84,10 +84,9 @@ async def _unreverted(directory: Path, session_id: str | None) -> "Reverted":
 
 
 def _shown(directory: Path, done: "Reverted", style: Literal["text", "json"]) -> int:
-    from pegboard.kit import open_workspace
-    from pegboard_files import stored_name
-    from pegboard_frontend import copies_of, reason_of, shown_path
-    from pegboard_terminal import visible
+    from pegboard.display import visible
+    from pegboard.unstable import open_workspace, stored_name
+    from pegboard_plugins.shared.frontend import copies_of, reason_of, shown_path
 
     root = open_workspace(directory).worktree
     left = [

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import msgspec
 
 from pegboard.cli import Exit
-from pegboard.kit import Block
+from pegboard.display import Block, visible
 from pegboard.schema.event import (
     Event,
     MessageUpdated,
@@ -44,7 +44,6 @@ from pegboard_plugins.cli.render import (
     usage_line,
 )
 from pegboard_plugins.cli.tally import Tally
-from pegboard_terminal import visible
 
 _MS_PER_S = 1000
 

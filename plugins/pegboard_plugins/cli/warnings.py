@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from pegboard_files import temporary_beside
+from pegboard.unstable import temporary_beside
 
 FILE = "warnings.json"
 MOST_PROJECTS = 200

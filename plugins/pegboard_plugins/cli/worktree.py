@@ -9,10 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from pegboard import InvalidInputError
-from pegboard.kit import open_workspace
-from pegboard_frontend import running_settings
+from pegboard.processes import find_program
+from pegboard.unstable import open_workspace, try_program
 from pegboard_plugins.cli.render import Line
-from pegboard_processes import find_program, try_program
+from pegboard_plugins.shared.frontend import running_settings
 
 LIMIT_S = 120.0
 """How long git may take to check the files out."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pegboard import PermissionContext, Tool, ToolContext, ToolResult, hookimpl, tool
-from pegboard.kit import named_path
+from pegboard.files import named_path
 from pegboard.schema.config import Config
 
 

@@ -11,15 +11,8 @@ import msgspec
 from msgspec.structs import replace as replaced
 
 from pegboard import ToolContext, ToolError, ToolResult
-from pegboard_files import (
-    COPIED_LIMIT_BYTES,
-    Diff,
-    FileText,
-    decode_text,
-    diff_texts,
-    new_text,
-    open_resolved,
-)
+from pegboard.files import Diff, FileText, decode_text, diff_texts, new_text, open_resolved
+from pegboard.unstable import COPIED_LIMIT_BYTES
 from pegboard_plugins.edit.matching import MatchError, replace
 
 LIMIT_BYTES = 50 << 20

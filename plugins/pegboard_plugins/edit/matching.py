@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-import pegboard_files
+import pegboard.unstable
 from pegboard import ToolError
 from pegboard_plugins.edit import rules
 from pegboard_plugins.edit.candidates import SHOWN_PLACES, fitting, nearest
@@ -158,7 +158,7 @@ class _Edit(msgspec.Struct, frozen=True):
 
 def _edit(flat: str, place: Place, old: str, new: str, *, keeps: bool) -> _Edit:
     if keeps:
-        new = pegboard_files.in_letters_of(
+        new = pegboard.unstable.in_letters_of(
             flat[place.start : place.end], old.removesuffix("\n"), new
         )
     if place.lines is None:

@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 
 import msgspec
 
-import pegboard_files
+import pegboard.unstable
 
 SIMILAR_LINE = 0.8
 """Each line between the anchors is at least so similar,"""
@@ -77,9 +77,9 @@ def trimmed_boundary(text: str, old: str) -> list[Place]:
 
 def plain_punctuation(text: str, old: str) -> list[Place]:
     """Places that differ in typographic quotes, dashes and blanks, or in composed letters."""
-    keys = [pegboard_files.plain(line) for line in text.split("\n")]
-    blocks = _blocks(text, keys, _keys(old, pegboard_files.plain))
-    flat, wanted = (each.translate(pegboard_files.PLAIN) for each in (text, old))
+    keys = [pegboard.unstable.plain(line) for line in text.split("\n")]
+    blocks = _blocks(text, keys, _keys(old, pegboard.unstable.plain))
+    flat, wanted = (each.translate(pegboard.unstable.PLAIN) for each in (text, old))
     return _all_of(blocks, _words(flat, wanted))
 
 

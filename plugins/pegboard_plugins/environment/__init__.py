@@ -11,12 +11,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-import pegboard_frontend
 from pegboard import SessionView, ToolError, hookimpl
-from pegboard.kit import open_workspace
+from pegboard.processes import find_program
 from pegboard.schema.message import Turn
 from pegboard.schema.part import TextPart
-from pegboard_processes import find_program
+from pegboard.unstable import open_workspace
+from pegboard_plugins.shared import frontend
 
 TIME_LIMIT_S = 1.0
 """A tree that takes longer to look through is not told about: the prompt waits for this."""
@@ -142,13 +142,13 @@ def _checkout(directory: Path) -> _Checkout | None:
     if workspace.git_dir is None:
         return None
     root, git = workspace.worktree, None
-    if not pegboard_frontend.running_settings(workspace.git_dirs):
+    if not frontend.running_settings(workspace.git_dirs):
         git = find_program("git", os.environ, root=root)
-    return _Checkout(root, pegboard_frontend.branch(workspace), git)
+    return _Checkout(root, frontend.branch(workspace), git)
 
 
 async def _changes(program: str, root: Path) -> list[str]:
-    from pegboard_processes import run_program  # only a checkout needs it
+    from pegboard.processes import run_program  # only a checkout needs it
 
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:

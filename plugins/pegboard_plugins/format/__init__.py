@@ -3,7 +3,7 @@
 import asyncio
 import os
 
-import pegboard_processes
+import pegboard.unstable
 from pegboard import Host, ToolContext, ToolResult, hookimpl
 from pegboard.schema.config import Service
 
@@ -27,7 +27,7 @@ async def services(app: Host) -> tuple[Service, ...]:
         return ()
     from pegboard_plugins.format import known  # likewise
 
-    search = pegboard_processes.ProgramSearch(
+    search = pegboard.unstable.ProgramSearch(
         root=app.workspace.worktree,
         directory=app.workspace.directory,
         trusted_by_user=app.decision.trusted_by_user,

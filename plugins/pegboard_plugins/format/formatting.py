@@ -10,10 +10,11 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-import pegboard_processes
+import pegboard.unstable
 from pegboard import ToolContext, ToolError, ToolResult
-from pegboard.kit import ProcessResult, StashKey
-from pegboard_files import diff_texts, open_resolved, remove_resolved
+from pegboard.files import diff_texts, open_resolved, remove_resolved
+from pegboard.plugins import StashKey
+from pegboard.processes import ProcessResult
 from pegboard_plugins.format.known import Formatter, fitting, installed
 
 FILE_S = 10.0
@@ -113,7 +114,7 @@ async def _formatted(context: ToolContext, path: Path) -> list[str]:
     wanted = await asyncio.to_thread(fitting, path, session.worktree, session.config.formatter)
     if not wanted:  # the environment of programs costs one
         return []
-    search = pegboard_processes.ProgramSearch.of(session, await context.env())
+    search = pegboard.unstable.ProgramSearch.of(session, await context.env())
     chosen = await asyncio.to_thread(installed, wanted, path, search)
     notes: list[str] = []
     told = context.stash.setdefault(_TOLD, set)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-import pegboard_processes
+import pegboard.processes
 from pegboard.schema.config import FormatterConfig, Service
 
 if TYPE_CHECKING:
-    from pegboard_processes import FoundProgram, ProgramSearch
+    from pegboard.processes import FoundProgram
+    from pegboard.unstable import ProgramSearch
 
 
 FILE = "$FILE"
@@ -154,7 +155,7 @@ def services(search: "ProgramSearch", said: Mapping[str, FormatterConfig]) -> tu
 def _program(formatter: Formatter, path: Path, search: "ProgramSearch") -> "FoundProgram":
     """Its program on the PATH; of one that is named, the nearest of the project's own first."""
     if formatter.runs_project_code and not search.trusted_by_user:
-        return pegboard_processes.FoundProgram()
+        return pegboard.processes.FoundProgram()
     return search.find(formatter.command, near=path if formatter.named else None)
 
 

@@ -4,10 +4,10 @@ import re
 from collections.abc import Mapping
 
 from pegboard import hookimpl
+from pegboard.http import Endpoint, HttpProvider, MediaLimits, WireFormat, endpoints
 from pegboard.providers import Keys, Provider
 from pegboard.schema.config import Config
 from pegboard.schema.model import Modalities, Model, ModelFacts
-from pegboard_http import Endpoint, HttpProvider, MediaLimits, WireFormat, endpoints
 
 _NPM = "@ai-sdk/google"
 _FIRST_THINKING = (2, 5)

@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pegboard.http import AnswerBlocks, ErrorFrameError, count_in, decode_json, unique_id
 from pegboard.providers import (
     FinishReason,
     StreamEvent,
@@ -15,15 +16,7 @@ from pegboard.providers import (
     ToolInputStart,
     Usage,
 )
-from pegboard_http import (
-    AnswerBlocks,
-    ErrorFrameError,
-    count_in,
-    decode_json,
-    finish_of,
-    mapping_in,
-    unique_id,
-)
+from pegboard.unstable import finish_of, mapping_in
 from pegboard_plugins.gemini.request import OWN
 
 _CUT = ("length", "content-filter", "error")

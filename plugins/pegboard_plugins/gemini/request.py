@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
+from pegboard.http import Endpoint, Post, encode_json, media_inputs, note_instead
 from pegboard.providers import Call, Content, Media, ModelMessage, ModelRequest, Result, Text
-from pegboard_http import Endpoint, Post, encode_json, media_bytes, media_inputs, note_instead
+from pegboard.unstable import media_bytes
 from pegboard_plugins.gemini import version_of
 from pegboard_plugins.gemini.schemas import documented
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Literal
 
 from pegboard import PermissionContext, Tool, ToolContext, ToolResult, hookimpl, tool
-from pegboard.kit import named_path
+from pegboard.files import named_path
 
 Mode = Literal["content", "files_with_matches", "count"]
 

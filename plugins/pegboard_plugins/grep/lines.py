@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from pegboard_files import line_text, open_resolved
+from pegboard.files import line_text, open_resolved
 
 LIMIT_LINE = 2000
 """Letters of a line that are shown."""
@@ -69,7 +69,8 @@ def lines_of(path: str, places: Iterable[Place], around: Around) -> list[Line]:
 
 
 def _lines(file: BinaryIO, places: Iterable[Place], around: Around) -> Iterator[Line]:
-    from pegboard_files import file_encoding, marked_encoding  # not before a file is searched
+    from pegboard.files import file_encoding  # not before a file is searched
+    from pegboard.unstable import marked_encoding
 
     encoding = marked_encoding(file.read(_MARK_BYTES))
     if encoding:

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pegboard import InvalidInputError, ToolContext, ToolError, ToolResult
-from pegboard_files import glob_expression, may_read, ripgrep
+from pegboard.files import glob_expression
+from pegboard.permissions import may_read
+from pegboard.unstable import ripgrep
 from pegboard_plugins.grep import Mode
 from pegboard_plugins.grep.kinds import KINDS
 from pegboard_plugins.grep.lines import Around, Place

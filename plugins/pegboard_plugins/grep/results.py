@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from pegboard import ToolResult
-from pegboard_files import is_resolved, printable_name
+from pegboard.files import is_resolved, printable_name
 from pegboard_plugins.grep import Mode
 from pegboard_plugins.grep.lines import LIMIT_LINE, Around, Line, Place, lines_of
 

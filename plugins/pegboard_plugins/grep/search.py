@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pegboard import InvalidInputError
-from pegboard_files import LineExpression, glob_expression, line_expression, walk_files
+from pegboard.files import glob_expression, walk_files
+from pegboard.unstable import LineExpression, line_expression
 
 BLOCK_BYTES = 16 << 20
 """A longer file is searched piece by piece, each of whole lines."""

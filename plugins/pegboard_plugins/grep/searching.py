@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 
 from pegboard import ToolContext, ToolError
-from pegboard.kit import ProcessResult
-from pegboard_files import ripgrep_names, run_until
+from pegboard.processes import ProcessResult
+from pegboard.unstable import ripgrep_names, run_until
 from pegboard_plugins.grep.lines import Place
 
 MOST_MATCHES = 5000

@@ -22,7 +22,7 @@ from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import Model
 
 if TYPE_CHECKING:
-    from pegboard_http import SentMedia
+    from pegboard.unstable import SentMedia
     from pegboard_plugins.litellm.catalog import Catalog
 
 ID = "litellm"
@@ -84,7 +84,8 @@ class LiteLLM:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """The answer, event by event; closing the iterator ends the request."""
-        from pegboard_http import MediaLimits, SentMedia
+        from pegboard.http import MediaLimits
+        from pegboard.unstable import SentMedia
         from pegboard_plugins.litellm.events import ChunkReader
 
         key = await self._key(request.model.id)  # before the import: a missing one is told at once
@@ -164,7 +165,7 @@ class LiteLLM:
         others = (os.environ.get(name) for name in OTHER_VARIABLES.get(behind, ()))
         if not names or any(others) or self._url(behind):
             return None
-        from pegboard_http import required_key
+        from pegboard.http import required_key
 
         return await required_key(self._keys, behind, names)
 
@@ -204,14 +205,14 @@ class LiteLLM:
         self, error: Exception, reason: str, request: ModelRequest, key: Key | None
     ) -> ProviderError:
         """The error in our words, without the key, which servers repeat."""
-        from pegboard.kit import without_values  # where something has failed
-        from pegboard_http import (
-            asked_wait_s,
+        from pegboard.http import asked_wait_s
+        from pegboard.unstable import (
             is_overflow,
             key_advice,
             refused_keyword,
             refused_tools,
             says,
+            without_values,  # where something has failed
         )
 
         model_id = request.model.id

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
-from pegboard_http import CERTIFICATES_HINT, Proxy, proxy_for, tls_context, untrusted_issuer
+from pegboard.unstable import CERTIFICATES_HINT, Proxy, proxy_for, tls_context, untrusted_issuer
 
 _UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
 LOOKUP_S = 5.0

@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from typing import Any
 
+from pegboard.http import AnswerBlocks
 from pegboard.providers import (
     StreamEvent,
     StreamFinish,
     ToolInputStart,
     Usage,
 )
-from pegboard_http import AnswerBlocks, AnswerCalls, finish_of
+from pegboard.unstable import AnswerCalls, finish_of
 
 _CUT = ("length", "content-filter", "error")
 _MOST_TOKENS = 1 << 40

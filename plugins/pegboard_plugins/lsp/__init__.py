@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace
 
-import pegboard_files
-import pegboard_processes
+import pegboard.permissions
+import pegboard.unstable
 from pegboard import (
     Host,
     PermissionContext,
@@ -25,7 +25,8 @@ from pegboard import (
     hookimpl,
     tool,
 )
-from pegboard.kit import StashKey, named_path, resolved_path
+from pegboard.files import named_path, resolved_path
+from pegboard.plugins import StashKey
 from pegboard.providers import ModelRequest
 from pegboard.schema.config import Config, Service
 from pegboard_plugins.lsp.known import (
@@ -91,7 +92,7 @@ def _may_show(context: ToolContext, path: str) -> bool:
     real = resolved_path(path)
     session = context.session
     return Path(real).is_relative_to(context.worktree) and all(
-        pegboard_files.may_read(session.rulesets, each, home=session.home)
+        pegboard.permissions.may_read(session.rulesets, each, home=session.home)
         for each in dict.fromkeys((path, real))
     )
 
@@ -160,7 +161,7 @@ async def _servers(context: ToolContext) -> "Servers":
 
 
 async def _launch(context: ToolContext, path: Path, env: Mapping[str, str]) -> Launch | None:
-    search = pegboard_processes.ProgramSearch.of(context.session, env)
+    search = pegboard.unstable.ProgramSearch.of(context.session, env)
     return await asyncio.to_thread(launch, path, search, context.session.config.lsp)
 
 
@@ -307,7 +308,7 @@ def _seen_in(session_id: str, prompt_id: str) -> list[bool]:  # noqa: ARG001 - t
 
 
 def _can_answer(session: SessionView) -> bool:
-    search = pegboard_processes.ProgramSearch.of(session, os.environ)
+    search = pegboard.unstable.ProgramSearch.of(session, os.environ)
     return can_answer(search, session.config.lsp)
 
 

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-import pegboard_processes
+import pegboard.processes
 from pegboard import ToolError
 from pegboard.schema.config import LspConfig
 
 if TYPE_CHECKING:
-    from pegboard_processes import FoundProgram, ProgramSearch
+    from pegboard.processes import FoundProgram
+    from pegboard.unstable import ProgramSearch
 
 
 MOST_LOOKED_AT = 2_000
@@ -210,7 +211,7 @@ def can_answer(search: "ProgramSearch", said: Mapping[str, LspConfig]) -> bool:
 def _program(language: Language, path: Path, search: "ProgramSearch") -> "FoundProgram":
     """Its program on the PATH; of one that is named, the nearest of the project's own first."""
     if language.runs_project_code and not search.trusted_by_user:
-        return pegboard_processes.FoundProgram()
+        return pegboard.processes.FoundProgram()
     return search.find(language.command, near=path if language.named else None)
 
 

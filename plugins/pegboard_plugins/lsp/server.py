@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 from lsprotocol import types
 
 from pegboard import ToolError
-from pegboard.kit import Enclosed
+from pegboard.processes import Enclosed
 from pegboard_plugins.lsp.capabilities import offered
 from pegboard_plugins.lsp.client import PATIENCE_S, REQUEST_S, STOP_S, Client
 from pegboard_plugins.lsp.columns import encoding_of, in_letters

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pegboard import ToolError
-from pegboard.kit import Enclosed
+from pegboard.processes import Enclosed
 from pegboard.schema.config import Service
 from pegboard_plugins.lsp.known import Launch
 from pegboard_plugins.lsp.server import Server

@@ -7,7 +7,7 @@ from pathlib import Path
 from lsprotocol import types
 
 from pegboard import InvalidInputError
-from pegboard_files import glob_expression
+from pegboard.files import glob_expression
 from pegboard_plugins.lsp.known import Launch
 
 MOST_GLOBS = 200

@@ -7,10 +7,10 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard import hookimpl
+from pegboard.http import Endpoint, HttpProvider, WireFormat, endpoints
 from pegboard.providers import Keys, Provider
 from pegboard.schema.config import Config
 from pegboard.schema.model import Model
-from pegboard_http import Endpoint, HttpProvider, WireFormat, endpoints
 
 _COMPATIBLE = "@ai-sdk/openai-compatible"
 _NPM = (

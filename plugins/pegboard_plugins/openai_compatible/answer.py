@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from pegboard.http import AnswerBlocks, ErrorFrameError
 from pegboard.providers import (
     FinishReason,
     Heartbeat,
@@ -15,15 +16,7 @@ from pegboard.providers import (
     ToolInputStart,
     Usage,
 )
-from pegboard_http import (
-    AnswerBlocks,
-    AnswerCalls,
-    ErrorFrameError,
-    WrittenCalls,
-    finish_of,
-    forgiven,
-    mapping_in,
-)
+from pegboard.unstable import AnswerCalls, WrittenCalls, finish_of, forgiven, mapping_in
 from pegboard_plugins.openai_compatible.thinking import (
     PARTS,
     TAGS,

@@ -3,8 +3,9 @@
 from urllib.parse import urlsplit
 
 from pegboard.errors import ContextOverflowError
+from pegboard.http import Post, decode_json
 from pegboard.providers import ModelRequest
-from pegboard_http import Fetch, Post, decode_json, mapping_in
+from pegboard.unstable import Fetch, mapping_in
 
 BYTES_A_TOKEN = 4
 """Of JSON and code, at most: a request that is counted so is surely as long."""

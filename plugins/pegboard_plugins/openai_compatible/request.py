@@ -12,19 +12,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from pegboard.http import Endpoint, Post, encode_json, media_inputs, note_instead, valid_id
 from pegboard.providers import Call, Media, ModelMessage, ModelRequest, Result, Text, ToolDefinition
 from pegboard.schema.model import Model
-from pegboard_http import (
-    Endpoint,
-    Post,
-    encode_json,
-    media_bytes,
-    media_inputs,
-    media_kind,
-    note_instead,
-    snake_case,
-    valid_id,
-)
+from pegboard.unstable import media_bytes, media_kind, snake_case
 from pegboard_plugins.openai_compatible import Quirks
 from pegboard_plugins.openai_compatible.thinking import EFFORT, effort_of, with_thoughts
 

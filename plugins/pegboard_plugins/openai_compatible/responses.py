@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pegboard.http import Endpoint, Post, encode_json, media_inputs, note_instead, valid_id
 from pegboard.providers import (
     Call,
     Content,
@@ -18,17 +19,7 @@ from pegboard.providers import (
     Result,
     Text,
 )
-from pegboard_http import (
-    Endpoint,
-    Post,
-    encode_json,
-    media_bytes,
-    media_inputs,
-    media_kind,
-    note_instead,
-    snake_case,
-    valid_id,
-)
+from pegboard.unstable import media_bytes, media_kind, snake_case
 
 OWN = "responses"
 """What is under this name in the metadata of parts is ours."""

@@ -3,17 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pegboard.http import AnswerBlock, ErrorFrameError, count_in, decode_json, unique_id
 from pegboard.providers import FinishReason, StreamEvent, StreamFinish, ToolCall, Usage
-from pegboard_http import (
-    AnswerBlock,
-    AnswerKind,
-    ErrorFrameError,
-    count_in,
-    decode_json,
-    finish_of,
-    mapping_in,
-    unique_id,
-)
+from pegboard.unstable import AnswerKind, finish_of, mapping_in
 from pegboard_plugins.openai_compatible.responses import OWN
 
 _REFUSAL = "refusal.delta"

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-import pegboard_files
+import pegboard.files
 from pegboard import (
     Attachment,
     PermissionContext,
@@ -22,11 +22,11 @@ from pegboard import (
     hookimpl,
     tool,
 )
-from pegboard.kit import named_path
+from pegboard.files import named_path
 from pegboard.schema.part import Completed, ToolPart
 
 if TYPE_CHECKING:
-    from pegboard.kit import Block
+    from pegboard.display import Block
     from pegboard_plugins.read.encodings import Source
 
 LIMIT_LINES = 2000
@@ -70,7 +70,9 @@ def _drawn(part: ToolPart) -> "Block | None":
     """Return the lines of the file, folded, without the tags that a model reads around them."""
     if not isinstance(part.state, Completed):
         return None
-    import pegboard_terminal  # not before a call is drawn
+    import pegboard.display  # not before a call is drawn
+    import pegboard.permissions  # not before a call is drawn
+    import pegboard.unstable  # not before a call is drawn
 
     match part.state.input:
         case {"offset": int(first), "limit": int(many)}:
@@ -81,8 +83,8 @@ def _drawn(part: ToolPart) -> "Block | None":
             lines = ""
     output = part.state.output.split("\n")
     body = "\n".join(line for line in output if not (line[:1] == "<" and line[-1:] == ">"))
-    title = pegboard_terminal.subject_of(part.state.input)
-    return pegboard_terminal.block_of_text(body, title=f"{title}{lines}", fold=0)
+    title = pegboard.unstable.subject_of(part.state.input)
+    return pegboard.display.block_of_text(body, title=f"{title}{lines}", fold=0)
 
 
 _ALIASES = {**dict.fromkeys(("path", "file", "filename"), "filePath"), "start_line": "offset"}
@@ -119,7 +121,7 @@ async def read(
 
 
 def _read(context: ToolContext, path: Path, title: str, skipped: int, limit: int) -> ToolResult:
-    from pegboard_files import marked_encoding  # not before a file is read
+    from pegboard.unstable import marked_encoding  # not before a file is read
 
     if path.is_dir():
         return _listing(context, path, title)
@@ -165,9 +167,9 @@ def _opened(path: Path) -> BinaryIO:
     :raises ToolError: when there is none, or anything else, which could block for ever.
     """
     try:
-        number = pegboard_files.open_resolved(path, os.O_RDONLY | os.O_NONBLOCK)
+        number = pegboard.files.open_resolved(path, os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError as error:
-        near = ", ".join(map(pegboard_files.printable_name, _near_names(path)))
+        near = ", ".join(map(pegboard.files.printable_name, _near_names(path)))
         hint = f". Did you mean {near}?" if near else ""
         raise ToolError(f"{path} does not exist{hint}") from error
     except OSError as error:
@@ -191,13 +193,13 @@ def _near_names(path: Path) -> list[str]:
     near = [
         name
         for name in dict.fromkeys(containing + close)
-        if not pegboard_files.secret_path(Path(name))
+        if not pegboard.files.secret_path(Path(name))
     ]
     return [str(path.parent / name) for name in near[:3]]
 
 
 def _names(folder: Path) -> list[str]:
-    number = pegboard_files.open_resolved(folder, os.O_RDONLY | os.O_DIRECTORY)
+    number = pegboard.files.open_resolved(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with os.scandir(number) as entries:
             seen = islice(entries, SEEN_NAMES)
@@ -222,9 +224,9 @@ def _listing(context: ToolContext, path: Path, title: str) -> ToolResult:
     names = [
         name
         for name in seen
-        if pegboard_files.may_name(rulesets, f"{path}/{name}".rstrip("/"), home=home)
+        if pegboard.permissions.may_name(rulesets, f"{path}/{name}".rstrip("/"), home=home)
     ]
-    shown = [pegboard_files.printable_name(name) for name in names[:LISTED]]
+    shown = [pegboard.files.printable_name(name) for name in names[:LISTED]]
     rest = len(names) - len(shown)
     more = f"\n\n({rest}{' or more' * (len(seen) >= SEEN_NAMES)} further entries)" if rest else ""
     if secrets := len(seen) - len(names):
@@ -300,7 +302,7 @@ class _Window:
 
     def result(self, title: str, about: str, file: BinaryIO | None) -> ToolResult:
         """The answer; `file` is what the lines come from, if they are not in UTF-8 already."""
-        from pegboard_files import file_encoding  # not before a file is read
+        from pegboard.files import file_encoding  # not before a file is read
         from pegboard_plugins.read.encodings import encoding_note
 
         skipped = sum(1 for _ in islice(self._rows, self._offset))
@@ -385,7 +387,7 @@ class _Window:
 
 
 def _shown(raw: bytes, encoding: str) -> str:
-    text = pegboard_files.line_text(raw.rstrip(b"\r\n"), encoding)
+    text = pegboard.files.line_text(raw.rstrip(b"\r\n"), encoding)
     return text if len(text) <= LIMIT_LINE else f"{text[:LIMIT_LINE]}..."
 
 

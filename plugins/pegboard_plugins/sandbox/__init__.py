@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from pegboard import HookCalls, hookimpl, hookspec
-from pegboard.kit import Enclosing
+from pegboard.processes import Enclosing
 
 if TYPE_CHECKING:
     from pegboard_plugins.sandbox.enclosure import Builder

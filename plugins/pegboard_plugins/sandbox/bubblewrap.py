@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pegboard import ToolError
+from pegboard.processes import find_program
+from pegboard.unstable import try_program
 from pegboard_plugins.sandbox import SandboxPolicy, confine, devices, relay
 from pegboard_plugins.sandbox.placeholders import placeholders
 from pegboard_plugins.sandbox.sockets import path_sockets
-from pegboard_processes import find_program, try_program
 
 TRIAL_S = 10.0
 SCRATCH_BYTES = 256 << 20

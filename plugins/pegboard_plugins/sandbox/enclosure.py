@@ -12,18 +12,13 @@ from pathlib import Path
 
 import msgspec
 
-from pegboard import HookCalls, Ruleset, ToolError
+from pegboard import HookCalls, ToolError
 from pegboard.errors import ConfigError
-from pegboard.kit import (
-    Enclosing,
-    Network,
-    Site,
-    read_bounded,
-    shielded,
-    way_down,
-)
+from pegboard.permissions import Ruleset
+from pegboard.plugins import shielded
+from pegboard.processes import Enclosing, Network, Site
 from pegboard.schema.session import PermissionRequest
-from pegboard_files import autorun_files, home_secrets
+from pegboard.unstable import autorun_files, home_secrets, read_bounded, way_down
 from pegboard_plugins.sandbox import Sandbox, SandboxPolicy, register_sandboxes
 from pegboard_plugins.sandbox.inside import stays_inside
 from pegboard_plugins.sandbox.proxy import Proxy

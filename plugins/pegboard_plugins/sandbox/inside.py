@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pegboard import Ruleset
-from pegboard.kit import deciding, resolved_path
+from pegboard.files import resolved_path
+from pegboard.permissions import Ruleset, deciding_rule
 from pegboard.schema.session import PermissionRequest
 
 RUNS_IN = "runs_in"
@@ -31,7 +31,7 @@ def stays_inside(
 def _is_named(request: PermissionRequest, rulesets: Sequence[Ruleset], home: Path) -> bool:
     """Whether a rule that asks is about more or less than everything, or not the user's."""
     speaking = (
-        (ruleset.source, deciding(ruleset, request.permission, text, home=home))
+        (ruleset.source, deciding_rule(ruleset, request.permission, text, home=home))
         for ruleset in rulesets
         for text in request.patterns or ("*",)
     )

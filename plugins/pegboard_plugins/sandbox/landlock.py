@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from pegboard.unstable import try_program
 from pegboard_plugins.sandbox import SandboxPolicy, confine
-from pegboard_processes import try_program
 
 TRIAL_S = 10.0
 

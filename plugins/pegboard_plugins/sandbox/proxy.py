@@ -14,8 +14,7 @@ import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from pegboard.kit import Threads, host_pattern, is_literal
-from pegboard_http import is_public_address
+from pegboard.unstable import Threads, host_pattern, is_literal, is_public_address
 from pegboard_plugins.sandbox.flow import Carrying, Stream
 from pegboard_plugins.sandbox.proxyrequest import (
     HEAD_LIMIT_BYTES,

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from pegboard import PegboardError
-from pegboard.kit import known_host, split_port
+from pegboard.unstable import known_host, split_port
 
 HEAD_LIMIT_BYTES = 64 << 10
 _REQUEST = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([!-~]+) HTTP/1\.[01]")

@@ -130,7 +130,7 @@ def _step(transcript: "Transcript", turn: "Turn") -> "Step":
 
 
 def _refusal(fault: "Fault", status: int) -> ProviderError:
-    from pegboard_http import asked_wait_s  # where a script has faults
+    from pegboard.http import asked_wait_s  # where a script has faults
 
     facts: dict[str, Any] = {
         "provider_id": ID,

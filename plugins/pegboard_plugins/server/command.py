@@ -48,9 +48,10 @@ def serve(  # noqa: PLR0913 - the options of a command
     if password_file and no_auth:
         raise click.UsageError("--password-file and --no-auth exclude each other")
     from pegboard import AppOptions
+    from pegboard.cli import run_async
+    from pegboard.unstable import refuse_within_tool
     from pegboard_plugins.server import lifecycle  # 0.5 s that other commands save
-    from pegboard_processes import refuse_within_tool
-    from pegboard_terminal import password_of, run_async
+    from pegboard_plugins.shared.terminal import password_of
 
     refuse_within_tool("pegboard serve")
     lifecycle.log_to_stderr(is_quiet=quiet)

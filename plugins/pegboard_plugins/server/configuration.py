@@ -14,12 +14,12 @@ from pegboard import App, PegboardError
 from pegboard.schema.config import AgentConfig, Config, ProviderConfig
 from pegboard.schema.session import Rule
 from pegboard.schema.wire import to_json
-from pegboard_frontend import update_user_config
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.keybinds import KEYBINDS
 from pegboard_plugins.server.keymask import MASK, without_keys
 from pegboard_plugins.server.responses import BodyError, answer, body_of
 from pegboard_plugins.server.serverstate import Here, Served, ServerState, asked_directory
+from pegboard_plugins.shared.frontend import update_user_config
 
 _SECRET = ("key", "token", "secret", "pass", "pwd", "auth", "credential", "cookie", "headers")
 _IN_URL = re.compile(

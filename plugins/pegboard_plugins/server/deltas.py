@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from pegboard.embedding import Subscription
+from pegboard.app import Subscription
 from pegboard.schema.event import Event, PartDelta, PartRemoved, PartUpdated
 
 JOINED_S = 0.1

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pegboard.embedding import IdSource
+from pegboard.app import IdSource
 from pegboard.schema.wire import encode
 
 KEPT_FRAMES = 4000

@@ -14,13 +14,13 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from pegboard import App, InvalidInputError, PermissionDeniedError
-from pegboard_files import open_resolved, walk_files
-from pegboard_frontend import FileChange, FileContent, FileNode, Match
+from pegboard.files import open_resolved, walk_files
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.filesearch import best_names, no_system, search
 from pegboard_plugins.server.gitdiff import changes
 from pegboard_plugins.server.responses import answer
 from pegboard_plugins.server.serverstate import Here
+from pegboard_plugins.shared.frontend import FileChange, FileContent, FileNode, Match
 
 LONGEST_BYTES = 10 << 20
 MOST_NAMES = 200

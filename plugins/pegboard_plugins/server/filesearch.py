@@ -12,9 +12,10 @@ from pathlib import Path
 import msgspec
 
 from pegboard import InvalidInputError, PermissionDeniedError, ToolError
-from pegboard_files import ripgrep, walk_files
-from pegboard_frontend import Match, Shown, Submatch
-from pegboard_processes import run_program
+from pegboard.files import walk_files
+from pegboard.processes import run_program
+from pegboard.unstable import ripgrep
+from pegboard_plugins.shared.frontend import Match, Shown, Submatch
 
 TIME_LIMIT_S = 20.0
 MOST_MATCHES = 500

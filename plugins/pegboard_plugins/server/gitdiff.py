@@ -9,9 +9,9 @@ from typing import Literal
 from msgspec.structs import asdict
 
 from pegboard import App, InvalidInputError, ToolError
+from pegboard.processes import find_program, run_program
 from pegboard.schema.wire import Rest
-from pegboard_frontend import FileChange, branch
-from pegboard_processes import find_program, run_program
+from pegboard_plugins.shared.frontend import FileChange, branch
 
 TIME_LIMIT_S = 20.0
 LONGEST_BYTES = 1 << 20

@@ -5,7 +5,11 @@ import asyncio
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from pegboard_frontend import (
+from pegboard_plugins.server.documents import operation
+from pegboard_plugins.server.keymask import without_keys
+from pegboard_plugins.server.responses import answer
+from pegboard_plugins.server.serverstate import Here
+from pegboard_plugins.shared.frontend import (
     PluginEntry,
     Protection,
     TraceEntry,
@@ -15,10 +19,6 @@ from pegboard_frontend import (
     trace_entries,
     unseen_warnings,
 )
-from pegboard_plugins.server.documents import operation
-from pegboard_plugins.server.keymask import without_keys
-from pegboard_plugins.server.responses import answer
-from pegboard_plugins.server.serverstate import Here
 
 routes = APIRouter()
 

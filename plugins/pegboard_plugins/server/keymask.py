@@ -7,8 +7,8 @@ import os
 from typing import Any
 
 from pegboard import App
-from pegboard.embedding import secret_values
 from pegboard.schema.wire import to_json
+from pegboard.unstable import secret_values
 
 MASK = "•••"
 

@@ -18,9 +18,8 @@ from typing import Any
 import uvicorn
 
 from pegboard import AppOptions, InvalidInputError
-from pegboard.embedding import Places
-from pegboard.kit import is_loopback
-from pegboard_frontend import KeyFile
+from pegboard.app import UserFolders
+from pegboard.http import is_loopback
 from pegboard_plugins.server.auth import Credentials, credentials_from
 from pegboard_plugins.server.connection import (
     ACCEPTED_AT_ONCE,
@@ -34,6 +33,7 @@ from pegboard_plugins.server.pool import Pool
 from pegboard_plugins.server.runtimefile import RuntimeFile, write_runtime_file
 from pegboard_plugins.server.serverstate import ServerState
 from pegboard_plugins.server.terminals import Terminals
+from pegboard_plugins.shared.frontend import KeyFile
 
 STOP_WITHIN_S = 4
 """What a stop gives to requests that are being answered."""
@@ -225,7 +225,7 @@ def _write_runtime_file(file: Path, facts: Mapping[str, object]) -> RuntimeFile:
         ) from error
 
 
-def _state(settings: Settings, places: Places) -> ServerState:
+def _state(settings: Settings, places: UserFolders) -> ServerState:
     feed = Feed()
     return ServerState(
         directory=settings.directory,
@@ -237,9 +237,9 @@ def _state(settings: Settings, places: Places) -> ServerState:
     )
 
 
-def _places(settings: Settings, env: Mapping[str, str]) -> Places:
+def _places(settings: Settings, env: Mapping[str, str]) -> UserFolders:
     options = settings.options
-    return Places.of(
+    return UserFolders.of(
         env,
         config=options.config_dir,
         data=options.data_dir,

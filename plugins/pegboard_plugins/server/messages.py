@@ -8,16 +8,16 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from pegboard import InvalidInputError
-from pegboard.embedding import check_id
 from pegboard.schema.message import Turn
 from pegboard.schema.part import Part
 from pegboard.schema.wire import encode
 from pegboard.storage import DropMessage, DropPart, PutPart
-from pegboard_frontend import edit_turn
+from pegboard.unstable import check_id
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.responses import answer, as_json, body_of
 from pegboard_plugins.server.serverstate import AtSession, OpenSession, checked
 from pegboard_plugins.server.wireviews import UNPRICED, wire_part, wire_turn
+from pegboard_plugins.shared.frontend import edit_turn
 
 MOST_MESSAGES = 1_000_000
 routes = APIRouter()

@@ -11,15 +11,15 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from pegboard import App, AppOptions, PegboardError
-from pegboard.embedding import Decision
+from pegboard.app import Decision
 from pegboard.schema.event import Event, SessionStatusChanged
 from pegboard.schema.session import Idle, SessionStatus
-from pegboard_frontend import left_out, settings_warnings
 from pegboard_plugins.server.deltas import JoinedDeltas
 from pegboard_plugins.server.feed import Feed
 from pegboard_plugins.server.filesearch import no_system
 from pegboard_plugins.server.repeats import Repeats
 from pegboard_plugins.server.wireviews import encode_event, wire_event
+from pegboard_plugins.shared.frontend import left_out, settings_warnings
 
 IDLE_S = 900.0
 """An App that nobody uses for this long is closed; the next request opens it again."""

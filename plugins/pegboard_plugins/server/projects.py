@@ -7,11 +7,10 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from pegboard import App, InvalidInputError
-from pegboard.embedding import Places
+from pegboard.app import UserFolders
 from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.schema.session import Project, ProjectTime
 from pegboard.schema.wire import Rest, to_json
-from pegboard_frontend import Branch, branch, moved_here
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.gitdiff import (
     FilePatch,
@@ -25,6 +24,7 @@ from pegboard_plugins.server.gitdiff import (
 )
 from pegboard_plugins.server.responses import UnsupportedError, answer
 from pegboard_plugins.server.serverstate import Here, Served
+from pegboard_plugins.shared.frontend import Branch, branch, moved_here
 
 MOST_CONTEXT = 10_000
 PATCH_CONTEXT = 3
@@ -50,7 +50,7 @@ class Directory(Rest, frozen=True):
 @routes.get("/path", **operation("path.get", gives=Paths))
 async def paths(app: Here, state: Served) -> Response:
     """The folders."""
-    places: Places = state.places
+    places: UserFolders = state.places
     found = Paths(
         home=str(Path.home()),
         state=str(places.state),

@@ -14,13 +14,13 @@ from pegboard.errors import ModelNotFoundError
 from pegboard.providers import Provider
 from pegboard.schema.model import Model
 from pegboard.schema.wire import Rest, to_json
-from pegboard_frontend import Auth, ConfiguredProviders, ProviderListing
 from pegboard_plugins.server.configuration import masked, masked_address
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.keymask import without_keys
 from pegboard_plugins.server.responses import UnsupportedError, answer, body_of
 from pegboard_plugins.server.serverstate import Here, Served
 from pegboard_plugins.server.wireviews import wire_model
+from pegboard_plugins.shared.frontend import Auth, ConfiguredProviders, ProviderListing
 
 _SCRIPTED = "scripted"
 """The provider of transcripts, for demonstrations and tests: clients do not offer it."""

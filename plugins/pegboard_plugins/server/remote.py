@@ -9,12 +9,12 @@ from starlette.responses import Response
 
 from pegboard import InvalidInputError, __version__
 from pegboard.schema.wire import Rest
-from pegboard_frontend import Health, LogBody
 from pegboard_plugins.server.documents import document, operation, with_plugins
 from pegboard_plugins.server.orders import Order
 from pegboard_plugins.server.responses import answer, body_of, problem
 from pegboard_plugins.server.serverstate import Here, Served, session_of
 from pegboard_plugins.server.waiting import wait_while_connected
+from pegboard_plugins.shared.frontend import Health, LogBody
 
 routes = APIRouter()
 _APPEND, _EXECUTE, _TOAST = "tui.prompt.append", "tui.command.execute", "tui.toast.show"

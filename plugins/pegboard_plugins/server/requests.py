@@ -6,7 +6,6 @@ from starlette.responses import Response
 from pegboard import App, InvalidInputError
 from pegboard.errors import NotFoundError
 from pegboard.schema.session import Answers, PermissionRequest, Question, QuestionRequest
-from pegboard_frontend import AnswersBody, QuestionsBody, ReplyBody, ResponseBody
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.responses import answer, body_of
 from pegboard_plugins.server.serverstate import (
@@ -19,6 +18,7 @@ from pegboard_plugins.server.serverstate import (
     named_directory,
 )
 from pegboard_plugins.server.waiting import wait_while_connected
+from pegboard_plugins.shared.frontend import AnswersBody, QuestionsBody, ReplyBody, ResponseBody
 
 routes = APIRouter()
 

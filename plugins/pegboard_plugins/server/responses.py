@@ -20,8 +20,8 @@ from pegboard.errors import (
     SessionBusyError,
 )
 from pegboard.schema.wire import encode
-from pegboard_frontend import for_client
 from pegboard_plugins.server.keymask import masked_text
+from pegboard_plugins.shared.frontend import for_client
 
 JSON = "application/json"
 SHORT_BYTES = 1 << 16

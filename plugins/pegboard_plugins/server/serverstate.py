@@ -12,15 +12,16 @@ from fastapi import Depends
 from starlette.requests import HTTPConnection
 
 from pegboard import App, InvalidInputError, PegboardError
-from pegboard.embedding import Places, check_id
+from pegboard.app import UserFolders
 from pegboard.errors import NotFoundError
-from pegboard.kit import nearest_names
+from pegboard.plugins import nearest_names
 from pegboard.schema.session import Session
-from pegboard_frontend import KeyFile, require_folder
+from pegboard.unstable import check_id
 from pegboard_plugins.server.feed import Feed
 from pegboard_plugins.server.orders import Orders
 from pegboard_plugins.server.pool import Pool
 from pegboard_plugins.server.terminals import Terminals
+from pegboard_plugins.shared.frontend import KeyFile, require_folder
 
 DRAIN_S = 3.0
 """How long a stop waits for work that no client waits for."""
@@ -36,7 +37,7 @@ class ServerState:
     pool: Pool
     feed: Feed
     keys: KeyFile
-    places: Places
+    places: UserFolders
     terminals: Terminals
     orders: Orders = field(default_factory=Orders)
     work: set[asyncio.Task[Any]] = field(default_factory=set)

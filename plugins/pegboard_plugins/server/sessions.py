@@ -15,16 +15,6 @@ from pegboard.errors import NotFoundError
 from pegboard.schema.session import FileDiff, Session, SessionStatus, Todo
 from pegboard.schema.wire import Wire, encode
 from pegboard.storage import ChangeSession
-from pegboard_frontend import (
-    ForkBody,
-    RevertBody,
-    SessionBody,
-    SessionChange,
-    forked,
-    reverted,
-    session_diff,
-    unreverted,
-)
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.responses import UnsupportedError, answer, as_json, body_of
 from pegboard_plugins.server.serverstate import (
@@ -36,6 +26,16 @@ from pegboard_plugins.server.serverstate import (
     checked,
     known_agent,
     session_of,
+)
+from pegboard_plugins.shared.frontend import (
+    ForkBody,
+    RevertBody,
+    SessionBody,
+    SessionChange,
+    forked,
+    reverted,
+    session_diff,
+    unreverted,
 )
 
 MOST_SESSIONS = 10_000

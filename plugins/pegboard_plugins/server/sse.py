@@ -10,11 +10,11 @@ from starlette.datastructures import Headers
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from pegboard_frontend import for_client
 from pegboard_plugins.server.coding import gzipped, takes_gzip
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.feed import Feed, Frame
 from pegboard_plugins.server.serverstate import Followed, Served
+from pegboard_plugins.shared.frontend import for_client
 
 HEARTBEAT_S = 10.0
 _HEADERS = {

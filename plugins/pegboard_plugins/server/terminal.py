@@ -11,7 +11,7 @@ from shutil import which
 import msgspec
 
 from pegboard import InvalidInputError
-from pegboard_processes import MARK, Family
+from pegboard.unstable import MARK, Family
 
 READ_BYTES = 64 << 10
 GRACE_S = 0.2

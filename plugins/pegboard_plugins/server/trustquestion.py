@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Iterator
 
 from pegboard import App, PegboardError
+from pegboard.files import printable_name
 from pegboard.schema.session import Question, QuestionOption, QuestionRequest
 from pegboard.schema.wire import to_json
-from pegboard_files import printable_name
-from pegboard_frontend import scans_of
 from pegboard_plugins.server.serverstate import OpenSession, ServerState
+from pegboard_plugins.shared.frontend import scans_of
 
 YES, NO = "Trust", "Do not trust"
 SHOWN_LETTERS = 4000

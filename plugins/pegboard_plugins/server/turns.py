@@ -9,23 +9,11 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from pegboard import PegboardError
-from pegboard.embedding import check_id
 from pegboard.errors import AbortedError
 from pegboard.schema.event import MessageUpdated
 from pegboard.schema.message import JsonFormat, Prompt, Turn, UserMessage
 from pegboard.schema.wire import encode
-from pegboard_frontend import (
-    CommandBody,
-    CommandOrder,
-    InitBody,
-    PromptBody,
-    ShellBody,
-    ShellOrder,
-    SummarizeBody,
-    mentioned,
-    run_command,
-    run_shell,
-)
+from pegboard.unstable import check_id
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.keymask import masked_text
 from pegboard_plugins.server.responses import (
@@ -45,6 +33,18 @@ from pegboard_plugins.server.serverstate import (
 from pegboard_plugins.server.trustquestion import ask_once
 from pegboard_plugins.server.waiting import wait_for
 from pegboard_plugins.server.wireviews import wire_turn
+from pegboard_plugins.shared.frontend import (
+    CommandBody,
+    CommandOrder,
+    InitBody,
+    PromptBody,
+    ShellBody,
+    ShellOrder,
+    SummarizeBody,
+    mentioned,
+    run_command,
+    run_shell,
+)
 
 STORED_WITHIN_S = 10.0
 MOST_WAITING = 100

@@ -11,7 +11,7 @@ from pegboard.schema.event import Event, MessageUpdated, PartUpdated
 from pegboard.schema.message import AssistantMessage, Message, Turn
 from pegboard.schema.part import Part, StepFinishPart
 from pegboard.schema.wire import encode
-from pegboard_frontend import UNKNOWN
+from pegboard_plugins.shared.frontend import UNKNOWN
 
 _OWN_FACTS = ("reasoningStyle", "effortNames", "cacheStyle", "wire", "smallModel")
 _LONG_TOKENS = 200_000

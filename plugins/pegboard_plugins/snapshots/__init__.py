@@ -8,21 +8,30 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pegboard_files
+import pegboard.unstable
 from pegboard import Workspace, hookimpl
 from pegboard.schema.config import Config
 from pegboard.schema.part import Staged, Unkept
 from pegboard.schema.session import FileDiff
 
 if TYPE_CHECKING:
-    from pegboard.embedding import Places
-    from pegboard.storage import Followed, Left, Restored, Snapshots, StagedWay, Trail, Way, Writing
+    from pegboard.app import UserFolders
+    from pegboard.snapshots import (
+        Followed,
+        Left,
+        Restored,
+        RestoreWay,
+        Snapshots,
+        StagedWay,
+        Trail,
+        Writing,
+    )
     from pegboard_plugins.snapshots.worktree import GitSnapshots
 
 
 @hookimpl
 async def register_snapshots(
-    config: Config, workspace: "Workspace", places: "Places", env: Mapping[str, str]
+    config: Config, workspace: "Workspace", places: "UserFolders", env: Mapping[str, str]
 ) -> "Snapshots | None":
     """Trees of a shadow repository of git, unless the user wants none."""
     if not config.snapshot:
@@ -46,7 +55,7 @@ class LateSnapshots:
         self,
         workspace: Workspace,
         *,
-        places: "Places",
+        places: "UserFolders",
         env: Mapping[str, str],
         instructions: Iterable[str],
     ) -> None:
@@ -71,7 +80,7 @@ class LateSnapshots:
 
     def follow(self, run: "Followed") -> "Trail":
         """What follows the steps of a run."""
-        from pegboard_files import StepSnapshots
+        from pegboard.unstable import StepSnapshots
 
         return StepSnapshots(self, run)
 
@@ -104,14 +113,16 @@ class LateSnapshots:
     def take(self, session_id: str) -> tuple[Path, ...]:
         """The files that the session has changed; documents among them are recorded as unseen."""
         changed = self._git().take(session_id)
-        documents = [path for path in changed if pegboard_files.instructs(path, self._instructions)]
+        documents = [
+            path for path in changed if pegboard.unstable.instructs(path, self._instructions)
+        ]
         if documents:
-            from pegboard_frontend import UnseenDocuments  # few steps change one
+            from pegboard_plugins.shared.frontend import UnseenDocuments  # few steps change one
 
             UnseenDocuments(self._places.unseen_documents).note(documents)
         return changed
 
-    async def copied(self, session_id: str) -> "Mapping[Path, Way]":
+    async def copied(self, session_id: str) -> "Mapping[Path, RestoreWay]":
         """The ways of files that no tree has."""
         return await self._git().copied(session_id)
 
@@ -119,11 +130,11 @@ class LateSnapshots:
         """Those of the files of which no states are kept."""
         return self._git().unkept(files)
 
-    async def keep(self, session_id: str, step: str, way: "Way") -> None:
+    async def keep(self, session_id: str, step: str, way: "RestoreWay") -> None:
         """Keep both trees of a step."""
         await self._git().keep(session_id, step, way)
 
-    async def keep_copies(self, session_id: str, ways: "Mapping[str, Way]") -> None:
+    async def keep_copies(self, session_id: str, ways: "Mapping[str, RestoreWay]") -> None:
         """Keep what the steps of a copied session refer to."""
         await self._git().keep_copies(session_id, ways)
 
@@ -131,11 +142,11 @@ class LateSnapshots:
         """Let go what a session could have reverted."""
         await self._git().forget(session_id)
 
-    async def diff(self, ways: "Mapping[Path, Way]") -> tuple[FileDiff, ...]:
+    async def diff(self, ways: "Mapping[Path, RestoreWay]") -> tuple[FileDiff, ...]:
         """What became of files."""
         return await self._git().diff(ways)
 
-    async def restore(self, ways: "Mapping[Path, Way]") -> "Restored":
+    async def restore(self, ways: "Mapping[Path, RestoreWay]") -> "Restored":
         """Put files back."""
         return await self._git().restore(ways)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from pegboard.schema.part import Unkept
-from pegboard_files import COPIED_LIMIT_BYTES
+from pegboard.unstable import COPIED_LIMIT_BYTES
 from pegboard_plugins.snapshots.objects import Entry, Objects
 
 MOST_BELOW = 2_000

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from pegboard.storage import Way
+from pegboard.snapshots import RestoreWay
 from pegboard_plugins.snapshots.clock import CLOCK_NS, FileClock, file_clock, step_ns
 from pegboard_plugins.snapshots.objects import Entry, Objects, tree_of
 from pegboard_plugins.snapshots.state import NotKeptError, WorktreeState
@@ -211,7 +211,7 @@ class Copies:
         """Whether something was noted for a session."""
         return owner in self._before
 
-    def ways(self, owner: str) -> dict[bytes, Way]:
+    def ways(self, owner: str) -> dict[bytes, RestoreWay]:
         """From what was noted for a session to what is there, for the files that no tree has.
 
         What cannot be copied is left out. The ways have trees of these files alone.
@@ -223,7 +223,7 @@ class Copies:
             with suppress(NotKeptError, OSError):
                 after[path] = self._state.copied(path)
                 before[path] = noted[path]
-        way = Way(before=tree_of(before, self._objects), after=tree_of(after, self._objects))
+        way = RestoreWay(before=tree_of(before, self._objects), after=tree_of(after, self._objects))
         return dict.fromkeys(after, way)
 
     def drop(self, owner: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from pegboard_files import temporary_beside
+from pegboard.unstable import temporary_beside
 
 CLOCK_NS = 20_000_000
 """Times of files may lag behind the clock by this much."""

@@ -19,13 +19,11 @@ from typing import TYPE_CHECKING, NoReturn
 import msgspec
 
 from pegboard import ToolError, Workspace
-from pegboard.kit import read_bounded
-from pegboard_files import TEMPORARY
+from pegboard.unstable import TEMPORARY, read_bounded, search_path
 from pegboard_plugins.snapshots.objects import Algorithm, Entry, path_and_stage, stage_name
-from pegboard_processes import search_path
 
 if TYPE_CHECKING:
-    from pegboard_processes import ProgramResult
+    from pegboard.processes import ProgramResult
 
 MOST_ARGUMENTS = 1_000
 """More paths are not given to a process: the system limits what it takes."""
@@ -306,7 +304,7 @@ class ShadowGit:
         raise GitUnusableError(self._unusable)
 
     async def _ran(self, words: Sequence[str], given: bytes, limit_bytes: int) -> "ProgramResult":
-        from pegboard_processes import run_program  # a run that changes nothing starts no process
+        from pegboard.processes import run_program  # a run that changes nothing starts no process
 
         if self._unusable:
             raise GitUnusableError(self._unusable)

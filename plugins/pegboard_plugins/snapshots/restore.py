@@ -12,9 +12,10 @@ from typing import Literal
 
 import msgspec
 
+from pegboard.files import diff_texts
 from pegboard.schema.session import FileDiff
-from pegboard.storage import Left, Way
-from pegboard_files import copy_traits, diff_texts, temporary_beside
+from pegboard.snapshots import Left, RestoreWay
+from pegboard.unstable import copy_traits, temporary_beside
 from pegboard_plugins.snapshots.apart import Traits
 from pegboard_plugins.snapshots.objects import (
     EXECUTABLE,
@@ -39,7 +40,7 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def moves_of(
-    ways: Mapping[Path, Way], root: Path, objects: Objects
+    ways: Mapping[Path, RestoreWay], root: Path, objects: Objects
 ) -> tuple[list[Move], list[Left]]:
     """Return the moves of files in their order, and the files of which a state is lost."""
     trees = StoredTrees(objects)

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from pegboard.schema.part import Staged
-from pegboard.storage import Left, StagedWay
-from pegboard_files import name_of, stored_name
+from pegboard.snapshots import Left, StagedWay
+from pegboard.unstable import name_of, stored_name
 from pegboard_plugins.snapshots.git import (
     GitError,
     Listing,

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import msgspec
 
+from pegboard.files import secret_path
 from pegboard.schema.part import Staged
-from pegboard_files import COPIED_LIMIT_BYTES, secret_path
+from pegboard.unstable import COPIED_LIMIT_BYTES
 from pegboard_plugins.snapshots.apart import (
     FREE_BYTES,
     Apart,

@@ -18,10 +18,11 @@ from shlex import quote
 from typing import Literal, ParamSpec, TypeVar
 
 from pegboard import Workspace
+from pegboard.files import secret_path
 from pegboard.schema.part import Staged, Unkept
 from pegboard.schema.session import FileDiff
-from pegboard.storage import Followed, Left, Replaced, Restored, StagedWay, Trail, Way
-from pegboard_files import StepSnapshots, name_of, secret_path
+from pegboard.snapshots import Followed, Left, Replaced, Restored, RestoreWay, StagedWay, Trail
+from pegboard.unstable import StepSnapshots, name_of
 from pegboard_plugins.snapshots import refusal
 from pegboard_plugins.snapshots.claims import Claims, Copies, Writing
 from pegboard_plugins.snapshots.git import GitUnusableError, ShadowGit
@@ -143,7 +144,7 @@ class GitSnapshots:
         self._copies.drop(session_id)
         return tuple(self._path(path) for path in self._claims.take(session_id))
 
-    async def copied(self, session_id: str) -> Mapping[Path, Way]:
+    async def copied(self, session_id: str) -> Mapping[Path, RestoreWay]:
         """The ways of files that no tree has, but of which copies are kept; before `take`."""
         noted = self._copies.has(session_id)
         ways = await asyncio.to_thread(self._copies.ways, session_id) if noted else {}
@@ -155,13 +156,13 @@ class GitSnapshots:
         named = ((file, os.fsencode(file).removeprefix(self._root_bytes)) for file in files)
         return {file: reasons[name] for file, name in named if name in reasons}
 
-    async def keep(self, session_id: str, step: str, way: Way) -> None:
+    async def keep(self, session_id: str, step: str, way: RestoreWay) -> None:
         """Keep both trees of a step from being collected, until the session is forgotten."""
         await asyncio.to_thread(
             self._store.keep, session_id, step, before=way.before, after=way.after
         )
 
-    async def keep_copies(self, session_id: str, ways: Mapping[str, Way]) -> None:
+    async def keep_copies(self, session_id: str, ways: Mapping[str, RestoreWay]) -> None:
         """Keep, for a copy of a session, what its steps refer to; `ways` are by step.
 
         What is not here, as after an import from elsewhere, cannot be kept.
@@ -173,7 +174,7 @@ class GitSnapshots:
         """Let go what a session could have reverted."""
         await asyncio.to_thread(self._store.forget, session_id)
 
-    async def diff(self, ways: Mapping[Path, Way]) -> tuple[FileDiff, ...]:
+    async def diff(self, ways: Mapping[Path, RestoreWay]) -> tuple[FileDiff, ...]:
         """What became of files, as unified diffs; files without a difference are left out.
 
         Binary and very long files, and those of secrets, have no text and no counts. What cannot
@@ -181,7 +182,7 @@ class GitSnapshots:
         """
         return await self._beside(self._diff, ways)
 
-    async def restore(self, ways: Mapping[Path, Way]) -> Restored:
+    async def restore(self, ways: Mapping[Path, RestoreWay]) -> Restored:
         """Put files that are as in `before` into their state of `after`.
 
         A file that is in neither state has been changed by somebody: it is left, and so is one
@@ -284,12 +285,12 @@ class GitSnapshots:
             folders = self._state.folders
         self._watch.arm(folders, self._git.ignored)
 
-    def _diff(self, ways: Mapping[Path, Way]) -> tuple[FileDiff, ...]:
+    def _diff(self, ways: Mapping[Path, RestoreWay]) -> tuple[FileDiff, ...]:
         moves, _ = moves_of(ways, self._root, self._objects)
         contents = self._contents(moves, both=True)
         return tuple(file_diff(move, contents) for move in moves if move.expected != move.wanted)
 
-    def _restore(self, ways: Mapping[Path, Way]) -> Restored:
+    def _restore(self, ways: Mapping[Path, RestoreWay]) -> Restored:
         with self._busy:
             moves, left = moves_of(ways, self._root, self._objects)
             contents = self._contents(moves, both=False)

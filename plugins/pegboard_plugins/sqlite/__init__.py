@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pegboard import hookimpl
-from pegboard.embedding import IdSource
+from pegboard.app import IdSource
 from pegboard.storage import OnCommit, OpenStorage, Storage
 
 _SCHEME = "sqlite"

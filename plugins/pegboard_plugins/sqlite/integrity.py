@@ -10,7 +10,7 @@ from pegboard.errors import StorageError
 from pegboard.schema.message import Message
 from pegboard.schema.part import Part
 from pegboard.schema.session import Session
-from pegboard.storage import Hit, SessionSize
+from pegboard.storage import SearchHit, SessionSize
 from pegboard_plugins.sqlite import opentexts, records
 from pegboard_plugins.sqlite.databasefile import LockWait, reason_of
 
@@ -129,7 +129,7 @@ def _teach(db: apsw.Connection) -> None:
     db.create_scalar_function("open_text", open_text, 1)
 
 
-def search(db: apsw.Connection, project_id: str, text: str, limit: int) -> tuple[Hit, ...]:
+def search(db: apsw.Connection, project_id: str, text: str, limit: int) -> tuple[SearchHit, ...]:
     """The project's sessions that contain the text: each once, matches in titles first.
 
     Case is ignored for the letters A to Z.
@@ -137,15 +137,15 @@ def search(db: apsw.Connection, project_id: str, text: str, limit: int) -> tuple
     _teach(db)
     escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     key = (project_id, f"%{escaped}%")
-    hits: dict[str, Hit] = {}
+    hits: dict[str, SearchHit] = {}
     for row in db.execute(_TITLED, key):
         session = records.to_session(*row)
-        hits[session.id] = Hit(session=session)
+        hits[session.id] = SearchHit(session=session)
     for *columns, message_id, said in db.execute(_SAID, key):
         session = records.to_session(*columns)
         if session.id not in hits:
             excerpt = _around(said, text)
-            hits[session.id] = Hit(session=session, message_id=message_id, excerpt=excerpt)
+            hits[session.id] = SearchHit(session=session, message_id=message_id, excerpt=excerpt)
         if len(hits) >= limit:
             break
     return tuple(hits.values())[:limit]

@@ -25,15 +25,14 @@ from pegboard.storage import (
     INTERRUPTED_ANSWER,
     INTERRUPTED_CALL,
     NEVER_RAN,
-    UNSTORED_ANSWER,
-    UNSTORED_CALL,
     Change,
-    Emit,
     Fence,
+    PublishEvent,
     PutMessage,
     PutPart,
     SettlePermissionRequest,
 )
+from pegboard.unstable import UNSTORED_ANSWER, UNSTORED_CALL
 from pegboard_plugins.sqlite import pieces, reads, records
 from pegboard_plugins.sqlite.opentexts import transaction
 from pegboard_plugins.sqlite.records import now_ms
@@ -203,8 +202,8 @@ def interrupt(
         *_ended_parts(db, session_id, call),
         *_ended_answers(db, session_id, answer),
         *_ended_requests(db, session_id),
-        Emit(SessionStatusChanged(session_id=session_id, status=Idle())),
-        Emit(SessionIdle(session_id=session_id)),
+        PublishEvent(SessionStatusChanged(session_id=session_id, status=Idle())),
+        PublishEvent(SessionIdle(session_id=session_id)),
     )
     events = apply(db, changes)
     # A damaged row has no state to end.

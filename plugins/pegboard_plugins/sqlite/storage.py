@@ -15,12 +15,12 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 
 import apsw
 
-from pegboard.embedding import IdSource
+from pegboard.app import IdSource
 from pegboard.errors import StorageError
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
 from pegboard.schema.session import Approval, Project, Session, Todo
-from pegboard.storage import Change, Fence, Hit, LastIds, OnCommit, SessionSize
+from pegboard.storage import Change, Fence, LastIds, OnCommit, SearchHit, SessionSize
 from pegboard_plugins.sqlite import owners, reads, writes
 from pegboard_plugins.sqlite.databasefile import (
     LockWait,
@@ -182,7 +182,7 @@ class SqliteStorage:
         )
         return await self._read(reads.sessions_json, wanted)
 
-    async def search(self, project_id: str, text: str, *, limit: int = 50) -> tuple[Hit, ...]:
+    async def search(self, project_id: str, text: str, *, limit: int = 50) -> tuple[SearchHit, ...]:
         """See `Storage.search`."""
         from pegboard_plugins.sqlite import integrity
 

@@ -31,8 +31,8 @@ from pegboard.storage import (
     DropMessage,
     DropPart,
     DropSession,
-    Emit,
     Fence,
+    PublishEvent,
     PutApproval,
     PutMessage,
     PutPart,
@@ -356,7 +356,7 @@ def _settle_request(db: apsw.Connection, change: SettlePermissionRequest) -> Ite
         )
 
 
-def _emit(db: apsw.Connection, change: Emit) -> Iterator[Event]:
+def _emit(db: apsw.Connection, change: PublishEvent) -> Iterator[Event]:
     if (session_id := Event(properties=change.properties).session_id) is not None:
         _need_session(db, session_id)
     yield store(db, change.properties)
@@ -392,6 +392,6 @@ _WRITERS: dict[type, Callable[[apsw.Connection, Any], Iterator[Event]]] = {
     DropApproval: _drop_approval,
     PutPermissionRequest: _put_request,
     SettlePermissionRequest: _settle_request,
-    Emit: _emit,
+    PublishEvent: _emit,
     Tell: _tell,
 }

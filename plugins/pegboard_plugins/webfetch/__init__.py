@@ -27,7 +27,7 @@ from pegboard import (
 from pegboard.schema.part import Completed, ToolPart
 
 if TYPE_CHECKING:
-    from pegboard.kit import Block
+    from pegboard.display import Block
     from pegboard_plugins.webfetch.fetching import Fetcher, Page
 
 Format = Literal["markdown", "text", "html"]
@@ -85,10 +85,10 @@ def _drawn(part: ToolPart) -> "Block | None":
     """Return the page, folded."""
     if not isinstance(part.state, Completed):
         return None
-    import pegboard_terminal  # not before a call is drawn
-    from pegboard.kit import Block
+    import pegboard.unstable  # not before a call is drawn
+    from pegboard.display import Block
 
-    title = pegboard_terminal.subject_of(part.state.input)
+    title = pegboard.unstable.subject_of(part.state.input)
     return Block(title=title, markdown=part.state.output, fold=0)
 
 
@@ -241,7 +241,7 @@ async def register_tools(plugin: Plugin) -> list[Tool]:
     """The webfetch tool, as `plugins.webfetch.options` says."""
 
     def fetcher() -> "Fetcher":
-        from pegboard_http import is_public_address
+        from pegboard.unstable import is_public_address
         from pegboard_plugins.webfetch.fetching import Fetcher  # not before a page is fetched
 
         options = plugin.options

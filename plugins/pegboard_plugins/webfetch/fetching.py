@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from pegboard import ToolError
-from pegboard_http import CERTIFICATES_HINT, is_public_address, proxy_for, tls_context
+from pegboard.unstable import CERTIFICATES_HINT, is_public_address, proxy_for, tls_context
 from pegboard_plugins.webfetch import LIMIT_BYTES
 from pegboard_plugins.webfetch.addresses import (
     Resolve,
@@ -24,7 +24,7 @@ from pegboard_plugins.webfetch.addresses import (
 if TYPE_CHECKING:
     import httpx
 
-    from pegboard_http import Proxy
+    from pegboard.unstable import Proxy
 
 MOST_HOPS = 10
 MOST_ADDRESSES = 3

@@ -29,7 +29,7 @@ from pegboard.schema.config import Config
 from pegboard.schema.part import Completed, ToolPart
 
 if TYPE_CHECKING:
-    from pegboard.kit import Block
+    from pegboard.display import Block
 
 DEFAULT_RESULTS = 8
 MOST_RESULTS = 30
@@ -116,13 +116,17 @@ def _drawn(part: ToolPart) -> "Block | None":
     """Return how much was found, and the hits, folded."""
     if not isinstance(part.state, Completed):
         return None
-    import pegboard_terminal  # not before a call is drawn
-    from pegboard.kit import Block
+    import pegboard.unstable  # not before a call is drawn
+    from pegboard.display import Block
 
-    title = pegboard_terminal.subject_of(part.state.input)
+    title = pegboard.unstable.subject_of(part.state.input)
     if isinstance(many := part.state.metadata.get("results"), int):
-        title += f" · {pegboard_terminal.counted(many, 'result')}"
-    return Block(title=title, lines=pegboard_terminal.lines_of(part.state.output, "dim"), fold=0)
+        title += f" · {pegboard.unstable.counted(many, 'result')}"
+    return Block(
+        title=title,
+        lines=pegboard.unstable.lines_of(part.state.output, "dim"),
+        fold=0,
+    )
 
 
 def search_tools(backend: SearchBackend) -> list[Tool]:

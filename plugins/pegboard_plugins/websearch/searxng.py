@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from pegboard import ToolError
-from pegboard_http import proxy_for, tls_context
+from pegboard.unstable import proxy_for, tls_context
 from pegboard_plugins.websearch import SearchHit, SearchKind
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from pegboard.providers import (
     ToolInputStart,
 )
 from pegboard.schema.part import Completed, Failed
-from pegboard_frontend import CommandOrder, run_command
+from pegboard_plugins.shared.frontend import CommandOrder, run_command
 from played import HI, Played, ToolsPlugin, call, calls, opened, shout, text, tools_of
 from plugins.cli.commands import CommandLine
 

@@ -8,15 +8,16 @@ from pathlib import Path
 import pytest
 
 from compacting import error_of
-from pegboard import App, Prompt, SessionView, SideQuestion, ToolContext, evolve, hookimpl, tool
+from pegboard import App, Prompt, SessionView, ToolContext, evolve, hookimpl, tool
+from pegboard.contract.host import ModelQuestion
 from pegboard.errors import RequiredHookError
 from pegboard.providers import ModelRequest, StreamEvent, TextDelta, ToolDefinition
 from pegboard.schema.config import Agent, Command
 from pegboard.schema.event import Event, PluginFailed
 from pegboard.schema.message import Turn
 from pegboard.schema.part import Completed, Part, TextPart, ToolPart
-from pegboard_frontend import CommandOrder, run_command
 from pegboard_plugins import agents, compact, environment, instructions, title
+from pegboard_plugins.shared.frontend import CommandOrder, run_command
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, texts
 
 SECRET = "tango-7731"
@@ -127,7 +128,7 @@ async def summary(app: App, session: str) -> None:
 
 
 async def aside(app: App, session: str) -> None:
-    await app.ask(session, SideQuestion(agent=ASIDE, text=f"What is {SECRET}?"))
+    await app.ask(session, ModelQuestion(agent=ASIDE, text=f"What is {SECRET}?"))
 
 
 async def titled(app: App, session: str) -> None:
@@ -202,7 +203,7 @@ async def test_no_answer_is_stored_or_given_past_the_filter_for_texts(
         await asyncio.sleep(0.3)
         summed = await app.summarize(session.id)
         try:
-            answer = await app.ask(session.id, SideQuestion(agent=ASIDE, text="What is it?"))
+            answer = await app.ask(session.id, ModelQuestion(agent=ASIDE, text="What is it?"))
         except RequiredHookError as error:
             answer = str(error)
         name = (await app.session(session.id)).title
@@ -266,7 +267,7 @@ async def test_what_the_main_turn_is_told_is_told_to_no_other_request(tmp_path: 
         await app.prompt(session.id, PROMPT)
         await asyncio.sleep(0.3)
         await app.summarize(session.id)
-        await app.ask(session.id, SideQuestion(agent=evolve(ASIDE, prompt=None), text="Why?"))
+        await app.ask(session.id, ModelQuestion(agent=evolve(ASIDE, prompt=None), text="Why?"))
 
     turn, *others = [request.system for request in provider.requests]
     assert "Speak Latin." in "".join(turn)

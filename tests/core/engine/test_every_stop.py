@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from pegboard import App, Prompt, SideQuestion, ToolContext, hookimpl, tool
-from pegboard.contract.host import Compaction, CompactionRequest
+from pegboard import App, Prompt, ToolContext, hookimpl, tool
+from pegboard.contract.host import Compaction, CompactionRequest, ModelQuestion
 from pegboard.errors import PegboardError
 from pegboard.providers import (
     ModelRequest,
@@ -44,7 +44,7 @@ MODEL = Model(
 """A token costs a dollar."""
 MOST_STEPS = 400
 """A turn of this file has some dozens."""
-QUESTION = SideQuestion(
+QUESTION = ModelQuestion(
     agent=Agent(name="aside", mode="primary", permission=(), options={}, prompt="Be brief."),
     text="How many?",
 )

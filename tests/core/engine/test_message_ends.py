@@ -24,8 +24,8 @@ from pegboard.schema.event import SessionFailed, SessionIdle
 from pegboard.schema.message import AssistantMessage, PluginFailure, Turn, UnknownFailure
 from pegboard.schema.part import Completed, Failed, SubtaskInput, TextPart, ToolPart
 from pegboard.schema.session import Idle
-from pegboard_frontend import ShellOrder, run_shell
 from pegboard_plugins import task
+from pegboard_plugins.shared.frontend import ShellOrder, run_shell
 from played import HI, Played, ToolsPlugin, assistant, call, heard, opened, text, texts
 
 LIMIT_S = 60

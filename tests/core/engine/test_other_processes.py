@@ -10,7 +10,7 @@ from compacting import Shortens
 from pegboard import App, hookimpl
 from pegboard.errors import SessionBusyError
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta
-from pegboard_frontend import ShellOrder, run_shell
+from pegboard_plugins.shared.frontend import ShellOrder, run_shell
 from played import HI, Played, opened, text, texts
 
 LIMIT_S = 30

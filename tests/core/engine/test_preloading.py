@@ -12,7 +12,7 @@ from played import HI, Played, call, calls, opened, text
 LOADED = (
     "pegboard_plugins.bash.scan",
     "pegboard_plugins.bash.approving",
-    "pegboard_files.ledger",
+    "pegboard.files.ledger",
 )
 modules = {}
 

@@ -14,9 +14,9 @@ import pytest
 from cases import built, load
 from pegboard.engine.retry import RetryDecision, decide, is_hopeless
 from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
+from pegboard.http.httpprovider import Endpoint
+from pegboard.http.refusals import Refusals
 from pegboard.schema.config import RetryConfig
-from pegboard_http.httpprovider import Endpoint
-from pegboard_http.refusals import Refusals
 
 PATIENT = RetryConfig(attempts=50, total_s=10_000)
 """Enough for the cases of late attempts."""

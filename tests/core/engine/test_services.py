@@ -10,7 +10,7 @@ from pegboard.contract.tools import serving
 from pegboard.providers import ModelRequest, Text
 from pegboard.schema.config import Command
 from pegboard.schema.part import AgentInput, Completed, Failed
-from pegboard_frontend import CommandOrder, ShellOrder, run_command, run_shell
+from pegboard_plugins.shared.frontend import CommandOrder, ShellOrder, run_command, run_shell
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 
 

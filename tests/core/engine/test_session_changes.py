@@ -13,8 +13,8 @@ from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelt
 from pegboard.schema.part import TextPart
 from pegboard.schema.session import Rule, Session
 from pegboard.storage.changes import ChangeSession, DropMessage, PutPart
-from pegboard_frontend import edit_turn
 from pegboard_plugins import task
+from pegboard_plugins.shared.frontend import edit_turn
 from played import HI, USAGE, Played, ToolsPlugin, call, calls, opened, shout, text
 
 pytestmark = pytest.mark.usefixtures("each_store")

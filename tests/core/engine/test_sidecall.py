@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import App, SideQuestion
+from pegboard import App
+from pegboard.contract.host import ModelQuestion
 from pegboard.errors import BudgetError, ProviderError
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta, Usage
 from pegboard.schema.config import Agent
@@ -24,10 +25,10 @@ MODEL = Model(
     cost=ModelCost(input=1000, output=0, cache=CacheCost()),
 )
 LIMITED = {"model": "played/m", "budget": {"usd": 0.0001}}
-QUESTION = SideQuestion(agent=AGENT, text="How many?")
+QUESTION = ModelQuestion(agent=AGENT, text="How many?")
 
 
-async def asked(app: App, question: SideQuestion = QUESTION) -> tuple[str, str]:
+async def asked(app: App, question: ModelQuestion = QUESTION) -> tuple[str, str]:
     session = await app.create_session()
     return session.id, await app.ask(session.id, question)
 
@@ -87,6 +88,6 @@ async def test_a_question_needs_room_in_the_session_s_budget(tmp_path: Path) -> 
     provider = Played(text("seven"), model=MODEL)
     async with opened(tmp_path, provider, config=LIMITED) as app:
         with pytest.raises(BudgetError):
-            await asked(app, SideQuestion(agent=AGENT, text="How many?" * 1000))
+            await asked(app, ModelQuestion(agent=AGENT, text="How many?" * 1000))
 
     assert provider.requests == []

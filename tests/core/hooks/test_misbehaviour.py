@@ -16,10 +16,10 @@ import pytest
 
 from hook_samples import BRINGING as BUILT_IN
 from hook_samples import SPECS, Functions, Registered, kind
+from pegboard.cli.namedoutput import LIMIT_CHARS, named_output
 from pegboard.loading.registration import BRINGING, core_specs
 from pegboard.schema.config import Config, PluginConfig
 from pegboard.schema.session import Verdict
-from pegboard_terminal.namedoutput import LIMIT_CHARS, named_output
 from played import Played, opened
 
 LIMIT_S = 0.1

@@ -1,6 +1,6 @@
 """Names that somebody may have meant."""
 
-from pegboard.kit import nearest_names
+from pegboard.plugins import nearest_names
 
 
 def test_the_most_alike_come_first() -> None:

@@ -13,7 +13,7 @@ import pytest
 from pegboard.loading import discovery
 from pegboard.loading.discovery import (
     EntryPoint,
-    Problem,
+    PluginProblem,
     entry_points,
     load_entry_point,
     load_file,
@@ -112,7 +112,7 @@ def test_an_entry_point_may_name_an_attribute() -> None:
 def test_an_entry_point_that_leads_nowhere_is_told(value: str, says: str) -> None:
     failure = load_entry_point(EntryPoint("x", value, "d", "1"))
 
-    assert isinstance(failure, Problem)
+    assert isinstance(failure, PluginProblem)
     assert failure.kind == "import"
     assert says in failure.text
 
@@ -135,7 +135,7 @@ def test_a_file_that_cannot_be_imported_is_told_on_one_line(tmp_path: Path, sour
 
     failure = load_file(code(tmp_path / "bad.py", source), Imports())
 
-    assert isinstance(failure, Problem)
+    assert isinstance(failure, PluginProblem)
     assert str(tmp_path / "bad.py") in failure.text
     assert "\n" not in failure.text
     assert "Traceback" in failure.detail
@@ -170,7 +170,7 @@ def test_two_files_of_one_name_are_two_modules(tmp_path: Path) -> None:
 
 def test_a_module_is_loaded_by_its_import_name() -> None:
     assert load_module("textwrap") is __import__("textwrap")
-    assert isinstance(load_module("no_such_module_here"), Problem)
+    assert isinstance(load_module("no_such_module_here"), PluginProblem)
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
 
     failure = load_file(file, Imports())
 
-    assert isinstance(failure, Problem)
+    assert isinstance(failure, PluginProblem)
     assert "cannot be read: No such file" in failure.text
     assert user_code(tmp_path) == ()
 
@@ -290,5 +290,5 @@ def test_an_import_may_raise_anything(tmp_path: Path, monkeypatch: pytest.Monkey
 
     found = discovery.load_module("rude_plugin")
 
-    assert isinstance(found, discovery.Problem)
+    assert isinstance(found, discovery.PluginProblem)
     assert found.text == "Rude: no"

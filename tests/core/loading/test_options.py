@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from pegboard import AppOptions, Plugin, ToolContext, hookimpl, tool
-from pegboard.app import App
-from pegboard.paths import Places
+from pegboard.app.application import App
+from pegboard.paths import UserFolders
 from pegboard.schema.part import Completed
-from pegboard_frontend import store_secret
 from pegboard_plugins import auth, sqlite
+from pegboard_plugins.shared.frontend import store_secret
 from played import HI, Played, ToolsPlugin, call, calls, text, tools_of
 from played import opened as played_opened
 
@@ -166,7 +166,7 @@ async def test_a_plugin_has_folders_a_client_and_a_log_of_its_own(
 ) -> None:
     asks = Asks()
     store_secret(
-        Places.of({}, data=tmp_path / "data", config=tmp_path, state=tmp_path, cache=tmp_path),
+        UserFolders.of({}, data=tmp_path / "data", config=tmp_path, state=tmp_path, cache=tmp_path),
         "Asks",
         "key",
         "hush-hush",

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from pegboard import App, PermissionContext, hookimpl, tool
-from pegboard.kit import rules_from_config
+from pegboard.permissions import rules_from_config
 from pegboard.schema.part import Completed, Failed
 from pegboard.schema.session import Rule
-from pegboard_frontend import explain
 from pegboard_plugins import rules
+from pegboard_plugins.shared.frontend import explain
 from played import HI, Played, call, calls, opened, shout, text, tools_of
 
 ASK = rules_from_config({"ticket_close": {"*": "ask", "spam *": "allow"}})

@@ -11,7 +11,7 @@ from pegboard.loading.candidates import Sources
 from pegboard.loading.register import Register
 from pegboard.loading.registrant import Registrant
 from pegboard.loading.toolset import ORIGINS, Offer, toolset
-from pegboard.paths import Places
+from pegboard.paths import UserFolders
 from pegboard.schema.config import Config
 from pegboard.trust.decisions import TrustStore
 
@@ -33,7 +33,7 @@ async def registered(tmp_path: Path, case) -> Register:
     )
     sources = Sources(
         directory=directory,
-        places=Places.of({}, config=tmp_path / "user"),
+        places=UserFolders.of({}, config=tmp_path / "user"),
         config=Config(),
         env={},
         decision=decision,

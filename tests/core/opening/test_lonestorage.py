@@ -9,7 +9,8 @@ import pytest
 
 PROGRAM = """
 import asyncio, sys
-from pegboard.embedding import IdSource, open_storage
+from pegboard.app import IdSource
+from pegboard.app import open_storage
 
 async def main():
     storage = await open_storage(*sys.argv[1:], ids=IdSource())

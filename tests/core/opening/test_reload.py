@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from pegboard import App, Prompt, hookimpl
-from pegboard.embedding import Decision, TrustStore
+from pegboard.app import Decision
 from pegboard.schema.part import Completed, Failed, TextPart
+from pegboard.unstable import TrustStore
 from played import HI, Played, call, calls, opened, shout, text, tools_of
 
 TOOL = """

@@ -5,7 +5,7 @@ import pytest
 from pegboard.contract.tools import Tool, serving
 from pegboard.errors import ConfigError, NotFoundError
 from pegboard.policy.agents import agents_from, default_agent, find_agent, rulesets_for
-from pegboard.policy.permissions import judge
+from pegboard.policy.permissions import judge_rules
 from pegboard.schema.config import Agent, AgentConfig, Config
 from pegboard.schema.part import ModelChoice
 from pegboard.schema.session import Action, Rule, Ruleset
@@ -174,7 +174,7 @@ PLAN = _agent("plan", permission=(Rule("edit", "*", "deny"), Rule("edit", "plans
 
 def _verdict(config: Config, path: str, **others: Any) -> Action:
     agent = agents_from(config, [PLAN])["plan"]
-    return judge(rulesets_for(config, agent, **others), "edit", [path]).action
+    return judge_rules(rulesets_for(config, agent, **others), "edit", [path]).action
 
 
 ALLOW_ALL = (Rule("*", "*", "allow"),)

@@ -15,11 +15,11 @@ from pegboard.errors import ConfigError
 from pegboard.policy.permissions import (
     UNCLEAR,
     hidden,
-    judge,
-    matches,
+    judge_rules,
+    matches_pattern,
     opinion,
     rules_from_config,
-    strictest,
+    strictest_verdict,
     unapproved,
 )
 from pegboard.schema.session import Action, Rule, Ruleset, Verdict
@@ -58,7 +58,7 @@ def test_the_verdict_is_the_expected_one(case: Case) -> None:
         answer = {"hidden": sorted(hidden(tools, rulesets))}
         expected = {"hidden": sorted(case["expect"]["hidden"])}
     else:
-        answer = judge(
+        answer = judge_rules(
             rulesets, request["permission"], request["patterns"], approvals=approvals, home=home
         ).action
         expected = case["expect"]
@@ -87,7 +87,7 @@ def test_wildcards_mean_what_their_definition_says(pattern: str, text: str) -> N
     if pattern.endswith(" *"):
         expected = expected or _slow_but_sure(pattern[:-2], text)
 
-    assert matches(pattern, text) == expected
+    assert matches_pattern(pattern, text) == expected
 
 
 _rules = st.builds(
@@ -107,7 +107,7 @@ _patterns = st.lists(st.sampled_from(["a", "b", "a b", "c"]), max_size=3)
 def _action(
     rulesets: list[Ruleset], permission: str, patterns: list[str], approvals: Sequence[Rule] = ()
 ) -> Action:
-    return judge(rulesets, permission, patterns, approvals=approvals).action
+    return judge_rules(rulesets, permission, patterns, approvals=approvals).action
 
 
 @given(_sources, _permissions, _patterns, st.randoms())
@@ -162,7 +162,7 @@ def _config(*rules: tuple[str, str, Action]) -> list[Ruleset]:
 
 
 def test_the_reason_names_the_rule_and_its_source() -> None:
-    verdict = judge(_config(("bash", "rm *", "deny")), "bash", ["ls", "rm -r x"])
+    verdict = judge_rules(_config(("bash", "rm *", "deny")), "bash", ["ls", "rm -r x"])
 
     assert verdict == Verdict(
         action="deny",
@@ -176,7 +176,7 @@ def test_silence_about_one_pattern_is_no_opinion_about_the_request() -> None:
     rulesets = _config(("bash", "ls", "allow"))
 
     assert opinion(rulesets, "bash", ["ls", "make"]) is None
-    assert judge(rulesets, "bash", ["ls", "make"]) == Verdict(
+    assert judge_rules(rulesets, "bash", ["ls", "make"]) == Verdict(
         action="ask", reason="no rule speaks of bash", source=""
     )
 
@@ -199,16 +199,16 @@ def test_the_home_folder_is_taken_literally(home: str) -> None:
     rulesets = _config(("read", "~/notes/*", "allow"), ("read", "$HOME/x", "allow"))
 
     def allowed(path: str) -> bool:
-        return judge(rulesets, "read", [path], home=Path(home)).action == "allow"
+        return judge_rules(rulesets, "read", [path], home=Path(home)).action == "allow"
 
     assert allowed(f"{home}/notes/a")
     assert allowed(f"{home}/x")
     assert not allowed(f"{home.replace('u', 'uu')}a/notes/a")
-    assert judge(rulesets, "read", ["~/notes/a"], home=Path(home)).action != "allow"
+    assert judge_rules(rulesets, "read", ["~/notes/a"], home=Path(home)).action != "allow"
 
 
 def test_the_strictest_of_no_opinions_is_none() -> None:
-    assert strictest([None, None]) is None
+    assert strictest_verdict([None, None]) is None
 
 
 def test_rules_keep_the_order_of_the_config() -> None:
@@ -243,7 +243,7 @@ def test_a_wrong_permission_names_its_key(value: object, key: str, text: str) ->
 def unclear(*sources: object) -> str:
     """The verdict on an unclear line of rules as they stand in a config, one for each source."""
     rulesets = tuple(Ruleset(source="any", rules=rules_from_config(each)) for each in sources)
-    return judge(rulesets, "bash", [f"{UNCLEAR}$CMD x"]).action
+    return judge_rules(rulesets, "bash", [f"{UNCLEAR}$CMD x"]).action
 
 
 def test_what_is_unclear_is_allowed_by_a_star_or_by_its_very_pattern_alone() -> None:
@@ -279,4 +279,4 @@ def test_what_is_unclear_is_asked_for_where_a_rule_may_mean_it(
 def test_a_firm_ask_beats_another_ask() -> None:
     loose, firm = Verdict(action="ask"), Verdict(action="ask", firm=True)
 
-    assert strictest([loose, firm, loose]) is firm
+    assert strictest_verdict([loose, firm, loose]) is firm

@@ -12,8 +12,8 @@ import pytest
 
 from pegboard.errors import TrustError
 from pegboard.trust.decisions import Decision, TrustStore
-from pegboard_frontend import scans_of
 from pegboard_plugins.cli.trustlock import write_lock
+from pegboard_plugins.shared.frontend import scans_of
 
 SOURCE = "from pegboard import tool\n"
 

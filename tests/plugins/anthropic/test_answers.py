@@ -9,6 +9,7 @@ import claude_frames as claude
 import model_server as ms
 from keyed import keys_of
 from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
+from pegboard.http.httpprovider import HttpProvider
 from pegboard.providers import (
     ReasoningDelta,
     ReasoningEnd,
@@ -25,7 +26,6 @@ from pegboard.providers import (
     Usage,
 )
 from pegboard.schema.config import Config, ProviderConfig
-from pegboard_http.httpprovider import HttpProvider
 from pegboard_plugins.anthropic import register_providers
 from provider_run import events_of, request_for, text_of
 from vendor_types import check_claude

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 import claude_frames as claude
 import model_server as ms
 from keyed import keys_of
+from pegboard.http.httpprovider import HttpProvider
 from pegboard.providers import (
     Call,
     Media,
@@ -18,7 +19,6 @@ from pegboard.providers import (
     Text,
 )
 from pegboard.schema.config import Config, ProviderConfig
-from pegboard_http.httpprovider import HttpProvider
 from pegboard_plugins.anthropic import register_providers
 from provider_run import READ, events_of, request_for, user
 from vendor_types import check_claude

@@ -6,13 +6,13 @@ import sys
 
 import pytest
 
-from pegboard.embedding import Places
+from pegboard.app import UserFolders
 from pegboard.errors import ProviderAuthError
 from pegboard.providers import Keys
 from pegboard.schema.config import Config, ProviderConfig
-from pegboard_frontend import KEYRING, KeyFile
 from pegboard_plugins.auth import KeptKeyStore, keycommand, systemkeyring
 from pegboard_plugins.auth.keptkeys import drop_from_ring, put_in_ring
+from pegboard_plugins.shared.frontend import KEYRING, KeyFile
 from processes import MARK, alive
 
 RING = """
@@ -61,7 +61,7 @@ def lookup(root, env=None, *, keyring=True, **said):
     config = Config(provider={"acme": ProviderConfig(**said)}, keyring=keyring)
     environ = {"HOME": str(root.parent), "PATH": os.environ["PATH"], **(env or {})}
     here = root.parent
-    places = Places(config=here, data=here, state=here, cache=here)
+    places = UserFolders(config=here, data=here, state=here, cache=here)
     return Keys(config, environ, KeptKeyStore(places, environ, root=root))
 
 

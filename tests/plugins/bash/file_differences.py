@@ -5,8 +5,8 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from pegboard.kit import resolved_path
-from pegboard_files import shell_escape, shell_paths
+from pegboard.files import resolved_path
+from pegboard.unstable import shell_escape, shell_paths
 from pegboard_plugins.bash.scan import Place, scan
 from pegboard_plugins.bash.wildcards import looked_up
 from plugins.bash.file_box import environment, observed, project_of

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pegboard import App, AppOptions
-from pegboard_frontend import explain
+from pegboard_plugins.shared.frontend import explain
 from plugins.bash.made_lines import LINES
 
 RULE_SETS = {

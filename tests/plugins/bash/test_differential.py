@@ -11,8 +11,7 @@ from functools import partial
 
 import pytest
 
-from pegboard import Ruleset
-from pegboard.kit import UNCLEAR, judge, rules_from_config
+from pegboard.permissions import UNCLEAR, Ruleset, judge_rules, rules_from_config
 from pegboard_plugins.bash.reader import read
 from pegboard_plugins.bash.scan import judge_line
 from pegboard_plugins.bash.syntax import Unclear
@@ -133,7 +132,7 @@ def test_a_name_that_is_denied_never_starts_unasked(ran):
 
 def _is_allowed(sources, patterns):
     rulesets = [Ruleset(source="any", rules=rules_from_config(each)) for each in sources]
-    return judge(rulesets, "bash", patterns).action == "allow"
+    return judge_rules(rulesets, "bash", patterns).action == "allow"
 
 
 def test_a_known_line_that_was_made_up_starts_nothing_that_was_not_judged():

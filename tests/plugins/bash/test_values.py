@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard_files import shell_fits
+from pegboard.unstable import shell_fits
 from pegboard_plugins.bash.scan import Place, scan
 from plugins.bash.shell_box import needs_box, started_in
 from plugins.bash.value_lines import value_lines

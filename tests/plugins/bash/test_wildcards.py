@@ -5,7 +5,7 @@ import os
 import pytest
 
 from guarding import of_command
-from pegboard_files import shell_paths
+from pegboard.unstable import shell_paths
 from pegboard_plugins.bash.scan import Place, scan
 from pegboard_plugins.bash.wildcards import looked_up
 

@@ -12,7 +12,7 @@ from plugins.cli.commands import CommandLine
 PLUGIN = """
 import time
 from pegboard import hookimpl
-from pegboard.kit import Block, Span
+from pegboard.display import Block, Span
 from pegboard_plugins.chat import (
     ChatKey, Completion, FooterWidget, SlashCommand, StatusItem, Theme,
 )

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from pegboard.kit import SpanLine
+from pegboard.display import SpanLine
 from pegboard.schema.session import (
     PermissionRequest,
     Question,

@@ -25,7 +25,7 @@ AT_ONCE_S = 4.0
 """A key is seen so soon on a machine that does much else; a loop that is held takes far longer."""
 STATUS = """
 from pegboard import hookimpl
-from pegboard.kit import Span
+from pegboard.display import Span
 from pegboard_plugins.chat import FooterWidget, SlashCommand, StatusItem
 
 HOSTILE = TEXT

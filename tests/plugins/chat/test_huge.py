@@ -31,7 +31,7 @@ WRITTEN = 400_000
 ASKED = {"question": ("Which?", "2"), "permission": ("Yes, once", "y")}
 STATUS = """
 from pegboard import hookimpl
-from pegboard.kit import Span
+from pegboard.display import Span
 from pegboard_plugins.chat import FooterWidget, StatusItem
 
 HUGE = open(FILE).read()

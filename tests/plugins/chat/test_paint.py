@@ -20,7 +20,7 @@ PAINTED = """
 import sys
 
 before = set(sys.modules)
-import pegboard_terminal.firstpaint as firstpaint
+from pegboard_plugins.shared.terminal import firstpaint
 
 write = firstpaint._write
 
@@ -70,7 +70,11 @@ async def test_the_footer_is_painted_before_anything_is_loaded(
 
     loaded = set(note.read_text().split())
     ours = {name for name in loaded if name.startswith("pegboard")}
-    assert ours == {"pegboard", "pegboard_terminal", "pegboard_terminal.firstpaint"}
+    assert ours == {
+        "pegboard",
+        "pegboard_plugins.shared.terminal",
+        "pegboard_plugins.shared.terminal.firstpaint",
+    }
     assert len(loaded) <= MOST_LOADED
     assert sum(row.startswith(RULE) for row in terminal.everything.split("\n")) == 1
 

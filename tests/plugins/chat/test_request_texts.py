@@ -2,7 +2,7 @@
 
 import pytest
 
-from pegboard.kit import Span, SpanLine
+from pegboard.display import Span, SpanLine
 from pegboard.schema.session import PermissionRequest
 from pegboard_plugins.chat.footer import cut
 from pegboard_plugins.chat.requests import MOST_ROWS, Permission

@@ -6,10 +6,10 @@ import pytest
 from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 
-from pegboard.kit import Span
+from pegboard.display import Span
+from pegboard.display.difflines import diff_rows
 from pegboard_plugins.chat.terminalinput import ASK_BACKGROUND, TerminalInput
-from pegboard_terminal import Pen, wrapped
-from pegboard_terminal.difflines import diff_rows
+from pegboard_plugins.shared.terminal import Pen, wrapped
 from plugins.chat.screen import chat, scripts
 from plugins.cli.commands import CommandLine
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pegboard.cli import Exit, exit_of
+from pegboard.cli import Exit
 from pegboard.schema.message import (
     AbortedFailure,
     APIData,
@@ -25,7 +25,8 @@ from pegboard.schema.message import (
 )
 from pegboard.schema.part import Failed, TimeSpan, ToolPart
 from pegboard.schema.session import Tokens
-from pegboard_terminal import denial_of, exit_of_answer
+from pegboard.unstable import exit_of
+from pegboard_plugins.shared.terminal import denial_of, exit_of_answer
 
 
 def answer(error: Failure | None = None) -> AssistantMessage:

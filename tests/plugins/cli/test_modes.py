@@ -18,7 +18,7 @@ from pegboard import App, AppOptions, Prompt, hookimpl
 from pegboard.errors import PermissionDeniedError
 from pegboard.providers import ModelRequest, Provider, StreamEvent
 from pegboard.schema.session import Rule
-from pegboard_frontend import CommandOrder, run_command
+from pegboard_plugins.shared.frontend import CommandOrder, run_command
 from played import Played, calls, text
 from played import call as played_call
 from plugins.cli.commands import CommandLine

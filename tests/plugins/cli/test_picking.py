@@ -9,7 +9,7 @@ import pytest
 
 from model_server import ModelServer, by_step, say
 from pegboard.cli import Exit
-from pegboard_terminal import interruptible
+from pegboard_plugins.shared.terminal import interruptible
 from plugins.cli.commands import CommandLine
 
 

@@ -15,7 +15,7 @@ from typing import Annotated
 import msgspec
 import pydantic
 from pegboard import ToolContext, hookimpl, tool
-from pegboard.kit import Secret
+from pegboard.plugins import Secret
 """
 SOURCES = {
     "msgspec": "class Inner(msgspec.Struct):\n    code: Secret = ''\n"

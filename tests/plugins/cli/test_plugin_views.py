@@ -9,7 +9,7 @@ from plugins.cli.commands import CommandLine
 FILTER = """
 import msgspec
 from pegboard import hookimpl
-from pegboard.kit import Secret
+from pegboard.plugins import Secret
 
 class options(msgspec.Struct):
     volume: int = 1

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from pegboard.display import visible
 from pegboard.schema.message import TextData, UnknownFailure
 from pegboard.schema.model import dollars
 from pegboard.schema.part import (
@@ -16,6 +17,7 @@ from pegboard.schema.part import (
     ToolState,
 )
 from pegboard.schema.session import CacheTokens, PermissionRequest, Retry, Tokens
+from pegboard.unstable import exposed
 from pegboard_plugins.cli.render import (
     Line,
     always_lines,
@@ -29,7 +31,6 @@ from pegboard_plugins.cli.render import (
     tool_head,
     usage_line,
 )
-from pegboard_terminal import exposed, visible
 
 DIFF = """--- a/money.py
 +++ b/money.py

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 import pytest
 
-from pegboard.cli import complain
 from pegboard.cli.root import root
+from pegboard.unstable import complain
 from plugins.cli.commands import CommandLine
 
 

@@ -9,7 +9,7 @@ import pytest
 from plugins.cli.commands import CommandLine, Done
 
 OWN = "own.py"
-PROGRAM = "from pegboard_terminal.firstpaint import main\n\nmain()\n"
+PROGRAM = "from pegboard_plugins.shared.terminal.firstpaint import main\n\nmain()\n"
 DECISIONS = (
     *("trust allow -y", "trust program -y x", "trust documents -y", "trust lock"),
     *("run --auto hello", "run --trust hello", "config set model x/y", "config unset model"),

@@ -9,6 +9,7 @@ import gemini_frames as frames
 import model_server as ms
 from keyed import keys_of
 from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
+from pegboard.http.httpprovider import HttpProvider
 from pegboard.providers import (
     Call,
     Media,
@@ -31,7 +32,6 @@ from pegboard.providers import (
     Usage,
 )
 from pegboard.schema.config import Config, ProviderConfig
-from pegboard_http.httpprovider import HttpProvider
 from pegboard_plugins.gemini import register_providers
 from provider_run import READ, events_of, request_for, text_of, user
 from vendor_types import check_gemini

@@ -11,8 +11,8 @@ from random import Random
 import pytest
 
 from pegboard import App, AppOptions
-from pegboard_frontend import explain
 from pegboard_plugins.cli.explained import listed
+from pegboard_plugins.shared.frontend import explain
 from plugins.bash.file_box import make_tree, needs_file_box, observed, project_of
 from plugins.guard.destroying_forms import bases, forms
 

@@ -14,10 +14,10 @@ from lsp_project import config
 from pegboard import ToolContext, hookimpl, tool
 from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.config import Config, LspConfig
+from pegboard.unstable import ProgramSearch
 from pegboard_plugins import lsp as plugin
 from pegboard_plugins.lsp import known, lsp, sourcetree
 from pegboard_plugins.lsp.sourcetree import source_files
-from pegboard_processes import ProgramSearch
 from played import Played, ToolsPlugin, call, calls, opened, text
 from session_views import MODEL, view
 from tool_context import Context

@@ -10,10 +10,10 @@ import pytest
 from lsp_project import asked, config, edited, said
 from pegboard.errors import ToolError
 from pegboard.schema.config import Config, LspConfig
+from pegboard.unstable import ProgramSearch
 from pegboard_plugins import lsp as plugin
 from pegboard_plugins.lsp import client, lsp, server, servers, textdocuments
 from pegboard_plugins.lsp.known import KNOWN, RefusedProgramError, launch
-from pegboard_processes import ProgramSearch
 from tool_context import Context, call
 from written import until
 

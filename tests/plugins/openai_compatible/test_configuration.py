@@ -7,6 +7,7 @@ import pytest
 
 from keyed import keys_of
 from pegboard.engine.modelentry import overridden
+from pegboard.http.httpprovider import Endpoint, HttpProvider, endpoints
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import (
     CacheCost,
@@ -18,7 +19,6 @@ from pegboard.schema.model import (
     ModelCost,
     ModelLimit,
 )
-from pegboard_http.httpprovider import Endpoint, HttpProvider, endpoints
 from pegboard_plugins.openai_compatible import register_providers
 
 LOCAL = {"baseURL": "http://127.0.0.1:9/v1/"}

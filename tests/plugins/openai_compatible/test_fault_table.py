@@ -18,10 +18,10 @@ from pegboard.providers import (
     ToolCall,
 )
 from pegboard.schema.model import Model, ModelApi
-from pegboard_testing import check_provider, check_provider_faults
-from pegboard_testing.provider_faults import IDLE_S, faults
-from pegboard_testing.scriptedserver import ScriptedServer
-from pegboard_testing.wireframes import End, Refusal
+from pegboard.testing import check_provider, check_provider_faults
+from pegboard.testing.provider_faults import IDLE_S, faults
+from pegboard.testing.scriptedserver import ScriptedServer
+from pegboard.testing.wireframes import End, Refusal
 from provider_run import provider_at
 
 _ENDS = {"tool-calls": "tool_calls", "content-filter": "content_filter"}

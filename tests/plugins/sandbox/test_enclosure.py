@@ -17,12 +17,11 @@ from config_place import Place
 from pegboard import ToolContext, ToolError, hookimpl, tool
 from pegboard.contract.tools import Tool
 from pegboard.errors import ConfigError
-from pegboard.kit import Site
-from pegboard.paths import Places
+from pegboard.paths import UserFolders
+from pegboard.processes import Site
 from pegboard.schema.config import Command, Config
 from pegboard.schema.part import Completed
 from pegboard.workspace import open_workspace
-from pegboard_frontend import CommandOrder, ShellOrder, run_command, run_shell
 from pegboard_plugins import bash as bash_plugin
 from pegboard_plugins import format as format_plugin
 from pegboard_plugins import lsp as lsp_plugin
@@ -31,6 +30,7 @@ from pegboard_plugins.edit import write_plugin
 from pegboard_plugins.sandbox import SandboxPolicy
 from pegboard_plugins.sandbox.bubblewrap import Bubblewrap
 from pegboard_plugins.sandbox.enclosure import policy_of
+from pegboard_plugins.shared.frontend import CommandOrder, ShellOrder, run_command, run_shell
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 
 LANGUAGE_SERVER = Path(__file__).parents[2] / "language_server.py"
@@ -256,7 +256,7 @@ def policy(place: Place, **facts: object) -> SandboxPolicy:
         Site(
             config=Config(sandbox="workspace", **facts),
             workspace=workspace,
-            places=Places(**folders),
+            places=UserFolders(**folders),
             home=place.home,
             private=tuple(folders.values()),
         )
@@ -309,7 +309,7 @@ def test_a_project_around_the_home_is_refused(tmp_path: Path) -> None:
             Site(
                 config=Config(sandbox="strict"),
                 workspace=workspace,
-                places=Places(**dict.fromkeys(Places.__struct_fields__, tmp_path)),
+                places=UserFolders(**dict.fromkeys(UserFolders.__struct_fields__, tmp_path)),
                 home=place.home,
                 private=(),
             )

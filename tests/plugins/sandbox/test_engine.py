@@ -13,7 +13,6 @@ from enclosed import BOXES, KINDS, SECRET
 from pegboard import App, ToolContext, hookimpl, tool
 from pegboard.errors import ConfigError
 from pegboard.schema.part import Completed, Failed
-from pegboard_frontend import explain
 from pegboard_plugins import audit, guard, rules, sandbox, secrets
 from pegboard_plugins import bash as bash_plugin
 from pegboard_plugins import glob as glob_plugin
@@ -21,6 +20,7 @@ from pegboard_plugins import grep as grep_plugin
 from pegboard_plugins import lsp as lsp_plugin
 from pegboard_plugins import webfetch as webfetch_plugin
 from pegboard_plugins.sandbox import Sandbox
+from pegboard_plugins.shared.frontend import explain
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 from processes import alive
 from tool_context import said

@@ -20,13 +20,13 @@ from enclosed import KINDS, LIMIT_S, SECRET, USERS, Surroundings, Told, as_user,
 from pegboard import ToolContext, hookimpl, tool
 from pegboard.errors import ConfigError
 from pegboard.kit.redact import child_env
+from pegboard.processes.process import run_process
 from pegboard.schema.config import Config, SandboxLevel
 from pegboard.schema.part import Completed
 from pegboard_plugins import sandbox
 from pegboard_plugins.sandbox import Sandbox
 from pegboard_plugins.sandbox.enclosure import Walls
 from pegboard_plugins.sandbox.proxy import Proxy
-from pegboard_processes.process import run_process
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 from processes import alive
 

@@ -11,9 +11,9 @@ import pytest
 from enclosed import BOXES, KINDS, LIMIT_S, SECRET, USERS, Surroundings, attempt, site
 from pegboard import ToolError
 from pegboard.kit.redact import child_env
+from pegboard.processes.process import run_process
 from pegboard.schema.config import Config
 from pegboard_plugins.sandbox.enclosure import Walls
-from pegboard_processes.process import run_process
 from processes import alive
 
 WORKSPACE = Config(sandbox="workspace")

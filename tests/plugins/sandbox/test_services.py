@@ -11,7 +11,7 @@ import pytest
 from enclosed import BOXES, KINDS
 from pegboard import App, ToolError, hookimpl
 from pegboard.errors import ConfigError
-from pegboard.kit import Network
+from pegboard.processes import Network
 from pegboard_plugins import sandbox
 from pegboard_plugins.sandbox import Sandbox
 from played import Played, opened, text

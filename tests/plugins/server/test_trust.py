@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from pegboard.embedding import TrustStore
+from pegboard.unstable import TrustStore
 from served import make_project
 
 TOOL = '''

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.storage import Way
+from pegboard.snapshots import RestoreWay
 from pegboard.workspace import open_workspace
 from pegboard_plugins.snapshots.worktree import GitSnapshots
 
@@ -102,9 +102,9 @@ async def test_nothing_of_a_hostile_repository_is_run(
         (project / "nested/n.txt").write_text("x\n")
     second = await snapshots.track()
     files = snapshots.take("ses_1")
-    ways = {file: Way(before=str(first), after=str(second)) for file in files}
+    ways = {file: RestoreWay(before=str(first), after=str(second)) for file in files}
     diffs = await snapshots.diff(ways)
-    back = {file: Way(before=way.after, after=way.before) for file, way in ways.items()}
+    back = {file: RestoreWay(before=way.after, after=way.before) for file, way in ways.items()}
     restored = await snapshots.restore(back)
     await snapshots.collect(())
     await snapshots.aclose()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.storage import Way
+from pegboard.snapshots import RestoreWay
 from pegboard_plugins.snapshots import worktree
 from pegboard_plugins.snapshots.objects import file_id, object_id
 from worktrees import OWNER, small_repository, taking, writing
@@ -47,7 +47,7 @@ async def test_files_are_put_back_though_the_disk_is_nearly_full(
             (project / "a.txt").write_text("by the session")
         after = str(await snapshots.track())
         monkeypatch.setattr(worktree, "RESERVE_BYTES", ALL)
-        way = Way(before=after, after=before)
+        way = RestoreWay(before=after, after=before)
 
         back = await snapshots.restore({project / "a.txt": way})
 
@@ -96,7 +96,7 @@ async def test_owner_permissions_and_attributes_of_a_file_stay(project: Path) ->
         with writing(snapshots):
             file.write_text("by the session")
         after = str(await snapshots.track())
-        await snapshots.restore({file: Way(before=after, after=before)})
+        await snapshots.restore({file: RestoreWay(before=after, after=before)})
 
     facts = file.stat()
     assert file.read_text() == "one\n"

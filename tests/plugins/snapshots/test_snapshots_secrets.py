@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pegboard.schema.session import FileDiff
-from pegboard.storage import Left, Restored, Way
+from pegboard.snapshots import Left, Restored, RestoreWay
 from plugins.cli.commands import CommandLine
 from worktrees import git, small_repository, taking, writing
 
@@ -41,12 +41,12 @@ async def test_a_secret_that_git_does_not_ignore_is_copied_nowhere(
         assert after
         assert before != after
         ways = {
-            project / name: Way(before=before, after=after)
+            project / name: RestoreWay(before=before, after=after)
             for name in (".env", "sub/server.pem", "plain.txt")
         }
         shown = await snapshots.diff(ways)
         back = await snapshots.restore(
-            {path: Way(before=way.after, after=way.before) for path, way in ways.items()}
+            {path: RestoreWay(before=way.after, after=way.before) for path, way in ways.items()}
         )
 
     found = kept(tmp_path)
@@ -79,7 +79,7 @@ async def test_a_secret_that_git_tracks_comes_back_from_there_alone(
         after = await snapshots.track()
         assert before
         assert after
-        back = await snapshots.restore({project / ".env": Way(before=after, after=before)})
+        back = await snapshots.restore({project / ".env": RestoreWay(before=after, after=before)})
 
     assert back == Restored(changed=(project / ".env",))
     assert (project / ".env").read_bytes() == SECRET

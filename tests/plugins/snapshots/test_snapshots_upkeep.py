@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.storage import Way
+from pegboard.snapshots import RestoreWay
 from pegboard_plugins.snapshots import state
 from worktrees import small_repository, taking, writing
 
@@ -49,7 +49,9 @@ async def test_what_was_there_before_a_long_rest_can_be_brought_back(
         after = await snapshots.track()
         assert before is not None
         assert after is not None
-        restored = await snapshots.restore({f: Way(before=after, after=before) for f in files})
+        restored = await snapshots.restore(
+            {f: RestoreWay(before=after, after=before) for f in files}
+        )
 
     assert restored.left == ()
     assert {file.read_text() for file in files} == {"as the user left it"}
@@ -69,7 +71,7 @@ async def test_what_is_used_again_is_young_again(
         with writing(snapshots):
             (project / "notes.txt").write_text("by the session")
         after = await snapshots.track()
-        way = Way(before=str(after), after=str(before))
+        way = RestoreWay(before=str(after), after=str(before))
         restored = await snapshots.restore({project / "notes.txt": way})
 
     assert restored.left == ()

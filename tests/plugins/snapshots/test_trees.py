@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.storage import Left, Way
+from pegboard.snapshots import Left, RestoreWay
+from pegboard.unstable import temporary_beside
 from pegboard.workspace import open_workspace
-from pegboard_files import temporary_beside
 from pegboard_plugins.snapshots.objects import Objects
 from pegboard_plugins.snapshots.worktree import GitSnapshots
 from worktrees import counted_git, git, lines, small_repository, taking, tree_by_git, writing
@@ -146,7 +146,7 @@ async def test_files_that_attributes_convert_are_taken_byte_by_byte(
             (project / "a.txt").write_bytes(b"changed\r\n")
         second = await snapshots.track()
         (file,) = snapshots.take("ses_1")
-        await snapshots.restore({file: Way(before=str(second), after=str(first))})
+        await snapshots.restore({file: RestoreWay(before=str(second), after=str(first))})
 
     assert (project / "a.txt").read_bytes() == content
 
@@ -165,8 +165,8 @@ async def test_large_new_files_are_left_out_and_known_ones_are_kept(project: Pat
             (project / "a.txt").write_bytes(big)
         after = await snapshots.track()
         (file,) = snapshots.take("ses_1")
-        back = await snapshots.restore({file: Way(before=str(after), after=str(before))})
-        forth = await snapshots.restore({file: Way(before=str(before), after=str(after))})
+        back = await snapshots.restore({file: RestoreWay(before=str(after), after=str(before))})
+        forth = await snapshots.restore({file: RestoreWay(before=str(before), after=str(after))})
 
     assert back.changed == forth.changed == (project / "a.txt",)
     assert (project / "a.txt").read_bytes() == big
@@ -225,7 +225,7 @@ async def test_a_linked_worktree_has_its_own_state(project: Path) -> None:
         after = await snapshots.track()
         (file,) = snapshots.take("ses_1")
         assert file == other / "a.txt"
-        await snapshots.restore({file: Way(before=str(after), after=str(before))})
+        await snapshots.restore({file: RestoreWay(before=str(after), after=str(before))})
     assert (other / "a.txt").read_text() == "one\n"
 
 
@@ -250,7 +250,7 @@ async def test_a_file_is_never_written_through_a_symlink(project: Path) -> None:
         (project / "src/deep/b.txt").unlink()
         (project / "src/deep").rmdir()
         (project / "src/deep").symlink_to(outside)
-        back = await snapshots.restore({file: Way(before=str(after), after=str(before))})
+        back = await snapshots.restore({file: RestoreWay(before=str(after), after=str(before))})
 
     assert back.left == (Left(path=file, reason="failed"),)
     assert (outside / "b.txt").read_text() == "changed\n"
@@ -264,7 +264,7 @@ async def test_permissions_of_a_file_stay(project: Path) -> None:
             (project / "a.txt").write_text("x")
         after = await snapshots.track()
         (file,) = snapshots.take("ses_1")
-        await snapshots.restore({file: Way(before=str(after), after=str(before))})
+        await snapshots.restore({file: RestoreWay(before=str(after), after=str(before))})
     assert stat.S_IMODE((project / "a.txt").stat().st_mode) == 0o600
 
 
@@ -282,14 +282,14 @@ async def test_what_nobody_refers_to_is_collected_and_the_rest_is_kept(project: 
                 (project / "a.txt").write_text(word)
             trees.append(await snapshots.track())
         before, kept, dropped, _ = (str(tree) for tree in trees)
-        await snapshots.keep("ses_1", "msg_1", Way(before=before, after=kept))
+        await snapshots.keep("ses_1", "msg_1", RestoreWay(before=before, after=kept))
         age(project)
 
         assert await snapshots.collect(()) > 0
 
         file = project / "a.txt"
-        assert len(await snapshots.diff({file: Way(before=before, after=kept)})) == 1
-        assert await snapshots.diff({file: Way(before=kept, after=dropped)}) == ()
+        assert len(await snapshots.diff({file: RestoreWay(before=before, after=kept)})) == 1
+        assert await snapshots.diff({file: RestoreWay(before=kept, after=dropped)}) == ()
         await snapshots.forget("ses_1")
         age(project)
         await snapshots.collect(())
@@ -303,7 +303,9 @@ async def test_the_quota_drops_the_oldest_first(project: Path) -> None:
             with writing(snapshots):
                 (project / "a.txt").write_bytes(os.urandom(1 << 20))
             trees.append(str(await snapshots.track()))
-            await snapshots.keep("ses_1", f"m{number}", Way(before=trees[-1], after=trees[-1]))
+            await snapshots.keep(
+                "ses_1", f"m{number}", RestoreWay(before=trees[-1], after=trees[-1])
+            )
         data = project.parent / "data"
         age(project)
         for number in range(3):

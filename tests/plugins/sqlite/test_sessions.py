@@ -30,7 +30,7 @@ from pegboard.storage.changes import (
     ChangeSession,
     CreateSession,
     DropSession,
-    Emit,
+    PublishEvent,
     PutApproval,
     PutMessage,
     PutPart,
@@ -168,7 +168,7 @@ LATE: dict[str, tuple[Change, ...]] = {
         ),
     ),
     "event": (
-        Emit(
+        PublishEvent(
             SessionFailed(session_id="ses_1", error=UnknownFailure(data=TextData(message="late")))
         ),
     ),

@@ -32,7 +32,7 @@ from pegboard.storage.changes import (
     DropMessage,
     DropPart,
     DropSession,
-    Emit,
+    PublishEvent,
     PutMessage,
     PutPart,
     PutPermissionRequest,
@@ -85,7 +85,7 @@ async def test_events_are_numbered_in_order_and_read_back_as_they_were(
         PutPart(rows.text()),
         PutTodos("ses_1", (Todo(content="a", status="pending"),)),
         PutPermissionRequest(REQUEST),
-        Emit(Custom(name="mine.own", data={"a": [1]})),
+        PublishEvent(Custom(name="mine.own", data={"a": [1]})),
     )
 
     assert [event.seq for event in events] == [1, 2, 3, 4, 5, 6, 7]
@@ -135,7 +135,7 @@ async def test_of_a_thing_s_updates_the_first_and_the_last_event_stay(
 
 async def test_only_the_newest_events_are_kept(storage: SqliteStorage) -> None:
     for _ in range(11):
-        await storage.commit(*(Emit(Custom(name="n", data={})) for _ in range(1000)))
+        await storage.commit(*(PublishEvent(Custom(name="n", data={})) for _ in range(1000)))
 
     kept = await storage.events(0, limit=20_000)
 
@@ -278,7 +278,8 @@ async def test_commits_are_heard_in_order_even_when_nobody_waits_for_them(tmp_pa
         on_commit=lambda events: heard.extend(event.seq for event in events),
     )
     waiting = [
-        asyncio.ensure_future(storage.commit(Emit(Custom(name="n", data={})))) for _ in range(20)
+        asyncio.ensure_future(storage.commit(PublishEvent(Custom(name="n", data={}))))
+        for _ in range(20)
     ]
     await asyncio.sleep(0)
     for task in waiting[::2]:

@@ -8,7 +8,7 @@ import zlib
 import pytest
 
 from pegboard.errors import PermissionDeniedError, ToolError
-from pegboard_http import is_public_address
+from pegboard.unstable import is_public_address
 from pegboard_plugins.webfetch import LIMIT_BYTES
 from pegboard_plugins.webfetch.addresses import system_addresses
 from pegboard_plugins.webfetch.fetching import Fetcher, Wish

@@ -19,7 +19,7 @@ from pegboard_client.aio.waiting import AsyncPermissions, AsyncQuestions
 from pegboard_client.events import GlobalEvent, event_of, global_event_of
 from pegboard_client.runtime import find_server
 from pegboard_client.wording import chosen, id_of, prompt_body
-from pegboard_frontend import (
+from pegboard_plugins.shared.frontend import (
     Branch,
     CommandBody,
     ConfiguredProviders,

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pegboard_client.address import route
 from pegboard_client.aio.link import AsyncLink
-from pegboard_frontend import FileChange, FileContent, FileNode, Match
+from pegboard_plugins.shared.frontend import FileChange, FileContent, FileNode, Match
 
 
 class AsyncFiles:

@@ -9,7 +9,7 @@ from pegboard.schema.session import Rule, Session, SessionStatus
 from pegboard_client.address import route
 from pegboard_client.aio.link import AsyncLink
 from pegboard_client.wording import model_choice
-from pegboard_frontend import (
+from pegboard_plugins.shared.frontend import (
     ChangedTime,
     ForkBody,
     RevertBody,

@@ -12,7 +12,7 @@ from pegboard.schema.session import (
 )
 from pegboard_client.address import route
 from pegboard_client.aio.link import AsyncLink
-from pegboard_frontend import AnswersBody, QuestionsBody, ReplyBody
+from pegboard_plugins.shared.frontend import AnswersBody, QuestionsBody, ReplyBody
 
 
 class AsyncPermissions:

@@ -19,7 +19,7 @@ from pegboard.schema.session import (
     Rule,
     Verdict,
 )
-from pegboard.storage import PutApproval
+from pegboard.storage.changes import PutApproval
 
 _TAILS = (" *", "/*")
 """How a tool says that a choice for good is for more than the one text."""

@@ -28,7 +28,7 @@ from pegboard.hooks.isolation import blaming
 from pegboard.policy.agents import default_agent, find_agent
 from pegboard.policy.pending import PermissionAnswer
 from pegboard.schema.session import Approval, PermissionRequest, Rule, Scope, Verdict
-from pegboard.storage import DropApproval
+from pegboard.storage.changes import DropApproval
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):

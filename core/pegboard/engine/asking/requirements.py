@@ -14,7 +14,7 @@ from pegboard.engine.asking.decision import make_request
 from pegboard.engine.engine import Engine
 from pegboard.engine.toolresult import is_output
 from pegboard.errors import ToolError
-from pegboard.paths import Places, resolved_path
+from pegboard.paths import UserFolders, resolved_path
 from pegboard.schema.session import PermissionRequest
 from pegboard.workspace import Workspace
 
@@ -158,7 +158,7 @@ class Requirements(CallFacts):
             )
 
 
-def _placed(workspace: Workspace, places: Places, path: Path) -> tuple[Path, Path | None]:
+def _placed(workspace: Workspace, places: UserFolders, path: Path) -> tuple[Path, Path | None]:
     """Return the path with links resolved, and the folder to ask for; None for a path within.
 
     Reads the disk.

@@ -38,7 +38,7 @@ from pegboard.schema.message import (
 )
 from pegboard.schema.part import Part, TextPart
 from pegboard.schema.session import Rule
-from pegboard.storage import Emit, PutMessage, PutPart
+from pegboard.storage.changes import PublishEvent, PutMessage, PutPart
 
 LIMIT_S = 600.0
 """How long a compactor may take, its requests to the model included."""
@@ -231,7 +231,7 @@ class Compacting:
         note = {"before": self.tokens, "after": left, "kept": list(dict.fromkeys(kept))}
         self._put(turn, metadata={**_metadata(turn), COMPACTION: note})
         self._store(request, self.request.parts)
-        self.run.writer.change(Emit(SessionCompacted(session_id=self.run.session.id)))
+        self.run.writer.change(PublishEvent(SessionCompacted(session_id=self.run.session.id)))
         await self.run.writer.barrier()
 
     def _scaled(self, estimated: int) -> int:
@@ -271,7 +271,9 @@ class Compacting:
         if turn.info.error is None:
             self._put(turn, error=failure)
             session_id = self.run.session.id
-            self.run.writer.change(Emit(SessionFailed(session_id=session_id, error=failure)))
+            self.run.writer.change(
+                PublishEvent(SessionFailed(session_id=session_id, error=failure))
+            )
         await self.run.writer.barrier()
 
     def _put(self, turn: Turn, **changes: Any) -> None:  # noqa: ANN401 - fields of the message

@@ -21,7 +21,7 @@ from pegboard.schema.message import AssistantMessage, MessageTime, Turn, UserMes
 from pegboard.schema.model import Model
 from pegboard.schema.part import CompactionPart, Completed, ModelChoice, Part, ToolPart
 from pegboard.schema.session import Session
-from pegboard.storage import PutMessage, PutPart
+from pegboard.storage.changes import PutMessage, PutPart
 
 
 def usable(model: Model) -> int | None:

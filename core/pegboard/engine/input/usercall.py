@@ -15,7 +15,7 @@ from pegboard.contract.context import SessionView
 from pegboard.contract.results import ToolResult
 from pegboard.contract.tools import Tool, serving
 from pegboard.engine.finish import GOES_ON, failure_of
-from pegboard.engine.input.usermessage import CallOrder, model_for, queue
+from pegboard.engine.input.usermessage import UserCall, model_for, queue
 from pegboard.engine.processor import Processor
 from pegboard.engine.run import Run
 from pegboard.engine.toolcall import STOPPED, Caller, Plan
@@ -67,7 +67,7 @@ async def view_for(run: Run, agent: str | None, model: str | None) -> SessionVie
     return run.view(speaker, await engine.models.find(f"{choice.provider_id}/{choice.model_id}"))
 
 
-async def carry_out(run: Run, order: CallOrder) -> Turn:
+async def carry_out(run: Run, order: UserCall) -> Turn:
     """The answer with the call's result, stored behind a message that says who ordered it."""
     view = await view_for(run, order.agent, order.model)
     said = TextInput(text=order.said, synthetic=True)

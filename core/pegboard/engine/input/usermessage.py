@@ -41,7 +41,8 @@ from pegboard.schema.part import (
     TextPart,
 )
 from pegboard.schema.session import Session, is_untitled, title_from
-from pegboard.storage import Change, ChangeSession, DropPart, PutMessage, PutPart, Storage
+from pegboard.storage import Storage
+from pegboard.storage.changes import Change, ChangeSession, DropPart, PutMessage, PutPart
 
 _PARTS: Mapping[type[PartInput], type[TextPart | FilePart | AgentPart | SubtaskPart]] = {
     TextInput: TextPart,
@@ -51,7 +52,7 @@ _PARTS: Mapping[type[PartInput], type[TextPart | FilePart | AgentPart | SubtaskP
 }
 
 
-class CallOrder(msgspec.Struct, frozen=True, kw_only=True):
+class UserCall(msgspec.Struct, frozen=True, kw_only=True):
     """A call that a person makes: its tool, which need not be one of the App's, and arguments.
 
     `said` tells the model whose call it is. The session goes on with this agent and model.

@@ -9,7 +9,8 @@ from pegboard.engine.run import Run
 from pegboard.engine.sessions import SessionIds, held, refuse_claimed
 from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
-from pegboard.storage import DropMessage, Storage
+from pegboard.storage import Storage
+from pegboard.storage.changes import DropMessage
 
 LOOK_EVERY_S, LOOKS = 0.02, 500
 """While the files of a prompt are read: ten seconds at the most."""

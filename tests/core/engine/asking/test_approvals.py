@@ -11,14 +11,14 @@ import pytest
 
 from asked import asked, outcomes
 from pegboard import PermissionContext, Prompt, ToolContext, hookimpl, tool
-from pegboard.policy.permissions import UNCLEAR, unapproved
+from pegboard.policy.permissions import UNCLEAR, judge_rules, unapproved
 from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.schema.config import Agent
 from pegboard.schema.event import PermissionReplied
 from pegboard.schema.session import PermissionRequest, Rule, Scope, Verdict
 from pegboard.storage.changes import PutApproval
-from pegboard_frontend import ShellOrder, approvals_of, mentioned, revoke, run_shell
 from pegboard_plugins import audit
+from pegboard_plugins.shared.frontend import ShellOrder, approvals_of, mentioned, revoke, run_shell
 from played import HI, Played, PlayedPlugin, ToolsPlugin, call, calls, heard, opened, text, texts
 from slow_storage import VARIABLE
 
@@ -374,9 +374,8 @@ class Rules:
 
     @hookimpl
     async def permission_ask(self, session: Any, request: PermissionRequest) -> Verdict:
-        from pegboard.kit import judge
 
-        return judge(session.rulesets, request.permission, request.patterns)
+        return judge_rules(session.rulesets, request.permission, request.patterns)
 
 
 async def test_an_approval_for_good_outlives_the_end_of_its_turn(

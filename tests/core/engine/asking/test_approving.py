@@ -14,7 +14,7 @@ from pegboard.schema.config import Agent
 from pegboard.schema.event import PermissionReplied
 from pegboard.schema.session import PermissionRequest, Rule, Verdict
 from pegboard.storage.changes import PutApproval
-from pegboard_frontend import approvals_of
+from pegboard_plugins.shared.frontend import approvals_of
 from played import Played, PlayedPlugin, ToolsPlugin, call, calls, opened, text
 
 HI = "hi"

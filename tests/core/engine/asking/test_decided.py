@@ -7,7 +7,7 @@ import pytest
 from asked import outcomes
 from pegboard import ToolContext, hookimpl, tool
 from pegboard.schema.session import Decided, Verdict
-from pegboard_frontend import ShellOrder, run_shell
+from pegboard_plugins.shared.frontend import ShellOrder, run_shell
 from played import Played, ToolsPlugin, call, calls, opened, text
 
 HI = "hi"

@@ -11,8 +11,8 @@ from asked import asked
 from core.engine.asking.test_approvals import Asks, app_with, audited, one_turn
 from pegboard import InvalidInputError, ToolContext, tool
 from pegboard.policy.permissions import UNCLEAR, unapproved
-from pegboard_frontend import approvals_of
 from pegboard_plugins import audit
+from pegboard_plugins.shared.frontend import approvals_of
 from played import HI, Played, ToolsPlugin, call, calls, opened, text
 
 

@@ -15,8 +15,8 @@ from pegboard.errors import InvalidInputError, PluginError, ToolError
 from pegboard.providers import StreamEvent
 from pegboard.schema.config import Agent
 from pegboard.schema.session import Rule
-from pegboard_frontend import explain
 from pegboard_plugins import rules
+from pegboard_plugins.shared.frontend import explain
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 
 ASK = {"model": "played/m", "permission": {"careful": "ask"}}

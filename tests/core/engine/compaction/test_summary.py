@@ -8,8 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from compacting import HI, LONG, SMALL, Answers, Shortens, error_of, look, said, texts
-from pegboard import Compaction, CompactionRequest, hookimpl
-from pegboard.embedding import IdSource
+from pegboard import hookimpl
+from pegboard.app import IdSource
+from pegboard.compaction import Compaction, CompactionRequest
 from pegboard.engine.history import SUMMARISE
 from pegboard.errors import SessionBusyError
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish

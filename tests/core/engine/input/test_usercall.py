@@ -5,7 +5,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from pegboard import Prompt, Tool, ToolContext, tool
-from pegboard.embedding import CallOrder
+from pegboard.engine.input.usermessage import UserCall
 from pegboard.schema.model import Model
 from pegboard.schema.part import Completed, Failed, ModelChoice, SubtaskInput, ToolPart
 from pegboard_plugins import task
@@ -75,5 +75,5 @@ async def test_an_ordered_tool_need_not_be_one_of_the_app_s(tmp_path: Path) -> N
     assert [texts(each) for each in turns] == [["The user deployed."], []]
 
 
-def ordered(called: Tool) -> CallOrder:
-    return CallOrder(tool=called, input={"where": "the moon"}, said="The user deployed.")
+def ordered(called: Tool) -> UserCall:
+    return UserCall(tool=called, input={"where": "the moon"}, said="The user deployed.")

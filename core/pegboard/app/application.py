@@ -1,0 +1,400 @@
+"""The App: one open project, and the public API; command line and server use nothing else."""
+
+from collections.abc import AsyncIterator, Generator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET
+
+from pegboard.config.configuration import LoadedConfig
+from pegboard.contract import apphooks
+from pegboard.contract.host import ModelQuestion
+from pegboard.contract.plugin import Stash
+from pegboard.contract.tools import Tool
+from pegboard.engine.bus import Subscription
+from pegboard.engine.engine import Engine
+from pegboard.engine.input.usermessage import UserCall, send_prompt
+from pegboard.engine.runs import Runs
+from pegboard.engine.sessions import change_session, held, unstored_session, unstored_view
+from pegboard.hooks.callers import Hooks
+from pegboard.loading.register import Register
+from pegboard.opening.assembly import assemble, close
+from pegboard.opening.options import AppOptions
+from pegboard.opening.reload import Reload
+from pegboard.policy.agents import default_agent
+from pegboard.providers import Provider
+from pegboard.providers.keylookup import Keys
+from pegboard.schema.config import Agent, Command, Config
+from pegboard.schema.event import PluginFailed
+from pegboard.schema.message import Prompt, Turn
+from pegboard.schema.model import Model
+from pegboard.schema.part import Completed
+from pegboard.schema.session import Answers, Question, Reply, Rule, Session, SessionStatus
+from pegboard.snapshots import Snapshots
+from pegboard.storage import Fence, SearchHit, Storage
+from pegboard.storage.changes import ChangeSession, CreateSession
+from pegboard.trust.decisions import Decision
+from pegboard.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pegboard.enclosing import Enclosed, Enclosure
+    from pegboard.engine.asking.judgement import Policy
+    from pegboard.paths import UserFolders
+    from pegboard.policy.pending import PendingRequests, Questions
+
+
+class App:
+    """An open project; `App.open(directory)` opens one, and `aclose` or its block closes it."""
+
+    def __init__(self, engine: Engine, loaded: LoadedConfig, reload: Reload) -> None:
+        self._engine, self._loaded, self._reload = engine, loaded, reload
+        self._runs = Runs(engine)
+
+    @classmethod
+    def open(cls, directory: Path | str, options: AppOptions | None = None) -> "OpeningApp":
+        """Open a directory: `async with App.open(directory) as app`, or `await App.open(...)`.
+
+        :raises InvalidInputError: when it is not a directory.
+        :raises ConfigError: when the configuration cannot be used.
+        :raises StorageError: when the database cannot be opened.
+        """
+        return OpeningApp(Path(directory), options or AppOptions())
+
+    async def __aenter__(self) -> "App":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Stop what runs, tell the plugins, and close providers and database."""
+        await self._runs.aclose()
+        await self.hooks.notify_last(apphooks.shutdown, app=self)
+        await close(self._engine, self._reload)
+
+    @property
+    def workspace(self) -> Workspace:
+        """The directory and its repository."""
+        return self._engine.workspace
+
+    @property
+    def config(self) -> Config:
+        """The configuration, after all files and plugins."""
+        return self._engine.config
+
+    @property
+    def register(self) -> Register:
+        """The plugins, with what was wrong with them."""
+        return self._reload.register
+
+    @property
+    def failures(self) -> Sequence[PluginFailed]:
+        """The last hundred times that a plugin raised, hung or answered with nonsense."""
+        return tuple(self._reload.opening.failures)
+
+    @property
+    def places(self) -> "UserFolders":
+        """The user's folders."""
+        return self._engine.places
+
+    @property
+    def loaded(self) -> LoadedConfig:
+        """The configuration's files and warnings."""
+        return self._loaded
+
+    @property
+    def decision(self) -> Decision:
+        """Whether the project's own code may run, as it was before the last prompt."""
+        return self._reload.seen
+
+    @property
+    def commands(self) -> Mapping[str, Command]:
+        """The slash commands by name."""
+        return self._engine.commands
+
+    @property
+    def agents(self) -> Mapping[str, Agent]:
+        """The agents by name."""
+        return self._engine.agents
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        """The tools by id."""
+        return self._engine.tools
+
+    def replace_tools(self, plugin: str, tools: Sequence[Tool]) -> tuple[str, ...]:
+        """Have these as the plugin's tools; a turn keeps its own. What is wrong, a line each."""
+        wrong = self.register.replace_tools(plugin, tools)
+        self._engine.set_tools(self.register.tools)
+        return wrong
+
+    def replace_commands(self, plugin: str, commands: Sequence[Command]) -> None:
+        """Have these as the plugin's slash commands; `NotFoundError` for an unknown plugin."""
+        self._reload.replace_commands(plugin, commands)
+
+    @property
+    def providers(self) -> Mapping[str, Provider]:
+        """The providers by id."""
+        return self._engine.providers
+
+    @property
+    def keys(self) -> Keys:
+        """Where the providers get their keys."""
+        return self._engine.keys
+
+    @property
+    def hooks(self) -> Hooks:
+        """The plugins' hooks."""
+        return self._engine.hooks
+
+    @property
+    def snapshots(self) -> Snapshots | None:
+        """The states of the project's files, None where no plugin keeps any."""
+        return self._engine.snapshots
+
+    @property
+    def enclosure(self) -> "Enclosure | None":
+        """What encloses the processes of tools, None where the user has not asked for it."""
+        return self._engine.enclosure
+
+    @property
+    def enclosed(self) -> "Enclosed":
+        """The way into the user's sandbox for a process of a plugin that serves the whole App."""
+        return self._engine.enclosed
+
+    @property
+    def storage(self) -> Storage:
+        """The database."""
+        return self._engine.storage
+
+    @property
+    def stash(self) -> Stash:
+        """What plugins keep in memory, for `shutdown` to close."""
+        return self._engine.stash
+
+    @property
+    def permissions(self) -> "PendingRequests":
+        """The permission requests that wait for an answer."""
+        return self._engine.requests
+
+    @property
+    def questions(self) -> "Questions":
+        """The questions to the user that wait for an answer."""
+        return self._engine.questions
+
+    @property
+    def untrusted(self) -> tuple[Path, ...]:
+        """The project's files that are not run, because nobody has trusted them as they are."""
+        return self._reload.untrusted
+
+    def subscribe(self, *, limit: int = 1000) -> Subscription:
+        """The events from here on, at most `limit` of them queued."""
+        return self._engine.bus.subscribe(limit=limit)
+
+    def status(self, session_id: str) -> SessionStatus:
+        """Whether a session runs in this App."""
+        return self._runs.status(session_id)
+
+    async def create_session(
+        self,
+        *,
+        title: str | None = None,
+        parent_id: str | None = None,
+        agent: str | None = None,
+        permission: Sequence[Rule] = (),
+    ) -> Session:
+        """A new session; `permission` are rules that can only tighten."""
+        session = unstored_session(
+            self._engine, title=title, parent_id=parent_id, agent=agent, permission=permission
+        )
+        await self.storage.commit(CreateSession(session))
+        return session
+
+    async def session(self, session_id: str) -> Session:
+        """The session; a `NotFoundError` when nothing has this id."""
+        return await self.storage.session(session_id)
+
+    async def sessions(
+        self, *, limit: int | None = None, search: str | None = None, roots: bool = True
+    ) -> tuple[Session, ...]:
+        """The project's sessions, those used last first; `roots` leaves subagents' out."""
+        project = self.workspace.project_id
+        return await self.storage.sessions(project, limit=limit, search=search, roots=roots)
+
+    async def turns(self, session_id: str, *, files: bool = False) -> tuple[Turn, ...]:
+        """Return the messages of a session with their parts, in order, as far as they have come.
+
+        With `files` wait for the snapshot that says what the steps that have ended have changed.
+        """
+        await self._runs.store_text(session_id, files=files)
+        return await self.storage.turns(session_id)
+
+    async def store_text(self, session_id: str) -> None:
+        """Return when the storage has all that an answer of the session has said so far."""
+        await self._runs.store_text(session_id)
+
+    async def look(self) -> None:
+        """Load the project's own code anew where it has changed and may run."""
+        await self._reload.look()
+
+    async def prompt(self, session: Session | str, prompt: str | Prompt) -> Turn:
+        """Return the last answer, once this prompt and those that wait with it are answered.
+
+        It is stored before anything can refuse it. `info.error` of the answer says what went wrong
+        with the model, `Host.prompt` what is raised.
+        """
+        await self.look()
+        send = partial(self._runs.prompt, session if isinstance(session, str) else session.id)
+        return await send_prompt(prompt, self.workspace.directory, send)
+
+    async def withdraw(self, session_id: str, message_id: str) -> bool:
+        """Whether a prompt is gone for good, since no model has read it; else it stays."""
+        return await self._runs.withdraw(session_id, message_id)
+
+    async def call_tool(
+        self,
+        session_id: str,
+        tool: str,
+        args: Mapping[str, Any],
+        *,
+        agent: str | None = None,
+        model: str | None = None,
+    ) -> Completed:
+        """How a call ends that a program makes for a session: judged as any, stored nowhere.
+
+        :raises PermissionDeniedError: when it may not run.
+        :raises ToolError: when it fails, and AbortedError when the session is aborted meanwhile.
+        """
+        from pegboard.engine.input.usercall import call_tool  # only who calls needs it
+
+        calling = partial(call_tool, tool=tool, args=args, agent=agent, model=model)
+        return await self._runs.alone(session_id, calling)
+
+    async def carry_out(self, session_id: str, order: UserCall) -> Turn:
+        """Return the answer with a call that the user makes, unasked, while the session rests.
+
+        :raises NotFoundError: for an unknown session or agent; then nothing is stored.
+        :raises ModelNotFoundError: when no provider serves the model.
+        :raises SessionBusyError: while the session runs.
+        """
+        return await self._runs.carry_out(session_id, order)
+
+    async def user_env(self) -> Mapping[str, str]:
+        """Return the environment of a program of the user's, without keys."""
+        return await self._engine.user_env(unstored_view(self._engine, self.default_agent()))
+
+    async def update_session(
+        self, session_id: str, *, title: str | None = None, archived: bool | None = None
+    ) -> Session:
+        """The session, renamed, put away or taken out again; it does not count as used."""
+        name = (title or "").strip() or UNSET
+        at = UNSET if archived is None else self._engine.now() if archived else None
+        change = ChangeSession(session_id=session_id, title=name, archived=at)
+        return await change_session(self.storage, change)
+
+    async def rename(self, session_id: str, title: str, *, was: str) -> None:
+        """Give the session a title, if `was` is still the one that it has."""
+        await self.storage.commit(ChangeSession(session_id=session_id, title=title, title_was=was))
+
+    async def ask(self, session_id: str, question: ModelQuestion) -> str:
+        """What a model answers to a text beside the conversation; `Host` says what it raises."""
+        from pegboard.engine.sidecall import SideCall  # only who asks needs it
+
+        call = SideCall(self._engine, session_id, question)
+        return await call.answer(self._runs.budget(session_id))
+
+    async def delete_session(self, session_id: str) -> None:
+        """Stop and delete a session, its subagents' sessions and all that belongs to them."""
+        await self._runs.delete(session_id)
+
+    async def children(self, session_id: str) -> tuple[Session, ...]:
+        """The subagents' sessions of a session, in the order of their creation."""
+        await self.storage.session(session_id)
+        return await self.storage.children(session_id)
+
+    async def search(self, text: str, *, limit: int = 50) -> tuple[SearchHit, ...]:
+        """The project's sessions that have the text in their title or in what was said."""
+        return await self.storage.search(self.workspace.project_id, text, limit=limit)
+
+    async def summarize(self, session_id: str, *, model: str | None = None) -> Turn:
+        """The summary that the session goes on from; why there is none is in its `info.error`.
+
+        Nothing before it is lost. `model` is `provider/model`, else the session's.
+
+        :raises SessionBusyError: while the session runs, AbortedError when the summary is stopped.
+        """
+        return await self._runs.summarize(session_id, model)
+
+    @asynccontextmanager
+    async def at_rest(self, session_id: str) -> AsyncIterator[Fence]:
+        """A block in which the session does not run, and its right; prompts wait until it is left.
+
+        :raises NotFoundError: when the session does not exist, SessionBusyError while it runs.
+        """
+        async with self._runs.at_rest(session_id), held(self.storage, session_id) as fence:
+            yield fence
+
+    async def abort(self, session_id: str) -> bool:
+        """Stop the session's run and wait until it has ended; False when none ran."""
+        return await self._runs.abort(session_id)
+
+    async def ask_user(self, session_id: str, questions: Sequence[Question]) -> Answers | None:
+        """The answers of a person to a program, None where there are none."""
+        from pegboard.engine.asking.toolquestion import ask_person
+
+        return await ask_person(self._engine, self._runs.beside, session_id, questions)
+
+    async def reply(self, request_id: str, reply: Reply, message: str | None = None) -> None:
+        """Answer a permission request, or `NotFoundError`; a `message` says what to do instead."""
+        await self.permissions.reply(request_id, reply, message)
+
+    @property
+    def policy(self) -> "Policy":
+        """How calls and requests would be decided, and approvals for good."""
+        from pegboard.engine.asking.judgement import Policy  # few look at it
+
+        return Policy(self._engine)
+
+    async def answer(self, request_id: str, answers: Sequence[Sequence[str]]) -> None:
+        """Answer questions: for each one the labels that are chosen, or a text of one's own."""
+        self.questions.answer(request_id, tuple(tuple(labels) for labels in answers))
+
+    async def reject_question(self, request_id: str) -> None:
+        """Leave questions unanswered, so that their turn ends; `NotFoundError` where none wait."""
+        self.questions.reject(request_id)
+
+    async def resolve_model(self, name: str) -> Model:
+        """The model of this name; `ModelNotFoundError` names the nearest where there is none."""
+        return await self._engine.models.find(name)
+
+    async def models(self, *, without_keys: bool = False) -> tuple[Model, ...]:
+        """The models that can be asked, or could with a key, with all that is known of them."""
+        return await self._engine.models.known(without_keys=without_keys)
+
+    def default_agent(self) -> Agent:
+        """The agent that talks to the user when none is named."""
+        return default_agent(self.config, self.agents)
+
+
+class OpeningApp:
+    """An App that is opened when this is awaited, or entered as a block that closes it."""
+
+    def __init__(self, directory: Path, options: AppOptions) -> None:
+        self._directory, self._options = directory, options
+
+    def __await__(self) -> Generator[Any, Any, App]:
+        return self._open().__await__()
+
+    async def __aenter__(self) -> App:
+        self._app = await self
+        return self._app
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._app.aclose()
+
+    async def _open(self) -> App:
+        app = App(*await assemble(self._directory, self._options))
+        app.hooks.notify(apphooks.startup, app=app)
+        return app

@@ -1,0 +1,10 @@
+"""The limit on a program's memory."""
+
+import resource
+import sys
+
+
+def is_limited() -> bool:
+    """Return whether this process may use less memory than there is."""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return sys.platform == "linux" and limit != resource.RLIM_INFINITY

@@ -1,0 +1,60 @@
+"""What plugins print: each line has the plugin's name, and there is an end to it."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+from pegboard.hooks.stalls import PRINTING
+
+LIMIT_CHARS = 8192
+"""What one plugin may print; the rest is left out, and that is said."""
+
+
+@contextmanager
+def named_output() -> Iterator[None]:
+    """A block in which what plugins print to the standard streams is named, and cut when long."""
+    streams = sys.stdout, sys.stderr
+    printed: dict[str, int] = {}
+    sys.stdout, sys.stderr = (_Named(each, printed) for each in streams)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = streams
+
+
+class _Named:
+    """A stream that names who writes to it."""
+
+    def __init__(self, stream: TextIO, printed: dict[str, int]) -> None:
+        self._stream = stream
+        self._printed = printed
+        self._open = ""
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - what the stream has
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write the text, with the name of the plugin at the start of each line."""
+        plugin = PRINTING.get()
+        if not plugin or not text:
+            return self._stream.write(text)
+        before = self._printed.get(plugin, 0)
+        self._printed[plugin] = before + len(text)
+        if before <= LIMIT_CHARS:
+            self._stream.write(self._named(plugin, text[: LIMIT_CHARS - before]))
+        if before <= LIMIT_CHARS < before + len(text):
+            end = f"plugin {plugin}: printed more than {LIMIT_CHARS:,} characters; the rest is cut"
+            start = "\n" if self._open else ""
+            self._stream.write(f"{start}{end}\n")
+            self._open = ""
+        return len(text)
+
+    def _named(self, plugin: str, text: str) -> str:
+        lines = text.splitlines(keepends=True)
+        named = "".join(
+            line if number == 0 and self._open == plugin else f"plugin {plugin}: {line}"
+            for number, line in enumerate(lines)
+        )
+        self._open = plugin if lines and not lines[-1].endswith("\n") else ""
+        return named

@@ -1,0 +1,34 @@
+"""The App of one command."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pegboard.cli.namedoutput import named_output
+from pegboard.display.visibletext import visible
+
+if TYPE_CHECKING:
+    from pegboard import App, AppOptions
+
+
+@asynccontextmanager
+async def open_app(directory: Path, options: "AppOptions | None" = None) -> "AsyncIterator[App]":
+    """The App of a directory; the hooks that have failed until it closes are told on stderr.
+
+    Where hooks fail the command goes on, as a turn does. What plugins print is named and bounded.
+
+    :raises PegboardError: what `App.open` raises.
+    """
+    from pegboard import App
+
+    with named_output():
+        app = await App.open(directory, options)
+        try:
+            async with app:
+                yield app
+        finally:
+            for message in dict.fromkeys(each.message for each in app.failures):
+                click.echo(visible(f"warning: {message}"), err=True)

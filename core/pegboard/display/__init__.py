@@ -1,0 +1,21 @@
+"""Blocks: what a tool call looks like on a terminal or a page."""
+
+from pegboard import late_names
+
+__getattr__, __dir__ = late_names(
+    __name__,
+    {
+        "pegboard.contract.results": (
+            "Block",
+            "Span",
+            "SpanLine",
+            "SpanStyle",
+        ),
+        "pegboard.display.blocklines": ("plain_line",),
+        "pegboard.display.defaultblocks": (
+            "block_of_text",
+            "default_block",
+        ),
+        "pegboard.display.visibletext": ("visible",),
+    },
+)

@@ -1,0 +1,99 @@
+"""A block as lines of styled text: what a terminal, a page and a file draw it from."""
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import msgspec
+
+from pegboard.contract.results import Block, Span, SpanLine
+from pegboard.display.defaultblocks import lines_of, one_line
+from pegboard.display.difflines import diff_rows
+from pegboard.display.visibletext import visible
+
+LINE_LETTERS = 2000
+"""What is shown of a line: programs write lines of megabytes."""
+BETWEEN_COLUMNS = "  "
+_CELL_LETTERS = 60
+_BEFORE = {"head": 1, "tail": 0, "both": 0.4}
+"""How many of the lines that are shown stand before those that are not."""
+
+Folding = Literal["folded", "whole"]
+
+
+class Folded(msgspec.Struct, frozen=True, kw_only=True):
+    """The lines that are shown, and how many are not: behind the first `before` of them."""
+
+    lines: tuple[SpanLine, ...]
+    hidden: int = 0
+    before: int = 0
+
+
+def block_lines(block: Block, folding: Folding = "folded") -> Folded:
+    """The lines of a block but its title; no text in it is obeyed by a terminal."""
+    every = [*block.lines, *diff_rows(block.diff), *_rows(block.table)]
+    every += lines_of(block.markdown) if block.markdown else ()
+    hidden = max(0, len(every) - block.fold) if folding == "folded" else 0
+    hidden = 0 if hidden == 1 and block.fold else hidden  # the note takes a row, too
+    before = int(block.fold * _BEFORE[block.keep])
+    kept = [*every[:before], *every[before + hidden :]]
+    longest = LINE_LETTERS if folding == "folded" else None
+    lines = tuple(shown_line(line, longest) for line in kept)
+    return Folded(lines=lines, hidden=hidden, before=before)
+
+
+def note_of(hidden: int, way: str = "") -> SpanLine:
+    """The line that says how many lines are not shown."""
+    more = "line" if hidden == 1 else "lines"
+    return (Span(f"… {hidden:,} more {more}{f' ({way})' if way else ''}", "dim"),)
+
+
+def with_note(folded: Folded, way: str = "") -> tuple[SpanLine, ...]:
+    """The lines with the note where the missing ones are."""
+    if not folded.hidden:
+        return folded.lines
+    note = note_of(folded.hidden, way)
+    return (*folded.lines[: folded.before], note, *folded.lines[folded.before :])
+
+
+def shown_line(line: SpanLine, longest: int | None = LINE_LETTERS) -> SpanLine:
+    """The line in letters that no terminal obeys, cut where it has more than so many."""
+    return tuple(_shown(line, longest))
+
+
+def plain_line(line: SpanLine) -> str:
+    """The line without its styles."""
+    return "".join(span.text for span in line)
+
+
+def _shown(line: SpanLine, longest: int | None) -> Iterator[Span]:
+    room = sum(len(span.text) for span in line) if longest is None else longest
+    for span in line:
+        text = visible(span.text[: room + 1].replace("\n", "⏎").expandtabs(4))
+        if len(span.text) > room:
+            yield Span(text[:room] + "…", span.style)
+            return
+        room -= len(span.text)
+        yield Span(text, span.style)
+
+
+def _rows(table: Sequence[Sequence[str]]) -> Iterator[SpanLine]:
+    """The rows of a table in columns; the first is its head, and the last column is not cut."""
+    if not table:
+        return
+    from rich.cells import cell_len  # few blocks have a table
+
+    cells = [
+        [*(_cell(cell, _CELL_LETTERS) for cell in row[:-1]), _cell(row[-1], LINE_LETTERS)]
+        for row in table
+        if row
+    ]
+    wide = max(map(len, cells), default=0)
+    widths = [max(cell_len(row[n]) for row in cells if n < len(row)) for n in range(wide)]
+    for number, row in enumerate(cells):
+        padded = (cell + " " * (widths[n] - cell_len(cell)) for n, cell in enumerate(row))
+        text = BETWEEN_COLUMNS.join(padded).rstrip()
+        yield (Span(text, "plain" if number else "bold"),)
+
+
+def _cell(text: str, longest: int) -> str:
+    return visible(one_line(" ".join(text[: LINE_LETTERS + 1].split()), longest))

@@ -1,0 +1,22 @@
+# Written by `poe stubs` from the table in the module beside it.
+from pegboard.contract.context import FileAccess as FileAccess
+from pegboard.contract.context import FileLedger as FileLedger
+from pegboard.contract.context import named_path as named_path
+from pegboard.files.diffs import Diff as Diff
+from pegboard.files.diffs import diff_texts as diff_texts
+from pegboard.files.encodings import file_encoding as file_encoding
+from pegboard.files.globs import glob_expression as glob_expression
+from pegboard.files.mediacontent import MediaContent as MediaContent
+from pegboard.files.mediacontent import media_content as media_content
+from pegboard.files.mediacontent import media_mime as media_mime
+from pegboard.files.placing import is_resolved as is_resolved
+from pegboard.files.placing import open_resolved as open_resolved
+from pegboard.files.placing import remove_resolved as remove_resolved
+from pegboard.files.secretfiles import secret_path as secret_path
+from pegboard.files.textfile import FileText as FileText
+from pegboard.files.textfile import decode_text as decode_text
+from pegboard.files.textfile import line_text as line_text
+from pegboard.files.textfile import new_text as new_text
+from pegboard.files.walk import printable_name as printable_name
+from pegboard.files.walk import walk_files as walk_files
+from pegboard.paths import resolved_path as resolved_path

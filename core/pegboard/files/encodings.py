@@ -1,0 +1,77 @@
+"""The encoding of a text file, told by its mark or by its words."""
+
+import codecs
+import os
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from io import BytesIO
+from typing import BinaryIO
+
+BOM = "\ufeff"
+DECIDED_BYTES = 50 << 20
+"""Of a longer file, which edit does not change, the encoding is told by its start alone."""
+START_BYTES = 1 << 20
+_PIECE_BYTES = 1 << 20
+_LINE_BYTES = 1 << 16
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark begins alike
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+
+def _told(pieces: Callable[[], Iterable[bytes]], *, whole: bool) -> str:
+    if _is_utf_8(pieces(), whole=whole):
+        return "utf-8"
+    from pegboard.files.charset import told  # 2 ms that only a text in another encoding pays
+
+    return told(pieces, whole=whole)
+
+
+def marked_encoding(start: bytes) -> str:
+    """The encoding that a byte order mark names, as Python calls it; empty without one."""
+    return next((named for mark, named in _MARKS if start.startswith(mark)), "")
+
+
+def content_encoding(content: bytes, *, whole: bool = True) -> str:
+    """Python's name of the encoding of bytes; empty where they are in none that we know.
+
+    Without `whole` the content may end within a letter.
+    """
+    return marked_encoding(content) or _told(
+        partial(_pieces, BytesIO(content), len(content)), whole=whole
+    )
+
+
+def file_encoding(file: BinaryIO) -> str:
+    """Python's name of an open file's encoding, which `decode_text` would tell of its content.
+
+    Empty for a file of more than one encoding, or of none that we know. Of a file of more than
+    `DECIDED_BYTES` the first MiB tells. The file is read piece by piece, and left anywhere.
+    """
+    size = os.fstat(file.fileno()).st_size
+    whole = size <= DECIDED_BYTES
+    pieces = partial(_pieces, file, size if whole else START_BYTES)
+    return marked_encoding(next(pieces(), b"")) or _told(pieces, whole=whole)
+
+
+def _pieces(file: BinaryIO, limit: int) -> Iterator[bytes]:
+    """The file from its start, lines that are not very long kept whole."""
+    file.seek(0)
+    while limit > 0 and (piece := file.read(min(limit, _PIECE_BYTES))):
+        piece += file.readline(_LINE_BYTES)
+        limit -= len(piece)
+        yield piece
+
+
+def _is_utf_8(pieces: Iterable[bytes], *, whole: bool) -> bool:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        for piece in pieces:
+            decoder.decode(piece)
+        decoder.decode(b"", final=whole)
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,57 @@
+"""States of files: what the steps of a run are followed with."""
+
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol
+
+from pegboard.schema.part import Staged, Unkept
+from pegboard.snapshots import RestoreWay, Snapshots, Writing
+
+
+class States(Snapshots, Protocol):
+    """Snapshots that `StepSnapshots` can be made of: it says when, and whose work a change is.
+
+    A method that is not `async` returns at once, but for `Writing.intend`.
+    """
+
+    @property
+    def current(self) -> str | None:
+        """The newest state, if nothing can have been written since; else None."""
+        ...
+
+    def lineage(self, session_id: str, parent_id: str | None) -> tuple[str, ...]:
+        """The session and its ancestors: a subagent's changes are its callers' work, too."""
+        ...
+
+    def writing(self, owners: tuple[str, ...], *, tells: bool) -> AbstractContextManager[Writing]:
+        """A block for a call that may write files, for a session and its ancestors.
+
+        With `tells` the call names the files that it writes. If it names none, or without
+        `tells`, the next snapshot looks at all files.
+        """
+        ...
+
+    def claimed(self, session_id: str) -> bool:
+        """Whether `take` or `take_staged` has something."""
+        ...
+
+    def take(self, session_id: str) -> tuple[Path, ...]:
+        """The files that the session has changed, each given once."""
+        ...
+
+    def take_staged(self, session_id: str) -> tuple[Staged, ...]:
+        """The session's changes of git's index, each given once."""
+        ...
+
+    async def copied(self, session_id: str) -> Mapping[Path, RestoreWay]:
+        """The changes of files that no state has, but of which copies are kept; before `take`."""
+        ...
+
+    def unkept(self, files: Iterable[Path]) -> dict[Path, Unkept]:
+        """The files of which no states are kept, with the reason."""
+        ...
+
+    async def keep(self, session_id: str, step: str, way: RestoreWay) -> None:
+        """Keep both states of a step from being collected, until the session is forgotten."""
+        ...

@@ -1,0 +1,103 @@
+"""Files that are likely to hold secrets, known by their names, and who may read them unasked."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from pegboard.policy.permissions import judge_rules
+from pegboard.schema.session import Ruleset
+
+_READ = "read"
+"""The permission to see what a file holds."""
+_SECRET_NAME = re.compile(
+    r"\.env|\.env[._-].+|.+\.env|\.envrc|.+\.(pem|key|p12|pfx|jks|keystore|kdbx|asc|ppk|ovpn)"
+    r"|id_(rsa|dsa|ecdsa|ed25519)(_sk)?|\.netrc|_netrc|\.pgpass|\.my\.cnf|\.npmrc|\.pypirc"
+    r"|\.git-credentials|\.htpasswd|credentials(\.(json|ya?ml|toml|ini|xml|csv))?|auth\.json"
+    r"|client_secret.*\.json|service[-_]?account.*\.json|secrets?\.(json|ya?ml|toml|ini)"
+    r"|\.dockercfg|kubeconfig|terraform\.tfstate(\.backup)?|.+\.tfvars|wallet\.dat|shadow|gshadow",
+    re.IGNORECASE,
+)
+_NO_SECRET_NAME = re.compile(
+    r".*\.env\.(example|sample|template|dist|test|defaults?)|.*\.pub|(example|sample)\.env"
+    r"|.*(example|sample|template).*|cacert\.pem|ca-bundle.*",
+    re.IGNORECASE,
+)
+_COPY_ENDS = (
+    *("~", "#", ".bak", ".backup", ".old", ".orig", ".save", ".saved", ".tmp"),
+    *(".copy", "-copy", "_copy", " copy", ".swo", ".swp", ".swx"),
+)
+"""What editors and people add to the name of a file that they keep a copy of."""
+_SECRET_FOLDERS = (
+    (".ssh",),
+    (".gnupg",),
+    (".aws",),
+    (".azure",),
+    (".kube",),
+    (".docker", "config.json"),
+    (".config", "gcloud"),
+    (".config", "gh"),
+    (".password-store",),
+)
+_NO_SECRET_FILES = frozenset({"known_hosts", "config", "authorized_keys"})
+_PROCESS_SECRETS = re.compile(
+    r"/proc/[^/]+/(task/[^/]+/)?"
+    r"(environ|cmdline|mem|auxv|(numa_)?maps|smaps(_rollup)?|pagemap|stack|syscall"
+    r"|(fd|fdinfo)/\d+|(map_files|root|cwd)/.+)"
+    r"|/proc/environ|/proc/k(core|allsyms)|/dev/k?mem"
+)
+"""What tells of a process: its variables, words, memory and open files (proc(5)).
+
+`/proc/environ` is what is left of a path where nobody knows which process it names.
+"""
+
+
+_SERVER_TOKEN = re.compile(r"/pegboard/server-\d+\.json$")
+"""In the state of Pegboard: whoever reads it may answer what it asks."""
+
+
+def secret_path(path: Path) -> bool:
+    """Whether a file of this name is likely to hold a key, a token or a password."""
+    if _PROCESS_SECRETS.fullmatch(str(path)) or _SERVER_TOKEN.search(str(path)):
+        return True
+    name = _original(path.name.lower())
+    if _SECRET_NAME.fullmatch(name):
+        return _NO_SECRET_NAME.fullmatch(name) is None
+    return any(_has(path.parts, folder) for folder in _SECRET_FOLDERS) and not (
+        path.name in _NO_SECRET_FILES or path.suffix == ".pub"
+    )
+
+
+def _original(name: str) -> str:
+    """The name of the original of a backup copy, or the name itself."""
+    end = len(name)
+    while name.endswith(_COPY_ENDS, 0, end):
+        end -= next(len(each) for each in _COPY_ENDS if name.endswith(each, 0, end))
+    return name[:end].lstrip("#") if 0 < end < len(name) else name
+
+
+def _has(parts: tuple[str, ...], folder: tuple[str, ...]) -> bool:
+    return any(parts[at : at + len(folder)] == folder for at in range(len(parts)))
+
+
+def may_read(rulesets: Sequence[Ruleset], path: str, *, home: Path | None = None) -> bool:
+    """Whether the rules let a tool read this file without asking.
+
+    For a secret file only rules narrower than `*` count; another file may be read without any
+    rule. A search leaves out files that may not be read.
+    """
+    if not secret_path(Path(path)):
+        verdict = judge_rules(rulesets, _READ, [path], home=home)
+        return verdict.action == "allow" or verdict.rule is None
+    narrow = tuple(
+        rule
+        for ruleset in rulesets
+        for rule in ruleset.rules
+        if rule.permission == _READ and rule.pattern != "*"
+    )
+    ruleset = Ruleset(source="config", rules=narrow)
+    return judge_rules([ruleset], _READ, [path], home=home).action == "allow"
+
+
+def may_name(rulesets: Sequence[Ruleset], path: str, *, home: Path | None = None) -> bool:
+    """Whether a listing shows this file: secret files that need asking are left out."""
+    return not secret_path(Path(path)) or may_read(rulesets, path, home=home)

@@ -1,0 +1,204 @@
+"""The files of a folder that git would not ignore."""
+
+import os
+import re
+import sys
+from collections import deque
+from collections.abc import Callable, Container, Iterator, Sequence
+from operator import attrgetter
+from pathlib import Path
+
+import msgspec
+
+from pegboard.files.ignores import IgnoreRules
+from pegboard.processes.hostprograms import find_program
+
+_FILES = (".rgignore", ".ignore", ".gitignore")
+_EXCLUDE = ".git/info/exclude"
+_SIMPLE = re.compile(r"(?!\*$)(?!.*\*\*)(?:[\w.*-]|\{[\w.*-]+(?:,[\w.*-]+)*\})+", re.ASCII)
+"""What ripgrep understands as we do: its `?` is a byte, and `{,a}` has no empty choice."""
+_EXCLUDES = re.compile(r'(?im)^\s*excludesfile\s*=\s*"?([^"\n]+?)"?\s*$')
+
+
+_Level = tuple[tuple[int, IgnoreRules], ...]
+"""The rules of files of one name, the nearest first, each with the length of its folder's path."""
+
+
+class _Rules(msgspec.Struct, frozen=True):
+    """What holds for the entries of a folder, the strongest first.
+
+    In a repository, one within it begins anew with what git ignores.
+    """
+
+    rg: _Level = ()
+    ignore: _Level = ()
+    git: _Level = ()
+    exclude: _Level = ()
+    mine: _Level = ()
+    in_git: bool = True
+
+    def leave_out(self, path: str, *, is_folder: bool) -> bool:
+        """What the strongest file with an opinion says."""
+        for level in (self.rg, self.ignore, self.git, self.exclude, self.mine):
+            for length, rules in level:
+                verdict = rules.verdict(path[length:], is_folder=is_folder)
+                if verdict is not None:
+                    return verdict
+        return False
+
+
+def walk_files(
+    folder: Path,
+    *,
+    skip: Container[str] = (),
+    missed: Callable[[str], object] | None = None,
+) -> Iterator[str]:
+    """The paths of all files below `folder`, hidden ones too, outer ones first, then by name.
+
+    Left out are `.git` and what `.rgignore`, `.ignore` and `.gitignore` files say, those of the
+    repository and above it too, its `info/exclude`, and the user's own excludes. A folder that is
+    itself ignored is walked if it is asked for. Folders with a name in `skip` are not entered.
+    Symlinks, devices and pipes are left out, as ripgrep does: they may lead anywhere. A folder
+    that cannot be read counts as empty; `missed` is told of it.
+    """
+    root = os.path.abspath(folder).rstrip("/") + "/"  # noqa: PTH100 - texts are half the time of paths here
+    above = _above(root)
+    pending = deque([(root, above)])
+    while pending:
+        place, rules = pending.popleft()
+        entries = _entries(place, missed)
+        rules = _inside(rules, place, {entry.name for entry in entries})
+        for entry in entries:
+            is_folder = _is_folder(entry)
+            path = place + entry.name
+            if entry.name == ".git" or rules.leave_out(path, is_folder=is_folder):
+                continue
+            if not is_folder:
+                if _is_file(entry):
+                    yield path
+            elif entry.name not in skip:
+                pending.append((f"{path}/", rules))
+
+
+def printable_name(name: str) -> str:
+    """The name or path of a file on one line, with escapes for what is no printable letter."""
+    plain = name.encode(errors="surrogateescape").decode(errors="backslashreplace")
+    return plain if plain.isprintable() else plain.encode("unicode_escape").decode()
+
+
+def ripgrep(folder: Path, *, root: Path) -> tuple[str, ...] | None:
+    """The program `rg` with options by which it sees the files that `walk_files` gives.
+
+    It is looked for on the PATH, and where the extra `ripgrep` puts it; None if it is not there,
+    or only in the project `root`. Reads a few names.
+    """
+    program = find_program("rg", os.environ, f"{sys.prefix}/bin", root=root)
+    if program is None:
+        return None
+    alone = _repository(folder) is None
+    return (
+        *(program, "--no-config", "--color=never", "--hidden", "--no-messages", "--glob=!.git"),
+        *(("--no-require-git", "--no-ignore-parent") if alone else ()),
+    )
+
+
+def ripgrep_names(patterns: Sequence[str]) -> tuple[str, ...]:
+    """Options by which `rg` leaves out most files that fit none of the patterns, and no other.
+
+    It looks at their last parts, if those are simple ones; the rest is to be left out afterwards.
+    """
+    names = [pattern.rpartition("/")[2] for pattern in patterns]
+    if not names or not all(map(_SIMPLE.fullmatch, names)):
+        return ()
+    # A type, because a glob would bring back files that git ignores.
+    return (*(f"--type-add=wanted:{name}" for name in names), "--type=wanted")
+
+
+def _entries(folder: str, missed: Callable[[str], object] | None) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entries, key=attrgetter("name"))
+    except OSError:
+        if missed is not None:
+            missed(folder)
+        return []
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file(follow_symlinks=False)
+    except OSError:
+        return False
+
+
+def _repository(folder: Path) -> Path | None:
+    """The nearest folder with `.git`, from this one up."""
+    return next(
+        (each for each in (folder, *folder.parents) if os.path.lexists(each / ".git")), None
+    )
+
+
+def _above(folder: str) -> _Rules:
+    """What the folders above say, if there is a repository, and what the user does."""
+    in_git = _repository(Path(folder)) is not None
+    rules = _Rules(mine=_read(folder, _users_excludes()), in_git=in_git)
+    if not in_git:
+        return rules
+    for above in reversed(Path(folder).parents):
+        rules = _inside(rules, _with_slash(above))
+    return rules
+
+
+def _inside(rules: _Rules, folder: str, names: Container[str] | None = None) -> _Rules:
+    """The rules for the entries of a folder; its names, if they are known, save looks at files."""
+    found = {name: _read(folder, name) for name in _FILES if names is None or name in names}
+    has_git = ".git" in names if names is not None else os.path.lexists(f"{folder}.git")
+    if not (has_git or any(found.values())):
+        return rules
+    ends = has_git and rules.in_git
+    return _Rules(
+        rg=found.get(".rgignore", ()) + rules.rg,
+        ignore=found.get(".ignore", ()) + rules.ignore,
+        git=found.get(".gitignore", ()) + (() if ends else rules.git),
+        exclude=(_read(folder, _EXCLUDE) if has_git else ()) + (() if ends else rules.exclude),
+        mine=rules.mine,
+        in_git=rules.in_git,
+    )
+
+
+def _users_excludes() -> str:
+    """The user's file of what git ignores everywhere (git-config: core.excludesFile)."""
+    home = Path.home()
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config", "git")
+    for file in (home / ".gitconfig", config / "config"):
+        try:
+            said = _EXCLUDES.search(file.read_text(errors="replace"))
+        except OSError:
+            continue
+        if said:
+            return os.path.expanduser(said[1])  # noqa: PTH111 - a text, as it is written there
+    return str(config / "ignore")
+
+
+def _with_slash(folder: Path) -> str:
+    return f"{str(folder).rstrip('/')}/"
+
+
+def _read(folder: str, name: str) -> _Level:
+    path = os.path.join(folder, name)  # noqa: PTH118 - as in `walk_files`
+    try:
+        # What is no file could keep who opens it waiting.
+        if not os.path.isfile(path):  # noqa: PTH113
+            return ()
+        with open(path, "rb") as file:  # noqa: PTH123
+            content = file.read()
+    except OSError:
+        return ()
+    return ((len(folder), IgnoreRules(content)),)

@@ -1,0 +1,36 @@
+"""Names for providers behind HTTP: the plugin writes the wire format."""
+
+from pegboard import late_names
+
+__getattr__, __dir__ = late_names(
+    __name__,
+    {
+        "pegboard.http.answerblocks": (
+            "AnswerBlock",
+            "AnswerBlocks",
+        ),
+        "pegboard.http.answercalls": ("unique_id",),
+        "pegboard.http.askedwait": ("asked_wait_s",),
+        "pegboard.http.encoding": (
+            "count_in",
+            "decode_json",
+            "encode_json",
+            "media_inputs",
+            "note_instead",
+            "valid_id",
+        ),
+        "pegboard.http.httpprovider": (
+            "AnswerReader",
+            "Endpoint",
+            "ErrorFrameError",
+            "Framing",
+            "HttpProvider",
+            "MediaLimits",
+            "Post",
+            "WireFormat",
+            "endpoints",
+        ),
+        "pegboard.http.keyadvice": ("required_key",),
+        "pegboard.kit.hosts": ("is_loopback",),
+    },
+)

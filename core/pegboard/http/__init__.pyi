@@ -1,0 +1,22 @@
+# Written by `poe stubs` from the table in the module beside it.
+from pegboard.http.answerblocks import AnswerBlock as AnswerBlock
+from pegboard.http.answerblocks import AnswerBlocks as AnswerBlocks
+from pegboard.http.answercalls import unique_id as unique_id
+from pegboard.http.askedwait import asked_wait_s as asked_wait_s
+from pegboard.http.encoding import count_in as count_in
+from pegboard.http.encoding import decode_json as decode_json
+from pegboard.http.encoding import encode_json as encode_json
+from pegboard.http.encoding import media_inputs as media_inputs
+from pegboard.http.encoding import note_instead as note_instead
+from pegboard.http.encoding import valid_id as valid_id
+from pegboard.http.httpprovider import AnswerReader as AnswerReader
+from pegboard.http.httpprovider import Endpoint as Endpoint
+from pegboard.http.httpprovider import ErrorFrameError as ErrorFrameError
+from pegboard.http.httpprovider import Framing as Framing
+from pegboard.http.httpprovider import HttpProvider as HttpProvider
+from pegboard.http.httpprovider import MediaLimits as MediaLimits
+from pegboard.http.httpprovider import Post as Post
+from pegboard.http.httpprovider import WireFormat as WireFormat
+from pegboard.http.httpprovider import endpoints as endpoints
+from pegboard.http.keyadvice import required_key as required_key
+from pegboard.kit.hosts import is_loopback as is_loopback

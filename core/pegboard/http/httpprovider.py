@@ -1,0 +1,288 @@
+"""A provider behind HTTP: the server that answers, and the wire format that it is spoken to in.
+
+A plugin writes the wire format, which is how a kind of server is asked and how its answers are
+read: a request as bytes, and the frames of an answer as events. The rest is here and in `exchange`:
+key, options, time limits, proxies, certificates, sockets that are used again, and errors. Nothing
+of HTTP is loaded before the first request.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import msgspec
+from msgspec.structs import replace
+
+from pegboard.providers import ModelRequest, StreamEvent
+from pegboard.providers.keylookup import Keys
+from pegboard.schema.config import Config, ProviderConfig
+from pegboard.schema.model import Model, ModelApi, ModelFacts, with_facts
+
+if TYPE_CHECKING:
+    from pegboard.http.exchange import Exchange
+
+Meaning = Literal["no-money", "policy", "overflow", "throttled", "refused-key", "passing", "final"]
+"""What the texts of an error say: that a limit of money, a filter or the window stopped it, that
+the client asks too often, that the key is wrong, that it passes, or that it will not."""
+
+Framing = Literal["events", "lines"]
+"""How the frames of an answer are parted: as server-sent events, or as lines of JSON."""
+
+
+def _nothing(model_id: str) -> ModelFacts:  # noqa: ARG001 - in the place of one that looks
+    return ModelFacts()
+
+
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """A server; a struct, as it stands on the start path.
+
+    `env` are the variables that may hold the key; without them none is needed. `url_env` may hold
+    another address. `strict` is whether `models` are all that it serves, `assumed` what the wire
+    format knows of a model by its name. `timeout_s` is how long it may take to send the head of an
+    answer, `first_event_s` how long to send the first event if that may take longer than later
+    silence. `start` is the command that starts it on this machine. `proxy` is a proxy for all
+    requests to it, also to a loopback address. `options` go into every request, `npm` is the client
+    that OpenCode has for it.
+    """
+
+    id: str
+    name: str
+    url: str
+    env: tuple[str, ...] = ()
+    url_env: str = ""
+    headers: Mapping[str, str] = {}
+    options: Mapping[str, Any] = {}
+    models: tuple[str, ...] = ()
+    strict: bool = False
+    assumed: Callable[[str], ModelFacts] = _nothing
+    timeout_s: float = 60.0
+    first_event_s: float = 0.0
+    start: str = ""
+    proxy: str = ""
+    npm: str = ""
+
+    def at(self, path: str) -> str:
+        """The URL of a path below the server's, whose query stays at the end, as Azure has one."""
+        base, question, query = self.url.partition("?")
+        return f"{base.rstrip('/')}/{path}{question}{query}"
+
+
+class Post(msgspec.Struct, frozen=True):
+    """A request as a wire format has it; headers that every request has are not among these."""
+
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class ErrorFrameError(Exception):
+    """A frame says that the answer has failed; `error` is what it says, whatever its shape."""
+
+    def __init__(self, error: object) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class AnswerReader(Protocol):
+    """Reads the frames of one answer: the data of events, lines, or one whole JSON body."""
+
+    @property
+    def finished(self) -> bool:
+        """The model has said that it is at its end; what fails from there on is no failure.
+
+        An answer in frames that ends before is one. A whole JSON body cannot be cut: of it nobody
+        asks this.
+        """
+        ...
+
+    def read(self, frame: bytes) -> Iterable[StreamEvent]:
+        """The events of the next frame.
+
+        :raises ValueError: when it cannot be read.
+        :raises ErrorFrameError: when it says that the answer has failed.
+        """
+        ...
+
+    def end(self) -> Iterable[StreamEvent]:
+        """The last events, with the `StreamFinish`, once no frame will follow."""
+        ...
+
+
+Fetch = Callable[[str], Awaitable[bytes]]
+"""The body at a URL of the endpoint, asked for by GET without a key; b"" where there is none."""
+
+
+async def _nothing_before(request: ModelRequest, post: Post, fetch: Fetch) -> None:
+    """Look at nothing."""
+
+
+def _never(request: ModelRequest, reader: AnswerReader) -> ModelRequest | None:  # noqa: ARG001
+    return None
+
+
+class MediaLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What a provider takes; 0 where it takes any.
+
+    `image_bytes` and `pdf_bytes` count the base64, as providers do, `side` is the longest in
+    pixels, `side_of_many` that in a request with more than 20 pictures. `images` are the types.
+    """
+
+    image_bytes: int = 0
+    side: int = 0
+    side_of_many: int = 0
+    images: tuple[str, ...] = ()
+    pdf_bytes: int = 0
+    pages: int = 0
+
+
+class WireFormat(msgspec.Struct, frozen=True, kw_only=True):
+    """How a kind of server is spoken to.
+
+    `encode` gives the request, with the key where it belongs; `reader` makes what reads its
+    answer. `before` looks at a request that is ready, and may ask the server something by GET;
+    what it raises is the request's end. `go_on` is asked at an answer's end for a further request,
+    whose answer the same reader reads. `meanings` are expressions for the words of its errors,
+    beside those that are known. `framing` is how it parts the frames, where the type of content
+    does not say: `text/event-stream` are events, `application/x-ndjson` and `application/jsonl`
+    lines, and `application/json` is one whole body unless `framing` says lines. `media` are the
+    limits of pictures and PDFs.
+    """
+
+    encode: Callable[[ModelRequest, Endpoint, str], Post]
+    reader: Callable[[ModelRequest], AnswerReader]
+    before: Callable[[ModelRequest, Post, Fetch], Awaitable[None]] = _nothing_before
+    go_on: Callable[[ModelRequest, AnswerReader], ModelRequest | None] = _never
+    meanings: Mapping[Meaning, str] = {}
+    framing: Framing = "events"
+    media: MediaLimits = MediaLimits()
+
+
+LOCAL_TIMEOUT_S = 600.0
+"""A server on this machine may load a model of many gigabytes before it answers."""
+_THIS_MACHINE = ("127.", "localhost", "[::1]")
+OWN_OPTIONS = ("baseURL", "apiKey", "headers", "timeout_s", "timeout", "proxy")
+"""Options of a provider that say how it is reached, and go into no request."""
+COMPATIBLE = "@ai-sdk/openai-compatible"
+
+
+class HttpProvider:
+    """The models of one endpoint, each in the wire format that `wire` gives for it.
+
+    `wire` is called for a request: there a plugin imports what it needs for one. `environ` is
+    where proxies and certificates are looked up, `keys` where the key is.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        wire: Callable[[Model], WireFormat],
+        *,
+        environ: Mapping[str, str],
+        keys: Keys,
+    ) -> None:
+        self.endpoint = endpoint
+        self._wire = wire
+        self._environ = environ
+        self._keys = keys
+        self._exchange: Exchange | None = None
+
+    @property
+    def id(self) -> str:
+        """The name in `provider/model`."""
+        return self.endpoint.id
+
+    @property
+    def name(self) -> str:
+        """The name for people."""
+        return self.endpoint.name
+
+    @property
+    def env(self) -> Sequence[str]:
+        """The variables that may hold the key."""
+        return self.endpoint.env
+
+    def models(self) -> Sequence[Model]:
+        """The models that the configuration or the plugin names."""
+        return tuple(self._model(model_id) for model_id in self.endpoint.models)
+
+    def resolve(self, model_id: str) -> Model | None:
+        """The model of this id; None if the configuration lists others only."""
+        if not model_id or (self.endpoint.strict and model_id not in self.endpoint.models):
+            return None
+        return self._model(model_id)
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
+        """The answer, event by event; closing the iterator closes the socket.
+
+        :raises ProviderError: when the model cannot be asked or the answer breaks off.
+        """
+        from pegboard.http.exchange import Exchange  # brings the HTTP parser
+
+        self._exchange = self._exchange or Exchange(self.endpoint, self._environ, self._keys)
+        return self._exchange.events(self._wire(request.model), self._whole(request))
+
+    async def aclose(self) -> None:
+        """Close the sockets that wait for a next request."""
+        if self._exchange:
+            await self._exchange.aclose()
+
+    def _whole(self, request: ModelRequest) -> ModelRequest:
+        """The request with what the provider's configuration adds."""
+        headers = {**self.endpoint.headers, **request.model.headers, **request.headers}
+        options = {**self.endpoint.options, **request.options}
+        return replace(request, headers=headers, options=options)
+
+    def _model(self, model_id: str) -> Model:
+        endpoint = self.endpoint
+        api = ModelApi(id=model_id, url=endpoint.url, npm=endpoint.npm)
+        model = Model(id=model_id, provider_id=endpoint.id, name=model_id, api=api)
+        return with_facts(model, endpoint.assumed(model_id))
+
+
+def endpoints(
+    config: Config,
+    environ: Mapping[str, str],
+    *,
+    known: Mapping[str, Endpoint],
+    npm: Sequence[str],
+) -> tuple[Endpoint, ...]:
+    """The servers that are known or configured, the configuration over what is known.
+
+    One that is only configured is taken if it has an address and its `npm` is among these: the
+    client that files made for OpenCode name, OpenAI-compatible where they name none.
+    """
+    found = []
+    for name in dict.fromkeys((*known, *config.provider)):
+        settings = config.provider.get(name, ProviderConfig())
+        start = known.get(name)
+        client = settings.npm or COMPATIBLE
+        if start is None and client in npm:
+            start = Endpoint(id=name, name=name, url="", npm=client)
+        if start is not None and (url := _url(start, settings, environ)):
+            found.append(_configured(replace(start, url=url), settings, is_known=name in known))
+    return tuple(found)
+
+
+def _url(known: Endpoint, settings: ProviderConfig, environ: Mapping[str, str]) -> str:
+    by_env = environ.get(known.url_env) if known.url_env else None
+    url = settings.options.get("baseURL") or by_env or settings.api or known.url
+    return url if isinstance(url, str) else ""
+
+
+def _configured(known: Endpoint, settings: ProviderConfig, *, is_known: bool) -> Endpoint:
+    options = settings.options
+    local = known.url.partition("//")[2].startswith(_THIS_MACHINE)
+    least_s = max(known.timeout_s, LOCAL_TIMEOUT_S) if local else known.timeout_s
+    timeout_s = float(options.get("timeout_s") or least_s)
+    return replace(
+        known,
+        name=settings.name or known.name,
+        url=known.url.rstrip("/"),
+        env=settings.env or known.env,
+        headers={str(key): str(value) for key, value in options.get("headers", {}).items()},
+        options={key: value for key, value in options.items() if key not in OWN_OPTIONS},
+        models=tuple(dict.fromkeys((*known.models, *settings.models))),
+        strict=known.strict if is_known else bool(settings.models),
+        timeout_s=timeout_s,
+        first_event_s=timeout_s if local else known.first_event_s,
+        proxy=str(options.get("proxy") or known.proxy),
+    )

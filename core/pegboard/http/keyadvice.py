@@ -1,0 +1,26 @@
+"""The key of a provider that cannot do without one, and the ways to give it one."""
+
+from collections.abc import Sequence
+
+from pegboard.errors import ProviderAuthError
+from pegboard.providers.keylookup import Key, Keys
+
+
+async def required_key(
+    keys: Keys, provider_id: str, env: Sequence[str] = (), *, name: str = ""
+) -> Key:
+    """The key of a provider that cannot do without; `name` is the provider's for people.
+
+    :raises ProviderAuthError: when there is none, with the ways to give one.
+    """
+    if key := await keys.find(provider_id, env):
+        return key
+    text = f"{name or provider_id} needs a key. {key_advice(provider_id, env)}"
+    raise ProviderAuthError(text, provider_id=provider_id)
+
+
+def key_advice(provider_id: str, env: Sequence[str] = ()) -> str:
+    """How to give a provider a key, as a sentence without its full stop."""
+    option = f"set `provider.{provider_id}.options.apiKey` in your configuration"
+    variables = f"set {' or '.join(env)}, or " if env else ""
+    return f"`pegboard auth login {provider_id}` keeps one; or {variables}{option}"

@@ -1,0 +1,285 @@
+"""What went wrong with a request, as the error that the engine acts on.
+
+Statuses mean what HTTP says. Servers that use one status for much, or say in a stream what should
+have been a status, are understood by their words: `MEANINGS` holds what is known of them all.
+"""
+
+import errno
+import json
+import os
+import re
+import ssl
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import SplitResult
+
+from pegboard.errors import (
+    ContextOverflowError,
+    ProviderAuthError,
+    ProviderError,
+    ToolSchemaError,
+)
+from pegboard.http.askedwait import asked_wait_s
+from pegboard.http.certificates import CERTIFICATES_HINT
+from pegboard.http.httpprovider import Endpoint, Meaning
+from pegboard.http.keyadvice import key_advice
+from pegboard.http.overflow import OVERFLOWS, THROTTLED, is_overflow
+from pegboard.kit.hosts import is_loopback
+from pegboard.kit.redact import without_values
+from pegboard.providers import ToolDefinition
+
+EXCERPT_CHARS = 500
+_FIRST_ERROR = 400
+_REFUSED = (401, 403)
+_NOT_FOUND = 404
+_MISUNDERSTOOD = (400, 422)
+_TOO_MANY = 429
+MEANINGS: Mapping[Meaning, str] = {
+    "no-money": (
+        r"insufficient_quota|billing|exceeded your current quota|insufficient (balance|credit)"
+        r"|out of credits|payment required|credit balance is too low"
+    ),
+    "policy": r"content[_ -]?(policy|filter|management)|safety (policy|system)|usage polic",
+    "overflow": "|".join(OVERFLOWS.values()),
+    "throttled": THROTTLED,
+    "refused-key": (
+        r"api[_ ]?key.{0,20}(not valid|invalid|expired)|(invalid|incorrect).{0,10}api[_ -]?key"
+        r"|authentication_error|unauthenticated|unauthorized"
+    ),
+    "passing": (
+        r"overloaded|rate.?limit|too.?many.?requests|unavailable|timeout|timed out|server.?error"
+        r"|internal|exhausted|capacity|try again|api_error"
+    ),
+    "final": r"invalid|not.?found|unsupported|authentication|permission",
+}
+"""Expressions, read without regard to case, by what they say of a request."""
+_HTML = r"\s*(<!doctype html|<html)"
+_TITLE = r"(?s)<title[^>]*>(.*?)</title>"
+_SHOULD_RETRY = {"true": True, "false": False}
+_REPEATED = ("input", "messages", "request", "body")
+"""Fields in which servers repeat what was sent to them."""
+_SECRET_HEADERS = ("set-cookie", "authorization", "proxy-authorization")
+
+
+class Refusals:
+    """The errors of one endpoint; `meanings` are what it says in words of its own.
+
+    `tools` are those of the request, one of whose schemas an error may name.
+
+    No error has one of the `secrets` that were sent, however the server spells what it repeats.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        meanings: Mapping[Meaning, str],
+        secrets: Sequence[str] = (),
+        tools: Sequence[ToolDefinition] = (),
+    ) -> None:
+        self._endpoint = endpoint
+        self._secrets = secrets
+        self._tools = tools
+        self._id = endpoint.id
+        self._meanings = meanings
+
+    def refused(self, status: int, headers: Mapping[str, str], body: str) -> ProviderError:
+        """The error for an HTTP status that is not 200."""
+        body = self._hidden(body)
+        message, texts = _message(body) or f"HTTP status {status}", _texts(body)
+        names = [name for name in headers if name not in _SECRET_HEADERS]
+        facts: dict[str, Any] = {
+            "provider_id": self._id,
+            "status": status,
+            "wait_s": asked_wait_s(headers, status, body),
+            "headers": {name: self._hidden(headers[name]) for name in names},
+            "body": body,
+        }
+        if is_overflow(texts, status, self._meanings):
+            return ContextOverflowError(f"{self._id}: the request is too long: {message}", **facts)
+        refused = status in _REFUSED or (status < _TOO_MANY and self._says(texts, "refused-key"))
+        if refused and not (self._says(texts, "policy") or self._says(texts, "throttled")):
+            advice = key_advice(self._id, self._endpoint.env)
+            text = f"{self._id} refused the credential ({status}): {message}. {advice}"
+            return ProviderAuthError(text, **facts)
+        if status in _MISUNDERSTOOD and (schema := self._refused_schema(message, texts, facts)):
+            return schema
+        passing = self._passes(status, texts, waits=asked_wait_s({}, None, body) is not None)
+        if passing is None:  # what OpenAI's and Anthropic's own clients go by
+            passing = _SHOULD_RETRY.get(headers.get("x-should-retry", "").lower())
+        return ProviderError(f"{self._id}: {message} ({status})", retryable=passing, **facts)
+
+    def _refused_schema(
+        self, message: str, texts: str, facts: dict[str, Any]
+    ) -> ToolSchemaError | None:
+        """Return the error for tools of the request whose schemas the texts call wrong."""
+        from pegboard.http.toolrefusal import refused_keyword, refused_tools  # where one may be
+
+        tools = refused_tools(texts, self._tools, body=facts["body"])
+        if not tools:
+            return None
+        text, keyword = f"{self._id}: {message} ({facts['status']})", refused_keyword(texts)
+        return ToolSchemaError(text, tools=tools, keyword=keyword, **facts)
+
+    def moved(self, status: int, headers: Mapping[str, str]) -> ProviderError:
+        """The error for a redirect, which is never followed: the key would go along."""
+        target = self._hidden(headers.get("location", "nowhere"))
+        return ProviderError(
+            f"{self._id}: the server sends the request on to {target}, which is not followed; "
+            f"set provider.{self._id}.options.baseURL to where the API is",
+            provider_id=self._id,
+            status=status,
+        )
+
+    def in_stream(self, error: object) -> ProviderError:
+        """The error for an error object inside a stream that began with status 200."""
+        body = self._hidden(json.dumps({"error": error}, ensure_ascii=False))
+        code = error.get("code") if isinstance(error, dict) else None
+        if isinstance(code, str) and code.isdigit():
+            code = int(code)
+        if isinstance(code, int) and code >= _FIRST_ERROR:
+            return self.refused(code, {}, body)
+        message, texts = f"{self._id}: {_message(body) or 'the answer broke off'}", _texts(body)
+        facts: dict[str, Any] = {
+            "provider_id": self._id,
+            "wait_s": asked_wait_s({}, None, body),
+            "body": body,
+        }
+        if is_overflow(texts, None, self._meanings):
+            return ContextOverflowError(message, **facts)
+        throttled = self._says(texts, "throttled")
+        if self._says(texts, "refused-key") and not throttled:
+            text = f"{message}. {key_advice(self._id, self._endpoint.env)}"
+            return ProviderAuthError(text, **facts)
+        final = self._says(texts, "no-money") or self._says(texts, "policy")
+        passing = throttled or self._says(texts, "passing") or not self._says(texts, "final")
+        return ProviderError(message, retryable=passing and not final, **facts)
+
+    def no_stream(self, content_type: str, body: str) -> ProviderError:
+        """The error for an answer of status 200 that is no answer of a model."""
+        body = self._hidden(body)
+        what = _message(body) or _excerpt(body) or "nothing"
+        return ProviderError(
+            f"{self._id}: the server answered with {content_type or 'no content type'} instead of "
+            f"a model's answer: {what}; is provider.{self._id}.options.baseURL right?",
+            provider_id=self._id,
+            body=body,
+        )
+
+    def broken(self, what: str, *, retryable: bool = True) -> ProviderError:
+        """The error for an answer that broke off or cannot be read: worth another attempt."""
+        text = f"{self._id}: {self._hidden(what)}"
+        return ProviderError(text, provider_id=self._id, retryable=retryable)
+
+    def late(self, what: str) -> ProviderError:
+        """The error for an answer that did not begin in time."""
+        return self.broken(f"{what}; a higher `provider.{self._id}.options.timeout_s` allows more")
+
+    def silent(self, what: str) -> ProviderError:
+        """The error for an answer of which nothing more came in time."""
+        return self.broken(f"{what}; a higher `stream_idle_timeout_s` allows more")
+
+    def unreachable(self, url: SplitResult, error: OSError) -> ProviderError:
+        """The error for a connection that failed; a bad certificate will be as bad the next time.
+
+        So is a port of this machine that nobody listens on: that is told at once.
+        """
+        host = url.netloc.rpartition("@")[2]
+        if _is_refused(error) and is_loopback(url.hostname or ""):
+            start = self._endpoint.start
+            way_out = f"start it with `{start}`" if start else "is the server running?"
+            text = f"{self._id}: nothing listens at {host}; {way_out}"
+            return ProviderError(text, provider_id=self._id)
+        why, hint = error.strerror or str(error), ""
+        if error.errno and why.startswith("Connect call failed"):  # asyncio's text
+            why = os.strerror(error.errno)
+        if isinstance(error, ssl.SSLCertVerificationError):
+            why = error.verify_message
+            hint = f"; {CERTIFICATES_HINT}"
+        return ProviderError(
+            f"{self._id}: cannot reach {host}: {why}{hint}",
+            provider_id=self._id,
+            retryable=not isinstance(error, ssl.SSLError) or isinstance(error, ssl.SSLEOFError),
+        )
+
+    def _hidden(self, text: str) -> str:
+        return without_values(text, self._secrets)
+
+    def _passes(self, status: int, texts: str, *, waits: bool) -> bool | None:
+        """Whether the texts say that it passes, None where the status alone tells.
+
+        `waits` is whether they name a time to wait.
+        """
+        if self._says(texts, "policy"):
+            return False
+        if self._says(texts, "no-money"):
+            return status == _TOO_MANY and waits
+        # OpenAI answers 404 for models that are only just there (opencode `message-v2.ts`).
+        new = status == _NOT_FOUND and self._id == "openai"
+        return True if new or self._says(texts, "throttled") else None
+
+    def _says(self, body: str, meaning: Meaning) -> bool:
+        own = self._meanings.get(meaning)
+        return says(body, meaning) or bool(own and re.search(own, body, re.IGNORECASE))
+
+
+def says(text: str, meaning: Meaning) -> bool:
+    """Whether the words of an error have this meaning with any server."""
+    # Compiled at the first failure (and kept by `re`), not at every start.
+    return re.search(MEANINGS[meaning], text, re.IGNORECASE) is not None
+
+
+def _is_refused(error: OSError) -> bool:
+    """Whether no address of the host took the connection; asyncio joins the texts of several."""
+    tried = str(error).count("[Errno ")
+    refused = str(error).count(f"[Errno {errno.ECONNREFUSED}]")
+    return isinstance(error, ConnectionRefusedError) or 0 < tried == refused
+
+
+def _message(body: str) -> str:
+    """The sentence in an error body, of whatever shape; an HTML page's title."""
+    if re.match(_HTML, body, re.IGNORECASE):
+        title = re.search(_TITLE, body, re.IGNORECASE)
+        return f"an HTML page titled {title[1].strip()!r}" if title else "an HTML page"
+    try:
+        return _excerpt(_sentence(json.loads(body)))
+    except (ValueError, RecursionError):
+        return _excerpt(body)
+
+
+def _sentence(value: object) -> str:
+    if isinstance(value, list) and value:
+        return _sentence(value[0])
+    if not isinstance(value, dict):
+        return value if isinstance(value, str) else ""
+    # OpenRouter's `metadata.raw` is what the server behind it said.
+    for key in ("error", "metadata", "raw", "message", "detail", "msg", "code", "type"):
+        found = _sentence(value.get(key))
+        if found:
+            return found
+    return ""
+
+
+def _texts(body: str) -> str:
+    """The strings in an error body, one a line; without the request, which some servers repeat."""
+    try:
+        return "\n".join(_strings(json.loads(body)))
+    except (ValueError, RecursionError):
+        return body
+
+
+def _strings(value: object) -> Iterator[str]:
+    match value:
+        case dict():
+            for name, each in value.items():
+                if name not in _REPEATED:
+                    yield from _strings(each)
+        case list():
+            for each in value:
+                yield from _strings(each)
+        case str():
+            yield value
+
+
+def _excerpt(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= EXCERPT_CHARS else f"{text[:EXCERPT_CHARS]}…"

@@ -1,0 +1,17 @@
+"""Names for plugins that keep state or secrets."""
+
+from pegboard import late_names
+
+__getattr__, __dir__ = late_names(
+    __name__,
+    {
+        "pegboard.contract.plugin": (
+            "Secret",
+            "Stash",
+            "StashKey",
+        ),
+        "pegboard.kit.redact": ("redacted",),
+        "pegboard.kit.suggestions": ("nearest_names",),
+        "pegboard.kit.threads": ("shielded",),
+    },
+)

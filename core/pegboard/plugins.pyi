@@ -1,0 +1,7 @@
+# Written by `poe stubs` from the table in the module beside it.
+from pegboard.contract.plugin import Secret as Secret
+from pegboard.contract.plugin import Stash as Stash
+from pegboard.contract.plugin import StashKey as StashKey
+from pegboard.kit.redact import redacted as redacted
+from pegboard.kit.suggestions import nearest_names as nearest_names
+from pegboard.kit.threads import shielded as shielded

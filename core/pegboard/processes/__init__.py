@@ -1,0 +1,27 @@
+"""Names for plugins that run programs, or enclose them."""
+
+from pegboard import late_names
+
+__getattr__, __dir__ = late_names(
+    __name__,
+    {
+        "pegboard.enclosing": (
+            "BackgroundProcess",
+            "Enclosed",
+            "Encloser",
+            "Enclosing",
+            "Enclosure",
+            "OpenProcesses",
+            "ProcessResult",
+            "Processes",
+            "Site",
+        ),
+        "pegboard.kit.hosts": ("Network",),
+        "pegboard.processes.hostprograms": ("find_program",),
+        "pegboard.processes.process": (
+            "ProgramResult",
+            "run_program",
+        ),
+        "pegboard.processes.programsearch": ("FoundProgram",),
+    },
+)

@@ -1,0 +1,228 @@
+"""A process family: a process with all its descendants, their memory, and their end."""
+
+import os
+import re
+import signal
+import sys
+import time
+import zlib
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from pegboard.errors import PermissionDeniedError
+from pegboard.processes.limits import ControlGroup
+
+MARK = "AGENT_RUN"
+"""Variable by which processes are recognised as a call's own, even when they left its group."""
+_RLIMIT_LOCKS = 10
+"""getrlimit(2); the module `resource` has no name for it."""
+_PROGRAMS, _CALLS = 10**7, 10**9
+"""How many seals there are: of programs like this one, and of calls in each."""
+NEAR_PIDS = 256
+CROWD = 50
+"""More processes than this are stopped before they are killed: they may fork faster than that."""
+FREEZE_ROUNDS = 100
+EXEC_PAUSES_S = (0.0, 0.0005, 0.002)
+"""How long a process without variables is waited for: it may be becoming a program."""
+
+
+class _Status(msgspec.Struct, frozen=True):
+    pid: int
+    parent: int
+    session: int
+
+
+class Family:
+    """A process with all its descendants, also those that left its group or its session.
+
+    They are found under `/proc` by parent, by session, by a mark in their environment, and, where
+    they have cleared that, by the `seal`: a resource limit on file locks, which children inherit
+    and Linux does not enforce (getrlimit(2)). Without `/proc` only the process group is known.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self.mark = f"{prefix}.{os.urandom(8).hex()}"
+        self.seal = program_seal(prefix) * _CALLS + int.from_bytes(os.urandom(8)) % _CALLS
+        self.leader = -1
+        self.group: ControlGroup | None = None
+        """Where the kernel keeps them together, too."""
+
+    def kill(self, *, thorough: bool) -> bool:
+        """Kill the family; whether a process was alive."""
+        return self.signal(signal.SIGKILL, thorough=thorough)
+
+    def signal(self, number: int, *, thorough: bool = True) -> bool:
+        """Send a signal to the family; whether a process was alive."""
+        pids = self.members(thorough=thorough)
+        if pids is None:
+            if self.leader > 0:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self.leader, number)
+            return False
+        if number == signal.SIGKILL and len(pids) > CROWD:
+            pids = self._frozen(pids)
+        _send(pids, number)
+        return bool(pids)
+
+    def members(self, *, thorough: bool = True) -> set[int] | None:
+        """The living members, None without `/proc`; costs 50 us for each process of the machine.
+
+        One that is not thorough looks only at processes younger than the leader.
+        """
+        candidates = _all_pids() if thorough else self._newer_pids()
+        return None if candidates is None else self._found(candidates, known=())
+
+    def _found(self, candidates: Iterable[int], *, known: Collection[int]) -> set[int]:
+        living = [status for pid in candidates if (status := _status(pid))]
+        found = {
+            each.pid
+            for each in living
+            if self.leader in (each.pid, each.session) or self._is_marked(each.pid)
+        }
+        if self.group is not None:
+            found |= {pid for pid in self.group.members() - {*known} if not _is_ending(pid)}
+        family = {*known, *found}
+        while more := {each.pid for each in living if each.parent in family} - family:
+            found |= more
+            family |= more
+        return found
+
+    def _is_marked(self, pid: int) -> bool:
+        environ = _environ(pid)
+        if environ is None:
+            return False
+        return f"{MARK}={self.mark}".encode() in environ or _seal(pid) == self.seal
+
+    def _frozen(self, pids: set[int]) -> set[int]:
+        """All members, each stopped first, so that none can start another child."""
+        if any(_in_group(pid, self.leader) for pid in pids):
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.leader, signal.SIGKILL)  # at once, the kernel lets none slip by
+        stopped: set[int] = set()
+        for _ in range(FREEZE_ROUNDS):
+            fresh = pids - stopped
+            if not fresh:
+                break
+            _send(fresh, signal.SIGSTOP)
+            stopped |= fresh
+            others = [pid for pid in _all_pids() or () if pid not in stopped]
+            pids = stopped | self._found(others, known=stopped)
+        return pids
+
+    def _newer_pids(self) -> Iterable[int] | None:
+        """Processes younger than the leader: the kernel counts pids up, and says the last.
+
+        Few of them need no listing of /proc, which would cost more than a short command.
+        """
+        try:
+            last = int(Path("/proc/loadavg").read_bytes().split()[-1])
+        except (OSError, ValueError, IndexError):
+            return _all_pids()
+        near = 0 <= last - self.leader <= NEAR_PIDS
+        return range(self.leader, last + 1) if near else _all_pids()
+
+
+def within_tool() -> bool:
+    """Return whether this process descends from one that a tool started.
+
+    Such a process has a mark. A line can drop that (`env -i`), but only root can raise the seal,
+    the limit on file locks, which is unlimited elsewhere. A terminal that a server starts has a
+    mark as well: a client with the server's token types there.
+    """
+    if MARK in os.environ:
+        return True
+    if not sys.platform.startswith("linux"):
+        return False
+    import resource  # only decisions need it
+
+    return resource.RLIM_INFINITY not in resource.getrlimit(_RLIMIT_LOCKS)
+
+
+def refuse_within_tool(command: str) -> None:
+    """Refuse a command that decides for the user where a tool has started this process.
+
+    :raises PermissionDeniedError: when one has.
+    """
+    if within_tool():
+        raise PermissionDeniedError(
+            f"`{command}` is refused: a tool has started this process, and only the user decides"
+            " what is trusted and allowed; run it in a terminal outside Pegboard"
+        )
+
+
+def _send(pids: Iterable[int], number: int) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def _in_group(pid: int, group: int) -> bool:
+    try:
+        return os.getpgid(pid) == group
+    except ProcessLookupError:
+        return False
+
+
+def _all_pids() -> list[int] | None:
+    try:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
+    except FileNotFoundError:
+        return None
+
+
+def _status(pid: int) -> _Status | None:
+    """A living process; None for one that has ended, reaped or not."""
+    try:
+        state, parent, _, session, *_ = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    except (OSError, ValueError):
+        return None
+    if state in (b"Z", b"X"):
+        return None
+    return _Status(pid, int(parent), int(session))
+
+
+def _is_ending(pid: int) -> bool:
+    """Whether the process has released its memory and is about to end."""
+    try:
+        return _read(f"/proc/{pid}/statm").startswith(b"0 ")
+    except OSError:
+        return True
+
+
+def program_seal(prefix: str) -> int:
+    """The prefix of the seals of all calls of a program: seven digits, before nine others."""
+    return _PROGRAMS // 10 + zlib.crc32(prefix.encode()) % (_PROGRAMS - _PROGRAMS // 10)
+
+
+def _seal(pid: int) -> int:
+    """The seal of a process, 0 for none."""
+    try:
+        found = re.search(rb"^Max file locks +(\d+)", _read(f"/proc/{pid}/limits"), re.MULTILINE)
+    except OSError:
+        return 0
+    return int(found[1]) if found else 0
+
+
+def _environ(pid: int) -> bytes | None:
+    """The variables that a process was started with; in the midst of an exec it has none.
+
+    None for a process that is not ours to look into.
+    """
+    content = b""
+    for pause_s in EXEC_PAUSES_S:
+        time.sleep(pause_s)
+        try:
+            content = _read(f"/proc/{pid}/environ")
+        except OSError:
+            return None
+        if content or _is_ending(pid):
+            break
+    return content
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - half the time of Path.read_bytes
+        return file.read()

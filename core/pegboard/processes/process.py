@@ -1,0 +1,370 @@
+"""Processes of tools: started, read within bounds, and ended with all their children."""
+
+import asyncio
+import signal
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from pegboard.enclosing import ProcessResult
+from pegboard.errors import ToolError
+from pegboard.kit.threads import shielded
+from pegboard.processes.family import MARK, Family
+from pegboard.processes.limits import Bounds, Watch
+from pegboard.processes.output import Output
+
+DRAIN_S = 0.2
+"""How long the output is heard after the process has ended, while others hold its pipe."""
+GRACE_S = 0.2
+"""How long a process may tidy up after SIGTERM, before SIGKILL."""
+REAP_S = 2.0
+"""How long we wait for the kernel to report a process that was killed."""
+KILL_ROUNDS = 40
+CANCEL_AGAIN_S = 0.01
+"""The pause before a start that the end of the event loop has cancelled is cancelled again."""
+SERVICE_TICK_S = 1.0
+"""How often a process that may run for hours is looked at."""
+FLOOD_TICK_S = 0.05
+"""How often a program is looked at for having printed too much."""
+ERRORS_LIMIT_BYTES = 64 << 10
+"""What is kept of a program's standard error."""
+
+
+async def run_process(  # noqa: PLR0913 - the facts of a process, all keyword-only
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    timeout_s: float,
+    limit_bytes: int,
+    on_output: Callable[[str], None] | None = None,
+    on_start: Callable[[int], None] | None = None,
+    spill_dir: Path | None = None,
+    bounds: Bounds | None = None,
+) -> ProcessResult:
+    """Run a process; neither it nor anything that it started outlives the call.
+
+    It runs in a session of its own with closed input; stdout and stderr are one stream. Of
+    more than `limit_bytes` the head and the tail are kept, and the whole (64 MiB at most) goes
+    to a file in `spill_dir`. The call returns when the process ends, and 200 ms later if
+    others still hold its output; they are ended. After `timeout_s`, and when the call is
+    cancelled, all get SIGTERM, and SIGKILL 200 ms later. `on_start` gets the process's id, and
+    `on_output` the text piece by piece, on the event loop. What takes more of the machine than
+    the `bounds` allow is killed.
+
+    :raises ToolError: when the program or the directory cannot be used.
+    """
+    output = Output(limit_bytes, spill_dir, on_output)
+    child = _Child(lambda _, data: output.write(data))
+    family = Family(env.get(MARK, ""))
+    started = time.monotonic()
+    with bounds.group() if bounds is not None else nullcontext() as family.group:
+        watch = None
+        if bounds is not None:
+            argv = bounds.around(argv, cwd=cwd, env=env, group=family.group, seal=family.seal)
+            watch = Watch(bounds, family.members, family.group)
+        transport = await _start(argv, cwd, env, child, family)
+        if on_start is not None:
+            on_start(family.leader)
+        try:
+            ending = await _ended(family, child, transport, timeout_s, watch)
+        finally:
+            output.close()
+    return ProcessResult(
+        exit_code=ending.exit_code,
+        output=output.text,
+        timed_out=ending.timed_out,
+        exceeded=ending.exceeded,
+        truncated=output.truncated,
+        output_path=output.path,
+        output_bytes=output.total,
+        background_ended=ending.left and not ending.timed_out and not ending.exceeded,
+        duration_s=time.monotonic() - started,
+    )
+
+
+class ProgramResult(msgspec.Struct, frozen=True, kw_only=True):
+    """How a program ended; `exit_code` is None when it had to be ended.
+
+    `output` is what it printed; when it printed more than it may it was `flooded`, and the rest
+    is lost. Of `errors`, which is standard error, there are 64 KiB at most.
+    """
+
+    exit_code: int | None
+    output: bytes
+    errors: bytes
+    timed_out: bool
+    flooded: bool
+
+
+async def run_program(  # noqa: PLR0913 - the facts of a process, all keyword-only
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    timeout_s: float,
+    limit_bytes: int,
+    given: bytes = b"",
+) -> ProgramResult:
+    """The output of a program that Pegboard itself runs, such as git.
+
+    `given` is its input. It ends after `timeout_s`, once it has printed more than `limit_bytes`,
+    and when the call is cancelled; nothing that it started outlives the call.
+
+    :raises ToolError: when the program or the directory cannot be used.
+    """
+    heard = _BoundedOutput(limit_bytes)
+    child = _Child(heard.hear, apart=True)
+    family = Family(env.get(MARK, ""))
+    transport = await _start(argv, cwd, env, child, family)
+    _feed(transport, given)
+    ending = await _ended(family, child, transport, timeout_s, heard)
+    return ProgramResult(
+        exit_code=ending.exit_code,
+        output=bytes(heard.output),
+        errors=bytes(heard.errors),
+        timed_out=ending.timed_out,
+        flooded=heard.flooded,
+    )
+
+
+class _BoundedOutput:
+    """The output of a program, up to a limit."""
+
+    tick_s = FLOOD_TICK_S
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit = limit_bytes
+        self.output = bytearray()
+        self.errors = bytearray()
+        self.flooded = False
+
+    def hear(self, fd: int, data: bytes) -> None:
+        output, limit = (self.output, self._limit) if fd == 1 else (self.errors, ERRORS_LIMIT_BYTES)
+        room = limit - len(output)
+        output += data[:room]
+        self.flooded |= fd == 1 and len(data) > room
+
+    def exceeded(self) -> str:
+        return "output" if self.flooded else ""
+
+
+def _feed(transport: asyncio.SubprocessTransport, given: bytes) -> None:
+    pipe = transport.get_pipe_transport(0)
+    assert isinstance(pipe, asyncio.WriteTransport)
+    pipe.write(given)
+    pipe.write_eof()  # after all input is written, or the program has closed it
+
+
+@asynccontextmanager
+async def service_process(
+    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], bounds: Bounds
+) -> AsyncIterator[Sequence[str]]:
+    """The command line of a process that the caller starts and reads, such as a language server.
+
+    A process beyond the `bounds` is killed, and so are all that are left at the end of the
+    context.
+
+    :raises ToolError: when there is no such program or directory.
+    """
+    family = Family(env.get(MARK, ""))
+    with bounds.group() as family.group:
+        bound = bounds.around(argv, cwd=cwd, env=env, group=family.group, seal=family.seal)
+        watch = Watch(bounds, family.members, family.group)
+        watching = asyncio.create_task(_watch_limits(watch, family), name=f"watch {argv[0]}")
+        try:
+            yield ["/usr/bin/env", f"{MARK}={family.mark}", *bound]
+        finally:
+            watching.cancel()
+            if family.kill(thorough=True):
+                await shielded(_kill_all(family))
+            await asyncio.wait({watching})  # it ends at once
+
+
+async def _watch_limits(watch: Watch, family: Family) -> None:
+    while True:
+        await asyncio.sleep(SERVICE_TICK_S)
+        if watch.exceeded():
+            family.kill(thorough=True)
+            return
+
+
+class _Watching(Protocol):
+    """What watches a process while it runs."""
+
+    @property
+    def tick_s(self) -> float: ...
+
+    def exceeded(self) -> str: ...
+
+
+class _Ending(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of a process; `left`: some of its children had to be killed."""
+
+    exit_code: int | None
+    timed_out: bool
+    exceeded: str
+    left: bool
+
+
+async def _ended(
+    family: Family,
+    child: "_Child",
+    transport: asyncio.SubprocessTransport,
+    timeout_s: float,
+    watch: _Watching | None,
+) -> _Ending:
+    """The end of a process with all its children, which are ended where they have to be."""
+    timed_out, exceeded = False, ""
+    try:
+        in_time, exceeded = await _watched(timeout_s, child.exited, watch)
+        timed_out = not in_time and not exceeded
+        if timed_out:
+            await _ask_to_end(family, child)
+        elif not exceeded:
+            _, exceeded = await _watched(DRAIN_S, child.drained, watch)
+    except asyncio.CancelledError:
+        await _ask_to_end(family, child)
+        raise
+    finally:
+        by_itself = child.exited.done() and not timed_out and not exceeded
+        left = family.kill(thorough=not by_itself)
+        await shielded(_reap(family, child, transport, left=left))
+    code = transport.get_returncode() if by_itself else None
+    return _Ending(exit_code=code, timed_out=timed_out, exceeded=exceeded, left=left)
+
+
+async def _start(
+    argv: Sequence[str], cwd: Path, env: Mapping[str, str], child: "_Child", family: Family
+) -> asyncio.SubprocessTransport:
+    """Start a process with the mark of its family; a cancelled start leaves nothing of it."""
+    started: list[asyncio.SubprocessTransport] = []
+
+    async def start() -> None:
+        transport, _ = await asyncio.get_running_loop().subprocess_exec(
+            lambda: child,
+            *argv,
+            cwd=str(cwd),
+            env={**env, MARK: family.mark},
+            stdin=asyncio.subprocess.PIPE if child.apart else asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE if child.apart else asyncio.subprocess.STDOUT,
+            start_new_session=True,
+        )
+        family.leader = transport.get_pid()
+        started.append(transport)
+
+    try:
+        await _whole(asyncio.create_task(start()))
+    except asyncio.CancelledError:
+        left = family.kill(thorough=True)
+        for transport in started:
+            await shielded(_reap(family, child, transport, left=left))
+        raise
+    except (OSError, ValueError, RuntimeError) as error:  # the last: no thread to wait in for it
+        family.kill(thorough=True)
+        raise ToolError(f"cannot run {argv[0]!r} in {cwd}: {error}") from error
+    return started[0]
+
+
+async def _whole(start: "asyncio.Task[None]") -> None:
+    """Wait until a start has come to its end, also when the caller is cancelled.
+
+    The end of the event loop cancels the start itself. asyncio then waits for pipes that are
+    never connected, until the start is cancelled once more.
+    """
+    cancelled = False
+    while not start.done():
+        try:
+            await asyncio.wait({start}, timeout=CANCEL_AGAIN_S if start.cancelling() else None)
+        except asyncio.CancelledError:
+            cancelled = True
+        if start.cancelling():
+            start.cancel()
+    if cancelled:
+        raise asyncio.CancelledError
+    start.result()
+
+
+async def _within(limit_s: float, future: asyncio.Future[None]) -> bool:
+    """Whether a future is done in time; it is not cancelled."""
+    done, _ = await asyncio.wait({future}, timeout=limit_s)
+    return bool(done)
+
+
+async def _watched(
+    limit_s: float, future: asyncio.Future[None], watch: _Watching | None
+) -> tuple[bool, str]:
+    """Whether a future is done in time, and the limit that was exceeded before that."""
+    if watch is None:
+        return await _within(limit_s, future), ""
+    end = time.monotonic() + limit_s
+    while not await _within(min(watch.tick_s, max(end - time.monotonic(), 0)), future):
+        if exceeded := watch.exceeded():
+            return False, exceeded
+        if time.monotonic() >= end:
+            return False, ""
+    return True, ""
+
+
+async def _ask_to_end(family: "Family", child: "_Child") -> None:
+    family.signal(signal.SIGTERM)
+    await _within(GRACE_S, child.exited)
+
+
+async def _reap(
+    family: "Family", child: "_Child", transport: asyncio.SubprocessTransport, *, left: bool
+) -> None:
+    """Waits until all members of the family are gone."""
+    if left:
+        await _kill_all(family)
+    await _within(REAP_S, child.exited)
+    transport.close()
+    await _within(REAP_S, child.closed)
+
+
+async def _kill_all(family: Family) -> None:
+    """Kill the family until no new member is left."""
+    for count in range(KILL_ROUNDS):
+        await asyncio.sleep(0.001 * (1 + count))  # 0.8 s, for a large family
+        if not family.kill(thorough=True):
+            break
+
+
+class _Child(asyncio.SubprocessProtocol):
+    """The protocol of the process, with three futures to wait for.
+
+    `apart`: it gets input, and its standard error is a stream of its own.
+    """
+
+    def __init__(self, hear: Callable[[int, bytes], None], *, apart: bool = False) -> None:
+        loop = asyncio.get_running_loop()
+        self.exited: asyncio.Future[None] = loop.create_future()
+        self.drained: asyncio.Future[None] = loop.create_future()
+        self.closed: asyncio.Future[None] = loop.create_future()
+        self._hear = hear
+        self.apart = apart
+        self._outputs = {1, 2} if apart else {1}
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        self._hear(fd, data)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002
+        self._outputs.discard(fd)
+        if not self._outputs:
+            _settle(self.drained)
+
+    def process_exited(self) -> None:
+        _settle(self.exited)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - not our failure
+        _settle(self.closed)
+
+
+def _settle(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

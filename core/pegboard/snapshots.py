@@ -1,0 +1,209 @@
+"""The snapshots protocol: states of the files of a worktree, which a plugin keeps.
+
+The core says when a step begins and when a call works; a plugin takes the states, and stores with
+the step whose work a change is. A state has an id of the plugin's own.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from pathlib import Path
+from typing import Literal, NamedTuple, Protocol
+
+import msgspec
+
+from pegboard.schema.message import AssistantMessage, Turn
+from pegboard.schema.part import Part, Unkept
+from pegboard.schema.session import FileDiff, Session
+from pegboard.storage.changes import Change
+
+
+class RestoreWay(msgspec.Struct, frozen=True, kw_only=True):
+    """A change from one state of the files to another, by their ids."""
+
+    before: str
+    after: str
+
+
+class StagedWay(NamedTuple):
+    """A change of a path in git's index; `head` was the commit before it."""
+
+    before: str
+    after: str
+    head: str
+
+
+class Left(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that was not restored: `changed` by somebody since, its content `lost`, or `failed`.
+
+    No copy is kept of a `secret`, so it can be neither restored nor, once removed, brought back.
+    Of others no snapshot was made. Of some only the entry in git's index was not restored: it was
+    `restaged` by somebody, `committed`, its staged content is gone from the repository
+    (`unstaged`), or the index was `locked`.
+    """
+
+    path: Path
+    reason: (
+        Literal["changed", "lost", "failed", "secret"]
+        | Literal["restaged", "committed", "unstaged", "locked"]
+        | Unkept
+    )
+
+
+class Replaced(msgspec.Struct, frozen=True, kw_only=True):
+    """Files of which a copy was made before they were replaced or deleted.
+
+    `command` prints a copy, with the file's path in the worktree for FILE.
+    """
+
+    paths: tuple[Path, ...]
+    command: str
+
+
+class Restored(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome for each file; those that were already in the wanted state are in neither.
+
+    `unknown` says why the changes of some steps are unknown, else it is "". `replaced` are files
+    among `changed`.
+    """
+
+    changed: tuple[Path, ...] = ()
+    left: tuple[Left, ...] = ()
+    unknown: str = ""
+    replaced: Replaced | None = None
+
+
+class Writing(Protocol):
+    """A call that may write files, while it runs."""
+
+    def tell(self, path: Path) -> None:
+        """The call has written this file."""
+        ...
+
+    def intend(self, path: Path) -> None:
+        """The call is about to write this file; a copy is made if no state has it. It blocks."""
+        ...
+
+    def paused(self) -> AbstractContextManager[None]:
+        """A block in which the call waits: changes meanwhile are not its work."""
+        ...
+
+
+class StepParts(Protocol):
+    """The parts of a step's message, by id, while it is made."""
+
+    parts: dict[str, Part]
+
+    def put(self, part: Part) -> None:
+        """Store and publish a part that is new or different."""
+        ...
+
+
+class Followed(msgspec.Struct, frozen=True, kw_only=True):
+    """A run whose steps are followed.
+
+    `turns` gives the session's turns as they are, `new_id` an id for a new part. `change` stores a
+    change behind those that the run has made, `found` says in which state the files are.
+    """
+
+    session: Session
+    turns: Callable[[], Sequence[Turn]]
+    new_id: Callable[[], str]
+    change: Callable[[Change], None]
+    found: Callable[[str], None]
+
+
+class Trail(Protocol):
+    """What follows the steps of one run.
+
+    A snapshot at the start of a step, beside its request, ends the step before, too. `effect` is
+    that of the tool that is called.
+    """
+
+    def known(self, prompt_id: str) -> str | None:
+        """The current state if it is known without a snapshot; after a new prompt it is not."""
+        ...
+
+    def begin(self, message: AssistantMessage, parts: StepParts) -> None:
+        """A step begins."""
+        ...
+
+    def expect(self, effect: str) -> None:
+        """A call is coming."""
+        ...
+
+    def calling(self, effect: str) -> AbstractAsyncContextManager[Writing | None]:
+        """A block for a tool call, None for one that may write no file by itself."""
+        ...
+
+    async def finish(self) -> None:
+        """Return when all earlier changes of files are known."""
+        ...
+
+    async def close(self) -> None:
+        """The run ends: store what its last step has changed."""
+        ...
+
+
+class Snapshots(Protocol):
+    """The states of the files of one worktree; one object per App.
+
+    `pegboard.unstable.StepSnapshots` is a `Trail` for whatever can say whose work a change is.
+    """
+
+    @property
+    def refused(self) -> str:
+        """Why there are none (a home folder, too many files, no git), else ""."""
+        ...
+
+    def follow(self, run: Followed) -> Trail:
+        """What follows the steps of a run; it returns at once."""
+        ...
+
+    async def track(self, *, fresh: bool = False) -> str | None:
+        """Take a snapshot: the id of the current state, None where snapshots are refused.
+
+        It costs nothing when nothing can have been written; `fresh` looks anyway, for changes of
+        the user. Cancelling the caller does not stop it.
+        """
+        ...
+
+    async def keep_copies(self, session_id: str, ways: Mapping[str, RestoreWay]) -> None:
+        """Keep the states for a copy of a session; `ways` are by step.
+
+        States that are not here, as after an import, cannot be kept.
+        """
+        ...
+
+    async def forget(self, session_id: str) -> None:
+        """Release the states of a session, which can then not be reverted."""
+        ...
+
+    async def diff(self, ways: Mapping[Path, RestoreWay]) -> tuple[FileDiff, ...]:
+        """The changes of files as unified diffs; files without a difference are left out.
+
+        States that are no longer kept are left out.
+        """
+        ...
+
+    async def restore(self, ways: Mapping[Path, RestoreWay]) -> Restored:
+        """Restore files that are in their state of `before` to their state of `after`.
+
+        A file in neither state has been changed by somebody: it is left, and so is one whose
+        state is no longer kept. A file is deleted only where `after` has none.
+        """
+        ...
+
+    async def restage(self, ways: Mapping[str, StagedWay]) -> tuple[Left, ...]:
+        """Restore paths of git's index, as git names them; those that were not restored."""
+        ...
+
+    async def collect(self, directories: Collection[Path]) -> int:
+        """Delete states that are too old, beyond the quota, or of a directory without a session.
+
+        `directories` are those that have one, of all projects. The answer is the freed bytes.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Stop all work; an unfinished snapshot is given up."""
+        ...

@@ -1,0 +1,47 @@
+"""The kit for authors of plugins: what their own tests need of Pegboard.
+
+- `scripted_app`, `play_turn`: a whole turn of an App of its own, with a model that a test has
+  written down; pytest gives them as the fixtures `pegboard_app`, `run_turn` and `tool_call`.
+- `check_tools(await tools_of(module))`: what about a plugin's tools would trouble a model.
+- `check_hooks`, `check_policy`, `check_provider`, `check_storage`, `check_snapshots`,
+  `check_sandbox`: the rules for other things that plugins bring; `()` where all hold.
+- `check_provider_faults(make, wire)`: what a provider makes of a server that fails, by a table.
+- `EventRecorder(app)`: the events of an App, to look at and to wait for.
+"""
+
+from pegboard import late_names
+
+__getattr__, __dir__ = late_names(
+    __name__,
+    {
+        "pegboard.testing.conformance": (
+            "check_tools",
+            "tools_of",
+        ),
+        "pegboard.testing.finding": ("Finding",),
+        "pegboard.testing.hookchecks": ("check_hooks",),
+        "pegboard.testing.policychecks": ("check_policy",),
+        "pegboard.testing.provider_faults": ("check_provider_faults",),
+        "pegboard.testing.providerchecks": (
+            "check_answer",
+            "check_provider",
+        ),
+        "pegboard.testing.recorder": ("EventRecorder",),
+        "pegboard.testing.sandboxchecks": ("check_sandbox",),
+        "pegboard.testing.scriptedapp": (
+            "CallRecord",
+            "ScriptedApp",
+            "TurnRecord",
+            "play_turn",
+            "scripted_app",
+        ),
+        "pegboard.testing.scriptedmodel": (
+            "CANCEL",
+            "ScriptedModel",
+        ),
+        "pegboard.testing.scriptedserver": ("ScriptedServer",),
+        "pegboard.testing.snapshotchecks": ("check_snapshots",),
+        "pegboard.testing.storagechecks": ("check_storage",),
+        "pegboard.testing.wireframes": ("ServerFrames",),
+    },
+)

@@ -1,0 +1,71 @@
+"""The fixtures that pytest has when Pegboard is installed; unused they load nothing else.
+
+Each test has folders of its own, below its `tmp_path`, and no network is used.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pegboard import Tool
+    from pegboard.testing.scriptedapp import CallRecord, ScriptedApp, TurnRecord
+
+
+@pytest.fixture
+def pegboard_app(tmp_path: Path) -> "Callable[..., AbstractAsyncContextManager[ScriptedApp]]":
+    """An App for several turns, opened by `async with` and closed at its block's end."""
+
+    def opened(
+        *plugins: object,
+        **options: Any,  # noqa: ANN401 - those of `scripted_app`
+    ) -> "AbstractAsyncContextManager[ScriptedApp]":
+        from pegboard.testing.scriptedapp import scripted_app
+
+        return scripted_app(tmp_path, *plugins, **options)
+
+    return opened
+
+
+@pytest.fixture
+def run_turn(tmp_path: Path) -> "Callable[..., TurnRecord]":
+    """A whole turn, as a `TurnRecord`: `run_turn(plugin, script=[("select", {...}), "done"])`.
+
+    It runs an event loop of its own: an `async` test takes `pegboard_app`.
+    """
+
+    def played(
+        *plugins: object,
+        **options: Any,  # noqa: ANN401 - those of `play_turn`
+    ) -> "TurnRecord":
+        import asyncio
+
+        from pegboard.testing.scriptedapp import play_turn
+
+        return asyncio.run(play_turn(tmp_path, *plugins, **options))
+
+    return played
+
+
+@pytest.fixture
+def tool_call(run_turn: "Callable[..., TurnRecord]") -> "Callable[..., CallRecord]":
+    """One call in a turn, as a `CallRecord`: `tool_call(select, {"table": "ships"})`.
+
+    The tool is one itself, or the name of one; then the plugins that are needed follow.
+    """
+
+    def called(
+        tool: "str | Tool",
+        args: Mapping[str, Any] | str,
+        *plugins: object,
+        **options: Any,  # noqa: ANN401 - those of `play_turn`
+    ) -> "CallRecord":
+        name = tool if isinstance(tool, str) else tool.id
+        brought = () if isinstance(tool, str) else (tool,)
+        turn = run_turn(*brought, *plugins, script=[(name, args), "done"], **options)
+        return turn.calls[0]
+
+    return called

@@ -1,0 +1,112 @@
+"""One plugin, registered as an App does it: with its options, its folders and nobody else."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from msgspec.structs import replace
+
+from pegboard import Plugin
+from pegboard.config.keys import Merged, normalised
+from pegboard.config.layer import Layer
+from pegboard.hooks.callers import Hooks
+from pegboard.loading.candidates import embedded, table_of
+from pegboard.loading.discovery import OWN, entry_points
+from pegboard.loading.registrant import Belongings, Handle, Registrant, options_of, variable_of
+from pegboard.loading.registration import Registry
+from pegboard.paths import UserFolders
+from pegboard.schema.config import Config, PluginConfig
+from pegboard.schema.event import PluginFailed
+
+_PLACES = ("config", "data", "state", "cache")
+Settings = Config | Mapping[str, object] | None
+"""A configuration as a `Config`, or as a `pegboard.toml` has it."""
+
+
+def config_of(said: Settings) -> Config:
+    """The configuration that this is.
+
+    :raises ConfigError: for a value of the wrong type.
+    """
+    if said is None or isinstance(said, Config):
+        return said or Config()
+    layer = Layer(name="config", value=said, syntax="pegboard")
+    merged = Merged()
+    folder = Path.cwd()
+    merged.lay(layer, normalised(layer, dict(said), home=Path.home(), folder=folder))
+    return merged.config()
+
+
+def with_own_table(plugin: object, tables: Collection[str]) -> Registrant:
+    """An object as a plugin beside the built-in ones, with the name of its settings."""
+    builtin = {each.name for each in entry_points() if each.distribution == OWN}
+    found = embedded(plugin, tables)
+    found.table = table_of(found, tables, builtin)
+    return found
+
+
+class LonePlugin:
+    """The plugin as its hooks see it; `flaws` is what is wrong with its hooks and options.
+
+    `name` is what findings call it: the name of its entry point, if it has one, as in an App.
+    `config` has the `options` in it.
+    """
+
+    def __init__(
+        self,
+        plugin: object,
+        config: Settings,
+        folder: Path,
+        *,
+        options: Mapping[str, Any] | None = None,
+        secrets: Mapping[str, str] | None = None,
+    ) -> None:
+        config = config_of(config)
+        registrant = with_own_table(plugin, config.plugins)
+        self.name, table = registrant.name, registrant.table
+        self.places = UserFolders.of({}, **{each: folder / each for each in _PLACES})
+        if options is not None:
+            own = replace(config.plugins.get(table, PluginConfig()), options=dict(options))
+            config = replace(config, plugins={**config.plugins, table: own})
+        self.config = config
+        env = {variable_of(self.name, name): value for name, value in (secrets or {}).items()}
+        self.belongings = Belongings(self.places, env)
+        judged = options_of(plugin, config.plugins.get(table, PluginConfig()).options)
+        self.handle: Plugin = Handle(self.name, self.belongings, judged.value)
+        registry = Registry(config)
+        registrant.key, registrant.plugin, registrant.handle = "p", plugin, self.handle
+        registry.bring(registrant)
+        registry.add(registrant)
+        found = registry.implementations()
+        self.options = tuple(f"{each.key}: {each.text}" for each in judged.flaws)
+        self.flaws = tuple(each for each in registry.problems if each.kind != "refusal")
+        self._implementations = {
+            hook: tuple(each for each in those if not each.refusal) for hook, those in found.items()
+        }
+
+    def has(self, hook: str) -> bool:
+        """Whether the plugin has a function for the hook that can be called."""
+        return bool(self._implementations.get(hook))
+
+    def hooks(self, on_failure: Callable[[PluginFailed], None]) -> Hooks:
+        """Callers of its hooks."""
+        return Hooks(self._implementations, on_failure=on_failure)
+
+
+@asynccontextmanager
+async def lone_plugin(
+    plugin: object,
+    config: Settings,
+    **given: Any,  # noqa: ANN401 - options and secrets
+) -> AsyncIterator[LonePlugin]:
+    """The plugin with folders that are there while the block lasts, as `LonePlugin` has it."""
+    folder = await asyncio.to_thread(TemporaryDirectory, prefix="pegboard-check-")
+    try:
+        alone = LonePlugin(plugin, config, Path(folder.name), **given)
+        yield alone
+        await alone.belongings.aclose()
+    finally:
+        await asyncio.to_thread(folder.cleanup)

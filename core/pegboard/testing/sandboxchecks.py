@@ -1,0 +1,216 @@
+"""What about a sandbox would let a process out, or keep it from its work."""
+
+import asyncio
+import os
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from pegboard.enclosing import Enclosing
+from pegboard.testing.finding import Finding, Rule, broken, must
+from pegboard_plugins.sandbox import Sandbox, SandboxPolicy
+
+_SECRET = "a secret of somebody's"  # noqa: S105 - one that is made to be looked for
+_CONNECT = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])), 2)"
+_CALL = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
+
+
+async def check_sandbox(
+    sandbox: Sandbox, folder: Path, *, level: Enclosing = "workspace"
+) -> tuple[Finding, ...]:
+    """All findings about a sandbox, none if it holds its policy; real processes are run in it.
+
+    `folder` is an empty folder of the test's, best not below /tmp, of which sandboxes often have
+    one of their own. Where the sandbox says that it cannot hold the policy on this machine, that
+    is the one finding, with the rule `why_not`.
+    """
+    site = _Site(sandbox, folder, level)
+    why_not = await asyncio.to_thread(sandbox.why_not, site.policy)
+    if why_not is not None:
+        return (Finding(subject=sandbox.name, rule="why_not", text=why_not),)
+    checks = (
+        _runs,
+        _worktree,
+        _outside,
+        _protected,
+        _hidden,
+        _network,
+        _sockets,
+        _processes,
+        *((_users,) if level == "strict" else ()),
+    )
+    rules: dict[str, Rule] = {each.__name__.strip("_"): partial(each, site) for each in checks}
+    return await broken(sandbox.name, rules)
+
+
+class _Site:
+    """A worktree, what lies around it, and the policy between them."""
+
+    def __init__(self, sandbox: Sandbox, folder: Path, level: Enclosing) -> None:
+        self.sandbox = sandbox
+        root = Path(os.path.realpath(folder))
+        names = (
+            "project",
+            "project/src",
+            "outside",
+            "temp",
+            "keep",
+            "private",
+            "private/shown",
+            "home",
+        )
+        for name in names:
+            (root / name).mkdir(parents=True)
+        self.project, self.outside, self.private = (
+            root / "project",
+            root / "outside",
+            root / "private",
+        )
+        self.home = root / "home"
+        self.settings, self.missing = self.project / "settings", self.project / "not-there"
+        for path in (self.outside / "a", self.private / "a", self.home / "a", self.settings):
+            path.write_text(_SECRET)
+        (self.private / "shown" / "a").write_text("shown")
+        self.policy = SandboxPolicy(
+            level=level,
+            worktree=self.project,
+            protected=(self.settings, self.missing),
+            hidden=(self.private, root / "keep"),
+            visible=(self.private / "shown", Path(sys.prefix), Path(sys.base_prefix)),
+            home=self.home,
+            temp=root / "temp",
+            keep=root / "keep",
+        )
+
+    async def shell(self, script: str) -> tuple[int, str]:
+        """How a shell script ended in the sandbox, and what it printed."""
+        return await self.run(("/bin/sh", "-c", script))
+
+    async def run(
+        self, argv: tuple[str, ...], policy: SandboxPolicy | None = None
+    ) -> tuple[int, str]:
+        held = self.sandbox.enclose(argv, self.project, policy or self.policy)
+        command = await asyncio.to_thread(held.__enter__)
+        try:
+            process = await self.started(*command)
+            output, _ = await process.communicate()
+        finally:
+            held.__exit__(None, None, None)
+        return process.returncode or 0, output.decode(errors="replace")
+
+    async def started(self, *command: str) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            *command,
+            cwd=self.project,
+            env={"PATH": os.defpath, "HOME": str(self.home), "TMPDIR": str(self.policy.temp)},
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+async def _runs(site: _Site) -> None:
+    code, output = await site.shell("pwd; echo to stderr >&2; exit 7")
+    wanted = (7, f"{site.project}\nto stderr\n")
+    must((code, output) == wanted, f"`pwd; exit 7` ends with {code} and says {output!r}")
+
+
+async def _worktree(site: _Site) -> None:
+    await site.shell("mkdir src/d && echo x > src/d/a; echo x > $TMPDIR/a")
+    must((site.project / "src" / "d" / "a").is_file(), "nothing can be written in the project")
+    must((site.policy.temp / "a").is_file(), "nothing can be written in $TMPDIR")
+
+
+async def _outside(site: _Site) -> None:
+    path = site.outside
+    await site.shell(
+        f"echo x > {path}/a; echo x > {path}/b; rm {path}/a; ln -s {path} l; echo x > l/c"
+    )
+    found = sorted(each.name for each in path.iterdir() if each.name != "socket")
+    must(found == ["a"], f"outside of the project is {found}, where there was ['a']")
+    must((path / "a").read_text() == _SECRET, "a file outside of the project is overwritten")
+
+
+async def _protected(site: _Site) -> None:
+    path = site.settings
+    await site.shell(
+        f"echo x > {path}; rm {path}; mv {path} src/gone; echo x > src/new; mv src/new {path}"
+    )
+    must(path.is_file(), "a protected file can be removed")
+    must(path.read_text() == _SECRET, "a protected file can be changed")
+    await site.shell(f"echo x > {site.missing}; mkdir {site.missing}")
+    must(not _is_made(site.missing), "a protected path that was missing can be made")
+
+
+def _is_made(path: Path) -> bool:
+    """Whether somebody has put something there; an empty stand-in of the sandbox's is none."""
+    return path.is_file() and path.stat().st_size > 0
+
+
+async def _hidden(site: _Site) -> None:
+    _, output = await site.shell(f"cat {site.private}/a; ls {site.policy.keep}")
+    must(_SECRET not in output, "a hidden file can be read")
+    _, output = await site.shell(f"cat {site.private}/shown/a")
+    must(output == "shown", f"what is visible in a hidden folder cannot be read: {output}")
+
+
+async def _users(site: _Site) -> None:
+    _, output = await site.shell(f"cat {site.home}/a")
+    must(_SECRET not in output, "a file of the user's folder can be read")
+
+
+async def _network(site: _Site) -> None:
+    with _listening(socket.AF_INET, ("127.0.0.1", 0)) as (listener, called):
+        port = str(listener.getsockname()[1])
+        argv = (sys.executable, "-c", _CONNECT, port)
+        await site.run(argv)
+        must(not called(), "the network can be reached, and the policy has none")
+        code, output = await site.run(argv, replace(site.policy, network=True))
+        must(called() and not code, f"the network that the policy grants is not there: {output}")
+
+
+async def _sockets(site: _Site) -> None:
+    path = str(site.outside / "socket")
+    with _listening(socket.AF_UNIX, path) as (_, called):
+        await site.run((sys.executable, "-c", _CALL, path))
+        must(not called(), "a socket that has a path can be reached")
+
+
+async def _processes(site: _Site) -> None:
+    """Other processes of the user are out of reach."""
+    victim = await site.started("/bin/sh", "-c", "exec sleep 60")
+    try:
+        await site.shell(f"kill -9 {victim.pid}; cat /proc/{victim.pid}/environ > src/seen")
+        await asyncio.sleep(0)
+        seen = site.project / "src" / "seen"
+        must(victim.returncode is None, "a process that is not its own can be killed")
+        must(not seen.exists() or not seen.read_bytes(), "another process' environment can be read")
+    finally:
+        with suppress(ProcessLookupError):
+            victim.kill()
+        await victim.wait()
+
+
+@contextmanager
+def _listening(family: int, address: Any) -> Iterator[tuple[socket.socket, Callable[[], bool]]]:  # noqa: ANN401 - one of either family
+    """A listener, and whether somebody has connected to it since it was asked last."""
+    with socket.socket(family, socket.SOCK_STREAM) as listener:
+        listener.bind(address)
+        listener.listen()
+        listener.settimeout(0)
+
+        def called() -> bool:
+            try:
+                listener.accept()[0].close()
+            except BlockingIOError:
+                return False
+            return True
+
+        yield listener, called

@@ -1,0 +1,388 @@
+"""A whole turn in a test: an App in folders of its own, and a model that the test has written."""
+
+import asyncio
+import os
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+from pegboard import App, AppOptions, Tool, hookimpl
+from pegboard.arguments.binding import Arguments
+from pegboard.errors import AbortedError, ModelNotFoundError, PluginError, TimeLimitError
+from pegboard.loading.registrant import variable_of
+from pegboard.providers import ModelRequest, Provider
+from pegboard.schema.event import Event, PartUpdated, PermissionAsked
+from pegboard.schema.message import (
+    AbortedFailure,
+    AssistantMessage,
+    Failure,
+    Prompt,
+    TextData,
+    Turn,
+    UnknownFailure,
+)
+from pegboard.schema.part import (
+    Completed,
+    Failed,
+    FilePart,
+    PartInput,
+    Running,
+    TextInput,
+    TextPart,
+    ToolPart,
+)
+from pegboard.schema.session import PermissionRequest, Reply
+from pegboard.testing.loneplugin import with_own_table
+from pegboard.testing.recorder import EventRecorder
+from pegboard.testing.scriptedmodel import MODEL, PROVIDER, Script, ScriptedModel
+
+BEGIN_LIMIT_S = 10.0
+"""How long a cancel waits for the calls before it to begin."""
+SILENT_S = 0.5
+"""How long a call that tells of no progress is left at work before a cancel."""
+_T = TypeVar("_T")
+Begun = defaultdict[str, asyncio.Event]
+"""By the id of a call, whether it has begun."""
+Replies = Reply | Callable[[PermissionRequest], Reply | tuple[Reply, str]]
+"""Behind the answer may stand what to do instead."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRecord:
+    """A tool call of a turn: what it was given, and how it ended.
+
+    `error` is what the model reads of a call that failed, "" of one that did not; `denied` says
+    that no permission was given.
+    """
+
+    tool: str
+    input: Mapping[str, Any]
+    output: str = ""
+    title: str = ""
+    error: str = ""
+    denied: bool = False
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    attachments: tuple[FilePart, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRecord:
+    """A turn as a test looks at it.
+
+    `text` is the model's last one, `error` what the turn ended with, also before the model was
+    asked, "" if it ended well;
+    `failures` are the faults of the plugins under test, at load and in hooks; a built-in plugin
+    that a busy machine has slowed down is not among them. `requests` are what the model was
+    asked, `events` what everybody could hear.
+    """
+
+    text: str
+    error: str
+    failures: tuple[str, ...]
+    cancelled: bool
+    calls: tuple[CallRecord, ...]
+    project: Path
+    requests: tuple[ModelRequest, ...] = field(repr=False)
+    events: tuple[Event, ...] = field(repr=False)
+
+    def call(self, tool: str) -> CallRecord:
+        """The first call of this tool.
+
+        :raises LookupError: when there is none; its text lists the calls that there are.
+        """
+        for each in self.calls:
+            if each.tool == tool:
+                return each
+        made = ", ".join(each.tool for each in self.calls) or "none"
+        raise LookupError(f"the turn has no call of {tool!r}; its calls: {made}; {self!r}")
+
+    def heard(self, kind: type[_T]) -> list[_T]:
+        """The events of one kind, as their properties."""
+        return [each.properties for each in self.events if isinstance(each.properties, kind)]
+
+
+@dataclass(slots=True, kw_only=True)
+class ScriptedApp:
+    """An open App whose model plays a script; `project` is its folder."""
+
+    app: App
+    model: ScriptedModel
+    recorder: EventRecorder
+    project: Path
+    session_id: str
+
+    async def turn(self, prompt: str | Sequence[PartInput] = "go") -> TurnRecord:
+        """The turn that a prompt begins, once it has ended."""
+        parts = (TextInput(text=prompt),) if isinstance(prompt, str) else tuple(prompt)
+        asked, heard = len(self.model.requests), len(self.recorder.events)
+        known = len(await self.app.turns(self.session_id))
+        failure = await self._failure(parts)
+        turns = (await self.app.turns(self.session_id))[known:]
+        await asyncio.sleep(0)  # the recorder hears what was published last
+        return TurnRecord(
+            text=_text(turns),
+            error=str(getattr(failure.data, "message", "")) if failure else "",
+            failures=self._faults(),
+            cancelled=isinstance(failure, AbortedFailure),
+            calls=tuple(_call(part) for turn in turns for part in _tools(turn)),
+            project=self.project,
+            requests=tuple(self.model.requests[asked:]),
+            events=tuple(self.recorder.events[heard:]),
+        )
+
+    async def _failure(self, parts: Sequence[PartInput]) -> Failure | None:
+        try:
+            answer = await self.app.prompt(self.session_id, Prompt(parts=parts))
+        except AbortedError as error:
+            return AbortedFailure(data=TextData(message=str(error)))
+        except (PluginError, ModelNotFoundError) as error:
+            if isinstance(error, PluginError) and error.plugin == _Brought.__name__:
+                raise  # the script is at fault, and not what is tested
+            return UnknownFailure(data=TextData(message=str(error)))
+        return answer.info.error if isinstance(answer.info, AssistantMessage) else None
+
+    def _faults(self) -> tuple[str, ...]:
+        problems = (each for each in self.app.register.problems if each.kind != "replaced")
+        at_load = (f"{each.plugin}: {each.text}" for each in problems)
+        built_in = {each.name for each in self.app.register.infos if each.origin == "builtin"}
+        failed = (each for each in self.app.failures if each.plugin not in built_in)
+        return (*at_load, *(each.message for each in failed))
+
+
+@asynccontextmanager
+async def scripted_app(  # noqa: PLR0913 - what a test can set, all keyword-only
+    folder: Path,
+    *plugins: object,
+    script: Script,
+    reply: Replies | None = None,
+    config: Mapping[str, object] | None = None,
+    options: Mapping[str, Any] | None = None,
+    secrets: Mapping[str, str] | None = None,
+    files: Mapping[str, str | bytes] | None = None,
+) -> AsyncIterator[ScriptedApp]:
+    """An App with the built-in plugins and these, all of whose folders are below `folder`.
+
+    A plugin may be a module, an object with hooks, or a tool. `script` is the list of the model's
+    answers, one for each request: a text, a call as `(tool, arguments)`, a list of these, `CANCEL`,
+    a `ProviderError`, an event, or a function of the request that gives one. `reply` answers what
+    is asked of the user; without one nobody is there, and what would be asked is denied. `config`
+    is as in a `pegboard.toml`; `options` and `secrets` are those of each of the plugins. `files`
+    are written into the project, which is trusted: tools and plugins among them are loaded.
+    """
+    project = _project(folder, files or {})
+    begun: Begun = defaultdict(asyncio.Event)
+    stopping = list[asyncio.Task[bool]]()
+
+    async def cancel(session_id: str, calls: Sequence[str]) -> None:
+        for call in calls:
+            await _at_work(recorder, begun, call)
+        stopping.append(asyncio.create_task(app.abort(session_id)))
+        await asyncio.Event().wait()  # the abort ends it
+
+    model = ScriptedModel(script, cancel=cancel)
+    others = [each for each in plugins if not _given_tools(each)]
+    settled = AppOptions(
+        config=_config(config or {}, others, options),
+        plugins=(
+            _Brought(model, tuple(tool for each in plugins for tool in _given_tools(each))),
+            *others,
+        ),
+        env=_env(folder, config or {}, others, secrets or {}),
+        interactive=reply is not None,
+        installed=False,
+        trust=True,
+        config_dir=folder / "config",
+        data_dir=folder / "data",
+        state_dir=folder / "state",
+        cache_dir=folder / "cache",
+    )
+    async with App.open(project, settled) as app, EventRecorder(app) as recorder:
+        _watch(app, begun)
+        answering = asyncio.create_task(_answered(app, reply))
+        session = await app.create_session(title="test")
+        try:
+            yield ScriptedApp(
+                app=app, model=model, recorder=recorder, project=project, session_id=session.id
+            )
+        finally:
+            answering.cancel()
+            await asyncio.wait({answering, *stopping})  # the abort has a limit of its own
+
+
+async def play_turn(
+    folder: Path,
+    *plugins: object,
+    script: Script,
+    prompt: str | Sequence[PartInput] = "go",
+    **options: Any,  # noqa: ANN401 - those of `scripted_app`
+) -> TurnRecord:
+    """One turn of a `scripted_app`, with its options."""
+    async with scripted_app(folder, *plugins, script=script, **options) as scripted:
+        return await scripted.turn(prompt)
+
+
+@dataclass(frozen=True)
+class _Brought:
+    """The plugin that a test brings: the model, and the tools that are given as such."""
+
+    model: Provider
+    tools: tuple[Tool, ...]
+
+    @hookimpl
+    async def register_providers(self) -> tuple[Provider, ...]:
+        return (self.model,)
+
+    @hookimpl
+    async def register_tools(self) -> tuple[Tool, ...]:
+        return self.tools
+
+
+@dataclass(frozen=True)
+class _Watched:
+    """The arguments of a tool; it is noted which calls begin."""
+
+    arguments: Arguments
+    begun: Begun
+
+    def bind(self, context: object, values: Mapping[str, object]) -> Callable[[], Any]:
+        self.begun[getattr(context, "call_id", "")].set()
+        return self.arguments.bind(context, values)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the rest of the protocol
+        return getattr(self.arguments, name)
+
+
+def _watch(app: App, begun: Begun) -> None:
+    tools = app.tools
+    assert isinstance(tools, dict)
+    for name, tool in tools.items():
+        tools[name] = replace(tool, arguments=_Watched(tool.arguments, begun))
+
+
+async def _at_work(recorder: EventRecorder, begun: Begun, call: str) -> None:
+    """Return when the call has told of its progress, or been at it for a while, or will not be."""
+
+    def ended(event: PartUpdated) -> bool:
+        match event.part:
+            case ToolPart(call_id=it, state=Completed() | Failed()):
+                return it == call
+            case _:
+                return False
+
+    def told(event: PartUpdated) -> bool:
+        match event.part:
+            case ToolPart(call_id=it, state=Running(title=title, metadata=facts)) if it == call:
+                return bool(title or facts)
+            case _:
+                return ended(event)
+
+    either = {
+        asyncio.create_task(begun[call].wait()),
+        asyncio.create_task(recorder.wait_for(PartUpdated, ended, timeout_s=BEGIN_LIMIT_S)),
+    }
+    try:
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED, timeout=BEGIN_LIMIT_S)
+    finally:
+        for task in either:
+            task.cancel()
+        await asyncio.gather(*either, return_exceptions=True)
+    if begun[call].is_set():
+        with suppress(TimeLimitError):
+            await recorder.wait_for(PartUpdated, told, timeout_s=SILENT_S)
+
+
+async def _answered(app: App, reply: Replies | None) -> None:
+    """Answer each permission request, as a user would."""
+    async with app.subscribe() as events:
+        async for event in events:
+            if isinstance(asked := event.properties, PermissionAsked) and reply is not None:
+                answer = reply(asked.request) if callable(reply) else reply
+                said = (answer,) if isinstance(answer, str) else answer
+                await app.reply(asked.request.id, *said)
+
+
+def _project(folder: Path, files: Mapping[str, str | bytes]) -> Path:
+    project = folder / "project"
+    project.mkdir(parents=True, exist_ok=True)
+    (folder / "home").mkdir(exist_ok=True)
+    for name, content in files.items():
+        path = project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return project
+
+
+def _config(
+    said: Mapping[str, Any], plugins: Sequence[object], options: Mapping[str, Any] | None
+) -> Mapping[str, object]:
+    """The configuration with the model of the test, and with the options of the plugins."""
+    tables = dict(said.get("plugins", {}))
+    for name in (with_own_table(each, tables).table for each in plugins if options is not None):
+        tables[name] = {**tables.get(name, {}), "options": options}
+    return {"model": f"{PROVIDER}/{MODEL.id}", **said, "plugins": tables}
+
+
+def _env(
+    folder: Path, said: Mapping[str, Any], plugins: Sequence[object], secrets: Mapping[str, str]
+) -> Mapping[str, str]:
+    """What the App knows of the environment: no more than a home, programs and the secrets."""
+    tables = said.get("plugins", {})
+    names = [with_own_table(each, tables).name for each in plugins]
+    kept = {variable_of(name, key): value for name in names for key, value in secrets.items()}
+    return {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(folder / "home"), **kept}
+
+
+def _given_tools(plugin: object) -> tuple[Tool, ...]:
+    """The tool that is given as a plugin, or those of a file of tools that has no hooks."""
+    if isinstance(plugin, Tool):
+        return (plugin,)
+    if not isinstance(plugin, ModuleType):
+        return ()
+    values = tuple(vars(plugin).values())
+    if any(hasattr(each, "pegboard_impl") for each in values if callable(each)):
+        return ()
+    return tuple(each for each in values if isinstance(each, Tool))
+
+
+def _tools(turn: Turn) -> tuple[ToolPart, ...]:
+    return tuple(part for part in turn.parts if isinstance(part, ToolPart))
+
+
+def _text(turns: Sequence[Turn]) -> str:
+    said = (
+        part.text
+        for turn in reversed(turns)
+        if isinstance(turn.info, AssistantMessage)
+        for part in reversed(turn.parts)
+        if isinstance(part, TextPart)
+    )
+    return next(said, "")
+
+
+def _call(part: ToolPart) -> CallRecord:
+    state = part.state
+    match state:
+        case Completed():
+            return CallRecord(
+                tool=part.tool,
+                input=state.input,
+                output=state.output,
+                title=state.title,
+                metadata=state.metadata,
+                attachments=state.attachments,
+            )
+        case Failed():
+            facts = state.metadata or {}
+            return CallRecord(
+                tool=part.tool,
+                input=state.input,
+                error=state.error,
+                denied=bool(facts.get("denied")),
+                metadata=facts,
+            )
+        case _:
+            return CallRecord(tool=part.tool, input=state.input)

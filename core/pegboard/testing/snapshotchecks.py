@@ -1,0 +1,257 @@
+"""What about snapshots would lose a file, or undo what somebody else has done."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from functools import partial
+from pathlib import Path
+
+from pegboard.files.filestates import States
+from pegboard.snapshots import Restored, RestoreWay
+from pegboard.testing.finding import Finding, Rule, broken, must
+
+_SESSION = "ses_test"
+_ODD_NAMES = ("with space.txt", "ünï.txt", "-rf", "new\nline.txt", "deep/er/file.txt")
+_BINARY = bytes(range(256))
+
+
+async def check_snapshots(
+    open_snapshots: Callable[[Path], States], new_worktree: Callable[[], Path]
+) -> tuple[Finding, ...]:
+    """All findings about a way to keep the states of files, none if it keeps its promises.
+
+    `new_worktree` gives another empty folder each time, of a kind for which there are snapshots;
+    `open_snapshots` opens those of such a folder, also a second time.
+    """
+    checks = (
+        _tracks,
+        _takes,
+        _told,
+        _others,
+        _lineages,
+        _diffs,
+        _restores,
+        _leaves,
+        _unknown,
+        _reopened,
+        _collects,
+    )
+
+    def site() -> "AbstractAsyncContextManager[_Site]":
+        return _opened(open_snapshots, new_worktree())
+
+    rules: dict[str, Rule] = {each.__name__.strip("_"): partial(each, site) for each in checks}
+    return await broken("snapshots", rules)
+
+
+class _Site:
+    """A worktree with files of each kind, and its snapshots."""
+
+    def __init__(self, opened: Callable[[Path], States], root: Path) -> None:
+        self.open, self.root = opened, root
+        self.text, self.program, self.link = root / "a.txt", root / "run.sh", root / "link"
+        self.text.write_bytes(b"one\r\ntwo")
+        (root / "binary").write_bytes(_BINARY)
+        self.program.write_text("#!/bin/sh\n")
+        self.program.chmod(0o755)
+        self.link.symlink_to("a.txt")
+        for name in _ODD_NAMES:
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(f"this is {name}")
+        self.snapshots = opened(root)
+
+    async def track(self) -> str:
+        """The state as it is."""
+        found = await self.snapshots.track(fresh=True)
+        must(found, f"there is no state: {self.snapshots.refused or 'and nobody says why'}")
+        assert found
+        return found
+
+    @contextmanager
+    def writing(self, session: str = _SESSION) -> Iterator[None]:
+        """A call that may write any file."""
+        with self.snapshots.writing((session,), tells=False):
+            yield
+
+    async def undone(self, way: RestoreWay, *paths: Path) -> Restored:
+        """What became of the files, put back to where the way begins."""
+        back = RestoreWay(before=way.after, after=way.before)
+        return await self.snapshots.restore(dict.fromkeys(paths, back))
+
+
+_Sites = Callable[[], AbstractAsyncContextManager[_Site]]
+
+
+@asynccontextmanager
+async def _opened(opened: Callable[[Path], States], root: Path) -> AsyncIterator[_Site]:
+    site = _Site(opened, root)
+    try:
+        yield site
+    finally:
+        await site.snapshots.aclose()
+
+
+async def _tracks(sites: _Sites) -> None:
+    async with sites() as site:
+        first = await site.track()
+        must(await site.snapshots.track() == first, "the state is another though nothing changed")
+        with site.writing():
+            site.text.write_text("changed")
+        must(await site.snapshots.track() != first, "a change makes no other state")
+
+
+async def _takes(sites: _Sites) -> None:
+    async with sites() as site:
+        await site.track()
+        with site.writing():
+            site.text.write_text("changed")
+            (site.root / "new.txt").write_text("new")
+            (site.root / "binary").unlink()
+        await site.snapshots.track()
+        must(site.snapshots.claimed(_SESSION), "nothing is there to take after a change")
+        taken = sorted(path.name for path in site.snapshots.take(_SESSION))
+        must(taken == ["a.txt", "binary", "new.txt"], f"the session has changed {taken}")
+        must(not site.snapshots.take(_SESSION), "a change is told twice")
+
+
+async def _told(sites: _Sites) -> None:
+    """A call that says what it writes has these files taken."""
+    async with sites() as site:
+        await site.track()
+        with site.snapshots.writing((_SESSION,), tells=True) as writing:
+            writing.intend(site.text)
+            site.text.write_text("told")
+            writing.tell(site.text)
+        await site.snapshots.track()
+        must(site.snapshots.take(_SESSION) == (site.text,), "a file that was told is not taken")
+
+
+async def _others(sites: _Sites) -> None:
+    """What the user, or another session, does is not this session's."""
+    async with sites() as site:
+        await site.track()
+        (site.root / "user.txt").write_text("mine")
+        await site.track()
+        with site.writing("ses_other"):
+            site.text.write_text("theirs")
+        await site.snapshots.track()
+        taken = site.snapshots.take(_SESSION)
+        must(not taken, f"the session has changed what others did: {[each.name for each in taken]}")
+
+
+async def _lineages(sites: _Sites) -> None:
+    """What a subagent writes is its caller's work, too."""
+    async with sites() as site:
+        site.snapshots.lineage(_SESSION, None)
+        owners = site.snapshots.lineage("ses_child", _SESSION)
+        must(owners == ("ses_child", _SESSION), f"the lineage of a subagent is {owners}")
+        await site.track()
+        with site.snapshots.writing(owners, tells=False):
+            site.text.write_text("by a child")
+        await site.snapshots.track()
+        for session in owners:
+            must(site.snapshots.take(session) == (site.text,), f"{session} has not changed it")
+
+
+async def _diffs(sites: _Sites) -> None:
+    async with sites() as site:
+        before = await site.track()
+        new, gone = site.root / "new.txt", site.root / "with space.txt"
+        with site.writing():
+            site.text.write_bytes(b"one\r\nTWO")
+            new.write_text("a\nb\n")
+            gone.unlink()
+        way = RestoreWay(before=before, after=await site.track())
+        same = site.root / "binary"
+        found = await site.snapshots.diff(dict.fromkeys((site.text, new, gone, same), way))
+        kinds = {Path(each.file).name: (each.status, each.additions) for each in found}
+        wanted = {
+            "a.txt": ("modified", 1),
+            "new.txt": ("added", 2),
+            "with space.txt": ("deleted", 0),
+        }
+        must(kinds == wanted, f"what became of files is {kinds}, not {wanted}")
+
+
+async def _restores(sites: _Sites) -> None:
+    """Every kind of file comes back byte for byte, and what was added goes."""
+    async with sites() as site:
+        paths = [site.text, site.program, site.link, site.root / "binary", site.root / "new.txt"]
+        paths += [site.root / name for name in _ODD_NAMES]
+        before, as_it_was = await site.track(), _shown(paths)
+        with site.writing():
+            for path in paths:
+                path.unlink(missing_ok=True)
+            site.text.write_text("changed")
+            site.program.write_text("#!/bin/sh\n")
+            site.link.symlink_to("binary")
+            (site.root / "new.txt").write_text("new")
+        restored = await site.undone(RestoreWay(before=before, after=await site.track()), *paths)
+        must(not restored.left, f"left alone: {[str(each.path) for each in restored.left]}")
+        found = _shown(paths)
+        other = [name for name in found if found[name] != as_it_was[name]]
+        must(not other, f"not as it was: {other}")
+
+
+async def _leaves(sites: _Sites) -> None:
+    """What somebody has changed since is left, and named."""
+    async with sites() as site:
+        before = await site.track()
+        with site.writing():
+            site.text.write_text("by the session")
+        after = await site.track()
+        site.text.write_text("by the user")
+        restored = await site.undone(RestoreWay(before=before, after=after), site.text)
+        must(site.text.read_text() == "by the user", "what the user wrote is overwritten")
+        named = [(each.path, each.reason) for each in restored.left]
+        must(named == [(site.text, "changed")], f"what was left is named as {named}")
+
+
+async def _unknown(sites: _Sites) -> None:
+    """A state that nobody knows any more takes no file along."""
+    async with sites() as site:
+        after = await site.track()
+        gone = RestoreWay(before="0" * 40, after=after)
+        restored = await site.undone(gone, site.text)
+        must(site.text.read_bytes() == b"one\r\ntwo", "a file is lost with its state")
+        must(restored.left, "a file that could not be put back is not named")
+
+
+async def _reopened(sites: _Sites) -> None:
+    """What is kept can be put back by the next process."""
+    async with sites() as site:
+        before = await site.track()
+        with site.writing():
+            site.text.write_text("changed")
+        way = RestoreWay(before=before, after=await site.track())
+        await site.snapshots.keep(_SESSION, "msg_1", way)
+        await site.snapshots.aclose()
+        site.snapshots = site.open(site.root)
+        await site.track()
+        await site.undone(way, site.text)
+        must(site.text.read_bytes() == b"one\r\ntwo", "a kept state is gone after a restart")
+
+
+async def _collects(sites: _Sites) -> None:
+    """A collection spares what is kept."""
+    async with sites() as site:
+        before = await site.track()
+        with site.writing():
+            site.text.write_text("changed")
+        way = RestoreWay(before=before, after=await site.track())
+        await site.snapshots.keep(_SESSION, "msg_1", way)
+        freed = await site.snapshots.collect({site.root})
+        must(freed >= 0, f"{freed} bytes were freed")
+        await site.undone(way, site.text)
+        must(site.text.read_bytes() == b"one\r\ntwo", "a collection has taken what is kept")
+        await site.snapshots.forget(_SESSION)
+
+
+def _shown(paths: list[Path]) -> dict[str, object]:
+    """For each file what matters of it."""
+    return {path.name: _facts(path) for path in paths}
+
+
+def _facts(path: Path) -> object:
+    if path.is_symlink():
+        return path.readlink()
+    return (path.read_bytes(), path.stat().st_mode & 0o100) if path.exists() else None

@@ -1,0 +1,1 @@
+"""Code that several built-in plugins share; it is no promise to others."""

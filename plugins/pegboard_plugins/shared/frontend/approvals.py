@@ -1,0 +1,43 @@
+"""What the user has approved for good, and taking it back."""
+
+from collections.abc import Collection
+
+from pegboard import App
+from pegboard.errors import NotFoundError
+from pegboard.permissions import matches_pattern
+from pegboard.schema.session import USER_KEY, Approval
+
+
+async def approvals_of(app: App) -> tuple[Approval, ...]:
+    """What was approved for good: for single sessions, for the project, for all projects."""
+    storage, project = app.storage, app.workspace.project_id
+    return (
+        *await storage.session_approvals(project),
+        *await storage.approvals(project),
+        *await storage.approvals(USER_KEY),
+    )
+
+
+async def revoke(
+    app: App, permission: str = "*", pattern: str = "*", *, ids: Collection[int] = ()
+) -> tuple[Approval, ...]:
+    """The approvals that are hereby taken back, from all Apps at once.
+
+    They are those with these numbers, or those whose texts fit both wildcards.
+
+    :raises NotFoundError: when none fits, or one of the numbers is no approval's.
+    """
+    found = await approvals_of(app)
+    if unknown := sorted(set(ids) - {each.id for each in found}):
+        raise NotFoundError("approval", ", ".join(map(str, unknown)))
+    chosen = tuple(
+        each
+        for each in found
+        if (each.id in ids or not ids)
+        and matches_pattern(permission, each.rule.permission)
+        and matches_pattern(pattern, each.rule.pattern)
+    )
+    if not chosen:
+        raise NotFoundError("approval", f"{permission} {pattern}")
+    await app.policy.revoke(chosen)
+    return chosen

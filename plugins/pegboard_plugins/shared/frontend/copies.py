@@ -1,0 +1,234 @@
+"""Copies of conversations, with ids of their own: forks, and what comes from elsewhere."""
+
+import re
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from pegboard import App, Workspace, __version__
+from pegboard.app import IdSource
+from pegboard.errors import NotFoundError
+from pegboard.schema.message import (
+    AssistantMessage,
+    TextData,
+    Turn,
+    UnknownFailure,
+)
+from pegboard.schema.part import Failed, Part, PatchPart, Pending, Running, TimeSpan, ToolPart
+from pegboard.schema.session import Session, Todo
+from pegboard.schema.wire import Rest, encode
+from pegboard.snapshots import RestoreWay
+from pegboard.storage import Change, CreateSession, DropSession, PutMessage, PutPart, PutTodos
+from pegboard.unstable import ways_of
+
+_ID = re.compile(rb"\b(?:ses|msg|prt)_[0-9A-Za-z_-]+")
+_FORK = re.compile(r"^(?P<title>.*) \(fork #(?P<number>\d+)\)$", re.DOTALL)
+_UNFINISHED = "interrupted: the session was copied before this had ended"
+
+_Value = TypeVar("_Value")
+
+
+class Conversation(Rest, frozen=True):
+    """A session with all that was said in it, and its list."""
+
+    info: Session
+    turns: tuple[Turn, ...] = ()
+    todos: tuple[Todo, ...] = ()
+
+
+async def forked(app: App, session_id: str, message_id: str | None = None) -> Session:
+    """The new session, with the messages before this one, or with all.
+
+    It keeps agent, model and every rule that bound the original; its cost starts at nothing. What
+    its messages tell to have changed can be reverted in it, too.
+
+    :raises NotFoundError: when there is no such session, or no such message in it.
+    """
+    session, turns = await app.session(session_id), await app.turns(session_id, files=True)
+    if message_id is None and session.revert is not None:
+        message_id = session.revert.message_id  # what is taken back is not taken along
+    now = _now()
+    kept = [ended(turn, now) for turn in _before(turns, message_id)]
+    names = Renaming(IdSource())
+    new_id = names.session(session.id)
+    names.turns(kept)
+    copy = replace(
+        _placed(app.workspace, session, new_id),
+        title=fork_title(session.title),
+        time=replace(session.time, created=now, updated=now, compacting=None, archived=None),
+        cost=None,
+        tokens=None,
+        estimate=None,
+        summary=None,
+        revert=None,
+    )
+    copies = [names.apply(turn, Turn) for turn in kept]
+    if app.snapshots is not None:  # first: what is deleted of the original stays for the fork
+        await app.snapshots.keep_copies(new_id, steps(copies))
+    await app.storage.commit(*_stored(copy, copies))
+    return copy
+
+
+async def adopted(app: App, conversations: Sequence[Conversation]) -> Session:
+    """The first of these sessions, stored with the others, under new ids, as ones of this project.
+
+    What ran when they were written down is interrupted here. Their files can be reverted as far
+    as this machine has the snapshots: those of its own sessions.
+    """
+    names, now = Renaming(IdSource()), _now()
+    new_ids = {each.info.id: names.session(each.info.id) for each in conversations}
+    for each in conversations:
+        names.turns(each.turns)
+    changes: list[Change] = []
+    infos = []
+    for each in conversations:
+        parent = new_ids.get(each.info.parent_id or "")
+        info = replace(
+            _placed(app.workspace, each.info, new_ids[each.info.id]),
+            parent_id=parent,
+            revert=None,
+        )
+        infos.append(info)
+        copies = [names.apply(ended(turn, now), Turn) for turn in each.turns]
+        changes += _stored(info, copies)
+        if app.snapshots is not None:
+            await app.snapshots.keep_copies(info.id, steps(copies))
+        if each.todos:
+            changes.append(PutTodos(info.id, each.todos))
+    await app.storage.commit(*changes)
+    return infos[0]
+
+
+async def moved_here(app: App, session_id: str) -> Session:
+    """Make a session, with those of its subagents, one of the App's project and folder.
+
+    It keeps its ids, its messages and its list. Approvals that were given for it alone, and what
+    tools have stored for it, do not follow.
+
+    :raises SessionBusyError: while the session runs.
+    """
+    async with app.at_rest(session_id) as fence:
+        changes: list[Change] = [DropSession(session_id)]
+        waiting = [await app.session(session_id)]
+        moved = _at_home(app.workspace, waiting[0])
+        while waiting:
+            session = waiting.pop(0)
+            waiting += await app.children(session.id)
+            turns = await app.turns(session.id)
+            changes += _stored(_at_home(app.workspace, session), turns)
+            if todos := await app.storage.todos(session.id):
+                changes.append(PutTodos(session.id, todos))
+        await app.storage.commit(*changes, fence=fence)
+        return moved
+
+
+def _now() -> int:
+    """In milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def _placed(workspace: Workspace, session: Session, session_id: str) -> Session:
+    """A session of somewhere else as one of this project, under a new id."""
+    return replace(
+        _at_home(workspace, session),
+        id=session_id,
+        slug=session_id[-8:].lower(),
+        version=__version__,
+    )
+
+
+def _at_home(workspace: Workspace, session: Session) -> Session:
+    """Return the session as one of this project."""
+    return replace(
+        session,
+        project_id=workspace.project_id,
+        directory=str(workspace.directory),
+        path=str(workspace.directory.relative_to(workspace.worktree)).removeprefix("."),
+    )
+
+
+def _stored(info: Session, turns: Iterable[Turn]) -> Iterator[Change]:
+    yield CreateSession(info)
+    for turn in turns:
+        yield PutMessage(turn.info)
+        yield from map(PutPart, turn.parts)
+
+
+def _before(turns: Sequence[Turn], message_id: str | None) -> list[Turn]:
+    if message_id is None:
+        return list(turns)
+    places = [place for place, turn in enumerate(turns) if turn.info.id == message_id]
+    if not places:
+        raise NotFoundError("message", message_id)
+    return list(turns[: places[0]])
+
+
+def fork_title(title: str) -> str:
+    """`title (fork #1)`, and of a fork the next number."""
+    found = _FORK.match(title)
+    if found is None:
+        return f"{title} (fork #1)"
+    return f"{found['title']} (fork #{int(found['number']) + 1})"
+
+
+class Renaming:
+    """Old ids and the new ones; text that mentions an old id, as a tool's output may, follows too.
+
+    `ids` makes the new ones, in the order of the turns, so that they sort like them.
+    """
+
+    def __init__(self, ids: IdSource) -> None:
+        self._ids = ids
+        self._names: dict[bytes, bytes] = {}
+        self._message: str | None = None
+        self._part: str | None = None
+
+    def session(self, old: str) -> str:
+        """The new id of a session."""
+        return self._noted(old, self._ids.new("session"))
+
+    def turns(self, turns: Iterable[Turn]) -> None:
+        """Give new ids to these turns and their parts."""
+        for turn in turns:
+            self._message = self._noted(turn.info.id, self._ids.new("message", after=self._message))
+            for part in turn.parts:
+                self._part = self._noted(part.id, self._ids.new("part", after=self._part))
+
+    def apply(self, value: _Value, kind: type[_Value]) -> _Value:
+        """The value with the new ids."""
+        return msgspec.json.decode(_ID.sub(self._name, encode(value)), type=kind)
+
+    def _noted(self, old: str, new: str) -> str:
+        self._names[old.encode()] = new.encode()
+        return new
+
+    def _name(self, match: re.Match[bytes]) -> bytes:
+        return self._names.get(match[0], match[0])
+
+
+def ended(turn: Turn, now: int) -> Turn:
+    """The turn with nothing unfinished in it: what ran in the original does not run in a copy."""
+    info = turn.info
+    if not isinstance(info, AssistantMessage):
+        return turn
+    if info.time.completed is None:
+        error = info.error or UnknownFailure(data=TextData(message=_UNFINISHED))
+        info = replace(info, error=error, time=replace(info.time, completed=now))
+    return Turn(info=info, parts=tuple(_ended(part, now) for part in turn.parts))
+
+
+def _ended(part: Part, now: int) -> Part:
+    if not isinstance(part, ToolPart) or not isinstance(part.state, Pending | Running):
+        return part
+    start = part.state.time.start if isinstance(part.state, Running) else now
+    state = Failed(input=part.state.input, error=_UNFINISHED, time=TimeSpan(start=start, end=now))
+    return replace(part, state=state)
+
+
+def steps(turns: Iterable[Turn]) -> dict[str, RestoreWay]:
+    """The trees that the patches of a session refer to, by a name for each pair."""
+    patches = (part for turn in turns for part in turn.parts if isinstance(part, PatchPart))
+    return {name: way for patch in patches for name, way in ways_of(patch).items()}

@@ -1,0 +1,101 @@
+"""The reasons why a call would be allowed, asked for or denied."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from pegboard import App, SessionView
+from pegboard.app import Judgement
+from pegboard.permissions import strictest_verdict
+from pegboard.schema.session import PermissionRequest, Rule, Verdict
+
+_SANDBOX = "sandbox"
+"""The source of a verdict that the sandbox has changed."""
+
+
+class Opinion(msgspec.Struct, frozen=True, kw_only=True):
+    """What one plugin says of a request."""
+
+    plugin: str
+    request_id: str
+    verdict: Verdict
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """The reasons why a call would be allowed, asked for or denied.
+
+    `session` is what the plugins were shown, with the rules that bind it. `to_allow` are rules that
+    would allow the call, each tried; where it is asked for and there are none, no rule of the
+    user's would. `verdicts` are those of the single requests, `headless` is the verdict where
+    nobody is asked. `sandbox` says what encloses the processes of tools, and whether the verdict is
+    due to it; it is empty where nothing does.
+    """
+
+    tool: str
+    verdict: Verdict
+    headless: Verdict
+    session: SessionView
+    requests: tuple[PermissionRequest, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    opinions: tuple[Opinion, ...] = ()
+    to_allow: tuple[Rule, ...] = ()
+    sandbox: str = ""
+
+    @property
+    def line(self) -> str:
+        """The command as it was written, of which the patterns are parts; empty for all others."""
+        return next((request.line for request in self.requests if request.line), "")
+
+
+async def explain(
+    app: App, name: str, args: Mapping[str, Any], *, agent: str | None = None
+) -> Explanation:
+    """What would be asked for this call, and who would answer what; nothing runs.
+
+    :raises ToolError: when there is no such tool, or the arguments do not fit it.
+    :raises NotFoundError: when there is no such agent.
+    """
+    call = await app.policy.foresee(name, args, agent=agent)
+    judged = [await app.policy.judge(call.session, request) for request in call.requests]
+    unasked = Verdict(action="allow", reason="it requires nothing")
+    verdicts = tuple(each.verdict for each in judged)
+    return Explanation(
+        tool=name,
+        verdict=strictest_verdict(verdicts) or unasked,
+        headless=strictest_verdict(each.headless for each in judged) or unasked,
+        session=call.session,
+        requests=tuple(each.asked for each in judged),
+        verdicts=verdicts,
+        opinions=tuple(
+            Opinion(plugin=said.plugin, request_id=each.asked.id, verdict=said.value)
+            for each in judged
+            for said in each.opinions
+        ),
+        to_allow=await _to_allow(app, call.session, judged),
+        sandbox=_sandbox(app, verdicts),
+    )
+
+
+def _sandbox(app: App, verdicts: Sequence[Verdict]) -> str:
+    if app.enclosure is None:
+        return ""
+    is_allowed = all(verdict.action == "allow" for verdict in verdicts)
+    changed = is_allowed and any(verdict.source == _SANDBOX for verdict in verdicts)
+    effect = "it answers what would be asked" if changed else "it does not change the verdict"
+    return f"{app.enclosure.described}: {effect}"
+
+
+async def _to_allow(app: App, view: SessionView, judged: Sequence[Judgement]) -> tuple[Rule, ...]:
+    """What the user could allow so that nothing is asked; nothing where that would not do."""
+    found: list[Rule] = []
+    for request, verdict in ((each.asked, each.verdict) for each in judged):
+        if verdict.action == "allow":
+            continue
+        patterns = request.always or request.patterns
+        rules = tuple(Rule(request.permission, pattern, "allow") for pattern in patterns)
+        after = await app.policy.judge(view, request, allowing=rules)
+        if verdict.action == "deny" or after.verdict.action != "allow":
+            return ()
+        found += rules
+    return tuple(found)

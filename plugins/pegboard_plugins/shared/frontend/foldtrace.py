@@ -1,0 +1,105 @@
+"""Who changed what on the way of a prompt: the steps of an App's folds, from a moment on."""
+
+import hashlib
+from collections import deque
+from collections.abc import Mapping
+
+import msgspec
+
+from pegboard import App
+from pegboard.app import FoldStep
+from pegboard.plugins import StashKey
+
+KEPT = 2000
+"""Steps that are kept; older ones are forgotten, so that a long session cannot fill memory."""
+_DIGEST = 16
+"""Hexadecimal digits of a digest: enough to tell the values of one session apart."""
+
+
+class TraceStep(msgspec.Struct, frozen=True, kw_only=True):
+    """What one plugin did to the subject of a fold.
+
+    `before` and `after` are digests; `diff` is a unified diff of texts, and of the JSON of values
+    such as turns, "" for all else. `session_id` is "" for a hook without a session.
+    """
+
+    session_id: str
+    hook: str
+    plugin: str
+    before: str
+    after: str
+    diff: str
+    elapsed_ms: float
+
+
+_STEPS = StashKey[deque[TraceStep]]()
+
+
+def begin_trace(app: App) -> None:
+    """Keep from here on what each plugin of the App changes."""
+    steps = app.stash.setdefault(_STEPS, lambda: deque(maxlen=KEPT))
+    app.hooks.on_fold = lambda step: steps.append(_traced(step))
+
+
+def trace_steps(app: App, session_id: str | None = None) -> tuple[TraceStep, ...]:
+    """The steps since the trace was begun, oldest first; with an id those of one session."""
+    steps = app.stash.get(_STEPS) or ()
+    return tuple(step for step in steps if session_id is None or step.session_id == session_id)
+
+
+def _traced(step: FoldStep) -> TraceStep:
+    return TraceStep(
+        session_id=step.session_id,
+        hook=step.hook,
+        plugin=step.plugin,
+        before=digest(step.before),
+        after=digest(step.after),
+        diff=difference(step.before, step.after),
+        elapsed_ms=step.elapsed_ms,
+    )
+
+
+def digest(value: object) -> str:
+    """Sixteen hexadecimal digits that tell values apart."""
+    lines = _lines(value)
+    content = "\n".join(lines).encode() if lines is not None else _content(value)
+    return hashlib.sha256(content).hexdigest()[:_DIGEST]
+
+
+def difference(before: object, after: object) -> str:
+    """The unified diff of two texts, tables of texts, structs, or tuples of these; else ""."""
+    old, new = _lines(before) or _json(before), _lines(after) or _json(after)
+    if old == new:
+        return ""
+    import difflib  # 1 ms that only tracing pays
+
+    return "\n".join(difflib.unified_diff(old, new, "before", "after", lineterm=""))
+
+
+def _content(value: object) -> bytes:
+    try:
+        return msgspec.json.encode(value)
+    except TypeError:  # an object of a plugin that has no JSON form
+        return repr(value).encode()
+
+
+def _json(value: object) -> list[str]:
+    """The lines of the JSON of a struct, or of a tuple of them; none for all else."""
+    items = value if isinstance(value, tuple) else (value,)
+    if not all(isinstance(item, msgspec.Struct) for item in items):
+        return []
+    text = msgspec.json.format(msgspec.json.encode(value), indent=1).decode()
+    return text.replace("\\n", "\\n\n").splitlines()  # a text of many lines on as many
+
+
+def _lines(value: object) -> list[str] | None:
+    """The lines of a text, of a tuple of texts, or of a table of texts; None for all else."""
+    match value:
+        case str():
+            return value.splitlines()
+        case tuple() if all(isinstance(item, str) for item in value):
+            return [line for item in value for line in item.splitlines()]
+        case Mapping() if all(isinstance(item, str) for item in value.values()):
+            return [f"{key}: {value[key]}" for key in sorted(value)]
+        case _:
+            return None

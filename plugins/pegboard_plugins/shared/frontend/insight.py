@@ -1,0 +1,55 @@
+"""What a front end tells of an App: its plugins, what every request carries, what was changed."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+
+from pegboard import App
+from pegboard_plugins.shared.frontend import PluginEntry, TraceEntry, trace_steps
+
+_SYSTEM_HOOK = "chat_system_transform"
+
+
+def plugin_entries(app: App) -> tuple[PluginEntry, ...]:
+    """The App's plugins, each with its tools."""
+    return tuple(
+        PluginEntry(name=info.name, origin=info.origin, error=info.error, tools=info.tools)
+        for info in app.register.infos
+    )
+
+
+def standing(app: App, session_id: str, agent: str) -> Mapping[str, int]:
+    """What every request carries beside the conversation, by whose it is, in letters.
+
+    They are the pieces of the system prompt, as far as they have been traced, and the tools'
+    descriptions.
+    """
+    found: Counter[str] = Counter()
+    if (known := app.agents.get(agent)) is not None:
+        found[f"system prompt (agent {agent})"] = len(known.prompt or "")
+    steps = trace_steps(app, session_id)
+    pieces = {step.plugin: step.diff for step in steps if step.hook == _SYSTEM_HOOK}
+    for plugin, diff in pieces.items():
+        found[f"system prompt ({plugin})"] += _grown(diff)
+    for entry in plugin_entries(app):
+        for tool in (app.tools[name] for name in entry.tools if name in app.tools):
+            size = len(tool.description) + len(json.dumps(tool.parameters))
+            found[f"tools' descriptions ({entry.name})"] += size
+    return found
+
+
+def trace_entries(app: App, session_id: str) -> tuple[TraceEntry, ...]:
+    """What plugins changed on the way of the session's prompts, as far as it has been traced."""
+    steps = trace_steps(app, session_id)
+    return tuple(
+        TraceEntry(hook=step.hook, plugin=step.plugin, diff=step.diff)
+        for step in steps
+        if step.diff
+    )
+
+
+def _grown(diff: str) -> int:
+    """The letters by which a text has grown, by its unified diff."""
+    lines = [line for line in diff.split("\n") if not line.startswith(("+++", "---"))]
+    more = sum(len(line) for line in lines if line.startswith("+"))
+    return max(0, more - sum(len(line) for line in lines if line.startswith("-")))

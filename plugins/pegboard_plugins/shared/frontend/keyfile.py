@@ -1,0 +1,136 @@
+"""The file with the keys of providers, which its owner alone can read.
+
+It has OpenCode's form: a provider's id, and what opens it. `ID/LABEL` is one more key of the
+provider, and the type `keyring` says that the system's keyring has it.
+
+The secrets of plugins are kept in another one, `secrets.json` beside it.
+"""
+
+import logging
+import os
+import stat
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pegboard.app import UserFolders
+from pegboard.errors import ConfigError
+from pegboard.unstable import alone_with, replace_whole, set_aside
+
+KEYRING: Mapping[str, Any] = {"type": "keyring"}
+"""What stands in the file for a key that the keyring has."""
+Credentials = dict[str, dict[str, Any]]
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_log = logging.getLogger("pegboard.credentials")
+
+
+class KeyFile:
+    """The file at `path`; all processes of the user share it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def put(self, entry: str, credential: Mapping[str, Any]) -> None:
+        """Keep a credential; it blocks for the time of a small file.
+
+        :raises ConfigError: when the file cannot be written.
+        """
+        self.change(lambda known: {**known, entry: dict(credential)})
+
+    def drop(self, entry: str) -> None:
+        """Forget a credential, if there is one.
+
+        :raises ConfigError: when the file cannot be written.
+        """
+        self.change(lambda known: {name: known[name] for name in known if name != entry})
+
+    def change(self, changed: Callable[[Credentials], Credentials]) -> None:
+        """Have the credentials that come of those that are there; nobody else writes meanwhile.
+
+        :raises ConfigError: when the file cannot be written.
+        """
+        try:
+            with alone_with(self.path):
+                before, damage = self.read()
+                if (after := changed(before)) == before:
+                    return
+                if damage:
+                    self._keep_aside(damage)
+                replace_whole(self.path, msgspec.json.encode(after))
+        except OSError as error:
+            text = f"cannot be written: {error.strerror or error}"
+            raise ConfigError(text, file=self.path) from error
+
+    def read(self) -> tuple[Credentials, str]:
+        """The credentials, and why they cannot be read or do not count; empty if they do.
+
+        A file that others can read is made its owner's alone again, of which the log tells.
+        """
+        try:
+            return msgspec.json.decode(self._content(), type=Credentials), ""
+        except FileNotFoundError:
+            return {}, ""
+        except (ConfigError, OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+            return {}, str(error)
+
+    def _content(self) -> bytes:
+        with self.path.open("rb") as file:
+            facts = os.fstat(file.fileno())
+            if facts.st_uid != os.geteuid():
+                raise ConfigError("it belongs to another user, who knows the keys in it")
+            if facts.st_mode & _OTHERS:
+                os.fchmod(file.fileno(), stat.S_IRUSR | stat.S_IWUSR)
+                text = "%s could be read by others (mode %o); it is its owner's alone again"
+                _log.warning(text, self.path, stat.S_IMODE(facts.st_mode))
+            return file.read()
+
+    def _keep_aside(self, damage: str) -> None:
+        aside = set_aside(self.path)
+        text = "%s is damaged (%s): it is kept as %s, with the keys that it had, and begun anew"
+        _log.error(text, self.path, damage, aside)
+
+
+def entry_name(provider_id: str, label: str | None) -> str:
+    """The name in the file of a provider's key, or of the one of several with this label."""
+    return f"{provider_id}/{label}" if label else provider_id
+
+
+def key_of(credential: Mapping[str, Any]) -> str | None:
+    """What opens a provider: its key, a company's token, or that of a sign-in until it ends."""
+    match credential:
+        case {"type": "oauth", "access": str(token), "expires": int(until_ms)}:
+            return token if not until_ms or until_ms > time.time() * 1000 else None
+        case {"type": "wellknown", "token": str(token)}:
+            return token
+        case {"type": "api", "key": str(key)}:
+            return key
+    return None
+
+
+def kept_names(places: UserFolders, plugin: str) -> tuple[str, ...]:
+    """The names of the secrets that are kept for a plugin."""
+    return tuple(sorted(kept_secrets(places).get(plugin, {})))
+
+
+def store_secret(places: UserFolders, plugin: str, name: str, value: str | None) -> None:
+    """Keep a secret of a plugin for the user alone, or forget it with None; it blocks.
+
+    :raises ConfigError: when the file cannot be written; it is then as it was.
+    """
+
+    def changed(known: Credentials) -> Credentials:
+        table = {key: each for key, each in known.get(plugin, {}).items() if key != name}
+        if value is not None:
+            table[name] = value
+        rest = {key: each for key, each in known.items() if key != plugin}
+        return {**rest, plugin: table} if table else rest
+
+    KeyFile(places.secrets).change(changed)
+
+
+def kept_secrets(places: UserFolders) -> Mapping[str, Mapping[str, Any]]:
+    """The kept secrets by plugin and name; nothing where the file cannot be used."""
+    return KeyFile(places.secrets).read()[0] if places.secrets.exists() else {}

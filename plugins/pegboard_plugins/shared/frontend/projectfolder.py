@@ -1,0 +1,175 @@
+"""What a project's folder says to its user: misplaced code, what git would run, and the branch.
+
+Pegboard's own calls of git do not look at a repository's configuration; a `git status` in a shell
+does.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from pegboard import App, Workspace
+from pegboard.unstable import imports_pegboard, read_bounded, way_down
+
+_FOLDER = ".pegboard"
+_LOOKED_AT = 50
+"""Of a folder that may be misspelt so many files are read."""
+_PACKAGE = "__init__.py"
+
+
+def settings_warnings(app: App) -> tuple[str, ...]:
+    """What is wrong with Pegboard's settings and folders, and what git's run without trust.
+
+    It reads the names of folders, and some files of those that may be misspelt.
+    """
+    place = app.workspace
+    found = (
+        *app.loaded.warnings,
+        *misplaced_below(app.loaded.config_dir),
+        *misplaced(place.directory, place.worktree),
+        *unseen_warnings(app),
+    )
+    if app.decision.trusted or not place.git_dirs:
+        return found
+    runs = running_settings(place.git_dirs)
+    told = f"git runs programs of this repository, in a shell too: {', '.join(runs)}"
+    return (*found, told) if runs else found
+
+
+def unseen_warnings(app: App) -> tuple[str, ...]:
+    """Return a line for the documents that do not count until the user accepts them, if any."""
+    record = app.places.unseen_documents
+    if not record.exists():
+        return ()
+    from pegboard_plugins.shared.frontend.unseendocuments import (
+        UnseenDocuments,  # where agents wrote some
+    )
+
+    root = app.workspace.worktree.resolve()
+    waiting = UnseenDocuments(record).below(root)
+    names = ", ".join(str(path.relative_to(root)) for path, _ in waiting)
+    if not names:
+        return ()
+    text = f"written by an agent, and no instructions until you accept them: {names}"
+    return (f"{text}; `pegboard trust documents` shows them",)
+
+
+def misplaced(directory: Path, worktree: Path) -> Iterator[str]:
+    """What stands in folders that are not looked at, and where it would be found, a line each."""
+    folders = way_down(worktree, directory)
+    for folder in folders:
+        yield from misplaced_below(folder / _FOLDER)
+    for folder in dict.fromkeys((folders[0], directory)):
+        yield from _too_deep(folder / "tool")
+        if _has_ours(wrong := folder / "tools"):
+            yield f"{wrong} is not looked at: tools are found in tool/ or {_FOLDER}/tool/"
+
+
+def misplaced_below(root: Path) -> Iterator[str]:
+    """The same of a project's folder of Pegboard's own, and of the user's config folder."""
+    wrong = root / "plugin"
+    if _modules(wrong) or any(wrong.glob(f"*/{_PACKAGE}")):
+        yield f"{wrong} is not looked at: plugins are found in {root / 'plugins'}/"
+    for name in ("tool", "tools"):
+        yield from _too_deep(root / name)
+    yield from _too_deep(root / "plugins", f", and in its packages, which have an {_PACKAGE}")
+
+
+def _too_deep(folder: Path, packages: str = "") -> Iterator[str]:
+    """Folders within one for code that are no packages, and have code that would be run there."""
+    for wrong in sorted(folder.glob("*/")):
+        if not (wrong / _PACKAGE).exists() and wrong.name != "__pycache__" and _has_ours(wrong):
+            what = "plugins" if packages else "tools"
+            yield (
+                f"{wrong} is not looked at: {what} are found in files of {folder} itself{packages}"
+            )
+
+
+def _has_ours(folder: Path) -> bool:
+    return any(imports_pegboard(read_bounded(path)[0]) for path in _modules(folder)[:_LOOKED_AT])
+
+
+def _modules(folder: Path) -> list[Path]:
+    found = (path for path in folder.glob("[!.]*.py") if path.name != _PACKAGE)
+    return sorted(path for path in found if path.is_file())
+
+
+_BRANCH = "ref: refs/heads/"
+# What a repository whose references are in a reftable has in HEAD.
+_REFTABLE_BRANCH = ".invalid"
+
+
+def branch(workspace: Workspace) -> str | None:
+    """The branch that is checked out; None without git, and for a detached HEAD."""
+    if workspace.git_dir is None:
+        return None
+    head = _text(workspace.git_dir / "HEAD").strip()
+    if not head.startswith(_BRANCH):
+        return None
+    name = head.removeprefix(_BRANCH)
+    return None if name == _REFTABLE_BRANCH else name
+
+
+_LIMIT_BYTES = 1 << 20
+_SECTION = re.compile(r"\[\s*([\w.-]+)(?:\s+\"((?:[^\"\\]|\\.)*)\")?\s*\]")
+_SETTING = re.compile(r"([A-Za-z][\w-]*)\s*(?:=\s*(.*))?")
+_RUNNING = re.compile(
+    r"core\.(fsmonitor|hookspath|pager|editor|sshcommand|askpass|gitproxy|alternaterefscommand)"
+    r"|(diff|sequence|gpg|credential|interactive|uploadpack|include|includeif)\."
+    r"|pager\.|(filter|diff|merge|difftool|mergetool|gpg|credential|remote|submodule|trailer)"
+    r"\..*\.(clean|smudge|process|textconv|command|driver|cmd|program|helper|update|vcs"
+    r"|uploadpack|receivepack)",
+)
+_HARMLESS = re.compile(
+    r"diff\.(renames|algorithm|colormoved|mnemonicprefix|context|noprefix|submodule|ignoresubmodules"
+    r"|wserrorhighlight|indentheuristic|tool|guitool)|(credential|gpg)\.(usehttppath|format|username)"
+)
+_SWITCHES = frozenset({"true", "false", "1", "0", "yes", "no", "on", "off", ""})
+
+
+def running_settings(git_dirs: Iterable[Path]) -> tuple[str, ...]:
+    """The settings and hooks of a repository that have git run a program, by their names.
+
+    `git_dirs` are those of the worktree and the one that all worktrees share. Reads small files;
+    what cannot be read says nothing.
+    """
+    found: dict[str, None] = {}
+    for folder in git_dirs:
+        for name in ("config", "config.worktree"):
+            found |= dict.fromkeys(_settings(_text(folder / name)))
+        found |= dict.fromkeys(f"hooks/{name}" for name in _hooks(folder / "hooks"))
+    return tuple(found)
+
+
+def _settings(text: str) -> Iterator[str]:
+    section = ""
+    for line in map(str.strip, text.splitlines()):
+        if head := _SECTION.match(line):
+            section = head[1].lower() + (f".{head[2]}" if head[2] is not None else "")
+            line = line[head.end() :].strip()  # noqa: PLW2901 - a setting may stand behind it
+        setting = _SETTING.fullmatch(line)
+        if setting is None:
+            continue
+        name, value = f"{section}.{setting[1].lower()}", (setting[2] or "").strip().strip('"')
+        if _runs(name, value):
+            yield name
+
+
+def _runs(name: str, value: str) -> bool:
+    if name.startswith("alias."):
+        return value.startswith("!")
+    if _HARMLESS.fullmatch(name) or value.lower() in _SWITCHES:
+        return False
+    return _RUNNING.match(name) is not None
+
+
+def _hooks(folder: Path) -> list[str]:
+    try:
+        names = sorted(path.name for path in folder.iterdir() if path.is_file())
+    except OSError:
+        return []
+    return [name for name in names if not name.endswith(".sample")]
+
+
+def _text(file: Path) -> str:
+    return read_bounded(file)[0][:_LIMIT_BYTES].decode("utf-8", "replace")

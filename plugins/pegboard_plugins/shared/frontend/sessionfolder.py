@@ -1,0 +1,80 @@
+"""The folder that a session works in: another one is refused, and a renamed one is followed."""
+
+import asyncio
+import shlex
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+from pegboard import App, InvalidInputError
+from pegboard.schema.session import Session
+from pegboard_plugins.shared.frontend.copies import moved_here
+
+_SHOWN = 3
+
+
+def require_folder(session: Session, folder: Path) -> None:
+    """Reject a session that works in another folder than this one.
+
+    Its paths, its snapshots and the user's approvals are those of its own folder.
+
+    :raises InvalidInputError: with both folders and the commands that work.
+    """
+    own, here = Path(session.directory), folder.resolve()
+    if own.resolve() == here:
+        return
+    if own.is_dir():
+        way = f"start Pegboard there: `pegboard -C {shlex.quote(session.directory)}`; or"
+    else:
+        way = (
+            f"that folder does not exist any more; if this is its new name, {_adopting(own)}"
+            " makes its sessions those of this folder; or"
+        )
+    raise InvalidInputError(
+        f"session {session.id} works in {own}, not in {here}: {way} "
+        f"go on here with a copy of it: `pegboard session fork {session.id}`"
+    )
+
+
+def _adopting(folder: Path) -> str:
+    return f"`pegboard session adopt {shlex.quote(str(folder))}`"
+
+
+async def gone_folders(app: App) -> dict[Path, int]:
+    """Return the folders with sessions that do not exist, each with the number of its sessions.
+
+    The folder of the session that was used last comes first.
+    """
+    count = Counter(Path(each.directory) for each in await app.storage.sessions(roots=True))
+    return {folder: number for folder, number in count.items() if not folder.is_dir()}
+
+
+def gone_note(folders: Mapping[Path, int]) -> str:
+    """Return the sentence that names folders that do not exist, and the way to their sessions."""
+    shown = ", ".join(f"{folder} ({number})" for folder, number in [*folders.items()][:_SHOWN])
+    more = f" and {len(folders) - _SHOWN} more" if len(folders) > _SHOWN else ""
+    return (
+        f"there are sessions of folders that do not exist any more: {shown}{more}. If one of them"
+        f" is the old name of this folder, make its sessions those of this folder:"
+        f" {_adopting(next(iter(folders)))}"
+    )
+
+
+async def adopt_folder(app: App, folder: Path) -> tuple[Session, ...]:
+    """Make the sessions of a folder that does not exist any more those of the App's folder.
+
+    :raises InvalidInputError: when the folder exists, or no session worked in it.
+    :raises SessionBusyError: while one of them runs.
+    """
+    old = await asyncio.to_thread(folder.resolve)
+    if await asyncio.to_thread(old.is_dir):
+        raise InvalidInputError(
+            f"{old} exists, and its sessions work there: copy single ones to here with"
+            " `pegboard session fork ID`"
+        )
+    found = await app.storage.sessions(roots=True, directory=str(old))
+    if not found:
+        raise InvalidInputError(
+            f"no session worked in {old}; `pegboard session list --all-projects` shows the folders"
+        )
+    return tuple([await moved_here(app, each.id) for each in found])

@@ -1,0 +1,92 @@
+"""`!command`: a shell line of the user's own, whose output the model sees.
+
+No permission is asked: it is the user who runs the line. What it changes is the user's work, and
+stays when the session is reverted.
+"""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from pegboard import App, InvalidInputError, Tool, ToolContext, ToolResult
+from pegboard.app import UserCall
+from pegboard.processes import ProcessResult, find_program
+from pegboard.schema.message import Turn
+from pegboard.unstable import serving
+
+TIME_LIMIT_S = 3600.0
+"""A user can stop the command; this ends one that everybody has forgotten."""
+SHOWN_LETTERS = 30_000
+"""Of the output while it comes; the whole is cut like every tool's."""
+NO_OUTPUT = "(no output)"
+RAN = "The user ran the following command in a shell."
+
+
+class ShellOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """The command line, and the agent and model that the session then goes on with."""
+
+    command: str
+    agent: str | None = None
+    model: str | None = None
+
+
+async def run_shell(app: App, session_id: str, order: ShellOrder) -> Turn:
+    """The message with the output of the command, which is run while the session rests.
+
+    :raises InvalidInputError: for a command that no shell can be given.
+    :raises SessionBusyError: while the session runs; and what `App.carry_out` does.
+    """
+    if not order.command.strip() or "\0" in order.command:
+        raise InvalidInputError("the command is empty or holds a zero byte; name one to run")
+    shell = serving(app.tools.values(), "shell")
+    line = Tool.raw(
+        "shell" if shell is None else shell.id,
+        "",
+        {"type": "object"},
+        _ran,
+        timeout_s=TIME_LIMIT_S + 60,
+        effect="reads",
+    )
+    call = UserCall(
+        tool=line,
+        input={"command": order.command, "description": ""},
+        said=RAN,
+        agent=order.agent,
+        model=order.model,
+    )
+    return await app.carry_out(session_id, call)
+
+
+async def _ran(context: ToolContext, given: Mapping[str, Any]) -> ToolResult:
+    heard = ""
+
+    def hear(text: str) -> None:
+        nonlocal heard
+        heard = (heard + text)[-SHOWN_LETTERS:]
+        context.progress(metadata={"output": heard})
+
+    command = str(given["command"])
+    bash = await asyncio.to_thread(find_program, "bash", os.environ, root=context.worktree)
+    argv = [bash or "/bin/sh", "-c", command]
+    try:
+        result = await context.run(argv, timeout_s=TIME_LIMIT_S, on_output=hear)
+    except asyncio.CancelledError as error:  # its text goes to the model
+        raise asyncio.CancelledError(heard.rstrip("\n") or NO_OUTPUT) from error
+    said = "\n".join(filter(None, (result.output.rstrip("\n"), _note(result))))
+    return ToolResult(output=said or NO_OUTPUT, title=command, metadata=_facts(result))
+
+
+def _note(result: ProcessResult) -> str:
+    if result.timed_out:
+        return f"[timed out after {TIME_LIMIT_S:g} s, and was ended]"
+    if result.exceeded:
+        return f"[stopped: {result.exceeded}]"
+    return f"[exit code {result.exit_code}]" if result.exit_code else ""
+
+
+def _facts(result: ProcessResult) -> dict[str, Any]:
+    facts = {"output": result.output[-SHOWN_LETTERS:], "exit": result.exit_code}
+    return facts if result.output_path is None else {**facts, "outputPath": str(result.output_path)}

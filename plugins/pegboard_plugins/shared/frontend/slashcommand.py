@@ -1,0 +1,245 @@
+"""Slash commands: a template with its arguments becomes a prompt.
+
+The shell snippets of a template run first, as calls of the tool that serves the shell. Their
+output and the user's arguments are inserted afterwards, so that neither can become a command or a
+placeholder.
+"""
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from pegboard import App, InvalidInputError, PermissionDeniedError, ToolError
+from pegboard.errors import NotFoundError
+from pegboard.plugins import nearest_names
+from pegboard.schema.config import Agent, Command
+from pegboard.schema.event import CommandExecuted
+from pegboard.schema.message import Prompt, Turn
+from pegboard.schema.part import FileInput, ModelChoice, PartInput, SubtaskInput, TextInput
+from pegboard.schema.session import Session
+from pegboard.storage import PublishEvent
+from pegboard.unstable import serving
+from pegboard_plugins.shared.frontend import material, mentioned
+
+_SNIPPET = re.compile(r"!`([^`\n]+)`")
+_PLACEHOLDER = re.compile(r"\$(?:(?P<all>ARGUMENTS)\b|(?P<number>[1-9]\d*))")
+_PARAMETER = re.compile(r"\$\{?[1-9@*#]")
+_TOKEN = re.compile(
+    r"""\[Image\ \d+\]                  # a client's stand-in for a picture
+    |'(?P<single>[^']*)'(?!\S)          # quoted as a whole
+    |(?:[^\s"]|"(?:\\.|[^"\\])*")+      # a word, of which pieces may stand in double quotes
+    |\S+                                # a quote that nobody closed
+    """,
+    re.VERBOSE,
+)
+_QUOTED = re.compile(r'"((?:\\.|[^"\\])*)"')
+
+
+_Known = TypeVar("_Known")
+
+
+class Filled(msgspec.Struct, frozen=True, kw_only=True):
+    """A template with everything put in; `typed` is what mentions are looked for in."""
+
+    text: str
+    typed: str
+
+
+def tokens(arguments: str) -> tuple[str, ...]:
+    """The words of a command's arguments.
+
+    Quotes keep blanks together as in a shell, and a backslash keeps a double quote; an
+    apostrophe inside a word, or a quote without an end, is a character like any other.
+    """
+    return tuple(_unquoted(match) for match in _TOKEN.finditer(arguments))
+
+
+def _unquoted(match: re.Match[str]) -> str:
+    if match["single"] is not None:
+        return match["single"]
+    return _QUOTED.sub(lambda quoted: re.sub(r'\\(["\\])', r"\1", quoted[1]), match[0])
+
+
+def snippets(template: str) -> tuple[str, ...]:
+    """The shell commands of a template, each once."""
+    return tuple(dict.fromkeys(_SNIPPET.findall(template)))
+
+
+def fill(template: str, arguments: str, outputs: Mapping[str, str]) -> Filled:
+    """The template with `$1`, `$2` ..., `$ARGUMENTS` and the outputs of its snippets as material.
+
+    The highest placeholder takes all words that are left. Arguments for which there is no
+    placeholder go to the end. A snippet without an output stays as it stands.
+    """
+    pieces = _SNIPPET.split(template)
+    own = "".join(pieces[::2])
+    put_in = _filler(arguments, own)
+    texts, typed = [], []
+    for place, piece in enumerate(pieces):
+        if place % 2:
+            output = outputs.get(piece)
+            texts.append(f"!`{piece}`" if output is None else material(output, piece))
+        else:
+            typed.append(put_in(piece))
+            texts.append(typed[-1])
+    if not _PLACEHOLDER.search(own) and arguments.strip():
+        typed.append(f"\n\n{arguments.strip()}")
+        texts.append(typed[-1])
+    return Filled(text="".join(texts).strip(), typed="\n".join(typed))
+
+
+def _filler(arguments: str, template: str) -> Callable[[str], str]:
+    words = tokens(arguments)
+    numbers = [int(found) for found in re.findall(r"\$([1-9]\d*)", template)]
+    highest = max(numbers, default=0)
+
+    def value(match: re.Match[str]) -> str:
+        if match["all"]:
+            return arguments
+        number = int(match["number"])
+        last = len(words) if number == highest else number
+        return " ".join(words[number - 1 : last])
+
+    return lambda text: _PLACEHOLDER.sub(value, text)
+
+
+class CommandOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """A slash command as the user gives it, with the files that a client attaches.
+
+    `typed`: the arguments are a person's own words, in which mentions count.
+    """
+
+    name: str
+    arguments: str = ""
+    typed: bool = True
+    agent: str | None = None
+    model: str | None = None
+    message_id: str | None = None
+    variant: str | None = None
+    files: tuple[FileInput, ...] = ()
+
+
+async def run_command(app: App, session_id: str, order: CommandOrder) -> Turn:
+    """The answer to a slash command, like that to a prompt; its snippets have run before.
+
+    :raises NotFoundError: for an unknown session, agent or command, with the nearest names.
+    :raises ModelNotFoundError: when no provider serves the model.
+    :raises PermissionDeniedError: when a snippet may not run; and what `App.prompt` does.
+    """
+    await app.look()
+    command = _found("command", order.name, app.commands)
+    session = await app.session(session_id)
+    own = order.agent or session.agent or app.default_agent().name
+    agent = _found("agent", command.agent or own, app.agents)
+    is_subtask = command.subtask or (agent.mode == "subagent" and command.subtask is not False)
+    speaker = _found("agent", own, app.agents) if is_subtask else agent
+    model = await app.resolve_model(_model(app, session, command, order, agent))
+    name = f"{model.provider_id}/{model.id}"
+    calling = replace(order, agent=speaker.name, model=name)
+    outputs = {
+        snippet: await _output(app, session_id, calling, snippet)
+        for snippet in (() if command.is_document else snippets(command.template))
+    }
+    filled = fill(command.template, order.arguments, outputs)
+    if command.is_document:
+        searched = order.arguments if order.typed else ""
+    else:
+        searched = filled.typed if order.typed else command.template
+    parts: tuple[PartInput, ...]
+    if is_subtask:
+        choice = ModelChoice(provider_id=model.provider_id, model_id=model.id)
+        parts = (_subtask(command, agent, filled.text, choice),)
+    else:
+        found = await mentioned(app, session_id, searched, agent=agent.name)
+        parts = (TextInput(text=filled.text), *found, *order.files)
+    prompt = Prompt(
+        parts=parts,
+        agent=speaker.name,
+        model=order.model if is_subtask else name,
+        message_id=order.message_id,
+        variant=order.variant,
+        command=command,
+        typed=f"/{command.name} {order.arguments}".strip(),
+    )
+    turn = await app.prompt(session_id, prompt)
+    done = CommandExecuted(
+        name=command.name,
+        session_id=session_id,
+        arguments=order.arguments,
+        message_id=turn.info.id,
+    )
+    await app.storage.commit(PublishEvent(done))
+    return turn
+
+
+def _found(kind: str, name: str, known: Mapping[str, _Known]) -> _Known:
+    if name not in known:
+        raise NotFoundError(kind, name, suggestions=nearest_names(name, known))
+    return known[name]
+
+
+def _model(app: App, session: Session, command: Command, order: CommandOrder, agent: Agent) -> str:
+    """The command's model, that of the command's agent, the user's, the agent's, the session's."""
+    own, last = agent.model, session.model
+    of_agent = f"{own.provider_id}/{own.model_id}" if own else None
+    of_session = f"{last.provider_id}/{last.id}" if last else None
+    chosen = command.model or (of_agent if command.agent else None) or order.model
+    return chosen or of_agent or of_session or app.config.model or ""
+
+
+def _subtask(command: Command, agent: Agent, text: str, model: ModelChoice) -> SubtaskInput:
+    return SubtaskInput(
+        prompt=text,
+        description=command.description or command.name,
+        agent=agent.name,
+        model=model,
+        command=command.name,
+    )
+
+
+async def _output(app: App, session_id: str, order: CommandOrder, snippet: str) -> str:
+    """What a snippet has written, as a call of the tool that serves the shell."""
+    shell = serving(app.tools.values(), "shell")
+    if shell is None:
+        raise InvalidInputError(f"/{order.name} was not sent: no tool here runs shell commands")
+    given = {
+        "command": _with_arguments(snippet, order.arguments),
+        "description": f"/{order.name}",
+    }
+    text = f"/{order.name} was not sent: `{snippet}` did not run"
+    try:
+        done = await app.call_tool(
+            session_id, shell.id, given, agent=order.agent, model=order.model
+        )
+    except PermissionDeniedError as error:
+        raise type(error)(f"{text}: {error}") from error
+    except ToolError as error:
+        raise InvalidInputError(f"{text}: {error}") from error
+    return _output_of(done.output, done.metadata)
+
+
+def _output_of(output: str, metadata: Mapping[str, object]) -> str:
+    """What a snippet that went well wrote, which stands inside of a sentence.
+
+    Of one that failed, or wrote more than its metadata keep, all that the tool says of it.
+    """
+    wrote = str(metadata.get("output", "")).strip("\n")
+    went_well = metadata.get("exit") == 0
+    return wrote if went_well and (not wrote or output.startswith(f"{wrote}\n\n[")) else output
+
+
+def _with_arguments(snippet: str, arguments: str) -> str:
+    """The snippet, in front of it the arguments as the shell's own parameters if it uses them.
+
+    Values of parameters are never read as commands, whatever the user has typed.
+    """
+    lines = []
+    if _PARAMETER.search(snippet):
+        lines.append(f"set -- {shlex.join(tokens(arguments))}")
+    if re.search(r"\$\{?ARGUMENTS\b", snippet):
+        lines.append(f"ARGUMENTS={shlex.quote(arguments)}")
+    return "\n".join([*lines, snippet])

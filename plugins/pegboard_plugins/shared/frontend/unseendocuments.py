@@ -1,0 +1,88 @@
+"""The record of instruction documents that agents have written and the user has not accepted.
+
+Such a document is material until the user has seen it: an agent that reads hostile material must
+not leave orders for later sessions. The record has the digests of what agents wrote, by path. A
+file with any other content, as after a pull, counts as it stands.
+"""
+
+import hashlib
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from pegboard.unstable import alone_with, read_bounded, replace_whole
+
+_MOST_VERSIONS = 20
+"""Of one document; an undo can bring any of them back."""
+_MOST_PATHS = 1000
+_Record = dict[str, list[str]]
+
+
+class UnseenDocuments:
+    """The record in the file at `path`. Its methods block."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def note(self, documents: Iterable[Path]) -> None:
+        """Record documents that an agent has changed, as they are now.
+
+        A record that cannot be written is logged.
+        """
+        found = {str(path): _digest(path) for path in documents}
+        try:
+            with alone_with(self._path):
+                record = self._read()
+                for path, digest in found.items():
+                    versions = [each for each in record.pop(path, []) if each != digest]
+                    record[path] = [*versions, digest][-_MOST_VERSIONS:]
+                self._write(dict(list(record.items())[-_MOST_PATHS:]))
+        except OSError as error:
+            text = "the record %s cannot be written, so later sessions obey %s unseen: %s"
+            logging.getLogger("pegboard.trust").warning(
+                text, self._path, ", ".join(found), error.strerror or error
+            )
+
+    def among(self, paths: Iterable[Path]) -> frozenset[Path]:
+        """Return those of the resolved `paths` whose content waits for the user."""
+        record = self._read()
+        return frozenset(
+            path for path in paths if (known := record.get(str(path))) and _digest(path) in known
+        )
+
+    def below(self, root: Path) -> Iterator[tuple[Path, bytes]]:
+        """Yield the documents below `root` that wait for the user, with their content, sorted."""
+        for name, versions in sorted(self._read().items()):
+            path = Path(name)
+            content = read_bounded(path)[0] if path.is_relative_to(root) else b""
+            if content and hashlib.sha256(content).hexdigest() in versions:
+                yield path, content
+
+    def accept(self, seen: Mapping[Path, bytes]) -> None:
+        """Let documents with exactly this content count, since the user has seen it.
+
+        :raises OSError: when the record cannot be written.
+        """
+        with alone_with(self._path):
+            record = self._read()
+            for path, content in seen.items():
+                digest = hashlib.sha256(content).hexdigest()
+                left = [each for each in record.pop(str(path), []) if each != digest]
+                if left:
+                    record[str(path)] = left
+            self._write(record)
+
+    def _read(self) -> _Record:
+        with suppress(OSError, ValueError, msgspec.MsgspecError):
+            return msgspec.json.decode(self._path.read_bytes(), type=_Record)
+        return {}
+
+    def _write(self, record: _Record) -> None:
+        replace_whole(self._path, msgspec.json.encode(record))
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(read_bounded(path)[0]).hexdigest()

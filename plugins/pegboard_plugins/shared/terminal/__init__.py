@@ -1,0 +1,28 @@
+"""Code of what draws on a terminal: Markdown, colours, costs, and the first paint of the chat."""
+
+from pegboard import late_names
+
+__getattr__, __dir__ = late_names(
+    __name__,
+    {
+        "pegboard_plugins.shared.terminal.firstpaint": ("painted",),
+        "pegboard_plugins.shared.terminal.interruption": ("interruptible",),
+        "pegboard_plugins.shared.terminal.markdownblocks": ("MarkdownBlocks",),
+        "pegboard_plugins.shared.terminal.outcome": (
+            "CUT",
+            "UNKNOWN_COST",
+            "cost_text",
+            "denial_of",
+            "exit_of_answer",
+            "sum_costs",
+        ),
+        "pegboard_plugins.shared.terminal.palette": ("PALETTE",),
+        "pegboard_plugins.shared.terminal.passwordfile": ("password_of",),
+        "pegboard_plugins.shared.terminal.pen": (
+            "Pen",
+            "colours_of",
+            "wrapped",
+        ),
+        "pegboard_plugins.shared.terminal.permissionlines": ("permission_lines",),
+    },
+)

@@ -1,0 +1,160 @@
+"""The first paint: an empty footer, before anything is loaded that it can do without.
+
+What is typed until the chat is there is shown at once, and is the editor's afterwards.
+"""
+
+import atexit
+import os
+import select
+import sys
+import termios
+import tty
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from threading import Thread
+from typing import Any, NoReturn
+
+from pegboard.cli.memorylimit import is_limited
+
+_RULE, _PROMPT = "─", "❯ "
+_AWAY = "\r\x1b[A\x1b[K\x1b[B\x1b[J\x1b[A"
+"""From the editor's row to the first, and nothing stands there; see `Painter.erase_down`."""
+_PASTES_ON, _PASTES_OFF = "\x1b[?2004h", "\x1b[?2004l"
+_RUBOUT = ("\x7f", "\b")
+_READ_BYTES = 4096
+
+
+class _Typed:
+    """Reads what is typed, and shows it behind the prompt, until it is stopped."""
+
+    def __init__(self, columns: int) -> None:
+        self.content = b""
+        self._room = columns - len(_PROMPT) - 1
+        self._asleep, self._awake = os.pipe()
+        self._thread = Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        terminal = sys.stdin.fileno()
+        while self._asleep not in (ready := select.select([terminal, self._asleep], [], [])[0]):
+            content = os.read(ready[0], _READ_BYTES)
+            if not content:
+                return
+            self.content += content
+            _write(f"\r{_PROMPT}{_shown(self.content, self._room)}\x1b[K")
+
+    def stop(self) -> bytes:
+        """All that was typed."""
+        os.close(self._awake)
+        self._thread.join()
+        os.close(self._asleep)
+        return self.content
+
+
+def _shown(content: bytes, room: int) -> str:
+    """The end of what was written, as far as it is a single line of letters."""
+    written = ""
+    for letter in content.decode("utf-8", "ignore"):
+        if letter in _RUBOUT:
+            written = written[:-1]
+        elif letter.isprintable():
+            written += letter
+        else:
+            break
+    return written[-max(1, room if written.isascii() else room // 2) :]
+
+
+class _Footer:
+    """An empty footer; as long as it stands the terminal gives each key as it is."""
+
+    def __init__(self) -> None:
+        self._before = termios.tcgetattr(sys.stdin)
+        termios.tcsetattr(sys.stdin, termios.TCSANOW, _key_by_key(self._before))
+        columns = os.get_terminal_size(sys.stdout.fileno()).columns
+        rule = f"\x1b[2m{_RULE * columns}\x1b[0m\r\n"
+        _write(f"{_PASTES_ON}{rule}{_PROMPT}\r\n\x1b[A\x1b[{len(_PROMPT)}C")
+        self._typed = _Typed(columns)
+        self._stands, self._has_ended = True, False
+
+    def take_away(self) -> bytes:
+        """All that was typed until now, when the footer is gone."""
+        if self._stands:
+            self._stands = False
+            self._typed.stop()
+            _write(_AWAY)
+        return self._typed.content
+
+    def end(self) -> None:
+        """The terminal is as it was."""
+        if self._has_ended:
+            return
+        self._has_ended = True
+        with suppress(OSError, termios.error):  # the terminal was closed
+            if self._stands:
+                self.take_away()
+                _write(_PASTES_OFF)
+            termios.tcsetattr(sys.stdin, termios.TCSANOW, self._before)
+
+
+_STANDING: ContextVar[_Footer | None] = ContextVar("standing", default=None)
+"""The footer that stands already where the chat's command begins."""
+
+
+@contextmanager
+def painted() -> Iterator[Callable[[], bytes]]:
+    """What takes the footer away again, and gives all that was typed until then."""
+    footer = _STANDING.get() or _Footer()
+    try:
+        yield footer.take_away
+    finally:
+        footer.end()
+
+
+def main() -> NoReturn:
+    """What the `pegboard` script calls: the footer of a chat stands before all else is loaded."""
+    if is_limited():
+        from pegboard_plugins.shared.terminal.guardian import (
+            call_guardian,  # few live under a limit
+        )
+
+        call_guardian()
+    if _begins_a_chat(sys.argv[1:]):
+        if hasattr(sys.stdout, "reconfigure"):
+            sys.stdout.reconfigure(errors="replace")
+        footer = _Footer()
+        atexit.register(footer.end)
+        _STANDING.set(footer)
+    from pegboard.cli.main import main as run  # the footer is there
+
+    run()
+
+
+def _begins_a_chat(arguments: list[str]) -> bool:
+    """Whether nothing is said that has to be looked at first, or could be wrong."""
+    if not {*arguments[arguments[:1] == ["chat"] :]} <= {"-c", "--continue"}:
+        return False
+    try:
+        os.getcwd()  # noqa: PTH109 - pathlib is not loaded yet
+    except OSError:
+        return False
+    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def _key_by_key(state: list[Any]) -> list[Any]:
+    """The terminal's state without lines, echo and signals of keys.
+
+    What is written is left as it is, unlike in raw mode: the editor's library gives a program that
+    runs meanwhile lines and echo back, and nothing else, so each line of it would begin where the
+    one before ended.
+    """
+    state = [*state[: tty.CC], [*state[tty.CC]]]
+    state[tty.IFLAG] &= ~(termios.ICRNL | termios.IXON)
+    state[tty.LFLAG] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN | termios.ISIG)
+    state[tty.CC][termios.VMIN], state[tty.CC][termios.VTIME] = 1, 0
+    return state
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()

@@ -1,0 +1,145 @@
+"""Lines and Markdown as text for a terminal, in the colours of a theme."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal
+
+from rich.cells import cell_len, get_character_cell_size
+from rich.color import ColorSystem
+from rich.style import Style
+
+from pegboard.display import Span, SpanLine, visible
+from pegboard_plugins.shared.terminal.palette import PALETTE
+
+Colours = Literal["none", "standard", "many", "full"]
+"""None, the sixteen of the terminal's own palette, 256, or all."""
+_SYSTEMS = {
+    "standard": ColorSystem.STANDARD,
+    "many": ColorSystem.EIGHT_BIT,
+    "full": ColorSystem.TRUECOLOR,
+}
+_GUTTER = re.compile(r" *\d+ ")
+"""The number of a line in front of it."""
+_NARROWEST = 10
+_PIECE_LETTERS = 4000
+
+
+class Pen:
+    """Draws in one theme: `palette` maps roles to styles as rich spells them."""
+
+    def __init__(self, palette: Mapping[str, str] = PALETTE, *, colours: Colours) -> None:
+        self._system = _SYSTEMS.get(colours)
+        self._styles = {role: Style.parse(style) for role, style in palette.items()}
+
+    def lines(
+        self,
+        lines: Iterable[SpanLine],
+        width: int,
+        *,
+        mark: SpanLine = (),
+        at_words: bool = False,
+    ) -> list[str]:
+        """The lines, each behind `mark`, wrapped at `width` columns."""
+        room = max(_NARROWEST, width - sum(cell_len(span.text) for span in mark))
+        rows = (row for line in lines for row in wrapped(line, room, at_words=at_words))
+        return [self.text((*mark, *row)) for row in rows]
+
+    def text(self, line: SpanLine) -> str:
+        """One line, as it is, without blanks at its end."""
+        found = "".join(self._drawn(span.text, self._style(span.style)) for span in line)
+        return found if line and line[-1].text.endswith("\x1b") else found.rstrip(" ")
+
+    def markdown(self, text: str, width: int) -> list[str]:
+        """Markdown as lines of at most `width` columns, with nothing filled up to it.
+
+        What cannot be drawn is shown as it was written.
+        """
+        from pegboard_plugins.shared.terminal.answermarkdown import (
+            markdown_rows,  # 60 ms that an empty chat saves
+        )
+
+        rows = markdown_rows(text, max(_NARROWEST, width), self._styles if self._system else {})
+        if not rows:
+            written = visible(text.strip("\n")).expandtabs(4).split("\n")
+            return self.lines(((Span(line),) for line in written), width)
+        return [self._row(row) for row in rows]
+
+    def _row(self, spans: Iterable[tuple[str, Style]]) -> str:
+        return "".join(self._drawn(text, style) for text, style in spans)
+
+    def _drawn(self, text: str, style: Style) -> str:
+        return style.render(text, color_system=self._system) if self._system else text
+
+    def _style(self, role: str) -> Style:
+        return self._styles.get(role, Style.null())
+
+
+def wrapped(line: SpanLine, width: int, *, at_words: bool = False) -> Iterator[SpanLine]:
+    """The line in rows of at most `width` cells, below one another behind a line's number.
+
+    Nothing is left out but, `at_words`, the blank where a row ends. A line of a diff is cut behind
+    its words, too.
+    """
+    row: list[Span] = []
+    room = width
+    indent = _gutter(line, width)
+    for span in _short(line):
+        rest: str = span.text
+        while rest:
+            fitting = _fitting(rest, room)
+            if fitting < len(rest) and rest[fitting] != " ":
+                if at_words:
+                    fitting = rest.rfind(" ", 0, fitting) + 1 or (0 if row else fitting)
+                elif indent:
+                    fitting = _after_a_word(rest, fitting)
+            if fitting:
+                row.append(Span(rest[:fitting], span.style))
+                room -= cell_len(rest[:fitting])
+                rest = rest[fitting:]
+            if rest:
+                yield tuple(row)
+                row, room = [*indent], width - sum(len(each.text) for each in indent)
+                rest = rest.removeprefix(" ") if at_words else rest
+    yield tuple(row)
+
+
+def _after_a_word(text: str, fitting: int) -> int:
+    """Behind the last blank of what fits that has a word before it, so that no word is cut."""
+    end = text.rfind(" ", 0, fitting) + 1
+    return end if text[:end].strip() else fitting
+
+
+def _short(line: SpanLine) -> Iterator[Span]:
+    """The spans in pieces, so that a row of a long one copies no more than its piece."""
+    for span in line:
+        for start in range(0, len(span.text), _PIECE_LETTERS):
+            yield Span(span.text[start : start + _PIECE_LETTERS], span.style)
+
+
+def _gutter(line: SpanLine, width: int) -> SpanLine:
+    """What stands below the number and the sign of a diff's line, where there is room for it."""
+    if len(line) < 3 or not _GUTTER.fullmatch(line[0].text):  # noqa: PLR2004 - and a text
+        return ()
+    wide = len(line[0].text) + len(line[1].text)
+    return (Span(" " * wide, "plain"),) if wide < width // 2 else ()
+
+
+def _fitting(text: str, room: int) -> int:
+    """How many letters fit into so many cells, at least one in an empty row."""
+    if text.isascii():
+        return min(len(text), room)
+    cells = 0
+    for count, letter in enumerate(text):
+        cells += get_character_cell_size(letter)
+        if cells > room:
+            return count
+    return len(text)
+
+
+def colours_of(env: Mapping[str, Any]) -> Colours:
+    """The colours that are welcome: `NO_COLOR`, when not empty, says none."""
+    if env.get("NO_COLOR"):
+        return "none"
+    if env.get("COLORTERM") in ("truecolor", "24bit"):
+        return "full"
+    return "many" if "256color" in env.get("TERM", "") else "standard"

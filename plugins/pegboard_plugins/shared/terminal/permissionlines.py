@@ -1,0 +1,60 @@
+"""What a permission request asks for, as lines of styled text: nothing is hidden or cut."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from pegboard.display import Block, Span, SpanLine
+from pegboard.schema.session import PermissionRequest
+from pegboard.unstable import block_lines, counted, exposed
+
+SEEN_AT_ONCE = 100
+"""Letters of one line; how long another text is stands below it."""
+
+
+def permission_lines(
+    request: PermissionRequest, *, most: int | None = None
+) -> tuple[SpanLine, ...]:
+    """The patterns, and the facts of the request that say what exactly would be done.
+
+    These are the whole command, the path behind a folder, what is unclear of a shell line with
+    its place underlined, the text that would be sent, and the diff; `most` limits the lines.
+    """
+    return tuple(islice(_lines(request), most))
+
+
+def _lines(request: PermissionRequest) -> Iterator[SpanLine]:
+    facts = request.metadata
+    text, diff = facts.get("text"), facts.get("diff")
+    path = facts.get("filepath") if "parentDir" in facts else None
+    for pattern in request.patterns:
+        yield from _in_full(pattern)
+    if request.line:
+        yield (Span("of the command", "dim"),)
+        yield from _in_full(request.line)
+    if isinstance(path, str):
+        yield (Span("for the path", "dim"),)
+        yield from _in_full(path)
+    yield from _place(facts.get("place"))
+    if facts.get("background") is True:
+        yield (Span("it goes on in the background", "warning"),)
+    if isinstance(text, str):
+        yield from _in_full(text)
+    if isinstance(diff, str):
+        yield from block_lines(Block(diff=diff), "whole").lines
+
+
+def _place(place: object) -> Iterator[SpanLine]:
+    marked = place.get("marked") if isinstance(place, dict) else None
+    if isinstance(marked, str):
+        for line in exposed(marked).split("\n"):
+            yield (Span(line, "warning"),)
+
+
+def _in_full(text: str) -> Iterator[SpanLine]:
+    """All of a text, and how long it is where that is not seen at once."""
+    lines = text.split("\n")
+    for line in lines:
+        yield (Span(exposed(line)),)
+    if len(lines) > 1 or len(text) > SEEN_AT_ONCE:
+        size = f"({counted(len(text), 'character')} in {counted(len(lines), 'line')})"
+        yield (Span(size, "dim"),)
