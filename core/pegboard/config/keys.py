@@ -26,12 +26,15 @@ _OPENCODES = ("command", "provider", "plugins", "formatter", "lsp", "compaction"
 _FOREIGN = frozenset(
     {
         *("$schema", "autoshare", "autoupdate", "enterprise", "experimental"),
-        *("keybinds", "layout", "logLevel", "mcp", "plugin", "server", "share"),
+        *("keybinds", "layout", "logLevel", "plugin", "server", "share"),
         *("skills", "theme", "tui", "watcher"),
     }
 )
-_WITH_EFFECT = ("mcp", "plugin", "experimental", "skills")
+_WITH_EFFECT = ("plugin", "experimental", "skills")
 """Keys of `_FOREIGN` with which OpenCode runs or finds more than Pegboard does."""
+
+_OF_PROJECTS = frozenset({"project_permission", "project_mcp"})
+"""Fields that no file sets by name: they have what a project says under the shorter one."""
 
 _CONTINUE = "continue_loop_on_deny"
 """A key of `experimental` in OpenCode's files, and a setting of Pegboard's own."""
@@ -78,7 +81,7 @@ def is_named(table: str) -> bool:
 def _check_keys(
     layer: Layer, table: Mapping[str, Any], kind: type[msgspec.Struct], prefix: str
 ) -> None:
-    fields = set(kind.__struct_fields__) - {"project_permission"}
+    fields = set(kind.__struct_fields__) - _OF_PROJECTS
     for name, entry in table.items():
         key = f"{prefix}{name}"
         if name not in fields:
@@ -169,7 +172,7 @@ def _translated(layer: Layer, value: Mapping[str, Any]) -> dict[str, Any]:
     known = {
         name: entry
         for name, entry in value.items()
-        if name in Config.__struct_fields__ and name != "project_permission"
+        if name in Config.__struct_fields__ and name not in _OF_PROJECTS
     }
     agents = {
         name: {**_table(layer, entry, f"mode.{name}"), "mode": "primary"}
@@ -216,7 +219,7 @@ def _agent(layer: Layer, name: str, entry: object) -> dict[str, Any]:
     table.pop("name", None)
     if steps is not None:
         table.setdefault("steps", steps)
-    fields = set(AgentConfig.__struct_fields__) - {"project_permission"}
+    fields = set(AgentConfig.__struct_fields__) - _OF_PROJECTS
     options = {key: table.pop(key) for key in list(table) if key not in fields}
     if options:
         given = _table(layer, table.get("options"), f"agent.{name}.options")
@@ -257,6 +260,8 @@ def unused_keys(layer: Layer) -> Iterator[str]:
 
 _RULES = frozenset({"permission", "project_permission"})
 _UNITED = frozenset({("instructions",), ("plugin_paths",)})
+_WHOLE = frozenset({("mcp",), ("project_mcp",)})
+"""Tables whose entries replace earlier ones as a whole, but for a switch alone."""
 _PLACE = re.compile(r" - at `\$\.?(.*)`$")
 _AGENT_KEY_PARTS = 3
 
@@ -284,12 +289,13 @@ class Merged:
         for name, entry in above.items():
             path = (*at, name)
             if isinstance(entry, Mapping):
-                if not isinstance(below.get(name), dict):
+                replaces = at in _WHOLE and entry.keys() != {"enabled"}
+                if replaces or not isinstance(below.get(name), dict):
                     below[name] = {}
                 self._said[path] = layer
                 self._lay(layer, below[name], entry, path)
             else:
-                below[name] = _joined(path, below.get(name), entry)
+                below[name] = _joined(path, below.pop(name, None), entry)  # the last of its table
                 self._said[path] = layer
 
     def sources(self) -> dict[str, str]:

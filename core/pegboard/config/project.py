@@ -13,6 +13,8 @@ from pegboard.schema.config import ProcessLimits, RunLimits, SandboxLevel
 _Path = tuple[str, ...]
 
 _USERS_ALONE = frozenset({"auto_approve", "keyring", "profile"})
+_OWN = {"permission": "project_permission", "mcp": "project_mcp"}
+"""What a project says under these names stands apart from what the user says."""
 _KEY_COMMAND = "key_command"
 _NO_GUARDS = frozenset({"format", "lsp"})
 """Plugins that a project may switch off, as OpenCode's files do."""
@@ -36,8 +38,8 @@ def as_project(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...
     """What a trusted project says, and the keys that it may not set.
 
     It may say everything but what would loosen the user's rules; its own can only tighten. It
-    switches no plugin off, for one may be a guard, names no command that prints keys, and sets no
-    effects of an agent.
+    switches no plugin off, for one may be a guard, names no command that prints keys, sets no
+    effects of an agent, and exposes no tool: it can hide some.
     """
     ignored: list[_Path] = [(name,) for name in value if name in _USERS_ALONE]
     ignored += [
@@ -52,6 +54,12 @@ def as_project(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...
         ("provider", name, _KEY_COMMAND)
         for name, entry in _entries(value, "provider")
         if _KEY_COMMAND in entry
+    ]
+    ignored += [("exposure", name) for name in _shown(value)]
+    ignored += [
+        ("agent", name, "exposure", each)
+        for name, entry in _entries(value, "agent")
+        for each in _shown(entry)
     ]
     said = _renamed(_without(value, ignored))
     if "agent" in said:
@@ -90,7 +98,11 @@ def shown_before(value: Mapping[str, Any]) -> tuple[str, ...]:
         if (url := _url(entry)) and _table(entry, "options").get("apiKey")
     ]
     models = [f"{key} is {name}" for key, name in _models(value) if isinstance(name, str)]
-    return (*redirections(value), *theirs, *models)
+    servers = [
+        f"mcp.{name} may start or call {entry.get('command') or entry.get('url')}"
+        for name, entry in _entries(value, "mcp")
+    ]
+    return (*redirections(value), *theirs, *models, *servers)
 
 
 def _models(value: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
@@ -236,10 +248,12 @@ def _is_document_inside(path: str) -> bool:
 
 
 def _renamed(table: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "project_permission" if name == "permission" else name: entry
-        for name, entry in table.items()
-    }
+    return {_OWN.get(name, name): entry for name, entry in table.items()}
+
+
+def _shown(table: Mapping[str, Any]) -> Iterator[str]:
+    """The patterns of its `exposure` that do not hide."""
+    return (name for name, word in _table(table, "exposure").items() if word != "hidden")
 
 
 def _table(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:

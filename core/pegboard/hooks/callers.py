@@ -168,9 +168,9 @@ class Hooks:
         return found
 
     async def _first(self, spec: _Spec, arguments: _Arguments) -> object:
-        check = check_of(spec)
+        check, passing = check_of(spec), mark_of(spec).raises
         for each in self._asked.get(spec.__name__, ()):
-            reply = await self._isolation.ask(each, arguments, check)
+            reply = await self._isolation.ask(each, arguments, check, passing=passing)
             if reply.value is not None:
                 return reply.value
         return None

@@ -42,7 +42,7 @@ def check_of(spec: Callable[..., object]) -> Check:
 
 def _check_for(annotation: type) -> Check:
     origin, inner = get_origin(annotation), get_args(annotation)
-    if annotation is NoneType or annotation is object:
+    if annotation in (NoneType, object, Any):
         return lambda answer, _: answer
     if origin in (tuple, Sequence):
         return _sequence_of(_check_for(inner[0]), inner[0])

@@ -112,7 +112,11 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
 
     def tables_of_none(self, found: Sequence[Registrant]) -> Iterator[PluginProblem]:
         """The settings that are of no plugin that there is."""
-        if not (strange := self.config.plugins.keys() - {each.table for each in found}):
+        tables = {each.table for each in found}
+        if (self.config.mcp or self.config.project_mcp) and "mcp" not in tables:
+            text = "nothing starts these servers; `pip install pegboard-mcp` adds what does"
+            yield Problem("options", "mcp", f"{self.locate('mcp')}: {text}")
+        if not (strange := self.config.plugins.keys() - tables):
             return
         known = {
             *(name for each in found for name in (each.name, each.table)),

@@ -24,6 +24,14 @@ nothing itself; it has other calls, or a subagent's, do it.
 """
 
 
+Exposure = Literal["direct", "deferred", "hidden"]
+"""How a model gets at a tool.
+
+`direct`: it is in each request. `deferred`: it is in none until it is found, and can be called.
+`hidden`: it can be neither found nor called.
+"""
+
+
 class Table(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The settings that every table of the configuration shares."""
 
@@ -32,7 +40,7 @@ class AgentConfig(Table, frozen=True, forbid_unknown_fields=True):
     """What the user says about one agent; a name that no plugin gives makes a new agent.
 
     `permission` and `project_permission` are the agent's share of the two of `Config`. `effects`
-    are as in `Agent`; only the user can set them.
+    are as in `Agent`; only the user can set them. `exposure` comes after that of `Config`.
     """
 
     model: str | None = None
@@ -48,6 +56,7 @@ class AgentConfig(Table, frozen=True, forbid_unknown_fields=True):
     color: str | None = None
     steps: int | None = None
     effects: tuple[Effect, ...] | None = None
+    exposure: dict[str, Exposure] = {}
     options: dict[str, Any] = {}
     permission: tuple[Rule, ...] = ()
     project_permission: tuple[Rule, ...] = ()
@@ -235,7 +244,10 @@ class Config(Table, frozen=True, forbid_unknown_fields=True, weakref=True):
     asked; what is denied, or asked every time, stays so. No project can set it. `keyring` is
     whether the system's keyring may be asked for keys. `continue_loop_on_deny` lets a turn go on
     after the user rejected a permission or a question. `profile` has tables of these same keys,
-    by the name that chooses one for a run.
+    by the name that chooses one for a run. `exposure` maps patterns of tools' ids and permissions
+    to how a model gets at them; the last pattern that fits counts. A project can only hide.
+    `mcp` has the user's servers of tools by name, `project_mcp` those of a trusted project; what
+    they say is for the plugin that starts them.
     """
 
     model: str | None = None
@@ -259,6 +271,9 @@ class Config(Table, frozen=True, forbid_unknown_fields=True, weakref=True):
     sandbox_network: bool | tuple[str, ...] = False
     sandbox_allow_commands: bool = False
     limits: ProcessLimits = ProcessLimits()
+    exposure: dict[str, Exposure] = {}
+    mcp: dict[str, dict[str, Any]] = {}
+    project_mcp: dict[str, dict[str, Any]] = {}
     plugins: dict[str, PluginConfig] = {}
     plugin_paths: tuple[str, ...] = ()
     formatter: dict[str, FormatterConfig] = {}
@@ -335,15 +350,24 @@ class Command(Wire, frozen=True):
         return self.source not in (None, "command")
 
 
+ServiceState = (
+    Literal["ready", "starting", "running", "failed", "absent", "disabled"]
+    | Literal["needs_auth", "needs_registration", "changed"]
+)
+
+
 class Service(Wire, frozen=True):
     """A language server, a formatter, or whatever else `kind` says.
 
-    `ready` is installed and would be run, `absent` would not. `root` is the folder that it
-    works in, `extensions` are the suffixes of the files that it is for.
+    `ready` is installed and would be run, `absent` would not. A service that `needs_auth` waits for
+    the user to sign in, one that `needs_registration` for a client id in the settings; one that has
+    `changed` for their review. `error` says why it failed, or what it waits for. `root` is the
+    folder that it works in, `extensions` are the suffixes of the files that it is for.
     """
 
     kind: str
     name: str
-    state: Literal["ready", "running", "failed", "absent"]
+    state: ServiceState
     root: str = ""
     extensions: tuple[str, ...] = ()
+    error: str = ""

@@ -3,9 +3,10 @@
 Nothing of it but its hooks is loaded before `pegboard serve`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from pegboard import Host, hookimpl, hookspec
+from pegboard import Host, PegboardError, hookimpl, hookspec
 from pegboard.schema.config import Service
 
 
@@ -51,7 +52,39 @@ def services(app: Host) -> Sequence[Service] | None:
     """
 
 
+@hookspec("first", raises=(PegboardError,), since="0.1")
+def service_action(
+    app: Host, kind: str, name: str, action: str, data: Mapping[str, Any]
+) -> Mapping[str, Any] | None:
+    """Have a service of the plugin do something, and return what a client is to know of it.
+
+    Called when a client of the server asks for it; return `None` for a service of another plugin.
+    A `PegboardError` becomes the client's error. An implementation that waits for a connection or
+    a sign-in has a time limit of its own: `@hookimpl(timeout_s=300)`. First: a plugin that raises
+    another error is reported, and the next one is asked.
+
+    - kind, name: those of the `Service`; the name is "" for all of them.
+    - action: for the kind `mcp` one of `connect`, `disconnect`, `auth` (return `authorizationUrl`
+      and `oauthState`), `auth_callback`, `authenticate`, `logout`, `add` and `resources`.
+    - data: what the client has sent, such as the `code` of `auth_callback`.
+
+    ```python
+    from collections.abc import Mapping
+    from typing import Any
+
+    from pegboard import hookimpl
+
+
+    @hookimpl(optionalhook=True)
+    async def service_action(kind: str, name: str, action: str) -> Mapping[str, Any] | None:
+        if (kind, name, action) != ("mcp", "clock", "connect"):
+            return None
+        return {}
+    ```
+    """
+
+
 @hookimpl
 def register_hooks() -> tuple[Callable[..., object], ...]:
-    """Routes and services of plugins."""
-    return register_routes, services
+    """Routes, services and their actions of plugins."""
+    return register_routes, services, service_action

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Any, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from msgspec.structs import fields, replace
 from starlette.responses import Response
 
@@ -15,7 +15,7 @@ from pegboard_plugins.server import services
 from pegboard_plugins.server.configuration import masked
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.keymask import without_keys
-from pegboard_plugins.server.responses import UnsupportedError, answer, body_of
+from pegboard_plugins.server.responses import answer
 from pegboard_plugins.server.serverstate import Here
 
 _OF_THE_PROTOCOL = frozenset(
@@ -43,13 +43,6 @@ class Skill(Rest, frozen=True):
     description: str
     location: str
     content: str
-
-
-class McpBody(Rest, frozen=True):
-    """A server of tools."""
-
-    name: str
-    config: dict[str, Any]
 
 
 @routes.get("/agent", **operation("app.agents", gives=tuple[Agent, ...]))
@@ -174,24 +167,6 @@ async def _services(app: App, kind: str) -> list[Service]:
 async def none_of_them(_app: Here) -> Response:
     """An empty list: the server starts none of these."""
     return answer([])
-
-
-@routes.get("/mcp", **operation("mcp.status", gives=dict[str, Any]))
-@routes.get(
-    "/experimental/resource", **operation("experimental.resource.list", gives=dict[str, Any])
-)
-async def no_names(_app: Here) -> Response:
-    """An empty table: no server of tools is connected."""
-    return answer({})
-
-
-@routes.post("/mcp", **operation("mcp.add", takes=McpBody, absent=True))
-async def add_server(request: Request, _app: Here) -> Response:
-    """No answer but an error: servers of tools are not connected."""
-    body = await body_of(request, McpBody)
-    raise UnsupportedError(
-        f"MCP server {body.name[:80]} cannot be connected: there is no MCP client"
-    )
 
 
 @routes.get(

@@ -25,6 +25,7 @@ from pegboard_plugins.server import (
     requests,
     sessions,
     sse,
+    toolservers,
     turns,
 )
 from pegboard_plugins.server.responses import failure, problem
@@ -43,6 +44,7 @@ _RESOURCES = (
     projects,
     files,
     catalogue,
+    toolservers,
     insight,
     pty,
 )

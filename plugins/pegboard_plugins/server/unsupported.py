@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from pegboard.errors import NotFoundError
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.responses import UnsupportedError
 from pegboard_plugins.server.serverstate import Here
@@ -56,14 +55,6 @@ _UNSUPPORTED = (
     ("POST", "/sync/steal", "sync.steal", _SYNC),
     ("POST", "/vcs/apply", "vcs.apply", "this server applies no patches: use `git apply`"),
 )
-_OF_A_SERVER = (
-    ("POST", "/mcp/{name}/connect", "mcp.connect"),
-    ("POST", "/mcp/{name}/disconnect", "mcp.disconnect"),
-    ("POST", "/mcp/{name}/auth", "mcp.auth.start"),
-    ("DELETE", "/mcp/{name}/auth", "mcp.auth.remove"),
-    ("POST", "/mcp/{name}/auth/callback", "mcp.auth.callback"),
-    ("POST", "/mcp/{name}/auth/authenticate", "mcp.auth.authenticate"),
-)
 
 
 def unsupported_routes() -> APIRouter:
@@ -72,8 +63,6 @@ def unsupported_routes() -> APIRouter:
     for method, path, name, reason in _UNSUPPORTED:
         known = operation(name, absent=True)
         routes.add_api_route(path, _refusal(reason), methods=[method], **known)
-    for method, path, name in _OF_A_SERVER:
-        routes.add_api_route(path, _no_server, methods=[method], **operation(name))
     return routes
 
 
@@ -83,8 +72,3 @@ def _refusal(reason: str) -> Callable[[Here], Awaitable[Response]]:
 
     refuse.__doc__ = f"Answer 501: {reason}."
     return refuse
-
-
-async def _no_server(name: str, _app: Here) -> Response:
-    """Answer 404: no MCP server has this name."""
-    raise NotFoundError("MCP server", name[:80])

@@ -285,7 +285,7 @@ async def test_files_made_for_opencode_are_understood(place: Place) -> None:
     file = place.write(place.user / "opencode.json", json.dumps(settings))
     loaded = await place.load()
 
-    unused = "OpenCode uses these, Pegboard does not: mcp, plugin, experimental.batch_tool"
+    unused = "OpenCode uses these, Pegboard does not: plugin, experimental.batch_tool"
     assert loaded.warnings == (f"{file}: unknown and ignored: surprise", f"{file}: {unused}")
     config = loaded.config
     assert config.permission == (

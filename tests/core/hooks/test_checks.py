@@ -2,13 +2,16 @@
 
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from types import FrameType, SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
 from msgspec.structs import replace
 
 from hook_samples import CALL, DEFINITION, PART, REQUEST, TURN, Functions, Registered, subject
+from pegboard import hookspec
 from pegboard.contract.modelhooks import chat_params
 from pegboard.hooks.checks import check_of
 from pegboard.schema.model import Model
@@ -146,3 +149,15 @@ def test_a_request_without_some_tools_keeps_the_others() -> None:
 
     assert request.without("none") is None
     assert request.without("other", "none") == replace(request, tools=(DEFINITION,))
+
+
+def test_a_mapping_may_have_values_of_any_type() -> None:
+    @hookspec("first")
+    def anything() -> Mapping[str, Any] | None:
+        """Return anything."""
+
+    answer = {"number": 1, "words": ["a"], "none": None}
+
+    assert check_of(anything)(answer, None) == answer
+    with pytest.raises(TypeError, match="where a mapping of names"):
+        check_of(anything)([], None)

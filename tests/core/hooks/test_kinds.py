@@ -140,6 +140,23 @@ async def test_first_asks_the_newest_and_stops_at_an_answer() -> None:
     assert asked == ["new", "middle"]
 
 
+async def test_first_raises_the_errors_that_are_answers() -> None:
+    def refuse(value: str) -> str:
+        raise ToolError("not today")
+
+    plugins = Plugins(
+        implementation("old", adds("o"), kind="first"),
+        implementation("guard", refuse, kind="first"),
+    )
+    refusable = spec("first", lambda answer, _: answer, raises=(ToolError,))
+
+    async with plugins as hooks:
+        with pytest.raises(ToolError, match="not today"):
+            await hooks.first(refusable, value="-")
+
+    assert plugins.failures == []
+
+
 async def test_first_asks_the_next_when_one_fails() -> None:
     plugins = Plugins(
         implementation("old", adds("o"), kind="first"), implementation("bad", fails, kind="first")
