@@ -19,7 +19,7 @@ KERNEL = (
 """The modules of the engine that a turn consists of; the subjects beside them have rooms."""
 CORE_LINES = 15_600
 KERNEL_LINES = 2_300
-CONTRACT_LINES = 900
+CONTRACT_LINES = 909
 MEDIAN_LINES = 150
 _BLANK = {
     *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT),

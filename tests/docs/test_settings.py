@@ -26,13 +26,14 @@ from pegboard_plugins import (
     skill,
     task,
     todo,
+    toolsearch,
     webfetch,
     websearch,
 )
 from pegboard_plugins.edit import multiedit_plugin, write_plugin
 
 VARIABLE = re.compile(r"\bPEGBOARD_[A-Z_]*[A-Z]\b")
-PLAIN = (bash, edit, write_plugin, glob, grep, invalid, read, task, todo)
+PLAIN = (bash, edit, write_plugin, glob, grep, invalid, read, task, todo, toolsearch)
 ROOT = REFERENCE.parents[1]
 RULES = frozenset({"project_permission", "project_mcp"})
 """What no file can set."""

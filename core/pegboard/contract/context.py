@@ -11,6 +11,7 @@ from pegboard.contract.plugin import Plugin, Stash
 from pegboard.contract.results import ToolResult
 from pegboard.enclosing import BackgroundAccess, BackgroundProcess, Enclosed, ProcessResult
 from pegboard.paths import UserFolders
+from pegboard.providers import ToolDefinition
 from pegboard.schema.config import Agent, Config, Purpose
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
@@ -222,6 +223,11 @@ class ToolContext(PermissionContext, Protocol):
         ...
 
     @property
+    def offered(self) -> tuple[ToolDefinition, ...]:
+        """The tools that the model can call, also those whose schemas its request leaves out."""
+        ...
+
+    @property
     def cancelled(self) -> bool:
         """The turn is being stopped; async tools are cancelled anyway, threads look here."""
         ...
@@ -335,8 +341,7 @@ class ToolContext(PermissionContext, Protocol):
     async def call_tool(self, name: str, args: Mapping[str, Any]) -> ToolResult:
         """The result of another tool: a call of its own, with its part, permission and hooks.
 
-        Only tools that this model is offered can be called. A tool that is called so cannot
-        call others.
+        Only tools that are `offered` can be called. A tool that is called so cannot call others.
 
         :raises ToolError: when the call failed or was denied; its part says so too.
         """

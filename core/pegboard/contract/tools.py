@@ -11,7 +11,7 @@ from pegboard.arguments.binding import Arguments, FunctionArguments, RawArgument
 from pegboard.contract.results import Block, ToolResult
 from pegboard.errors import InvalidInputError, SignatureError, ToolError
 from pegboard.kit.threads import in_own_thread
-from pegboard.schema.config import Agent, AgentWork, Effect
+from pegboard.schema.config import Agent, AgentWork, Effect, Exposure
 
 if TYPE_CHECKING:
     from pegboard.contract.context import PermissionContext, ToolContext
@@ -29,7 +29,11 @@ work that the user gives to one (`description`, `prompt`, `subagent_type`, `comm
 also gets the `setting` that would turn the tool on, or `needs_user` for a tool that waits for the
 user, where that is why the tool is absent.
 """
-_ALLOWED = {"effect": get_args(Effect), "serves": (*get_args(Service), None)}
+_ALLOWED = {
+    "effect": get_args(Effect),
+    "serves": (*get_args(Service), None),
+    "exposure": (*get_args(Exposure), None),
+}
 
 
 class ToolFacts(TypedDict, total=False):
@@ -39,6 +43,8 @@ class ToolFacts(TypedDict, total=False):
     requires: Callable[..., Awaitable[object]] | Literal[False] | None
     aliases: Mapping[str, str]
     effect: Effect
+    exposure: Exposure | None
+    source: str
     on_cut: str
     lasting: bool
     needs_user: bool
@@ -55,7 +61,10 @@ class Tool:
     the configuration's. `requires` makes the permission requests of a call, and the engine awaits
     it before the function; None requests `permission` for the pattern `*`, False requests nothing.
     `effect` says what a call may do to files. If it understates what the tool does, its changes are
-    attributed late and are not reverted with the step. `on_cut` is a sentence for the model on what
+    attributed late and are not reverted with the step. `exposure` says how a model gets at the
+    tool, unless the user says otherwise: `None` defers it where the tools' schemas are too long for
+    the model. `source` is what its plugin has it from, such as a server's name: tools of a source
+    are deferred together; "" stands for the plugin. `on_cut` is a sentence for the model on what
     this tool can do with the file of an output that was too long, "" for nothing. The output of a
     `lasting` tool stays in the model's view when old output is cleared. One that `needs_user` waits
     for a person's decision: it is closed to subagents and to agents that the configuration adds,
@@ -66,7 +75,8 @@ class Tool:
     it by its author, and keeps it in whatever file it stands. A tool made from a function is called
     from Python as the function is: `await hello("Ada")`.
 
-    :raises InvalidInputError: for an `effect`, a `serves` or a `requires` that there is not.
+    :raises InvalidInputError: for an `effect`, an `exposure`, a `serves` or a `requires` that there
+        is not.
     """
 
     id: str
@@ -79,6 +89,8 @@ class Tool:
     )
     aliases: Mapping[str, str] = field(default_factory=dict, repr=False)
     effect: Effect = "runs"
+    exposure: Exposure | None = None
+    source: str = ""
     on_cut: str = field(default="", repr=False)
     lasting: bool = False
     needs_user: bool = False

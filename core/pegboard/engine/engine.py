@@ -24,7 +24,6 @@ from pegboard.engine.models import Models
 from pegboard.errors import PegboardError, PermissionDeniedError, ToolError
 from pegboard.hooks.callers import Hooks
 from pegboard.ids import IdSource
-from pegboard.kit.hosts import Network
 from pegboard.kit.redact import child_env, without_secrets
 from pegboard.paths import UserFolders
 from pegboard.policy.agents import agents_from
@@ -226,12 +225,11 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
         *,
         cwd: Path,
         env: Mapping[str, str],
-        reads: Sequence[Path] = (),
-        network: Network | None = None,
+        **facts: Any,  # noqa: ANN401 - as in `Enclosed`
     ) -> AsyncIterator[Sequence[str]]:
         """The command line in the user's sandbox, if there is one, and within the limits."""
         async with (
-            self.around(argv, cwd=cwd, env=env, reads=reads, network=network) as command,
+            self.around(argv, cwd=cwd, env=env, **facts) as command,
             self.processes.service(command, cwd=cwd, env=env) as bound,
         ):
             yield bound

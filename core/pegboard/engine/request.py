@@ -1,6 +1,7 @@
 """System prompt, history and tools become one request to a model."""
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -13,6 +14,7 @@ from pegboard.hooks.callers import Hooks
 from pegboard.policy.permissions import hidden, matches_pattern
 from pegboard.providers import ModelMessage, ModelRequest, ToolDefinition
 from pegboard.providers.spending import within_window
+from pegboard.schema.config import AgentConfig, Exposure
 from pegboard.schema.message import Turn, UserMessage
 
 MAX_OUTPUT_TOKENS = 32_000
@@ -22,35 +24,51 @@ LAST_STEP = (
     "and what should come next."
 )
 
+_T = TypeVar("_T")
+
 
 async def offered_tools(
     hooks: Hooks, tools: Mapping[str, Tool], view: SessionView, user: UserMessage
 ) -> tuple[ToolDefinition, ...]:
     """The tools that this agent may use for this message, as plugins describe them."""
     permissions = {tool.id: tool.permission for tool in tools.values()}
-    by_user = {tool.id for tool in tools.values() if not _is_on(tool, user.tools or {})}
+    switches = user.tools or {}
+    by_user = {tool.id for tool in tools.values() if _last_match(switches, tool) is False}
     unoffered = {tool.id for tool in tools.values() if tool.serves == "refused_calls"}
     off = hidden(permissions, view.rulesets) | by_user | unoffered
     offered = []
     for tool in (each for each in tools.values() if each.id not in off):
+        exposure = _exposure(tool, view, switches)
+        if exposure == "hidden":
+            continue
         found = ToolDefinition(
             name=tool.id,
             description=tool.description,
             parameters=tool.parameters,
             permission=tool.permission,
+            exposure=exposure,
+            source=hooks.sources.get(tool.id, ""),
         )
         offered.append(await hooks.fold(modelhooks.tool_definition, session=view, tool=found))
     return tuple(offered)
 
 
-def _is_on(tool: Tool, switches: Mapping[str, bool]) -> bool:
-    """Whether a prompt offers a tool: patterns of ids and permissions, of which the last counts."""
-    chosen = [
-        on
-        for pattern, on in switches.items()
+def _exposure(tool: Tool, view: SessionView, switches: Mapping[str, bool]) -> Exposure | None:
+    """How a model gets at a tool: by the prompt, the agent's settings, all settings, or itself."""
+    if switches.get(tool.id):
+        return "direct"
+    own = view.config.agent.get(view.agent.name, AgentConfig()).exposure
+    return _last_match(own, tool) or _last_match(view.config.exposure, tool) or tool.exposure
+
+
+def _last_match(said: Mapping[str, _T], tool: Tool) -> _T | None:
+    """Return what the last pattern that fits a tool's id or permission stands for."""
+    found = [
+        value
+        for pattern, value in said.items()
         if matches_pattern(pattern, tool.id) or matches_pattern(pattern, tool.permission)
     ]
-    return chosen[-1] if chosen else True
+    return found[-1] if found else None
 
 
 async def build_request(

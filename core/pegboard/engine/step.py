@@ -134,7 +134,7 @@ class Step:
         step is the next attempt.
         """
         attempts: Attempts | None = None
-        offered = frozenset(tool.name for tool in request.tools)
+        offered = {tool.name: tool for tool in (*request.tools, *request.deferred)}
         caller = Caller(self._run, self._view, self._processor, offered=offered)
         while (error := await self._attempt(request, caller)) is not None:
             attempts = attempts or self._attempts()

@@ -27,7 +27,7 @@ from pegboard.errors import (
     ToolError,
 )
 from pegboard.kit.threads import shielded
-from pegboard.providers import ToolCall, ToolInputStart
+from pegboard.providers import ToolCall, ToolDefinition, ToolInputStart
 from pegboard.schema.part import Completed, Failed, ModelChoice, ToolState
 
 if TYPE_CHECKING:
@@ -63,12 +63,18 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 class Caller:
     """Runs the calls of one step; it answers every call exactly once.
 
-    It raises nothing but what ends the step: a required hook that has failed. `made` are the ids of
-    calls whose tool got to work, `denied` says that a call was denied.
+    It raises nothing but what ends the step: a required hook that has failed. `offered` are the
+    tools that can be called, as the model sees them. `made` are the ids of calls whose tool got to
+    work, `denied` says that a call was denied.
     """
 
     def __init__(
-        self, run: Run, view: SessionView, processor: Processor, *, offered: frozenset[str]
+        self,
+        run: Run,
+        view: SessionView,
+        processor: Processor,
+        *,
+        offered: Mapping[str, ToolDefinition | None],
     ) -> None:
         self._run = run
         self._view = view
@@ -209,6 +215,7 @@ class Caller:
             message_id,
             tool=tool,
             call_tool=call_tool,
+            offered=tuple(filter(None, self._offered.values())),
             exempt=tool.permission if plan.ordered else None,
             model=plan.model,
         )

@@ -24,6 +24,7 @@ from pegboard.engine.toolresult import clean_facts, clean_text, clean_title
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.kit.threads import LoopCalls
 from pegboard.policy.clock import Clock
+from pegboard.providers import ToolDefinition
 from pegboard.schema.event import FileEdited
 from pegboard.schema.message import Prompt
 from pegboard.schema.part import ModelChoice, TextInput
@@ -38,7 +39,7 @@ CallTool = Callable[[str, Mapping[str, Any]], Awaitable[ToolResult]]
 
 
 class CallContext(CallFacts):
-    """One call's `ToolContext`; `call_tool` makes calls of its own, None where it may not.
+    """One call's `ToolContext`; `call_tool` makes calls of the `offered` tools, None: it may not.
 
     `requirements` are what the call may do only once it is allowed. `exempt` is the permission of a
     tool that the user has called, which is not asked for, None for a call of a model's; `model` is
@@ -58,6 +59,7 @@ class CallContext(CallFacts):
         *,
         tool: Tool,
         call_tool: CallTool | None = None,
+        offered: tuple[ToolDefinition, ...] = (),
         exempt: str | None = None,
         model: ModelChoice | None = None,
     ) -> None:
@@ -70,6 +72,7 @@ class CallContext(CallFacts):
         self.call_id = call_id
         self.message_id = message_id
         self._call_tool = call_tool
+        self.offered = offered
         self._exempt = exempt
         self._model = model
         self._changed: dict[Path, None] = {}

@@ -81,6 +81,7 @@ class Hooks:
         self._listeners: dict[str, Listener] = {}
         self.on_fold: Callable[[FoldStep], None] | None = None
         self.owners: Mapping[str, Plugin] = {}
+        self.sources: Mapping[str, str] = {}
         self.switches: Mapping[str, str] = {}
         self._bringers: dict[int, tuple[object, str]] = {}
 

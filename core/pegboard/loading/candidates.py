@@ -115,7 +115,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
         tables = {each.table for each in found}
         if (self.config.mcp or self.config.project_mcp) and "mcp" not in tables:
             text = "nothing starts these servers; `pip install pegboard-mcp` adds what does"
-            yield Problem("options", "mcp", f"{self.locate('mcp')}: {text}")
+            yield PluginProblem("options", "mcp", f"{self.locate('mcp')}: {text}")
         if not (strange := self.config.plugins.keys() - tables):
             return
         known = {

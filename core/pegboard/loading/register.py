@@ -238,6 +238,11 @@ class Register:
             offer.by.tools += (name,)
         owners = {name: offer.by.handle for name, offer in chosen.items()}
         self.hooks.owners = {name: each for name, each in owners.items() if each is not None}
+        self.hooks.sources = {
+            name: offer.tool.source or offer.by.name
+            for name, offer in chosen.items()
+            if offer.by.origin != "builtin"
+        }
         self.tools = {name: offer.tool for name, offer in chosen.items()}
         self.hooks.switches = {
             name: key for each in self._plugins for name, key in each.switch.items()

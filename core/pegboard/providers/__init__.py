@@ -16,6 +16,8 @@ from pegboard.providers.keylookup import Key as Key
 from pegboard.providers.keylookup import Keys as Keys
 from pegboard.providers.keylookup import KeyStore as KeyStore
 from pegboard.providers.keylookup import Renew as Renew
+from pegboard.providers.keylookup import unset_variables as unset_variables
+from pegboard.schema.config import Exposure
 from pegboard.schema.model import Model
 from pegboard.schema.wire import check_json
 
@@ -86,19 +88,26 @@ class ModelMessage:
 
 
 class ToolDefinition(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
-    """A tool as the model sees it; `parameters` is a JSON Schema of type object."""
+    """A tool as the model sees it; `parameters` is a JSON Schema of type object.
+
+    `exposure` is what the user or the tool says about it, `None` where neither does. `source` is
+    what the tool comes from, such as a plugin's name; "" for built-in plugins.
+    """
 
     name: str
     description: str
     parameters: Mapping[str, Any]
     permission: str
+    exposure: Exposure | None = None
+    source: str = ""
 
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """All that a model is asked with; None leaves a parameter to the provider.
 
     `output_schema` is the JSON Schema of the final answer. The system prompt has it, too, and the
-    engine checks the answer, so a provider may ignore it.
+    engine checks the answer, so a provider may ignore it. `deferred` are tools that the model can
+    call although the request leaves them out; no provider sends them.
     """
 
     model: Model
@@ -113,6 +122,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     session_id: str = ""
     idle_timeout_s: float = 120.0
     output_schema: Mapping[str, Any] | None = None
+    deferred: tuple[ToolDefinition, ...] = ()
 
     def without(self, *names: str) -> "ModelRequest | None":
         """The request without the tools of these names, None if it has none of them."""

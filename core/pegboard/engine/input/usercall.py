@@ -41,7 +41,7 @@ async def call_tool(
     engine, message = run.engine, run.new_answer(run.ids.message(), view.agent.name, view.model)
     unstored = Writer(engine.storage, engine.bus.publish_all, fence=None)  # it never runs
     processor = Processor(message, sink=unstored, new_id=run.ids.part, now=engine.now)
-    caller = Caller(run, view, processor, offered=frozenset({tool}))
+    caller = Caller(run, view, processor, offered={tool: None})
     await caller(ToolCall(engine.ids.new("tool"), tool, json.dumps(dict(args))))
     [part] = processor.calls()
     match part.state:
@@ -111,7 +111,7 @@ async def _stored(  # noqa: PLR0913 - the facts of a call
     message = run.new_answer(parent_id, agent, view.model)
     processor = run.begin(message)
     try:
-        caller = Caller(run, view, processor, offered=frozenset(run.engine.tools))
+        caller = Caller(run, view, processor, offered=dict.fromkeys(run.engine.tools))
         await caller(ToolCall(call_id, plan.tool.id, ""), plan)
         message = replace(message, finish=finish)
     except BaseException as error:  # whatever the work raised, the message ends

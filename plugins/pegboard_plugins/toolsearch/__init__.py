@@ -1,0 +1,148 @@
+"""Tools whose schemas a request leaves out until they are found: which these are, and the search.
+
+The tools of plugins and servers are deferred, the largest source first, while the schemas of all
+tools together are longer than a tenth of the model's window.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from pegboard import SessionView, Tool, ToolContext, ToolResult, evolve, hookimpl, tool
+from pegboard.providers import ModelRequest, ToolDefinition
+from pegboard.schema.message import Turn
+from pegboard.schema.model import Model
+from pegboard.schema.part import Completed, ToolPart
+
+SHARE = 10
+"""All schemas together may take one part in so many of the window."""
+MOST_TOKENS = 8_000
+WINDOW_TOKENS = 200_000
+"""The window of a model whose own is not known."""
+TOKEN_BYTES = 4
+MOST_FOUND = 20
+"""Tools that stay in the requests after they were found; the oldest go first."""
+MOST_HITS = 20
+LISTED_LETTERS = 120
+"""Of the names of a source's tools that the system prompt lists."""
+_FOUND = "found"
+"""The key of a search's metadata with the ids of the tools that it found."""
+
+
+@tool(effect="reads", requires=False)
+async def tool_search(context: ToolContext, query: str, limit: int = 5) -> ToolResult:
+    """Find tools that are not listed, and get the schemas of their arguments.
+
+    Tools that were found are listed from the next step on and called like any other.
+
+    Args:
+        query: words of what the tool should do, a tool's exact id, or `select:ID,ID`.
+        limit: the most tools to return, at most 20.
+    """
+    from pegboard_plugins.toolsearch.ranking import ranked  # few sessions search
+
+    tools = [each for each in context.offered if each.name != tool_search.id]
+    far = [*deferred(tools, context.session.model).values()]
+    hits = ranked(query, far)[: min(max(limit, 1), MOST_HITS)]
+    if not hits:
+        return ToolResult(output=f"No tool fits {query!r}.\n\n{_note(far)}")
+    return ToolResult(
+        output="\n\n".join(map(_described, hits)),
+        title=", ".join(each.name for each in hits),
+        metadata={_FOUND: [each.name for each in hits]},
+    )
+
+
+def _described(definition: ToolDefinition) -> str:
+    line = definition.description.strip().partition("\n")[0]
+    schema = msgspec.json.encode(definition.parameters).decode()
+    return f"{definition.name}: {line}\n{schema}"
+
+
+def _is_far(definition: ToolDefinition) -> bool:
+    """Whether a request may leave the tool out: it is deferred, or of a plugin and undecided."""
+    return definition.exposure == "deferred" or (
+        definition.exposure is None and bool(definition.source)
+    )
+
+
+@hookimpl
+async def register_tools() -> Sequence[Tool]:
+    """Return the search tool; a request has it only where there is something to find."""
+    return (tool_search,)
+
+
+@hookimpl
+async def chat_params(session: SessionView, request: ModelRequest) -> ModelRequest | None:
+    """Leave the schemas of deferred tools out, but for those that were found."""
+    tools = {each.name: each for each in request.tools}
+    search = tools.pop(tool_search.id, None)
+    if search is None:
+        return None
+    far = deferred([*tools.values()], request.model)
+    if not far:
+        return evolve(request, tools=tuple(tools.values()))
+    near = [each for each in tools.values() if each.name not in far]
+    found = [name for name in _found(session.turns) if name in far]
+    return evolve(
+        request,
+        tools=(*near, search, *(far[name] for name in found)),
+        deferred=tuple(each for each in far.values() if each.name not in found),
+        system=(*request.system, _note(far.values())),
+    )
+
+
+def deferred(tools: Sequence[ToolDefinition], model: Model) -> Mapping[str, ToolDefinition]:
+    """Return the tools to leave out: those that say so, and sources until the rest fits."""
+    window = model.limit.context or WINDOW_TOKENS
+    far = {each.name: each for each in tools if each.exposure == "deferred"}
+    sizes = {each.name: _tokens(each) for each in tools if each.name not in far}
+    automatic = [each for each in tools if each.name in sizes and _is_far(each)]
+    by_source: Counter[str] = Counter()
+    for each in automatic:
+        by_source[each.source] += sizes[each.name]
+    total = sum(sizes.values())
+    for source, size in sorted(by_source.items(), key=lambda each: (-each[1], each[0])):
+        if total <= min(window / SHARE, MOST_TOKENS):
+            break
+        far |= {each.name: each for each in automatic if each.source == source}
+        total -= size
+    return far
+
+
+def _tokens(definition: ToolDefinition) -> int:
+    """About how many tokens a tool takes of a request."""
+    sent = (definition.name, definition.description, definition.parameters)
+    return len(msgspec.json.encode(sent)) // TOKEN_BYTES
+
+
+def _found(turns: Iterable[Turn]) -> Sequence[str]:
+    """The tools that searches of the session found, each once, the newest last."""
+    names = dict.fromkeys(reversed([*_searched(turns)]))
+    return [*names][:MOST_FOUND][::-1]
+
+
+def _searched(turns: Iterable[Turn]) -> Iterator[str]:
+    for turn in turns:
+        for part in turn.parts:
+            if not (isinstance(part, ToolPart) and part.tool == tool_search.id):
+                continue
+            if isinstance(part.state, Completed):
+                yield from part.state.metadata.get(_FOUND, ())
+
+
+def _note(tools: Iterable[ToolDefinition]) -> str:
+    """The piece of the system prompt about what can be found; it stays as tools are found."""
+    sources: dict[str, list[str]] = {}
+    for each in tools:
+        sources.setdefault(each.source or "Pegboard", []).append(each.name)
+    lines = (f"- {name} ({len(names)} tools): {_listed(names)}" for name, names in sources.items())
+    return "\n".join((f"More tools can be found with `{tool_search.id}`:", *sorted(lines)))
+
+
+def _listed(names: Sequence[str]) -> str:
+    text = ", ".join(sorted(names))
+    if len(text) <= LISTED_LETTERS:
+        return text
+    return f"{text[:LISTED_LETTERS].rpartition(', ')[0]}, ..."
