@@ -101,13 +101,13 @@ def _database(_base: str, operands: Words) -> Words:
 
 
 def _temporary(_base: str, operands: Words) -> Words:
-    """The files that a template stands for."""
+    """The files that a template stands for, and any in a folder that is named."""
+    folders = option_values(operands, ("-p", "--tmpdir"))
     named = [word for word in operands if "XXX" in word.text]
+    named += [word._replace(text=f"{word.text.rstrip('/')}/XXX") for word in folders]
     texts = [word.text if word.wild else shell_escape(word.text) for word in named]
-    return [
-        Operand(re.sub("X+", "*", text), bare=word.bare)
-        for word, text in zip(named, texts, strict=True)
-    ]
+    pairs = zip(named, texts, strict=True)
+    return [Operand(re.sub("X+", "*", text), bare=word.bare) for word, text in pairs]
 
 
 def _split(base: str, operands: Words) -> Words:
