@@ -35,6 +35,8 @@ _SYSTEM = tuple(
     )
 )
 
+_INSTALLED = frozenset({"node_modules", "site-packages", ".venv", "venv"})
+"""In these programs put what they can put there again."""
 _MOST_NAMES = 5000
 _MOST_FOLDERS = 32
 """So many names of a folder, and so many folders that a wildcard fits, are looked at."""
@@ -109,6 +111,7 @@ def _opinion(
 def _protected(session: SessionView, request: PermissionRequest) -> Iterator[tuple[Path, str]]:
     """The protected paths that would change, with links resolved, and why they are."""
     written, landing = [*_written(session, request)], [*_texts(request, "lands")]
+    written += _held(session, _texts(request, "destroys"))
     if not written and not landing:
         return
     from pegboard.unstable import protected_folder, protected_path  # not before a file is changed
@@ -128,6 +131,15 @@ def _protected(session: SessionView, request: PermissionRequest) -> Iterator[tup
         )
         if why:
             yield path, why
+
+
+def _held(session: SessionView, destroys: Sequence[str]) -> Iterator[str]:
+    """The files in folders of the project that would be gone with them, but for what is ignored."""
+    for target in destroys:
+        for folder in islice(pegboard_files.shell_paths(target.rstrip("/")), _MOST_FOLDERS):
+            real = Path(resolved_path(folder))
+            if real.is_relative_to(session.worktree) and _INSTALLED.isdisjoint(real.parts):
+                yield from islice(pegboard_files.walk_files(real, skip=_INSTALLED), _MOST_NAMES)
 
 
 def _refusal(target: str, reason: str) -> str:
