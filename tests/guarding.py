@@ -7,6 +7,7 @@ from typing import Any
 
 from pegboard.schema.session import PermissionRequest, Rule, Ruleset, Verdict
 from pegboard_plugins.bash.scan import Place, scan
+from pegboard_plugins.bash.wildcards import looked_up
 from pegboard_plugins.guard import permission_ask
 
 
@@ -40,7 +41,8 @@ async def said(
 
 async def of_command(project: Path, command: str, **facts: Any) -> Verdict | None:
     """Its opinion on what the bash tool asks of `bash` for a line."""
-    found = scan(command, Place(cwd=project, home=Path.home(), worktree=project))
+    place = Place(cwd=project, home=Path.home(), worktree=project)
+    found = looked_up(scan(command, place), command)
     patterns = [" ".join(argv) for argv in found.commands]
     return await said(
         project,

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
+import pegboard.files
 import pegboard.unstable
 from pegboard import SessionView, hookimpl
 from pegboard.files import resolved_path
@@ -136,10 +137,10 @@ def _protected(session: SessionView, request: PermissionRequest) -> Iterator[tup
 def _held(session: SessionView, destroys: Sequence[str]) -> Iterator[str]:
     """The files in folders of the project that would be gone with them, but for what is ignored."""
     for target in destroys:
-        for folder in islice(pegboard_files.shell_paths(target.rstrip("/")), _MOST_FOLDERS):
+        for folder in islice(pegboard.unstable.shell_paths(target.rstrip("/")), _MOST_FOLDERS):
             real = Path(resolved_path(folder))
             if real.is_relative_to(session.worktree) and _INSTALLED.isdisjoint(real.parts):
-                yield from islice(pegboard_files.walk_files(real, skip=_INSTALLED), _MOST_NAMES)
+                yield from islice(pegboard.files.walk_files(real, skip=_INSTALLED), _MOST_NAMES)
 
 
 def _refusal(target: str, reason: str) -> str:

@@ -59,7 +59,7 @@ async def _may_run(
     # 2 ms more that the start of the program need not pay.
     from pegboard_plugins.bash.approving import covered, is_once
 
-    if scanned.globs or scanned.listings:
+    if scanned.globs or scanned.listings or scanned.lost:
         from pegboard_plugins.bash.wildcards import looked_up
 
         scanned = await asyncio.to_thread(looked_up, scanned, command)

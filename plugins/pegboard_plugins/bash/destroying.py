@@ -1,20 +1,21 @@
 """What a command destroys: what would be gone with all that is in it, or written over."""
 
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import dropwhile, pairwise, takewhile
 
 from pegboard_plugins.bash.findings import Findings
+from pegboard_plugins.bash.origins import lose
 from pegboard_plugins.bash.programs import (
     destroys,
     git_words,
     kinds,
     last,
     option_values,
+    takes_names,
     without_options,
 )
-from pegboard_plugins.bash.syntax import Operand, Word
+from pegboard_plugins.bash.syntax import ANYTHING, LISTED, Operand
 from pegboard_plugins.bash.tables import rows
 
 _DELETING = re.compile(r"(?:^|[\s;&|(/])(?:rm|shred|srm|unlink|wipe)\s")
@@ -24,7 +25,7 @@ _FIND_OPTION = re.compile(r"-[DHLP]|-O\d*|--")
 _FIND_FILTER = re.compile(r"-(i?(l|whole)?name|i?path|i?regex|size|empty|inum|samefile)")
 """How old a file is does not count: nearly all are older, or newer, than any day."""
 _RUNS = re.compile(r"-(exec|ok)")
-_HERE = Operand(".", wild=False)
+_LISTED = re.compile(f"(?:{LISTED}|{ANYTHING})+")
 _BY_KIND = frozenset({"deletes", "deletes-all", "empties"})
 _FITS_ALL = re.compile(r"[*?./^$+]+|[+-]?0\w?|-\d+\w?")
 _GONE, _OVERLAID = rows("programs", "gone"), rows("programs", "overlaid")
@@ -37,8 +38,6 @@ Selection = Callable[[Sequence[str], Words], Words]
 
 def destroy(base: str, words: Words, operands: Words, findings: Findings) -> None:
     """Note what the command destroys; the `operands` have the values of variables."""
-    deletes_each = base == "truncate" or not kinds(base).isdisjoint(("deletes", "deletes-all"))
-    findings.destroys_listed |= deletes_each and any(word.listed for word in operands)
     names = ["mkfs" if base.startswith("mkfs") else base]
     if not _BY_KIND.isdisjoint(kinds(base)):
         names += sorted(_BY_KIND & kinds(base))
@@ -54,6 +53,25 @@ def destroy(base: str, words: Words, operands: Words, findings: Findings) -> Non
         elif not word.dynamic or base != "mv":  # nothing moves the folder it is in
             findings.destroy(emptied if word.dynamic else word)
             findings.destroy(word if base == "mv" else emptied)
+    _lose(names, texts, operands, findings)
+
+
+def _lose(names: Sequence[str], texts: Sequence[str], operands: Words, findings: Findings) -> None:
+    """Note what is gone by the names of listings, of which each may be any."""
+    listed, every = dict[Operand, Operand](), list[Operand]()
+    for word in operands:
+        filled = word.text
+        if findings.placeholder:
+            filled = filled.replace(findings.placeholder, LISTED)
+        is_listed = ANYTHING in filled
+        every.append(Operand(_LISTED.sub("*", filled), bare=word.bare) if is_listed else word)
+        listed |= {every[-1]: word} if is_listed else {}
+    if takes_names(names[0], texts) and findings.fed is not None:
+        every.append(Operand("*"))
+        listed[every[-1]] = Operand(LISTED)
+    for word in _selected(_GONE, names, texts, every) if listed else ():
+        if word in listed:
+            lose(listed[word], findings)
 
 
 def _selected(
@@ -107,6 +125,16 @@ def _git_removed(texts: Sequence[str], operands: Words) -> Words:
     return [Operand(".") if word.text.startswith(":") else word for word in named]
 
 
+def _each_written(_texts: Sequence[str], operands: Words) -> Words:
+    """The file that a value names over which one is written, each time another one."""
+    named = [word for word in operands if not word.text.startswith("-")]
+    target = named[-1] if len(named) > 1 else Operand("/")
+    pieces = target.word.pieces if target.word else ()
+    is_value = target.word is None or [piece.kind for piece in pieces] == ["variable"]
+    is_each = is_value and _is_wild(target) and not target.text.endswith("/")
+    return [target] if is_each else ()
+
+
 def _git_moved(texts: Sequence[str], operands: Words) -> Words:
     named = [word for word in _all(texts, operands) if word.text != "mv"]
     return named[:-1] if git_words(texts)[:1] == ["mv"] else ()
@@ -126,7 +154,7 @@ def _archived(_texts: Sequence[str], operands: Words) -> Words:
 
 def _found(texts: Sequence[str], operands: Words) -> Words:
     """Where a find starts that deletes whatever it comes by."""
-    return found_from(operands) if deletes(texts) and not _is_narrow(texts) else ()
+    return found_from(operands) if deletes(texts) and not is_narrow(texts) else ()
 
 
 def deletes(texts: Sequence[str]) -> bool:
@@ -150,7 +178,7 @@ def _is_deleter(text: str) -> bool:
     return destroys(name) or _DELETING.search(text) is not None
 
 
-def _is_narrow(texts: Sequence[str]) -> bool:
+def is_narrow(texts: Sequence[str]) -> bool:
     """Whether each alternative of a find wants a trait that not about everything has."""
     if any(
         sign in ("!", "-not") and after in ("(", "!", "-not") for sign, after in pairwise(texts)
@@ -165,25 +193,6 @@ def _is_narrow(texts: Sequence[str]) -> bool:
         elif (text == "-delete" or _RUNS.match(text)) and not alternatives[-1]:
             return False  # what stands behind it narrows nothing
     return all(alternatives)
-
-
-def note_all_listed(base: str, words: Sequence[Word], findings: Findings) -> None:
-    """Note a folder of which a find lists all files, or a home of which another command does.
-
-    In a home what is sought, and whether it is hidden, makes no difference.
-    """
-    is_find = base in ("find", "gfind")
-    if not is_find and base != "ls" and kinds(base).isdisjoint(("searches", "finds")):
-        return
-    operands = findings.operands(words)
-    if is_find:
-        starts = found_from(operands) if not _is_narrow([word.text for word in operands]) else ()
-        paths = [path for word in starts for path in findings.patterns(word)]
-    else:
-        named = [word for word in operands if not word.text.startswith("-")] or [_HERE]
-        places = (os.path.normpath(path) for word in named for path in findings.places(word))
-        paths = [f"{path}/*" for path in places if path.removesuffix("/*") == findings.home]
-    findings.listed_all |= dict.fromkeys(paths)
 
 
 def _copied(_texts: Sequence[str], operands: Words) -> Words:
@@ -210,6 +219,10 @@ _SELECTIONS: Mapping[str, Selection] = {
     "moved": _moved,
     "found": _found,
     "git-removed": _git_removed,
+    "git-removed-each": lambda texts, operands: [
+        w for w in _git_removed(texts, operands) if _is_wild(w)
+    ],
+    "each-written": _each_written,
     "git-moved": _git_moved,
     "archived": _archived,
     "copied": _copied,

@@ -8,17 +8,11 @@ from pegboard_plugins.bash.listings import names_secret
 from pegboard_plugins.bash.marks import as_name
 from pegboard_plugins.bash.operands import apply, moves_content
 from pegboard_plugins.bash.patching import PATCHERS, patched
-from pegboard_plugins.bash.programs import runs_code
+from pegboard_plugins.bash.programs import runs_code, takes_names
 from pegboard_plugins.bash.syntax import Command, Operand, Word, lone
 
 _READ_OTHERWISE, _SPLITS = re.compile(r"['\"\\]"), re.compile(r"-\w*[d0]|--(d|nu)")
 """Signs that xargs takes away from a text, and its options with which it splits it otherwise."""
-_FROM_INPUT = re.compile(r"^(-\w*T\n?-|-@|--files\S*[=\n]-)$", re.MULTILINE)
-_TAKES_NAMES = {
-    **dict.fromkeys(("cpio", "pax"), re.compile("")),
-    **dict.fromkeys(("tar", "gtar", "bsdtar", "zip", "rsync", "du", "wc"), _FROM_INPUT),
-}
-"""Programs that read names of files, and with which words they do."""
 
 
 def feed(command: Command, words: Sequence[Word], findings: Findings) -> None:
@@ -75,7 +69,7 @@ def named_on_input(
     if base == "git" and "cat-file" in texts:
         lines = (line for text in fed_texts(findings) for line in text.splitlines())
         yield from ((Operand(line.rpartition(":")[2], bare=False), False) for line in lines)
-    if base in _TAKES_NAMES and _TAKES_NAMES[base].search("\n".join(texts)):
+    if takes_names(base, texts):
         if findings.fed is not None and findings.values.feeds_any(findings.fed):
             findings.doubt("dynamic-args", words[0] if words else None)
         for text in fed_texts(findings):

@@ -17,6 +17,7 @@ from pegboard_plugins.bash.syntax import (
     LISTED,
     NUMBER,
     Block,
+    Command,
     Feed,
     Operand,
     Unclear,
@@ -72,6 +73,21 @@ class Listing(NamedTuple):
     is_tracked: bool = False
 
 
+class Lost(NamedTuple):
+    """Names that a line puts out and destroys: a pattern, or all that a listing has below a folder.
+
+    `place` would be gone when they are all, `shown` is how they are put out, or begin. `sieves` are
+    the words of commands that leave some of them out, of a `part` only what is in the files tells
+    which they are.
+    """
+
+    place: str
+    shown: str
+    listing: Listing | None = None
+    sieves: tuple[tuple[str, ...], ...] = ()
+    is_part: bool = False
+
+
 @dataclass(slots=True)
 class Findings:
     """The state of a walk through a line; `cwd` are the folders that it may be in.
@@ -88,9 +104,11 @@ class Findings:
     `makes_repository`: by `git init`; `nullglob`: a wildcard that fits nothing is no word.
     `filled` stands in words for what a caller puts there. `reach` is how far the names reach that
     the line has listed, `listed` are folders elsewhere in which it has, `listings` what it has.
-    `writes_listed`: what has one of these names is written. `listed_all` is that of which it has
-    listed all, `destroys_listed`: all of that is gone. `links` are those that it makes, each with
-    where it leads. `unclear` is the first file of which nobody can say which it is.
+    `writes_listed`: what has one of these names is written. `lost` is what is gone by the names
+    that it has listed, `places_of` where it ran each command, `depth` how deep names are followed,
+    `saved` what puts out the text that it writes into a file.
+    `links` are those that it makes, each with where it leads. `unclear` is the first file of which
+    nobody can say which it is.
     """
 
     home: str
@@ -125,8 +143,10 @@ class Findings:
     listed: dict[str, None] = field(default_factory=dict)
     listings: dict[Listing, None] = field(default_factory=dict)
     writes_listed: bool = False
-    listed_all: dict[str, None] = field(default_factory=dict)
-    destroys_listed: bool = False
+    lost: dict[Lost, None] = field(default_factory=dict)
+    places_of: dict[Command, tuple[str, ...]] = field(default_factory=dict)
+    depth: int = 0
+    saved: dict[str, Feed] = field(default_factory=dict)
     links: dict[str, str] = field(default_factory=dict)
     unclear: Unclear | None = None
 

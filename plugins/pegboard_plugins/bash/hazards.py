@@ -44,7 +44,6 @@ _OWN_LINE = "python3 -m pegboard run"
 _LONGEST_SOURCE = 2000
 _DEEPEST = 4
 _ENDS = "it would end Pegboard, or more than was started here"
-_LISTS_ALL = re.compile(r"(git ls-files|find( (\.|~|/|\$HOME)/?)?( -type f)?( -print0?)?)( -\w+)*")
 _QUOTES = re.compile(r"[\\'\"]")
 _ENVIRON = re.compile(r"(?<![\w.])/+proc\b.*(?<![.\w])environ\b", re.DOTALL | re.IGNORECASE)
 _IN_PROC = re.compile(r"(?<![\w.])/+proc/\S*/([^\s/;|&()<>`]+)")
@@ -155,13 +154,6 @@ def _finding(words: Sequence[Word], findings: Findings) -> str:
     return "it would delete the history of the project, or a home" if fits else ""
 
 
-def _feeding(words: Sequence[Word], findings: Findings) -> str:
-    """Why an `xargs` is one: it gives all files of a folder to a command that destroys them."""
-    is_all = _LISTS_ALL.fullmatch(_text_of(findings.fed)) is not None
-    is_destroyed = any(destroys(text.rpartition("/")[2]) for text in _texts(words))
-    return "it would destroy all files that are listed" if is_all and is_destroyed else ""
-
-
 def names_parent(text: str, findings: Findings, depth: int = 0) -> bool:
     """Whether the text stands for the process that runs the line, or for what holds its number."""
     if "ppid" in text.lower() or _lists_own(text):
@@ -254,7 +246,6 @@ def _fits(pattern: str, line: str) -> bool:
 _RULES: Mapping[str, Callable[[Sequence[Word], Findings], str]] = {
     "find": _finding,
     "git": _working,
-    "xargs": _feeding,
     "kill": _killing,
     "pkill": _pkilling,
     "killall": _killing_by_name,

@@ -1,14 +1,18 @@
 """The files that a line lists, as they are there when it is judged."""
 
 import os
+import re
 import stat
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
 
-from pegboard.files import resolved_path
-from pegboard.unstable import folder_entries, shell_fits
+from pegboard.files import resolved_path, walk_files
+from pegboard.unstable import folder_entries, shell_escape, shell_fits, shell_paths, shell_unescape
 from pegboard_plugins.bash.findexpression import acted_on
-from pegboard_plugins.bash.findings import Listing
+from pegboard_plugins.bash.findings import Listing, Lost
+from pegboard_plugins.bash.listings import finds
 
 MOST_FILES = 20_000
 """So many files below a folder are looked at."""
@@ -71,3 +75,103 @@ def _fits(shown: str, listing: Listing) -> bool:
         or text in (".", "./")
         for text in listing.texts
     )
+
+
+_MOST_LEFT = 0.1
+"""A line that leaves less of the files of a folder has destroyed it."""
+_NUMBER = re.compile(r"(?:-n ?|--lines[= ]|-)([-+]?\d+)")
+_CHOICE = re.compile(r"/([^/]+)/")
+_GREPS = frozenset({"ag", "egrep", "fgrep", "grep", "rg"})
+
+
+def gone(lost: Lost) -> list[str]:
+    """Return what is gone with names that are listed, as patterns: files, or about all of a folder.
+
+    All of it is that of all folders in it, or of none of them. That git ignores a file, or that it
+    is hidden, makes it none that a listing has to have.
+    """
+    if lost.listing is None:
+        places = {_name_of(path, lost.shown): path for path in shell_paths(lost.place)}
+        return [shell_escape(places[name]) for name in sifted([*places], lost.sieves)]
+    folder = os.path.normpath(shell_unescape(lost.listing.folder))
+    there = _shown(lost.listing, folder)
+    names = sifted(_chosen(there, lost.listing), lost.sieves)
+    depth = lost.listing.start.rstrip("/").count("/") + bool(lost.listing.start)
+    tops = [sum(each.count("/") == depth for each in every) for every in (names, there)]
+    return [lost.place] if _is_all(len(names), len(there)) or _is_all(*tops) else []
+
+
+def _is_all(number: int, there: int) -> bool:
+    return number > 1 and number > (1 - _MOST_LEFT) * there
+
+
+def _name_of(path: str, shown: str) -> str:
+    """Return a path as `shown` has it: so many of its last names."""
+    return "/".join(path.split("/")[-1 - shown.count("/") :])
+
+
+def _shown(listing: Listing, folder: str) -> list[str]:
+    """Return the files below a folder as a listing shows them, without what git ignores."""
+    start = listing.start.rstrip("/")
+    before = f"{start}/" if start or listing.start else ""
+    inside = len(folder.rstrip("/")) + 1
+    files = (path[inside:] for path in islice(walk_files(Path(folder)), MOST_FILES))
+    return [f"{before}{name}" for name in files if "/." not in f"/{name}"]
+
+
+def _chosen(names: Sequence[str], listing: Listing) -> list[str]:
+    """Return those of the files that the words of a listing choose."""
+    if not listing.is_find:
+        return [each for each in names if _fits(each, listing)]
+    files: dict[str, bool] = {}
+    for name in names:
+        parts = name.split("/")
+        files |= {"/".join(parts[:end]): True for end in range(1, len(parts))}
+        files[name] = False
+    return [each for each in acted_on(listing.texts, files) if not files[each]]
+
+
+def sifted(names: list[str], sieves: Sequence[Sequence[str]]) -> list[str]:
+    """Return the names that are left behind commands, each of which gets those of the one before.
+
+    One that does something else with them leaves them all.
+    """
+    for program, *words in sieves:
+        base = program.rpartition("/")[2]
+        sieve = _SIEVES.get(base) or (_searched if base in _GREPS else None)
+        names = names if sieve is None else sieve(names, words)
+    return names
+
+
+def _searched(names: list[str], words: Sequence[str]) -> list[str]:
+    """Return the names that a search leaves; where it cannot be told, all of them."""
+    flags = "".join(word for word in words if re.match(r"-[a-zA-Z]", word))
+    is_inverse = "v" in flags or "--invert-match" in words
+    sought = [word.replace("\\|", "|") for word in words if not word.startswith("-")][:1]
+    fits = {name: finds("".join(sought), name) for name in names}
+    return [name for name in names if fits[name] is None or fits[name] != is_inverse]
+
+
+def _first(names: list[str], words: Sequence[str]) -> list[str]:
+    found = _NUMBER.fullmatch(" ".join(words))
+    return names[: int(found[1]) if found else 10]
+
+
+def _last(names: list[str], words: Sequence[str]) -> list[str]:
+    found = _NUMBER.fullmatch(" ".join(words))
+    if found is None or not found[1].startswith("+"):
+        return names[-abs(int(found[1]) if found else 10) :]
+    return names[max(int(found[1]) - 1, 0) :]
+
+
+def _columns(names: list[str], words: Sequence[str]) -> list[str]:
+    """Return the names that a program of awk leaves which sets out from what they fit."""
+    found = _CHOICE.match(" ".join(words))
+    return _searched(names, [found[1]]) if found else names
+
+
+_SIEVES: Mapping[str, Callable[[list[str], Sequence[str]], list[str]]] = {
+    "head": _first,
+    "tail": _last,
+    **dict.fromkeys(("awk", "gawk", "mawk"), _columns),
+}

@@ -43,6 +43,18 @@ _AHEAD = {
 }
 """Of programs whose acts are words the options that take a value and may stand ahead of the act."""
 
+_FROM_INPUT = re.compile(r"^(-\w*T\n?-|-@|--files\S*[=\n]-)$", re.MULTILINE)
+_TAKES_NAMES = {
+    **dict.fromkeys(("cpio", "pax"), re.compile("")),
+    **dict.fromkeys(("tar", "gtar", "bsdtar", "zip", "rsync", "du", "wc"), _FROM_INPUT),
+}
+"""Programs that read names of files, and with which words they do."""
+
+
+def takes_names(base: str, texts: Sequence[str]) -> bool:
+    """Whether the program with these words reads names of files on its input."""
+    return base in _TAKES_NAMES and _TAKES_NAMES[base].search("\n".join(texts)) is not None
+
 
 def runs_code(base: str) -> bool:
     """Whether the program is a shell or an interpreter."""

@@ -14,14 +14,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pegboard.files import resolved_path
+from pegboard.unstable import shell_unescape
 from pegboard_plugins.bash import builtins, carrying, languages
+from pegboard_plugins.bash.destroying import is_narrow
 from pegboard_plugins.bash.dragnet import (
     code_destruction,
     destruction,
     is_deleter,
     line_destruction,
 )
-from pegboard_plugins.bash.findings import PROCESS, Findings, Glob, Listing
+from pegboard_plugins.bash.findings import PROCESS, Findings, Glob, Listing, Lost
 from pegboard_plugins.bash.hazards import tells_of_process
 from pegboard_plugins.bash.line import Call, Line, Rule, hijacks
 from pegboard_plugins.bash.programs import (
@@ -42,6 +44,7 @@ from pegboard_plugins.bash.walking import walk
 
 _RUNNING = frozenset({".git", ".pegboard", ".opencode"})
 _ENDLESS = "what would be destroyed is not known"
+_LISTED_ONES = "it would destroy those files of it that are listed, whichever they are"
 _OWN_COPY = "under another name it could change what is allowed"
 _IN_CODE = "in the code of an interpreter it would destroy what is vital"
 _SHARP = {name for name, does in KINDS.items() if not does.isdisjoint(("shell", "sharp"))}
@@ -61,7 +64,8 @@ class Scan(NamedTuple):
     are the paths with wildcards, of which `paths` has the folder. `hazards` are commands that
     destroy what they do not name, each with the reason to ask. `overlays` are folders whose whole
     content would be written over. `listings` are those of which the files may be read or written:
-    they are written where `writes_listed`, and shown where `reads_listed`. `told` are texts that
+    they are written where `writes_listed`, and shown where `reads_listed`. Of what is `lost` by
+    names that are listed the disk tells how much it is. `told` are texts that
     are code for interpreters, `settings` the variables that may change what a command does, with
     its words.
     """
@@ -82,6 +86,7 @@ class Scan(NamedTuple):
     listings: tuple[Listing, ...] = ()
     writes_listed: bool = False
     reads_listed: bool = False
+    lost: tuple[Lost, ...] = ()
     place: "Place | None" = None
 
 
@@ -147,8 +152,7 @@ def _walked(line: Line, body: Block, findings: Findings, worktree: Path | None) 
             findings.touch(Operand(text), write=True)
     if findings.writes_listed:
         findings.writes |= {f"{folder}/*": None for folder in findings.listed}
-    if findings.destroys_listed:
-        findings.destroys |= findings.listed_all
+    lost = tuple(_sift_out(findings, worktree))
     if worktree is not None:
         _note_running(findings)
     writes = _paths(findings.writes)
@@ -169,7 +173,30 @@ def _walked(line: Line, body: Block, findings: Findings, worktree: Path | None) 
         listings=tuple(filter(_acts, findings.listings)) or listings,
         writes_listed=findings.writes_listed,
         reads_listed=findings.reads_listed,
+        lost=lost,
     )
+
+
+def _sift_out(findings: Findings, worktree: Path | None) -> Iterator[Lost]:
+    """Note what is gone by the names that are listed; yield that of which the disk tells how much.
+
+    Which files are listed for what is in them only the command will know.
+    """
+    vital = (findings.home, *map(str, filter(None, [worktree])), *findings.values.been)
+    for each in findings.lost:
+        if each.is_part and each.listing is not None:
+            place = f"{resolved_path(shell_unescape(each.place)).rstrip('/')}/"
+            if any(f"{resolved_path(path)}/".startswith(place) for path in vital):
+                findings.hazards[each.place] = _LISTED_ONES
+        elif each.sieves or (each.listing is not None and _is_narrow(each.listing)):
+            yield each
+        else:
+            findings.destroys[each.place] = None
+
+
+def _is_narrow(listing: Listing) -> bool:
+    """Whether a listing has not about all files of its folder, as far as its words tell it."""
+    return is_narrow(listing.texts) if listing.is_find else bool(listing.texts)
 
 
 def _acts(listing: Listing) -> bool:

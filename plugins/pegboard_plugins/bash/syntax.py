@@ -264,11 +264,6 @@ class Operand(NamedTuple):
         return self.dynamic and (self.word.splits or begins in ("variable", "output"))
 
     @property
-    def listed(self) -> bool:
-        """Whether only what nobody knows stands there, such as a whole name of a listing."""
-        return self.dynamic and self.plain == ""
-
-    @property
     def parts(self) -> bool:
         """Whether the names that it fits come apart at their blanks."""
         word = self.word

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 
-from pegboard_plugins.bash.destroying import note_all_listed
 from pegboard_plugins.bash.feeding import fed_texts, feed, named_on_input
 from pegboard_plugins.bash.findings import (
     ANYWHERE,
@@ -16,13 +15,16 @@ from pegboard_plugins.bash.findings import (
 )
 from pegboard_plugins.bash.hazards import endanger
 from pegboard_plugins.bash.operands import apply, tell
+from pegboard_plugins.bash.origins import lose
 from pegboard_plugins.bash.programs import KINDS, destroys, kinds, option_values
 from pegboard_plugins.bash.syntax import (
     ANYTHING,
     LISTED,
     Block,
     Command,
+    Feed,
     Operand,
+    Redirection,
     Simple,
     Statement,
     Word,
@@ -34,8 +36,6 @@ _ARRAYS = ("mapfile", "readarray")
 _SETTERS = {"set", "unset", *_ARRAYS, *(name for name in KINDS if "assigns" in KINDS[name])}
 _SUCCEEDS = frozenset({"cd", "pushd", "popd", "mkdir", "echo", "export", "set", "true", ":"})
 _EMPTIES = frozenset({">", ">|", "&>"})
-_NARROWS = frozenset({"awk", "comm", "cut", "fzf", "gawk", "head", "mawk", "sed", "shuf", "tail"})
-"""Of a list these leave a part, as searches do."""
 _IN_THIS_SHELL = frozenset({"builtin", "command"})
 _OF_FILES = re.compile(r"-[a-zA-Z]|-nt|-ot|-ef")
 
@@ -136,17 +136,8 @@ def _ends(statement: Statement) -> bool:
 
 
 def _pipe(block: Block, findings: Findings) -> None:
-    before = dict(findings.listed_all)
     for part in block.parts:
         _apart(part, findings)
-    if any(map(_narrows, block.parts[1:])):
-        findings.listed_all = before
-
-
-def _narrows(statement: Statement) -> bool:
-    """Whether a part of a pipe leaves out what is listed before it."""
-    base = statement.runs.base if isinstance(statement, Simple) and statement.runs else ""
-    return base in _NARROWS or "searches" in kinds(base)
 
 
 def _shell(block: Block, findings: Findings) -> None:
@@ -197,8 +188,7 @@ def _simple(one: Simple, findings: Findings) -> None:
     for each in one.redirections:
         if each.sign not in ("<<", "<<<"):
             _redirect(each.word, findings, write="<" not in each.sign)
-            if each.sign in _EMPTIES:
-                _empty(each.word, findings)
+            _save(each, one, findings)
         elif each.sign == "<<<" and one.runs is not None:
             tell(each.word, findings)
     if one.assignments:
@@ -223,12 +213,17 @@ def _redirect(word: Word, findings: Findings, *, write: bool) -> None:
     findings.end()
 
 
-def _empty(word: Word, findings: Findings) -> None:
-    """Note what a redirection empties that is named by a wildcard or a listing."""
-    for target in findings.operands([word]) if word.literal is None else ():
-        if target.wild and not target.dynamic:
+def _save(each: Redirection, one: Simple, findings: Findings) -> None:
+    """Note what a redirection empties, by a wildcard or a listing, and what puts out its text."""
+    if each.word.literal is not None and ">" in each.sign:
+        feed = Feed("pipe", None, (*(one.fed.parts if one.fed else ()), one))
+        places = findings.places(Operand(each.word.literal, wild=False))
+        findings.saved |= dict.fromkeys(places, feed)
+    for target in findings.operands([each.word]) if each.sign in _EMPTIES else ():
+        if target.dynamic or (findings.placeholder and findings.placeholder in target.text):
+            lose(target, findings)
+        elif target.wild:
             findings.destroy(target)
-        findings.destroys_listed |= target.listed
 
 
 def _command(command: Command, findings: Findings) -> None:
@@ -242,7 +237,7 @@ def _command(command: Command, findings: Findings) -> None:
         findings.strays = strays  # without the folder nothing is run
     base = command.base
     findings.note_listing(base, words)
-    note_all_listed(base, words, findings)
+    findings.places_of[command] = findings.cwd
     if base in _FEEDERS:
         feed(command, words, findings)
     endanger(base, words, findings)

@@ -9,7 +9,7 @@ from pegboard.files import resolved_path, secret_path
 from pegboard.unstable import protected_path, shell_escape, shell_paths, shell_unescape
 from pegboard_plugins.bash.destroying import deletes
 from pegboard_plugins.bash.findings import Glob
-from pegboard_plugins.bash.listed import listed_files
+from pegboard_plugins.bash.listed import gone, listed_files
 from pegboard_plugins.bash.scan import Scan
 
 MOST_MATCHES = 2000
@@ -38,7 +38,12 @@ def looked_up(found: Scan, command: str) -> Scan:
                 reads[path] = None
     if found.listings:
         _look_up_listed(found, paths, writes, reads)
-    return found._replace(paths=tuple(paths), writes=tuple(writes), reads=tuple(reads))
+    destroys = dict.fromkeys(
+        (*found.destroys, *(path for each in found.lost for path in gone(each)))
+    )
+    return found._replace(
+        paths=tuple(paths), writes=tuple(writes), reads=tuple(reads), destroys=tuple(destroys)
+    )
 
 
 def _look_up_listed(

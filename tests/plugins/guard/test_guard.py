@@ -126,7 +126,7 @@ async def test_other_lines_that_are_not_known_are_not_its_business(project, comm
         "D=build && mkdir -p $D && rm -rf $D/x",
         "for d in a b; do if ls $d; then rm -rf $d; fi; done",
         "ls ~",
-        "ls | xargs rm -f",
+        "ls build | xargs rm -f",
         "find . -name '*.pyc' | xargs rm -f",
         "ls | parallel 'gzip {}'",
         "ls | xargs -I{} sh -c 'rm -rf build/{}'",

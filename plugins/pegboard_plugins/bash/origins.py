@@ -1,0 +1,233 @@
+"""The names to which a word comes that only the shell knows: which commands put them out.
+
+A listing is a value: of a substitution, of a variable that was given one, of the input of a
+command. What is read by such names is theirs alone; what is destroyed is all that they name.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from pegboard_plugins.bash.findexpression import start_texts
+from pegboard_plugins.bash.findings import Findings, Listing, Lost
+from pegboard_plugins.bash.programs import git_words, kinds, option_values, without_options
+from pegboard_plugins.bash.syntax import (
+    ANYTHING,
+    LISTED,
+    Block,
+    Command,
+    Feed,
+    Operand,
+    Simple,
+    Statement,
+    Word,
+)
+from pegboard_plugins.bash.values import Value
+
+_DEEPEST = 8
+_DYNAMIC = re.compile(f"(?:{LISTED}|{ANYTHING})+")
+_FLAT = frozenset({"ls", "dir", "vdir"})
+_DEEP = frozenset({"du", "tree"})
+_SEARCHES = frozenset({"ag", "egrep", "fgrep", "grep", "rg"})
+_GIT_ALL = frozenset({"ls-files", "ls-tree"})
+_GIT_SOME = frozenset({"diff", "diff-files", "diff-index", "diff-tree", "grep", "log", "show"})
+_GIT_PARTS = re.compile(r"-[a-z]*[odmuk][a-z]*|--(others|deleted|modified|unmerged|killed)")
+"""With these `git ls-files` lists what git alone knows."""
+_ANYWHERE = re.compile(r"[/~:]|(.*/)?\.\.(/|$)", re.DOTALL)
+"""A path for git that is no plain one below the folder."""
+_NAMED_FOLDER = re.compile(r"-[a-zA-Z]*d[a-zA-Z]*|--directory")
+_RECURSIVE = re.compile(r"-[a-zA-Z]*[rR][a-zA-Z]*|--(dereference-)?recursive")
+_SAYS = frozenset({"basename", "dirname", "echo", "ls", "printf", "realpath", "readlink"})
+"""Behind `xargs` these put out the names that they are given."""
+_KINDS_OF_FILES = re.compile(r"-t.*|--type\b.*", re.DOTALL)
+
+
+def lose(word: Operand, findings: Findings) -> None:
+    """Note that what a command has listed is gone, or written over, by the names of a word."""
+    text = word.text
+    if findings.placeholder:
+        text = text.replace(findings.placeholder, LISTED)
+    behind = text[text.rfind(ANYTHING) :].strip(LISTED)
+    for each in _put_out_by(_feeds(word, findings), findings):
+        if each.listing is not None and behind:
+            continue  # no file of it has such a name
+        named = each.shown.join(_DYNAMIC.split(text))
+        operand = Operand(named, bare=word.bare, wild=each.listing is None)
+        places = {os.path.normpath(path) for path in findings.patterns(operand)}
+        if os.path.normpath(each.place + behind) in places:
+            findings.lost[each._replace(place=each.place + behind)] = None
+
+
+def _feeds(word: Operand, findings: Findings) -> Iterator[Feed]:
+    """Yield what a word, or the input of its command, takes its text from."""
+    if word.word is not None:
+        yield from _of_word(word.word, findings, set())
+    if (word.word is None or findings.placeholder) and findings.fed is not None:
+        yield from _of_value(findings.fed, findings, set())
+
+
+def _of_word(word: Word, findings: Findings, seen: set[str]) -> Iterator[Feed]:
+    for piece in word.pieces:
+        if piece.body:
+            yield Feed("file", None, (Block("list", [*piece.body]),))
+        elif piece.kind == "variable" and piece.text not in seen:
+            seen.add(piece.text)
+            for value in findings.values.given(piece.text) or ():
+                yield from _of_value(value, findings, seen)
+
+
+def _of_value(value: Value, findings: Findings, seen: set[str]) -> Iterator[Feed]:
+    if isinstance(value, Word):
+        yield from _of_word(value, findings, seen)
+    elif value is not None and value.kind == "pipe":
+        yield value
+    elif value is not None and value.word is not None:
+        yield from _of_word(value.word, findings, seen)
+        yield from _of_file(value.word, findings) if value.kind == "file" else ()
+
+
+def _of_file(word: Word, findings: Findings) -> Iterator[Feed]:
+    """Yield what the line itself has written into a file."""
+    texts = (word.literal,) if word.literal is not None else ()
+    paths = (path for text in texts for path in findings.places(Operand(text, wild=False)))
+    yield from (findings.saved[path] for path in paths if path in findings.saved)
+
+
+def _put_out_by(feeds: Iterable[Feed], findings: Findings) -> Iterator[Lost]:
+    """Yield the names that are put out there."""
+    cwd = findings.cwd
+    for feed in feeds if findings.depth < _DEEPEST else ():
+        findings.depth += 1
+        found = list(_of_pipe(feed.parts, findings))
+        findings.depth -= 1
+        findings.cwd = cwd
+        yield from found
+
+
+def _of_pipe(parts: Sequence[Statement], findings: Findings) -> Iterable[Lost]:
+    """Return the names that a pipe puts out: those of the last part with its own, sifted."""
+    found: list[Lost] = []
+    for part in parts:
+        if own := list(_of_statement(part, findings)):
+            found = own
+        elif isinstance(part, Simple) and part.words:
+            sieve = tuple(word.shown for word in part.words)
+            is_part = sieve[0] == "xargs" and _SAYS.isdisjoint(sieve)  # it may look into them
+            found = [
+                each._replace(sieves=(*each.sieves, sieve), is_part=each.is_part or is_part)
+                for each in found
+            ]
+    return found
+
+
+def _of_statement(statement: Statement, findings: Findings) -> Iterable[Lost]:
+    if isinstance(statement, Simple):
+        return () if statement.runs is None else _of_command(statement.runs, findings)
+    if statement.kind == "pipe":
+        return _of_pipe(statement.parts, findings)
+    return [each for part in statement.parts for each in _of_statement(part, findings)]
+
+
+def _of_command(command: Command, findings: Findings) -> Iterator[Lost]:
+    """Yield the names that a command puts out, or one that it starts."""
+    function = findings.functions.get(command.base)
+    for statement in (*command.code, *([function] if function else [])):
+        yield from _put_out_by([Feed("pipe", None, (statement,))], findings)
+    for inner in command.inner:
+        yield from _of_command(inner, findings)
+    if command.inner or command.is_fed:
+        return
+    findings.cwd = findings.places_of.get(command, ())
+    operands = findings.operands(command.words[1:])
+    if command.base in _FLAT:
+        yield from _of_ls(command.base, operands, findings)
+    elif found := list(_listings(command.base, operands, findings)):
+        yield from found
+    else:
+        yield from _of_texts(command.base, operands, findings)
+
+
+def _of_ls(base: str, operands: Sequence[Operand], findings: Findings) -> Iterator[Lost]:
+    """Yield what `ls` shows: the words for files, what is in folders."""
+    is_itself = any(_NAMED_FOLDER.fullmatch(word.text) for word in operands)
+    for word in without_options(base, operands) or [Operand(".")]:
+        if is_itself or (word.wild and any(sign in word.text for sign in "*?[")):
+            yield from _flat(word.text, word, findings)
+        else:
+            inside = Operand(f"{word.text.rstrip('/')}/*", bare=word.bare)
+            yield from _flat("*", inside, findings)
+
+
+def _of_texts(base: str, operands: Sequence[Operand], findings: Findings) -> Iterator[Lost]:
+    """Yield what any other program may put out: what its wildcards fit, and what it was given."""
+    if "moves" in kinds(base):
+        saved = (each for word in operands if word.word for each in _of_file(word.word, findings))
+        yield from _put_out_by(saved, findings)
+        return
+    for word in operands:
+        if word.dynamic and word.word is not None:
+            yield from _put_out_by(_of_word(word.word, findings, set()), findings)
+        elif word.wild:
+            yield from _flat(word.text, word, findings)
+
+
+def _flat(shown: str, word: Operand, findings: Findings) -> Iterator[Lost]:
+    yield from (Lost(path, shown) for path in findings.patterns(word))
+
+
+def _listings(base: str, operands: Sequence[Operand], findings: Findings) -> Iterator[Lost]:
+    """Yield the listings of a program that goes through folders."""
+    texts = tuple(word.text for word in operands)
+    if base in ("find", "gfind"):
+        for start in start_texts(texts):
+            yield from _deep(start, findings, texts, is_find=True)
+    elif base == "git":
+        act, *named = git_words(texts) or [""]
+        if act in _GIT_ALL:
+            is_part = act == "ls-files" and any(map(_GIT_PARTS.fullmatch, texts))
+            names = tuple(named[act == "ls-tree" :])
+            is_all = any(map(_ANYWHERE.match, names))
+            yield from _deep("", findings, () if is_all else names, is_part=is_part)
+        elif act in _GIT_SOME or act == "status":
+            yield from _deep("", findings, (), is_part=True)
+    elif base in _SEARCHES or "finds" in kinds(base):
+        yield from _of_search(base, operands, findings)
+    elif base in _DEEP:
+        for word in without_options(base, operands) or [Operand("")]:
+            yield from _deep(word.text, findings, ())
+
+
+def _of_search(base: str, operands: Sequence[Operand], findings: Findings) -> Iterator[Lost]:
+    """Yield what a search lists; which files have a text in them, only their content tells."""
+    texts = [word.text for word in operands]
+    named = [word.text for word in without_options(base, operands)]
+    is_names = "finds" in kinds(base) or "--files" in texts
+    globs = [word.text for word in option_values(operands, ("-g", "--glob", "--iglob"))]
+    globs += [word.text for word in option_values(operands, ("--include",))]
+    endings = option_values(operands, ("-e", "--extension")) if "finds" in kinds(base) else ()
+    globs += [f"*.{word.text.lstrip('.')}" for word in endings]
+    chosen = tuple(glob for glob in globs if not glob.startswith("!"))
+    pattern, starts = ("", named) if "--files" in texts else ("".join(named[:1]), named[1:])
+    is_part = not is_names or (base == "rg" and any(map(_KINDS_OF_FILES.fullmatch, texts)))
+    if base.endswith("grep") and not any(map(_RECURSIVE.fullmatch, texts)):
+        for word in operands:
+            if word.text in starts and word.wild:
+                yield from _flat(word.text, word, findings)
+        return
+    sieves = ((("grep", pattern),) if pattern and pattern not in globs else ()) if is_names else ()
+    for start in starts or [""]:
+        for each in _deep(start, findings, chosen, is_part=is_part):
+            yield each._replace(sieves=sieves)
+
+
+def _deep(
+    start: str,
+    findings: Findings,
+    texts: tuple[str, ...],
+    *,
+    is_find: bool = False,
+    is_part: bool = False,
+) -> Iterator[Lost]:
+    for path in findings.patterns(Operand(start, wild=False)):
+        listing = Listing(start, path, texts, is_find=is_find)
+        yield Lost(path, start, listing, is_part=is_part)
