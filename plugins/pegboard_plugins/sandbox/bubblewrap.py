@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 from pegboard import ToolError
@@ -31,18 +32,48 @@ _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - replaced by a private one
 _USERS = ("/home", "/root")
 _FILTER_NUMBER = "9"
 _WITH_FILTER = f"""
-mark=$1
-shift
-for word do
-  shift
-  case $word in
-    "$mark"*) [ ! -S "${{word#"$mark"}}" ] || set -- "$@" --ro-bind /dev/null "${{word#"$mark"}}" ;;
-    *) set -- "$@" "$word" ;;
-  esac
+mark=$1 supervised=$2
+shift 2
+enter() {{
+  for word do
+    shift
+    case $word in
+      "$mark"*) set -- "$@" --ro-bind /dev/null "${{word#"$mark"}}" ;;
+      *) set -- "$@" "$word" ;;
+    esac
+  done
+  exec "$@" {_FILTER_NUMBER}<"$0"
+}}
+trap : HUP INT TERM
+exec 7>&1 8>&2
+tried=
+while
+  for word do
+    shift
+    case $word in "$mark"*) [ -S "${{word#"$mark"}}" ] || continue ;; esac
+    set -- "$@" "$word"
+  done
+  [ "$#" != "$tried" ]
+do
+  tried=$#
+  [ "$supervised" ] || enter "$@"
+  error=$(enter "$@" 2>&1 >&7)
+  code=$?
+  case $error in "bwrap: Can't "*) ;; *) break ;; esac
 done
-exec "$@" {_FILTER_NUMBER}<"$0"
+[ -z "$error" ] || printf '%s\\n' "$error" >&2
+exit "$code"
 """
-"""A socket that is gone by now needs nothing in its place, and nothing can be put there."""
+"""Starts `bwrap`, again without the sockets that are gone if it could not put something over one.
+
+Nothing can be put over a socket that is gone, and `bwrap` then ends before it starts the command.
+What `bwrap` itself prints is apart from the command's output. The shell only stays for this if it
+is supervised: ends with the program that has started it.
+"""
+_SUPERVISED = ("setpriv", "--pdeathsig", "KILL")
+"""In front of the shell; from util-linux 2.33 on."""
+_ENTERED = ("/bin/sh", "-c", 'exec "$@" 2>&8 7>&- 8>&-', "sh")
+"""In front of the command: gives it the standard error that `bwrap` does not have."""
 _PROXY, _RELAY = "/run/pegboard-proxy", "/run/pegboard-relay.py"
 """Where the way to the proxy is found inside."""
 PORT = 61743
@@ -90,21 +121,35 @@ class Bubblewrap:
         with placeholders(policy):
             mark = f"socket-{os.urandom(8).hex()}:"  # in no word of the command
             options = (*_options(policy, mark), "--chdir", str(cwd), "--")
-            yield (*_filtered(policy, program, mark), *options, *_relayed(policy), *argv)
+            yield (*_filtered(policy, program, mark), *options, *_ENTERED, *_relayed(policy), *argv)
 
 
 def _filtered(policy: SandboxPolicy, program: str, mark: str) -> Sequence[str]:
     """`bwrap` with a filter for system calls, which it reads from a file that a shell opens."""
-    started = ("/bin/sh", "-c", _WITH_FILTER)
+    supervised = _supervised(policy.worktree)
+    started = (*supervised, "/bin/sh", "-c", _WITH_FILTER)
+    what = (mark, "yes" if supervised else "", program)
     content = confine.keyring_filter()
     if not content:
-        return (*started, os.devnull, mark, program)
+        return (*started, os.devnull, *what)
     file = policy.keep / "keyrings.bpf"
     if not file.exists() or file.read_bytes() != content:
         draft = file.with_name(f"{file.name}.{os.urandom(6).hex()}")
         draft.write_bytes(content)
         draft.replace(file)
-    return (*started, str(file), mark, program, "--seccomp", _FILTER_NUMBER)
+    return (*started, str(file), *what, "--seccomp", _FILTER_NUMBER)
+
+
+@cache
+def _supervised(worktree: Path) -> Sequence[str]:
+    """Return what ends a command with the program that starts it, nothing where that cannot be."""
+    name, *options = _SUPERVISED
+    program = find_program(name, os.environ, root=worktree)
+    try:
+        done = program and try_program((program, *options, "/bin/true"), timeout_s=TRIAL_S)
+    except (OSError, subprocess.TimeoutExpired):
+        done = None
+    return (program, *options) if program and done and done.returncode == 0 else ()
 
 
 def _relayed(policy: SandboxPolicy) -> Sequence[str]:

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import shutil
+import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -193,6 +195,26 @@ async def test_placeholders_of_a_killed_agent_go_with_the_next_process() -> None
         await ran(found, project, "true")
 
         assert set(project.iterdir()) == before
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv is not installed")
+async def test_a_socket_that_goes_during_the_start_does_not_stop_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with enclosure("bubblewrap") as (found, project):
+        folder = project.parent / "outside" / "daemon"
+        folder.mkdir()
+        shim = tmp_path / "bwrap"
+        bwrap = shutil.which("bwrap")
+        shim.write_text(f'#!/bin/sh\nrm -rf {folder}\nexec {bwrap} "$@"')
+        shim.chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+        with socket.socket(socket.AF_UNIX) as daemon:
+            daemon.bind(str(folder / "s"))
+            daemon.listen()
+            output = await ran(found, project, "echo to both; echo of them >&2; exit 7")
+
+    assert output == "to both\nof them\n"
 
 
 ESCAPES = {
