@@ -1,0 +1,352 @@
+"""One session that an editor has open."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, suppress
+from datetime import UTC, datetime
+
+from pegboard import App
+from pegboard.embedding import Subscription
+from pegboard.errors import AbortedError, NotFoundError
+from pegboard.kit import shielded
+from pegboard.schema.event import (
+    Event,
+    PartDelta,
+    PermissionAsked,
+    PermissionReplied,
+    PluginFailed,
+    QuestionAsked,
+    QuestionRejected,
+    QuestionReplied,
+    SessionUpdated,
+)
+from pegboard.schema.message import (
+    AbortedFailure,
+    AssistantMessage,
+    BudgetFailure,
+    ContentFilterFailure,
+    Failure,
+    OutputLengthFailure,
+    Prompt,
+    Turn,
+)
+from pegboard.schema.part import FileInput
+from pegboard.schema.session import PermissionRequest, QuestionRequest, Session, Tokens, added
+from pegboard_acp.blocks import parts_of, typed_text
+from pegboard_acp.jsonrpc import ErrorCode, RpcError
+from pegboard_acp.link import Link
+from pegboard_acp.options import Choices
+from pegboard_acp.protocol import Block
+from pegboard_acp.relay import Relay, failure_text, plan_of
+from pegboard_acp.requests import Requests
+from pegboard_acp.updates import (
+    AvailableCommand,
+    CommandInput,
+    CommandsChanged,
+    InfoChanged,
+    ModeChanged,
+    OptionsChanged,
+    PromptResult,
+    SessionState,
+    StopReason,
+    TurnUsage,
+)
+from pegboard_frontend import CommandOrder, mentioned, run_command
+
+QUEUED_EVENTS = 20_000
+"""Of one turn, while the editor is slow to read; what is lost is read again."""
+COMPACT = "compact"
+
+
+class EditorSession:
+    """A session and its App, which stays open as long as `leaving` is not closed.
+
+    Prompts are answered one after the other, in the order in which they came.
+    """
+
+    def __init__(self, app: App, session: Session, link: Link, leaving: AsyncExitStack) -> None:
+        self.app = app
+        self.id = session.id
+        self.choices = Choices(app, session)
+        self._link = link
+        self._leaving = leaving
+        self._turns: set[asyncio.Task[PromptResult]] = set()
+        self._one_turn = asyncio.Lock()
+        self._commands: CommandsChanged | None = None
+        self._watching = asyncio.create_task(self._watch(), name=f"watch {session.id}")
+
+    async def aclose(self) -> None:
+        """Cancel what runs, and leave the App."""
+        await self.cancel()
+        if self._turns:
+            await asyncio.wait(self._turns)  # an abort has its own time limit
+        self._watching.cancel()
+        await asyncio.gather(self._watching, return_exceptions=True)
+        await self._leaving.aclose()
+
+    async def state(self, *, is_new: bool) -> SessionState:
+        """Return what the editor is told of it."""
+        return SessionState(
+            session_id=self.id if is_new else None,
+            modes=self.choices.modes(),
+            config_options=await self.choices.options(),
+        )
+
+    async def replay(self) -> None:
+        """Send the conversation so far, up to where it was reverted to, and its plan."""
+        turns: Sequence[Turn] = await self.app.turns(self.id)
+        if (revert := self.choices.session.revert) is not None:
+            turns = [turn for turn in turns if turn.info.id < revert.message_id]
+        await Relay(self.app, self.id, self._link).replay(turns)
+        if todos := await self.app.storage.todos(self.id):
+            self._link.send(self.id, plan_of(todos))
+        await self._link.drain()
+
+    async def send_commands(self) -> None:
+        """Send the slash commands, if they are others than before."""
+        known = [
+            AvailableCommand(
+                name=command.name,
+                description=command.description or command.name,
+                input=CommandInput(hint=" ".join(command.hints)) if command.hints else None,
+            )
+            for command in self.app.commands.values()
+        ]
+        if COMPACT not in self.app.commands:
+            known.append(AvailableCommand(name=COMPACT, description="Summarise the conversation"))
+        commands = CommandsChanged(available_commands=tuple(known))
+        if commands != self._commands:
+            self._commands = commands
+            self._link.send(self.id, commands)
+            await self._link.drain()
+
+    async def send_options(self) -> None:
+        """Send all options with their values."""
+        options = await self.choices.options()
+        self._link.send(self.id, OptionsChanged(config_options=options))
+        await self._link.drain()
+
+    async def cancel(self) -> None:
+        """Cancel the turn that runs and the prompts that wait; nothing when there is none."""
+        for turn in self._turns:
+            turn.cancel()
+
+    async def prompt(self, blocks: tuple[Block, ...]) -> PromptResult:
+        """Return how the turn ended, once all its updates are sent.
+
+        :raises RpcError: when the model could not answer, or the prompt cannot be used.
+        :raises PegboardError: what `App.prompt` raises.
+        """
+        turn = asyncio.create_task(self._turn(blocks), name=f"turn {self.id}")
+        self._turns.add(turn)
+        turn.add_done_callback(self._turns.discard)
+        try:
+            await asyncio.wait({turn})
+        finally:
+            if not turn.done():  # this one request was cancelled
+                turn.cancel()
+                await shielded(_ended(turn))
+        return PromptResult(stop_reason="cancelled") if turn.cancelled() else turn.result()
+
+    async def _turn(self, blocks: tuple[Block, ...]) -> PromptResult:
+        async with self._one_turn:
+            relay = Relay(self.app, self.id, self._link)
+            events = self.app.subscribe(limit=QUEUED_EVENTS)
+            relaying = asyncio.create_task(self._relay(events, relay), name=f"relay {self.id}")
+            try:
+                answered = await self._answered(blocks)
+            except asyncio.CancelledError:
+                await shielded(self.app.abort(self.id))
+                raise
+            finally:
+                events.close()
+                await shielded(_ended(relaying))
+            await self.send_commands()
+            return _result(answered, relay, self.app)
+
+    async def _answered(self, blocks: tuple[Block, ...]) -> Turn | None:
+        """Return the last answer, None when the turn was stopped before there was one."""
+        await self.app.look()
+        choices = self.choices
+        parts = await parts_of(self.app, self.id, choices.agent, blocks)
+        typed = typed_text(blocks)
+        word, _, arguments = typed.removeprefix("/").partition(" ")
+        is_command = typed.startswith("/")
+        with suppress(AbortedError):
+            if is_command and word in self.app.commands:
+                order = CommandOrder(
+                    name=word,
+                    arguments=arguments.strip(),
+                    agent=choices.agent,
+                    model=choices.model or None,
+                    variant=choices.variant or None,
+                    files=tuple(part for part in parts if isinstance(part, FileInput)),
+                )
+                return await run_command(self.app, self.id, order)
+            if is_command and word == COMPACT:
+                return await self.app.summarize(self.id, model=choices.model or None)
+            found = await mentioned(self.app, self.id, typed, agent=choices.agent)
+            prompt = Prompt(
+                parts=(*parts, *found),
+                agent=choices.agent,
+                model=choices.model or None,
+                variant=choices.variant or None,
+            )
+            return await self.app.prompt(self.id, prompt)
+        return None
+
+    async def _relay(self, events: Subscription, relay: Relay) -> None:
+        """Send the updates of a turn until the events end; then nothing is asked any longer."""
+        began_ms, missed = time.time_ns() // 1_000_000, 0
+        async with asyncio.TaskGroup() as tasks:
+            requests = Requests(self.app, self._link, self.id, tasks)
+            while batch := await events.batch():
+                if events.missed > missed:
+                    missed = events.missed
+                    await relay.catch_up(began_ms)
+                    await self._catch_up(requests, relay)
+                for event in _joined(batch):
+                    await self._take(event, requests, relay)
+                await self._link.drain()
+            if missed:
+                await relay.catch_up(began_ms)
+            requests.withdraw_all()
+
+    async def _take(self, event: Event, requests: Requests, relay: Relay) -> None:
+        match event.properties:
+            case PermissionAsked(request=request):
+                await self._ask(request, requests, relay)
+            case QuestionAsked(request=question):
+                await self._ask(question, requests, relay)
+            case (
+                PermissionReplied(request_id=name)
+                | QuestionReplied(request_id=name)
+                | QuestionRejected(request_id=name)
+            ):
+                requests.withdraw(name)
+            case PluginFailed():
+                await relay.take(event)
+            case _ if event.session_id == self.id:
+                await relay.take(event)
+
+    async def _ask(
+        self, request: PermissionRequest | QuestionRequest, requests: Requests, relay: Relay
+    ) -> None:
+        if not await self._is_ours(request.session_id):
+            return
+        call = request.tool
+        known = relay.call_id(call.message_id, call.call_id) if call else None
+        if isinstance(request, PermissionRequest):
+            requests.ask_permission(request, known)
+        else:
+            requests.ask_questions(request, known)
+
+    async def _catch_up(self, requests: Requests, relay: Relay) -> None:
+        waiting: list[PermissionRequest | QuestionRequest] = [*self.app.permissions.pending()]
+        waiting += self.app.questions.pending()
+        for request in waiting:
+            await self._ask(request, requests, relay)
+
+    async def _is_ours(self, session_id: str) -> bool:
+        """Return whether a session is this one, or that of a subagent below it."""
+        name: str | None = session_id
+        while name is not None and name != self.id:
+            try:
+                name = (await self.app.session(name)).parent_id
+            except NotFoundError:
+                return False
+        return name is not None
+
+    async def _watch(self) -> None:
+        """Send the title and the agent of the session whenever they have changed."""
+        async with self.app.subscribe() as events:
+            async for event in events:
+                match event.properties:
+                    case SessionUpdated(info=info) if info.id == self.id:
+                        before, self.choices.session = self.choices.session, info
+                        await self._send_changes(before, info)
+
+    async def _send_changes(self, before: Session, now: Session) -> None:
+        if now.title != before.title:
+            at = datetime.fromtimestamp(now.time.updated / 1000, UTC).isoformat()
+            self._link.send(self.id, InfoChanged(title=now.title, updated_at=at))
+        agent = now.agent or self.choices.agent
+        if agent in self.app.agents and agent not in {before.agent, self.choices.agent}:
+            self.choices.agent = agent
+            self._link.send(self.id, ModeChanged(current_mode_id=agent))
+            await self.send_options()
+
+
+async def _ended(task: "asyncio.Task[object]") -> None:
+    """Wait until a task has ended, however it ends."""
+    await asyncio.wait({task})
+
+
+def _joined(batch: Sequence[Event]) -> list[Event]:
+    """Return the events with the deltas of one part that follow each other as one delta."""
+    joined: list[Event] = []
+    for event in batch:
+        match (joined[-1].properties if joined else None), event.properties:
+            case PartDelta(part_id=a) as first, PartDelta(part_id=b) as second if a == b:
+                whole = PartDelta(
+                    session_id=first.session_id,
+                    message_id=first.message_id,
+                    part_id=first.part_id,
+                    field=first.field,
+                    delta=first.delta + second.delta,
+                )
+                joined[-1] = Event(properties=whole)
+            case _:
+                joined.append(event)
+    return joined
+
+
+def _result(turn: Turn | None, relay: Relay, app: App) -> PromptResult:
+    if turn is None:
+        return PromptResult(stop_reason="cancelled")
+    info = turn.info
+    assert isinstance(info, AssistantMessage)
+    return PromptResult(stop_reason=_reason(info, relay, app), usage=_usage(relay))
+
+
+_REASONS: dict[type[Failure], StopReason] = {
+    AbortedFailure: "cancelled",
+    OutputLengthFailure: "max_tokens",
+    ContentFilterFailure: "refusal",
+    BudgetFailure: "max_turn_requests",
+}
+_FINISHES: dict[str | None, StopReason] = {"length": "max_tokens", "content-filter": "refusal"}
+
+
+def _reason(info: AssistantMessage, relay: Relay, app: App) -> StopReason:
+    """Return why a turn ended.
+
+    :raises RpcError: when the model could not answer.
+    """
+    if (error := info.error) is not None:
+        if (reason := _REASONS.get(type(error))) is None:
+            name = type(error).__name__
+            raise RpcError(ErrorCode.INTERNAL_ERROR, failure_text(error), {"error": name})
+        return reason
+    agent = app.agents.get(info.agent)
+    steps = agent.steps if agent is not None else None
+    is_last = steps is not None and len(relay.answers) >= steps
+    return _FINISHES.get(info.finish, "max_turn_requests" if is_last else "end_turn")
+
+
+def _usage(relay: Relay) -> TurnUsage | None:
+    total: Tokens | None = None
+    for answer in relay.answers.values():
+        total = added(total, answer.tokens)
+    if total is None:
+        return None
+    cache = total.cache
+    return TurnUsage(
+        total_tokens=total.input + total.output + total.reasoning + cache.read + cache.write,
+        input_tokens=total.input,
+        output_tokens=total.output,
+        thought_tokens=total.reasoning,
+        cached_read_tokens=cache.read,
+        cached_write_tokens=cache.write,
+    )

@@ -1,0 +1,49 @@
+"""The life of `pegboard acp`: from its first line to the end of all that it started."""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+
+from pegboard import AppOptions
+from pegboard_acp.agent import EditorAgent
+from pegboard_acp.jsonrpc import Peer
+from pegboard_acp.link import Link
+from pegboard_acp.openapps import OpenApps
+from pegboard_acp.streams import take_standard_streams
+from pegboard_terminal import named_output
+
+END_WITHIN_S = 10.0
+"""What the end may take, with plugins and threads that hang."""
+_log = logging.getLogger("pegboard.acp")
+
+
+async def serve(directory: Path, options: AppOptions) -> None:
+    """Serve the editor until it closes its end, or a signal says to stop.
+
+    :raises InvalidInputError: when nothing can be spoken on the standard streams.
+    """
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
+    reader, writer = await take_standard_streams()
+    link = Link()
+    with named_output():
+        agent = EditorAgent(OpenApps(options), link, directory)
+        link.peer = Peer(reader, writer, agent.handle)
+        serving = asyncio.create_task(link.peer.serve(), name="serve")
+        loop = asyncio.get_running_loop()
+        for each in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(each) is not signal.SIG_IGN:  # which `nohup` asks for
+                loop.add_signal_handler(each, reader.feed_eof)
+        try:
+            await serving
+        finally:
+            signal.signal(signal.SIGALRM, _leave_at_once)
+            signal.setitimer(signal.ITIMER_REAL, END_WITHIN_S)
+            await agent.aclose()
+
+
+def _leave_at_once(*_: object) -> None:
+    _log.error("not all has ended within %.0f s, and it is left behind", END_WITHIN_S)
+    os._exit(1)
