@@ -29,7 +29,7 @@ from pegboard_acp.protocol import (
     SessionParams,
 )
 from pegboard_acp.updates import SessionEntry, Sessions
-from pegboard_frontend import forked, require_folder, settings_warnings
+from pegboard_plugins.shared.frontend import forked, require_folder, settings_warnings
 
 PAGE = 100
 """Sessions in one answer of `session/list`."""

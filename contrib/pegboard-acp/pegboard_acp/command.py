@@ -25,9 +25,9 @@ def acp(ctx: click.Context, *, login: bool, trust: bool) -> object:
         assert auth is not None
         return auth.main(["login"], parent=root, standalone_mode=False)
     from pegboard import AppOptions
+    from pegboard.cli import run_async
+    from pegboard.unstable import refuse_within_tool
     from pegboard_acp.serving import serve  # what the login does not need
-    from pegboard_processes import refuse_within_tool
-    from pegboard_terminal import run_async
 
     refuse_within_tool("pegboard acp")
     directory: Path = ctx.obj

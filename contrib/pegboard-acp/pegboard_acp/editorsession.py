@@ -7,9 +7,9 @@ from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
 
 from pegboard import App
-from pegboard.embedding import Subscription
+from pegboard.app import Subscription
 from pegboard.errors import AbortedError, NotFoundError
-from pegboard.kit import shielded
+from pegboard.plugins import shielded
 from pegboard.schema.event import (
     Event,
     PartDelta,
@@ -52,7 +52,7 @@ from pegboard_acp.updates import (
     StopReason,
     TurnUsage,
 )
-from pegboard_frontend import CommandOrder, mentioned, run_command
+from pegboard_plugins.shared.frontend import CommandOrder, mentioned, run_command
 
 QUEUED_EVENTS = 20_000
 """Of one turn, while the editor is slow to read; what is lost is read again."""

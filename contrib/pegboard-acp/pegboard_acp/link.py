@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from pegboard.embedding import IdSource
+from pegboard.app import IdSource
 from pegboard_acp.jsonrpc import Peer
 from pegboard_acp.protocol import ClientCapabilities, TextBlock
 from pegboard_acp.updates import AgentChunk, Notice, Update

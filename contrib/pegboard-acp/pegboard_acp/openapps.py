@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from pegboard import App, AppOptions
-from pegboard.kit import shielded
+from pegboard.plugins import shielded
 
 
 class OpenApps:

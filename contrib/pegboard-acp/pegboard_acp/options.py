@@ -9,7 +9,7 @@ from pegboard.schema.model import Model
 from pegboard.schema.session import Session
 from pegboard_acp.jsonrpc import ErrorCode, RpcError
 from pegboard_acp.updates import Mode, Modes, SelectOption, SelectValue
-from pegboard_frontend import newest_first
+from pegboard_plugins.shared.frontend import newest_first
 
 _DEFAULT = "default"
 """The variant of a model that nothing was chosen of."""

@@ -31,6 +31,7 @@ from pegboard.schema.part import (
     ToolPart,
 )
 from pegboard.schema.session import Retry, Todo
+from pegboard.unstable import CallBlocks
 from pegboard_acp.blocks import block_of
 from pegboard_acp.link import Link
 from pegboard_acp.protocol import TextBlock
@@ -52,7 +53,6 @@ from pegboard_acp.updates import (
     UsageChanged,
     UserChunk,
 )
-from pegboard_terminal import CallBlocks
 
 PROGRESS_S = 0.1
 """The least time between two updates of one running call."""
