@@ -25,6 +25,7 @@ from pegboard_plugins.chat.footer import Footing, footer_lines
 from pegboard_plugins.chat.guestcontext import GuestContext
 from pegboard_plugins.chat.guests import Guests, palette_of
 from pegboard_plugins.chat.hookspecs import ChatKey, ChatState, Theme
+from pegboard_plugins.chat.installedcode import InstalledCode
 from pegboard_plugins.chat.modes import Choice, Item, Line, Menu, Mode, SpanLine
 from pegboard_plugins.chat.notices import Notices
 from pegboard_plugins.chat.offers import Offers
@@ -85,13 +86,12 @@ class Chat:
         self.notices = Notices(self.window.painter)
         self.outside = Outside(self.window.screen, self.window.frames, self.notices)
         self.attention = Attention(lambda: bool(self.draft.text), self.touch)
+        self.installed = InstalledCode()
         self._aside = False
         self._ready = asyncio.Event()
         self._hearing: asyncio.Task[None] | None = None
         self._ticking: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-
-    # life
 
     async def run(self) -> int:
         """The exit code, when the person leaves."""
@@ -157,6 +157,7 @@ class Chat:
         if session is not None:
             await talk.resume(session, replayed=self.options.replayed)
         self._changed(self.draft.text)
+        self.installed.look()
         self._ready.set()
 
     async def _session(
@@ -191,6 +192,7 @@ class Chat:
         if self._tasks:  # commands that were entered before the reload take effect
             await asyncio.wait(self._tasks, timeout=5)
         await self.unload()
+        await self.installed.renew()
         try:
             await self.load(session)
         finally:
@@ -199,8 +201,6 @@ class Chat:
     def leave(self) -> None:
         """End the chat."""
         self.window.leave()
-
-    # what is shown
 
     def touch(self) -> None:
         """Draw the footer with the next frame."""
@@ -281,8 +281,6 @@ class Chat:
         self._pen = None
         self.window.restyle(self.palette)
 
-    # asking the person
-
     async def choose(self, title: str, items: Sequence[Item], *, current: str = "") -> str | None:
         """The value of the item that is chosen."""
         return await self._asked_by(Choice(title, items, current=current))
@@ -319,8 +317,6 @@ class Chat:
         elif self._aside and not wants:
             self._aside = False
             self.draft.bring_back()
-
-    # what is written
 
     def spawn(self, work: Awaitable[None]) -> None:
         """Do it beside the rest."""

@@ -157,10 +157,12 @@ async def trust(chat: "Chat", _: str) -> None:
 
 
 async def reload(chat: "Chat", _: str) -> None:
-    """Open all anew."""
+    """Open the project again, with the installed plugins as they are on disk."""
     async with _talk(chat).rest.before("/reload"):
         await chat.reload()
     _talk(chat).say("plugins and settings reloaded")
+    for change in chat.installed.changes:
+        _talk(chat).say(change, "warning")
 
 
 async def export(chat: "Chat", argument: str) -> None:
