@@ -121,7 +121,7 @@ def attempt(load: Callable[[], _T], where: str = "", *, file: str = "") -> _T | 
         with _limited():
             return load()
     except BaseException as error:  # noqa: BLE001 - foreign code may raise anything
-        line = next(iter(_said(error).strip().splitlines()), "")
+        line = next(iter(_said(error, file).strip().splitlines()), "")
         place = _placed(where, file, error)
         text = f"{place}: {line}" if place else line
         kind: ProblemKind = "signature" if isinstance(error, SignatureError) else "import"
@@ -159,7 +159,7 @@ def _end_import(_number: int, frame: FrameType | None) -> None:
     )
 
 
-def _said(error: BaseException) -> str:
+def _said(error: BaseException, file: str) -> str:
     match error:
         case _ImportLimitError():
             return str(error)
@@ -169,7 +169,9 @@ def _said(error: BaseException) -> str:
             return f"{error}: install what it needs, or disable it"
         case SyntaxError():
             source = f": `{error.text.strip()}`" if error.text else ""
-            return f"SyntaxError: {error.msg}{source}"
+            name = error.filename or file
+            place = f" in {name}, line {error.lineno}" if name != file else ""
+            return f"SyntaxError{place}: {error.msg}{source}"
     return f"{type(error).__name__}: {error}"
 
 

@@ -59,6 +59,7 @@ class PluginInfo(msgspec.Struct, frozen=True, kw_only=True):
     switch: Mapping[str, str] = {}
 
 
+_STAYS = "what was loaded before stays in force"
 RESERVED = frozenset({EDIT, READ, "external_directory", "doom_loop"})
 """The permissions that no plugin may have rules of its own for."""
 
@@ -137,29 +138,39 @@ class Register:
     async def reload(self, decision: Decision, config: Config) -> Change:
         """Have the hooks and tools of the project's files as the decision has them.
 
-        Calls that are under way go on with what was there.
+        Calls that are under way go on with what was there. Of a file that cannot be imported as it
+        is now, what was loaded before stays in force.
 
         :raises RequiredHookError: when a hook that must not be left out cannot be called; then
             everything stays as it is.
         """
         imports = Imports()
         others = [each for each in self._plugins if each.origin != "project"]
-        old = tuple(each for each in self._plugins if each.origin == "project")
-        new = tuple(self._sources.project(decision, imports, others))
-        await self._admit(new, imports, others)
+        before = [each for each in self._plugins if each.origin == "project"]
+        found = self._sources.project(decision, imports, others)
+        await self._admit(found, imports, others, before)
+        old = tuple(each for each in before if each not in self._plugins)
+        new = tuple(each for each in found if each in self._plugins)
         offers = await self._offered(self.hooks.only({each.key for each in new}), new, config)
         self._take([*(each for each in self._offers if each.by not in old), *offers])
         for known in self._imports[:-1]:
             known.forget(file for each in old if (file := each.file))
-        names = {each.name for each in (*old, *new)}
+        names = {each.name for each in (*before, *new)}
         return Change(
             old, new, tuple(each.named for each in self._problems if each.plugin in names)
         )
 
     async def _admit(
-        self, found: Sequence[Registrant], imports: Imports, others: Sequence[Registrant]
+        self,
+        found: Sequence[Registrant],
+        imports: Imports,
+        others: Sequence[Registrant],
+        before: Sequence[Registrant] = (),
     ) -> None:
-        """Import and register the plugins that were found, beside the others that there are."""
+        """Import and register the plugins that were found, and keep the others that there are.
+
+        Those of `before` stand in for their successors that cannot be imported.
+        """
         self._imports.append(imports)
         registry = Registry(self._sources.config)
         plugins = sorted((*others, *found), key=lambda each: ORIGINS.index(each.origin))
@@ -168,11 +179,17 @@ class Register:
             each.key = f"{each.origin}:{each.name}:{next(self._numbers)}"
             namesakes = [other.table for other in found if other.name == each.name]
             with self.hooks.loading(each.name):
-                registry.problems += filter(None, (each.enter(loaded),))
-                registry.problems += each.judge(
-                    self._sources.config, self._sources.locate, self.belongings, namesakes
-                )
-            loaded.append(each)
+                problem = each.enter(loaded)
+                if problem is not None and (stays := _predecessor(each, before)):
+                    problem = replace(problem, text=f"{problem.text}; {_STAYS}")
+                    plugins[plugins.index(each)] = stays
+                else:
+                    stays = each
+                    registry.problems += each.judge(
+                        self._sources.config, self._sources.locate, self.belongings, namesakes
+                    )
+                registry.problems += filter(None, (problem,))
+            loaded.append(stays)
             await asyncio.sleep(0)  # an import blocks, so what runs beside it gets its turn here
         _enroll(plugins, registry, imports, self.hooks)
         implementations = registry.implementations()
@@ -294,6 +311,12 @@ class Register:
         }
         quarantined = self.hooks.quarantined(each.key)
         return PluginInfo(**facts | {"blocked": bool(each.forbidden), "quarantined": quarantined})
+
+
+def _predecessor(each: Registrant, before: Sequence[Registrant]) -> Registrant | None:
+    """Return the plugin that the same file was before, if it was loaded."""
+    same = (old for old in before if (old.name, old.location) == (each.name, each.location))
+    return next((old for old in same if old.plugin is not None), None)
 
 
 def _offer(by: Registrant, tool: Tool) -> Offer:

@@ -217,6 +217,80 @@ async def test_a_file_that_breaks_at_a_reload_is_named_with_the_line(
     assert file in message.partition(said)[0]
 
 
+@pytest.mark.parametrize("file", ["look.py", "helper.py"])
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("\ndef broken(:\n", "line 2, column 12: SyntaxError: invalid syntax"),
+        ("\n\n1 / 0\n", "line 3: ZeroDivisionError: division by zero"),
+    ],
+)
+async def test_the_version_that_worked_stays_in_force_while_its_successor_is_broken(
+    folder: Path, file: str, code: str, said: str
+) -> None:
+    known = set(sys.modules)
+    async with opened(folder, model(4)) as app:
+        first = await looked(app)
+        write(folder, f".pegboard/tool/{file}", code)
+        approve(folder)
+        broken = [await looked(app) for _ in range(2)]
+        told = [each.message for each in app.failures]
+        problems = [each.text for each in app.register.problems]
+        write(folder, ".pegboard/tool/look.py", TOOL)
+        write(folder, ".pegboard/tool/helper.py", "VALUE = 'two'\n")
+        approve(folder)
+        repaired = await looked(app)
+        left = app.register.problems
+
+    assert (first, *broken, repaired) == ("one", "one", "one", "two")
+    kept = "what was loaded before stays in force"
+    (line,) = [each for each in told if f"{file}: {said}" in each]
+    assert kept in line
+    assert all(kept in each for each in problems)
+    if file == "helper.py" and "SyntaxError" in said:
+        assert any("look.py: line 3: SyntaxError in " in each for each in told)
+        assert any("tool/helper.py, line 2: invalid syntax" in each for each in told)
+    assert left == ()
+    assert [name for name in set(sys.modules) - known if name.startswith("pegboard_file_")] == []
+
+
+async def test_a_policy_goes_on_to_judge_while_its_successor_is_broken(folder: Path) -> None:
+    write(folder, ".pegboard/plugins/house.py", POLICY.format(denies=True))
+    approve(folder)
+    async with opened(folder, model(4)) as app:
+        first = await looked(app)
+        write(folder, ".pegboard/plugins/house.py", "def broken(:\n")
+        approve(folder)
+        broken = await looked(app)
+        write(folder, ".pegboard/plugins/house.py", POLICY.format(denies=False))
+        edited = await looked(app)
+        approve(folder)
+        repaired = await looked(app)
+
+    assert "house rule" in first
+    assert "house rule" in broken
+    assert "house rule" in edited
+    assert repaired == "one"
+
+
+async def test_a_version_that_stays_in_force_ends_with_its_trust_and_with_its_file(
+    folder: Path,
+) -> None:
+    async with opened(folder, model(4)) as app:
+        await looked(app)
+        write(folder, ".pegboard/tool/look.py", "def broken(:\n")
+        approve(folder)
+        kept = await looked(app)
+        store(folder).revoke(folder / "project")
+        revoked = await looked(app)
+        approve(folder)
+        trusted_again = await looked(app)
+
+    assert kept == "one"
+    assert revoked.startswith("failed: ")
+    assert trusted_again.startswith("failed: ")
+
+
 async def test_of_files_that_could_not_be_loaded_anew_no_module_is_left(folder: Path) -> None:
     known = set(sys.modules)
     async with opened(folder, model(2)) as app:
