@@ -110,10 +110,11 @@ class Context:
         else:
             self._granted.add(ask)
 
-    async def require_path(self, path):
+    async def require_path(self, path, *, metadata=None):
         real = Path(os.path.realpath(path))  # noqa: ASYNC240 - a test
         if not real.is_relative_to(self.worktree):
-            await self.require("external_directory", [f"{real.parent}/*"])
+            facts = {**(metadata or {}), "filepath": str(real), "parentDir": str(real.parent)}
+            await self.require("external_directory", [f"{real.parent}/*"], metadata=facts)
         return real
 
     def progress(self, *, title=None, metadata=None):

@@ -197,8 +197,10 @@ class PermissionContext(Protocol):
         """
         ...
 
-    async def require_path(self, path: Path) -> Path:
+    async def require_path(self, path: Path, *, metadata: Mapping[str, Any] | None = None) -> Path:
         """Return the path with symlinks resolved, once it is in the worktree or allowed outside.
+
+        The user who is asked sees the `command` of `metadata`, too.
 
         :raises PermissionDeniedError: as `require`, for the permission `external_directory`.
         """

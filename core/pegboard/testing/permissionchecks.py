@@ -124,7 +124,7 @@ class Probe:
         elif permission in self._open:
             raise PermissionDeniedError("this is a check")
 
-    async def require_path(self, path: Path) -> Path:
+    async def require_path(self, path: Path, **_: object) -> Path:
         """Return the path; all are in the folder."""
         return self.directory / path
 

@@ -50,7 +50,8 @@ async def _may_run(
 ) -> Path:
     """Return the folder of the call, once all that it would do is allowed."""
     _check(command, timeout)
-    cwd = await context.require_path(named_path(context, workdir))
+    told = {"command": command}
+    cwd = await context.require_path(named_path(context, workdir), metadata=told)
     env = await context.env() if _READS_VARIABLES.search(command) else {}
     if len(command) <= QUICK_LETTERS and "pegboard_plugins.bash.scan" in sys.modules:
         scanned, outside = _scanned(context, command, cwd, env)
@@ -65,9 +66,9 @@ async def _may_run(
         scanned = await asyncio.to_thread(looked_up, scanned, command)
         outside = _outside(scanned.paths, context)
     for path in outside:
-        await context.require_path(path)
+        await context.require_path(path, metadata=told)
     if inside := _inside(scanned.writes, context):
-        facts = {"command": command, "runs_in": str(cwd)}
+        facts = {**told, "runs_in": str(cwd)}
         await context.require("edit", inside, always=["*"], metadata=facts)
     commands = [" ".join(argv) for argv in scanned.commands]
     settings = [" ".join(argv) for argv in scanned.settings]

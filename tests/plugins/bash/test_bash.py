@@ -180,6 +180,15 @@ async def test_what_a_line_writes_in_the_project_is_an_edit(context, tmp_path):
     assert context.asked("edit") == ["made", "src/copy"]
 
 
+async def test_each_question_has_the_line_that_it_is_about(context):
+    line = 'for f in /etc/hosts; do cat "$f" > made; done'
+
+    await call(bash, context, command=line, workdir="/usr")
+
+    asked = {ask.permission: ask.metadata["command"] for ask in context.asks}
+    assert asked == dict.fromkeys(("external_directory", "bash"), line)
+
+
 async def test_an_unclear_line_is_asked_for_as_a_whole_and_never_for_good(context):
     await call(bash, context, command="ls; $X src")
 

@@ -72,3 +72,21 @@ async def test_an_empty_log_and_a_time_that_is_none_are_said(pegboard: CommandLi
     assert (empty.code, empty.out, empty.err) == (0, "", "nothing is logged\n")
     assert wrong.code == 2
     assert "write 90m, 2h, 7d, or a date" in wrong.err
+
+
+async def test_a_path_outside_is_logged_and_explained_with_the_line_that_names_it(
+    pegboard: CommandLine,
+) -> None:
+    line = "for f in hosts; do cat /etc/$f; done"
+    pegboard.configure(permission={"external_directory": "allow"})
+    call = {"tool": "bash", "input": {"command": line, "description": "Shows"}}
+    model = pegboard.script({"calls": [call]}, {"text": "done"})
+    assert (await pegboard("run", "-m", model, "go")).code == 0
+
+    logged = await pegboard("audit", "show", "--format", "json")
+    explained = await pegboard("explain", line)
+
+    entries = [json.loads(each) for each in logged.out.splitlines()]
+    found = [each["line"] for each in entries if each.get("permission") == "external_directory"]
+    assert found == [line]
+    assert f"of the command\n  {line}\n" in explained.out

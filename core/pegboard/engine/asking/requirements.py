@@ -109,7 +109,7 @@ class Requirements(CallFacts):
 
         return settled()
 
-    async def require_path(self, path: Path) -> Path:
+    async def require_path(self, path: Path, *, metadata: Mapping[str, Any] | None = None) -> Path:
         """Return the path with links resolved, once it is in the worktree or allowed outside.
 
         :raises ToolError: for what is no path.
@@ -121,7 +121,7 @@ class Requirements(CallFacts):
         real, folder = await asyncio.to_thread(_placed, workspace, places, absolute)
         if folder is not None:
             pattern = str(folder / "*")
-            facts = {"filepath": str(real), "parentDir": str(folder)}
+            facts = {**(metadata or {}), "filepath": str(real), "parentDir": str(folder)}
             await self.require("external_directory", (pattern,), always=(pattern,), metadata=facts)
         return real
 
