@@ -55,6 +55,7 @@ __getattr__, __dir__ = late_names(
             "hookspec",
         ),
         "pegboard.contract.results": (
+            "Activity",
             "Attachment",
             "PendingCall",
             "ToolResult",

@@ -14,6 +14,7 @@ from pegboard.contract.plugin import Plugin as Plugin
 from pegboard.contract.plugin import evolve as evolve
 from pegboard.contract.plugin import hookimpl as hookimpl
 from pegboard.contract.plugin import hookspec as hookspec
+from pegboard.contract.results import Activity as Activity
 from pegboard.contract.results import Attachment as Attachment
 from pegboard.contract.results import PendingCall as PendingCall
 from pegboard.contract.results import ToolResult as ToolResult

@@ -2,9 +2,12 @@
 
 from base64 import b64encode
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
+
+from pegboard.providers import ModelRequest, StreamFinish
 
 DISPLAY = "display"
 """The key of a call's metadata under which the block that its tool gave is stored."""
@@ -84,6 +87,27 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
     metadata: Mapping[str, Any] = {}
     attachments: tuple[Attachment, ...] = ()
     display: Block | None = None
+
+
+@dataclass(slots=True)
+class Activity:
+    """A turn, a request to a model or a tool call; the engine fills it in while it lasts.
+
+    `id` is that of the message or the call, `name` that of the agent, the model or the tool, and
+    `asked` what it is about. At the end `outcome` or `error` says what came of it. Of a request,
+    `first_ns` and `last_ns` are when the answer began and was complete, in nanoseconds since the
+    epoch: its tools run while it still lasts.
+    """
+
+    kind: Literal["turn", "model", "tool"]
+    session_id: str
+    id: str
+    name: str
+    asked: "ModelRequest | PendingCall | None" = None
+    first_ns: int = 0
+    last_ns: int = 0
+    outcome: "StreamFinish | ToolResult | None" = None
+    error: BaseException | None = None
 
 
 class PendingCall(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,12 +1,13 @@
 """Hooks for tool calls: whether they may run, with what, and what people see of them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 
 from msgspec.structs import replace
 
 from pegboard.contract.context import SessionView, ToolContext
 from pegboard.contract.plugin import Stash, hookspec
-from pegboard.contract.results import Block, PendingCall, ToolResult
+from pegboard.contract.results import Activity, Block, PendingCall, ToolResult
 from pegboard.contract.tools import Tool
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.paths import UserFolders
@@ -142,6 +143,44 @@ def command_execute_before(
             evolve(part, text=f"{part.text}\n{note}") if isinstance(part, TextPart) else part
             for part in parts
         )
+    ```
+    """
+
+
+@hookspec("collect", since="0.1")
+def around_call(activity: Activity) -> Sequence[AbstractContextManager[object]] | None:
+    """Return context managers that are entered around an activity: for spans and measurements.
+
+    Called when a turn, a request to a model or a tool call begins. A context manager is entered and
+    left in the task of the activity, so that context variables which it sets are there in the
+    provider, in the tool and in the turns of subagents. It must not block: nothing limits its time.
+    Collect: a plugin that raises is reported and left out, and so is a context manager that raises.
+
+    - activity: changes while it lasts; read `outcome` and `error` at the end.
+
+    ```python
+    import logging
+    import time
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager, contextmanager
+
+    from pegboard import Activity, hookimpl
+
+    log = logging.getLogger("pegboard_house")
+
+
+    @hookimpl
+    async def around_call(activity: Activity) -> tuple[AbstractContextManager[object]]:
+        return (timed(activity),)
+
+
+    @contextmanager
+    def timed(activity: Activity) -> Iterator[None]:
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            log.info("%s %s: %.3f s", activity.kind, activity.name, time.monotonic() - started)
     ```
     """
 

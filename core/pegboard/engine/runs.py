@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from pegboard.contract.context import SubagentResult
+from pegboard.contract.results import Activity
 from pegboard.engine.engine import ChildRequest, Engine
 from pegboard.engine.finish import ABORTED
 from pegboard.engine.history import History
@@ -314,7 +315,10 @@ class Runs:
                     if first is not None:
                         await first(run)
                         first = None
-                    await answer(run)
+                    user = unanswered(run)
+                    name, agent = (user.id, user.agent) if user else ("", "")
+                    async with self._engine.hooks.around(Activity("turn", session_id, name, agent)):
+                        await answer(run)
             return run.last_answer()
         except asyncio.CancelledError:  # this task is the one that an abort cancels
             return run.last_answer() if run is not None else None

@@ -7,6 +7,7 @@ from msgspec.structs import asdict, replace
 from pegboard.contract import modelhooks
 from pegboard.contract.context import SessionView
 from pegboard.contract.host import ModelQuestion
+from pegboard.contract.results import Activity
 from pegboard.engine.engine import Engine
 from pegboard.engine.history import History
 from pegboard.engine.input.usermessage import model_for
@@ -47,13 +48,16 @@ class SideCall:
         request = await plain_request(engine, view, question)
         budget = budget or await engine.budget(session, None)
         answer = ""
+        asking = Activity("model", session.id, question.info.id, model.id, request)
         try:
-            await run_step(
-                await budget.answer(engine.providers[model.provider_id], request),
-                on_event=self._take,
-                run_tool=_not_run,
-                idle_timeout_s=request.idle_timeout_s,
-            )
+            async with engine.hooks.around(asking):
+                await run_step(
+                    await budget.answer(engine.providers[model.provider_id], request),
+                    on_event=self._take,
+                    run_tool=_not_run,
+                    idle_timeout_s=request.idle_timeout_s,
+                )
+                asking.outcome = self._finish
         finally:
             if self._pieces or self._finish:  # it is paid for, whatever comes now
                 await shielded(self._charge(request))

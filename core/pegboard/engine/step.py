@@ -1,6 +1,7 @@
 """One request to the model, with the tool calls of its answer, as one message."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any, Literal
@@ -9,6 +10,7 @@ from msgspec.structs import replace
 
 from pegboard.contract import modelhooks
 from pegboard.contract.context import SessionView
+from pegboard.contract.results import Activity
 from pegboard.engine.engine import BUDGET_KEY
 from pegboard.engine.finish import (
     CUT_OFF,
@@ -191,16 +193,19 @@ class Step:
     async def _attempt(self, request: ModelRequest, caller: Caller) -> ProviderError | None:
         """Ask the model once; the failure, if the answer cannot be used."""
         self._said, self._shown, self._heard, self._written = False, False, None, 0
+        model = request.model
+        self._asking = Activity("model", self._view.id, self.message.id, model.id, request)
         try:
-            with self._blaming(request):
-                provider = self._run.engine.providers[request.model.provider_id]
-                answer = await self._run.budget.answer(provider, request)
-            finish = await run_step(
-                within_bounds(answer, caller.refuse, self._blaming(request)),
-                on_event=self._take,
-                run_tool=caller,
-                idle_timeout_s=request.idle_timeout_s,
-            )
+            async with self._run.engine.hooks.around(self._asking):
+                with self._blaming(request):
+                    provider = self._run.engine.providers[model.provider_id]
+                    answer = await self._run.budget.answer(provider, request)
+                finish = await run_step(
+                    within_bounds(answer, caller.refuse, self._blaming(request)),
+                    on_event=self._take,
+                    run_tool=caller,
+                    idle_timeout_s=request.idle_timeout_s,
+                )
         except ProviderError as error:
             return error
         except BaseExceptionGroup as group:
@@ -265,10 +270,12 @@ class Step:
         self._shown = self._shown or isinstance(event, TextDelta | ReasoningDelta | ToolInputStart)
         if isinstance(event, TextDelta | ReasoningDelta | ToolInputDelta):
             self._written += len(event.text)
+            self._asking.first_ns = self._asking.first_ns or time.time_ns()
         if isinstance(event, TextDelta):
             self._said = self._said or not event.text.isspace()
         elif isinstance(event, StreamFinish):
-            self._heard = event
+            self._heard = self._asking.outcome = event
+            self._asking.last_ns = time.time_ns()
         self._processor.take(event)
         return None
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from pegboard.contract import toolhooks
 from pegboard.contract.context import SessionView
-from pegboard.contract.results import PendingCall, ToolResult
+from pegboard.contract.results import Activity, PendingCall, ToolResult
 from pegboard.contract.tools import Tool, serving
 from pegboard.engine.finish import denial, digest, digest_of_call, digest_of_result
 from pegboard.engine.processor import Processor
@@ -115,7 +115,12 @@ class Caller:
         self.started += 1
         part = self._processor.tool_running(call.id, plan.tool.id, plan.input, call.metadata)
         try:
-            result = await self._ran(call, plan, part.message_id, call_tool)
+            before = PendingCall(
+                id=call.id, tool=plan.tool.id, input=plan.input, message_id=part.message_id
+            )
+            doing = Activity("tool", self._view.id, call.id, plan.tool.id, before)
+            async with self._run.engine.hooks.around(doing):
+                doing.outcome = result = await self._ran(call, plan, before, call_tool)
             self._processor.tool_done(call.id, result)
         except asyncio.CancelledError as error:
             text = "\n\n".join((*_reported_state(error), STOPPED))
@@ -201,7 +206,7 @@ class Caller:
         return Plan(tool=tool, input={"tool": call.name, "error": reason, **facts})
 
     async def _ran(
-        self, call: ToolCall, plan: Plan, message_id: str, call_tool: "CallTool | None"
+        self, call: ToolCall, plan: Plan, before: PendingCall, call_tool: "CallTool | None"
     ) -> ToolResult:
         from pegboard.engine.toolcontext import CallContext  # loaded while the model thinks
 
@@ -212,7 +217,7 @@ class Caller:
             self._view,
             self._processor,
             call.id,
-            message_id,
+            before.message_id,
             tool=tool,
             call_tool=call_tool,
             offered=tuple(filter(None, self._offered.values())),
@@ -223,7 +228,7 @@ class Caller:
         await run.writer.barrier()  # the call is stored before it can have an effect
         values = await _values(tool, plan.input)
         if tool.serves == _REFUSED:  # no effect, so no check for a loop
-            return await self._done(call, plan, context, values)
+            return await self._done(before, plan, context, values)
         key = digest_of_call(tool.id, plan.input)
         if run.calls.times(key) + 1 >= DOOM_LOOP_CALLS:
             await run.trail.finish()  # changed files count as news
@@ -231,7 +236,7 @@ class Caller:
         if times + 1 >= DOOM_LOOP_CALLS:
             await context.ask_again(plan.input, times)
         try:
-            result = await self._done(call, plan, context, values)
+            result = await self._done(before, plan, context, values)
         except Exception as error:  # counted as a result, and raised again
             run.calls.ended(key, digest(_said(error)))
             raise
@@ -239,12 +244,9 @@ class Caller:
         return result
 
     async def _done(
-        self, call: ToolCall, plan: Plan, context: "CallContext", values: Mapping[str, Any]
+        self, before: PendingCall, plan: Plan, context: "CallContext", values: Mapping[str, Any]
     ) -> ToolResult:
         run, engine, tool = self._run, self._run.engine, plan.tool
-        before = PendingCall(
-            id=call.id, tool=tool.id, input=plan.input, message_id=context.message_id
-        )
         pending = await engine.hooks.fold(
             toolhooks.tool_execute_before, session=self._view, call=before
         )
@@ -256,12 +258,12 @@ class Caller:
                 "session": run.session.id,
                 "agent": self._view.agent.name,
                 "tool": tool.id,
-                "id": call.id,
+                "id": before.id,
                 **_by(plan),
             },
         )
         if tool.serves != _REFUSED:
-            self.made.add(call.id)
+            self.made.add(before.id)
         async with run.trail.calling(tool.effect) as context.writing:
             # In the same block, since a plugin may format what the tool wrote.
             result = await self._within_limit(tool, context, values)

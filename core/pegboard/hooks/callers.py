@@ -8,15 +8,17 @@ with the plugin's name, and what it is handed it cannot change.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from copy import copy
 from functools import partial
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 import msgspec
 
+from pegboard.contract import toolhooks
 from pegboard.contract.plugin import Answer, Plugin, mark_of
+from pegboard.contract.results import Activity
 from pegboard.errors import PluginError, RequiredHookError
 from pegboard.hooks.checks import check_of
 from pegboard.hooks.implementation import (
@@ -27,7 +29,7 @@ from pegboard.hooks.implementation import (
     ordered,
     with_time,
 )
-from pegboard.hooks.isolation import Isolation, Reply, blaming
+from pegboard.hooks.isolation import Isolation, Reply, blaming, inside, line_of
 from pegboard.hooks.stalls import Holder
 from pegboard.policy.permissions import strictest_verdict
 from pegboard.schema.event import PluginFailed
@@ -245,6 +247,21 @@ class Hooks:
     ) -> Verdict | None:
         """The strictest opinion, None when nobody has one."""
         return strictest_verdict(each.value for each in await self.opinions(spec, *_, **named))
+
+    @asynccontextmanager
+    async def around(self, activity: Activity) -> AsyncIterator[Activity]:
+        """A block inside of what plugins put around it; how it fails is the activity's error."""
+        with ExitStack() as stack:
+            for each in await self.collect(toolhooks.around_call, activity=activity):
+                stack.enter_context(inside(each.value, partial(self._not_around, each.plugin)))
+            try:
+                yield activity
+            except BaseException as error:
+                activity.error = error
+                raise
+
+    def _not_around(self, plugin: str, error: BaseException) -> None:
+        self.tell(plugin, "around_call", f"plugin {plugin}: around a call: {line_of(error)}")
 
     def notify(self, spec: Callable[_P, None], /, *_: _P.args, **named: _P.kwargs) -> None:
         """Queue the news for every plugin that listens; it never blocks."""

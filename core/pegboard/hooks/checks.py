@@ -51,6 +51,7 @@ def _check_for(annotation: type) -> Check:
     if origin is Callable:
         return _called
     united = origin in (Union, UnionType)
+    annotation = annotation if united else origin or annotation
     if united or annotation is str or issubclass(annotation, msgspec.Struct):
         return lambda answer, before: _sound(answer, before, annotation)
     return lambda answer, _: _instance(answer, annotation)

@@ -6,9 +6,10 @@ What other code of a plugin raises is told with its name, too.
 
 import asyncio
 import inspect
+import sys
 import types
 from collections.abc import Callable, Collection, Coroutine, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import Context
 from functools import partial
 from pathlib import Path
@@ -310,6 +311,26 @@ def blaming(plugin: str, what: str, *, passing: tuple[type[Exception], ...] = ()
         if isinstance(error, (PegboardError, *passing)):
             raise
         raise PluginError(plugin, f"{what} raised {line_of(error)}") from error
+
+
+@contextmanager
+def inside(
+    manager: AbstractContextManager[object], on_failure: Callable[[BaseException], None]
+) -> Iterator[None]:
+    """A block in a plugin's context manager, which can neither fail nor end well by it."""
+    try:
+        manager.__enter__()
+    except Exception as error:  # noqa: BLE001 - foreign code
+        on_failure(error)
+        yield
+        return
+    try:
+        yield
+    finally:
+        try:
+            manager.__exit__(*sys.exc_info())
+        except Exception as error:  # noqa: BLE001 - foreign code
+            on_failure(error)
 
 
 def line_of(error: BaseException) -> str:
