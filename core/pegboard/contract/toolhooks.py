@@ -17,7 +17,9 @@ from pegboard.schema.session import Decided, PermissionRequest, Verdict
 
 
 @hookspec("strictest", since="0.1")
-def permission_ask(session: SessionView, request: PermissionRequest) -> Verdict | None:
+def permission_ask(
+    session: SessionView, request: PermissionRequest, stash: Stash
+) -> Verdict | None:
     """Return an opinion about a permission request of a tool.
 
     Called for each request, before the user is asked. Deny beats ask beats allow, so a plugin can
@@ -26,6 +28,7 @@ def permission_ask(session: SessionView, request: PermissionRequest) -> Verdict 
     plugin that raises, exceeds its time limit or could not be loaded counts as deny.
 
     - request: judge every pattern; the strictest verdict counts.
+    - stash: the memory of plugins.
 
     ```python
     from pegboard import hookimpl

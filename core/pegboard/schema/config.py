@@ -241,13 +241,15 @@ class Config(Table, frozen=True, forbid_unknown_fields=True, weakref=True):
     `sandbox_allow_commands`: an enclosed command asks for nothing that it cannot do.
     `title` says who writes the titles of sessions beside the work: nobody, `small_model` if
     there is one, or the model that answers if there is not. `auto_approve` allows what would be
-    asked; what is denied, or asked every time, stays so. No project can set it. `keyring` is
-    whether the system's keyring may be asked for keys. `continue_loop_on_deny` lets a turn go on
-    after the user rejected a permission or a question. `profile` has tables of these same keys,
-    by the name that chooses one for a run. `exposure` maps patterns of tools' ids and permissions
-    to how a model gets at them; the last pattern that fits counts. A project can only hide.
-    `mcp` has the user's servers of tools by name, `project_mcp` those of a trusted project; what
-    they say is for the plugin that starts them.
+    asked; what is denied, or asked every time, stays so. `permission_mode` names how much runs
+    unasked where the user has no rule about it; plugins define the names. No project can set
+    either. `keyring` is whether the system's keyring may be asked for keys.
+    `continue_loop_on_deny` lets a turn go on after the user rejected a permission or a question.
+    `profile` has tables of these same keys, by the name that chooses one for a run.
+    `exposure` maps patterns of tools' ids and permissions to how a model gets at them; the last
+    pattern that fits counts. A project can only hide. `mcp` has the user's servers of tools by
+    name, `project_mcp` those of a trusted project; what they say is for the plugin that starts
+    them.
     """
 
     model: str | None = None
@@ -267,6 +269,7 @@ class Config(Table, frozen=True, forbid_unknown_fields=True, weakref=True):
     permission: tuple[Rule, ...] = ()
     project_permission: tuple[Rule, ...] = ()
     auto_approve: bool = False
+    permission_mode: str | None = None
     sandbox: SandboxLevel = "off"
     sandbox_network: bool | tuple[str, ...] = False
     sandbox_allow_commands: bool = False

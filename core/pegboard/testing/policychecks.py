@@ -9,6 +9,7 @@ from typing import Any
 
 from pegboard import SessionView
 from pegboard.contract import toolhooks
+from pegboard.contract.plugin import Stash
 from pegboard.schema.event import PluginFailed
 from pegboard.schema.session import PermissionRequest, Verdict
 from pegboard.testing.finding import BrokenRuleError, Finding, Rule, broken, must
@@ -80,7 +81,7 @@ class _Policy:
         self.failures.clear()
         view: SessionView = self.view
         verdict = await self.hooks.strictest(
-            toolhooks.permission_ask, session=view, request=request
+            toolhooks.permission_ask, session=view, request=request, stash=Stash()
         )
         if self.failures:
             raise BrokenRuleError(f"{_shown(request)}: {self.failures[0].message}")

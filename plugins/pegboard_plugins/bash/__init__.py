@@ -58,7 +58,7 @@ async def _may_run(
     else:
         scanned, outside = await asyncio.to_thread(_scanned, context, command, cwd, env)
     # 2 ms more that the start of the program need not pay.
-    from pegboard_plugins.bash.approving import covered, is_once
+    from pegboard_plugins.bash.approving import covered, is_once, only_reads
 
     if scanned.globs or scanned.listings or scanned.lost:
         from pegboard_plugins.bash.wildcards import looked_up
@@ -81,6 +81,7 @@ async def _may_run(
             **_facts(scanned, command),
             "commands": commands,
             **({"once": True} if is_once(scanned) else {}),
+            **({"effect": "reads"} if only_reads(scanned) else {}),
             "background": background,
             "runs_in": str(cwd),
         },

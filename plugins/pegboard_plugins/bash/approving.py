@@ -11,6 +11,7 @@ from pegboard_plugins.bash.tables import words
 _TWO, _THREE = words("prefixes", "words", "two"), words("prefixes", "words", "three")
 _EVERYDAY = words("prefixes", "everyday", "acts")
 _MODULES = words("prefixes", "everyday", "modules")
+_LOOKS, _GIT_LOOKS = words("prefixes", "looks", "programs"), words("prefixes", "looks", "git")
 _PLAIN = {"git": ("--no-pager", "--no-optional-locks")}
 """Options before the words that change nothing of what the command does."""
 _OPENS = {*WRAPPERS, *RUNNERS, "eval", "trap", "script", "watch", "source", "."}
@@ -29,6 +30,19 @@ def covered(scanned: Scan) -> list[str]:
         return []
     behind = (f"{given} {prefix(argv)} *" for given, *argv in scanned.settings)
     return list(dict.fromkeys((*(f"{prefix(argv)} *" for argv in scanned.commands), *behind)))
+
+
+def only_reads(scanned: Scan) -> bool:
+    """Whether the line is known and changes nothing."""
+    changes = (scanned.writes, scanned.destroys, scanned.overlays, scanned.lands, scanned.linked)
+    runs = (scanned.unclear, scanned.settings, scanned.hazards, scanned.told)
+    return (
+        bool(scanned.commands) and not any((*changes, *runs)) and all(map(_looks, scanned.commands))
+    )
+
+
+def _looks(argv: Sequence[str]) -> bool:
+    return argv[0] in _LOOKS or (argv[0] == "git" and prefix(argv).rpartition(" ")[2] in _GIT_LOOKS)
 
 
 def _opens(name: str) -> bool:

@@ -32,7 +32,14 @@ from pegboard.schema.session import (
 from pegboard.unstable import Bus, CallBlocks, given_block
 from pegboard_plugins.chat.feed import FACTS, QUEUED_EVENTS, RESYNC, Facts, Order
 from pegboard_plugins.chat.local import chat_options, plugins_here
-from pegboard_plugins.shared.frontend import PluginEntry, TraceEntry, left_out
+from pegboard_plugins.shared.frontend import (
+    ASK,
+    PluginEntry,
+    TraceEntry,
+    default_mode,
+    left_out,
+    with_mode,
+)
 
 if TYPE_CHECKING:
     from pegboard_client import AsyncEventStream
@@ -70,7 +77,7 @@ class AttachedFeed(Attachment):
         self._hearing: asyncio.Task[None] | None = None
         self._failing: asyncio.Task[None] | None = None
         self._looking: asyncio.Task[None] | None = None
-        self._facts = Facts(directory=directory, server=client.url)
+        self._facts = Facts(directory=directory, server=client.url, mode=ASK)
 
     async def begin(self, events: "AsyncEventStream[Event]") -> None:
         """Hear the server from here on."""
@@ -117,6 +124,7 @@ class AttachedFeed(Attachment):
         self._facts = replace(
             self._facts,
             options=chat_options(app),
+            mode=default_mode(app.config),
             warnings=(*missing.lines, *missing.others),
             known=missing.details,
         )
@@ -220,6 +228,11 @@ class AttachedFeed(Attachment):
     async def todos(self, session_id: str) -> Sequence[Todo]:
         """The session's list."""
         return await self._client.todo(session_id)
+
+    async def change_mode(self, session_id: str, mode: str) -> None:
+        """Change the session."""
+        metadata = with_mode(await self._client.sessions.get(session_id), mode)
+        await self._client.sessions.update(session_id, metadata=metadata)
 
     async def prompt(self, session_id: str, order: Order) -> None:
         """Send it; a connection that breaks off leaves the turn running, and events tell of it."""

@@ -2,9 +2,8 @@
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,8 +13,9 @@ from pegboard.display import Span
 from pegboard.schema.model import Model
 from pegboard.schema.session import Session
 from pegboard.unstable import one_line
-from pegboard_plugins.chat import choosing, slash
+from pegboard_plugins.chat import choosing, permissionmode, slash
 from pegboard_plugins.chat.attention import WAITING, Attention
+from pegboard_plugins.chat.chatoptions import Open, Options
 from pegboard_plugins.chat.chatstate import chat_state
 from pegboard_plugins.chat.draft import Draft
 from pegboard_plugins.chat.feed import Feed
@@ -42,25 +42,6 @@ if TYPE_CHECKING:
 TICK_S = 1.0
 """How often the seconds of what runs are counted; nothing ticks at rest."""
 UNKNOWN = "{} is from another chat: paste the text again, or press Enter to send it as it is"
-
-
-class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What the person has said on the command line."""
-
-    directory: Path
-    continued: bool = False
-    session_id: str | None = None
-    attach: str | None = None
-    password: str | None = None
-    model: str | None = None
-    agent: str | None = None
-    trust: bool = False
-    sandbox: str | None = None
-    replayed: int | None = 20
-    prompt: str = ""
-
-
-Open = Callable[[Options], Awaitable[Feed]]
 
 
 class Chat:
@@ -143,6 +124,7 @@ class Chat:
         talk.on_unsent = lambda order: self.draft.put_before(order.typed)
         talk.choices.agent = self.options.agent or ""
         talk.choices.model = self.options.model or ""
+        talk.choices.mode = feed.facts.mode
         self.guests = Guests(feed.hooks, self.warn)
         await self.guests.register()
         if name := self.option("theme"):
@@ -156,6 +138,8 @@ class Chat:
         session = await self._session(feed, session_id, continued=continued)
         if session is not None:
             await talk.resume(session, replayed=self.options.replayed)
+        if self.options.mode:
+            permissionmode.switch(self, self.options.mode)
         self._changed(self.draft.text)
         self.installed.look()
         self._ready.set()
@@ -187,7 +171,8 @@ class Chat:
     async def reload(self) -> None:
         """Open everything anew: plugins, settings, the project's own code."""
         session = self.talk.course.session.id if self.talk and self.talk.course else None
-        options, self.options = self.options, msgspec.structs.replace(self.options, replayed=None)
+        options = self.options
+        self.options = msgspec.structs.replace(options, replayed=None, mode=None)
         self._tasks.discard(asyncio.current_task())
         if self._tasks:  # commands that were entered before the reload take effect
             await asyncio.wait(self._tasks, timeout=5)

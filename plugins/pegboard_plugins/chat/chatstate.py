@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from pegboard_plugins.chat.hookspecs import ChatState
 from pegboard_plugins.chat.talk import Talk
+from pegboard_plugins.shared.frontend import PLAN
 
 
 def chat_state(talk: Talk, windows: Mapping[str, int]) -> ChatState:
@@ -12,12 +13,14 @@ def chat_state(talk: Talk, windows: Mapping[str, int]) -> ChatState:
     last = course.tokens if course else None
     used = last.input + last.cache.read + last.cache.write + last.output if last else 0
     summary = course.session.summary if course else None
+    agent = chosen.agent or (course.agent if course else "") or facts.agent
     model = chosen.model or (course.model if course else "") or facts.model
     return ChatState(
         directory=facts.directory,
         session_id=course.session.id if course else "",
         title=course.session.title if course else "",
-        agent=chosen.agent or (course.agent if course else "") or facts.agent,
+        agent=agent,
+        mode=PLAN if agent == PLAN else chosen.mode,
         model=model,
         variant=chosen.variant,
         busy=talk.busy,

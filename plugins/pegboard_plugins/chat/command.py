@@ -13,10 +13,11 @@ from pegboard import InvalidInputError
 from pegboard.cli import run_async
 from pegboard.schema.config import SandboxLevel
 from pegboard.unstable import refuse_within_tool
+from pegboard_plugins.shared.frontend import MODES
 from pegboard_plugins.shared.terminal import password_of
 
 if TYPE_CHECKING:
-    from pegboard_plugins.chat.chat import Options
+    from pegboard_plugins.chat.chatoptions import Options
     from pegboard_plugins.chat.feed import Feed
 
 REPLAYED = 20
@@ -29,6 +30,7 @@ _INSTEAD = 'the chat needs a terminal; for one prompt: pegboard run "..."'
 @click.command()
 @click.option("-m", "--model", metavar="PROVIDER/MODEL", help="The model to ask.")
 @click.option("--agent", metavar="NAME", help="The agent to ask.")
+@click.option("--mode", type=click.Choice([*MODES]), help="What runs before you are asked.")
 @click.option("-c", "--continue", "continued", is_flag=True, help="Go on with the last session.")
 @click.option("-s", "--session", "session_id", metavar="ID", help="Go on with this session.")
 @click.option(
@@ -72,7 +74,8 @@ def chat(directory: Path, /, **said: Any) -> int:  # noqa: ANN401 - click's own 
 
     password = password_of(password_file) if password_file else None
     with painted() as take_away:
-        from pegboard_plugins.chat.chat import Chat, Options  # 0.12 s, with the footer there
+        from pegboard_plugins.chat.chat import Chat  # 0.12 s, with the footer there
+        from pegboard_plugins.chat.chatoptions import Options
 
         options = Options(directory=directory, prompt=" ".join(words), password=password, **said)
         chat = Chat(options, os.environ, open_feed)

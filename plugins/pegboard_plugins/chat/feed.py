@@ -38,8 +38,10 @@ class Choices(msgspec.Struct, kw_only=True):
     """What the person has chosen for the next prompts; empty is what the session has."""
 
     agent: str = ""
+    agent_before_plan: str = ""
     model: str = ""
     variant: str = ""
+    mode: str = ""
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +66,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     branch: str = ""
     model: str = ""
     agent: str = "build"
+    mode: str = ""
+    """The permission mode with which a session begins."""
     sandbox: str = ""
     untrusted: tuple[str, ...] = ()
     unseen: tuple[str, ...] = ()
@@ -156,6 +160,10 @@ class Feed(Protocol):
 
     async def todos(self, session_id: str) -> Sequence[Todo]:
         """The session's list."""
+        ...
+
+    async def change_mode(self, session_id: str, mode: str) -> None:
+        """Give the session another permission mode."""
         ...
 
     async def prompt(self, session_id: str, order: Order) -> None:

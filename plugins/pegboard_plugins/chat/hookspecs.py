@@ -16,7 +16,7 @@ class ChatState(msgspec.Struct, frozen=True, kw_only=True):
 
     `window` is what the model reads at most, in tokens, 0 where nobody knows. `cost` is that of
     the session in US dollars, with its subagents; None where that of a request is not known.
-    `known_cost` is without those requests.
+    `known_cost` is without those requests. `mode` is the permission mode.
     """
 
     directory: Path
@@ -25,6 +25,7 @@ class ChatState(msgspec.Struct, frozen=True, kw_only=True):
     agent: str = ""
     model: str = ""
     variant: str = ""
+    mode: str = ""
     busy: bool = False
     tokens: int = 0
     window: int = 0

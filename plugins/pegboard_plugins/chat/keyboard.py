@@ -171,10 +171,14 @@ class Keyboard:
         """The one before."""
         self._choose("last_model")
 
+    def mode(self) -> None:
+        """The next permission mode."""
+        if not self._taken("s-tab"):
+            self._choose("next_mode")
+
     def effort(self) -> None:
         """The next level of effort."""
-        if not self._taken("s-tab"):
-            self._choose("next_effort")
+        self._choose("next_effort")
 
     def _choose(self, what: str) -> None:
         """Choose for the next prompt, which a list or a dialog comes before."""

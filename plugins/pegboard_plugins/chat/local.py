@@ -37,6 +37,8 @@ from pegboard_plugins.shared.frontend import (
     TraceEntry,
     begin_trace,
     branch,
+    change_mode,
+    default_mode,
     forked,
     left_out,
     mentioned,
@@ -115,6 +117,7 @@ class LocalFeed:
             branch=branch(app.workspace) or "",
             model=app.config.model or "",
             agent=app.default_agent().name,
+            mode=default_mode(app.config),
             sandbox=app.config.sandbox,
             untrusted=tuple(str(path) for path in app.untrusted),
             unseen=unseen_warnings(app),
@@ -206,6 +209,10 @@ class LocalFeed:
     async def todos(self, session_id: str) -> Sequence[Todo]:
         """The session's list."""
         return await self._app.storage.todos(session_id)
+
+    async def change_mode(self, session_id: str, mode: str) -> None:
+        """Change the session."""
+        await change_mode(self._app, session_id, mode)
 
     async def prompt(self, session_id: str, order: Order) -> None:
         """Send it; the mentions in it are the person's own."""

@@ -7,7 +7,7 @@ import msgspec
 
 from pegboard.plugins import nearest_names
 from pegboard.schema.config import Command
-from pegboard_plugins.chat import choosing, firstrun, looking, sessioning
+from pegboard_plugins.chat import choosing, firstrun, looking, permissionmode, sessioning
 from pegboard_plugins.chat.guestcontext import GuestContext
 from pegboard_plugins.chat.hookspecs import SlashCommand
 from pegboard_plugins.chat.modes import Item
@@ -32,6 +32,7 @@ OWN: Mapping[str, tuple[str, Act]] = {
     "model": ("choose the model", choosing.choose_model),
     "agent": ("choose the agent", choosing.choose_agent),
     "effort": ("choose how hard the model thinks", choosing.choose_effort),
+    "mode": ("choose what runs before you are asked", permissionmode.choose_mode),
     "theme": ("choose the colours", choosing.choose_theme),
     "new": ("start a new session", sessioning.begin),
     "sessions": ("switch to another session", sessioning.choose_session),
@@ -68,6 +69,7 @@ BY_KEY: Mapping[str, Act] = {
     "next_model": choosing.next_model,
     "last_model": choosing.last_model,
     "next_effort": choosing.next_effort,
+    "next_mode": permissionmode.next_mode,
     "output": looking.show_output,
     "transcript": looking.show_transcript,
 }

@@ -29,7 +29,8 @@ def _own(facts: Facts, state: ChatState) -> Sequence[StatusItem]:
     effort = f":{state.variant}" if state.variant else ""
     return (
         StatusItem(id="place", text=place, priority=20),
-        StatusItem(id="agent", text=state.agent, priority=80),
+        StatusItem(id="agent", text="" if state.agent == state.mode else state.agent, priority=80),
+        StatusItem(id="mode", text=state.mode, priority=85),
         StatusItem(id="model", text=model + effort, priority=90),
     )
 

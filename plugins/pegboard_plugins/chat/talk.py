@@ -20,6 +20,7 @@ from pegboard_plugins.chat.course import Course
 from pegboard_plugins.chat.feed import RESYNC, Choices, Facts, Feed, Order
 from pegboard_plugins.chat.finished import Answered, Called, Finished, Noted, NoteStyle, rows_of
 from pegboard_plugins.chat.rest import Rest
+from pegboard_plugins.shared.frontend import mode_of
 from pegboard_plugins.shared.terminal import Pen
 
 REPLAYED = 20
@@ -62,6 +63,7 @@ class Talk:
         self._underway: set[asyncio.Task[None]] = set()
         self._in_order = asyncio.Lock()
         self.rest = Rest(lambda: self.goes_on, touch)
+        self._mode = ""  # the one that the session is known to have
         self._unheard = 0  # prompts from here that no event has told of
         self._taken = asyncio.Event()
         self._taken.set()
@@ -141,6 +143,7 @@ class Talk:
                         self._look(self.course, event)
                         for piece in self.course.take(event):
                             await self._show(piece)
+                        self._adopt_mode()
                         if was and not self.course.busy:
                             self._rested()
             self.answering.look()
@@ -155,8 +158,11 @@ class Talk:
                 return
             if self._unheard:
                 self._unheard -= 1
-            elif not self._underway:  # the turn is another client's, or a command's
+                return
+            if not self._underway:  # the turn is another client's, or a command's
                 self._failures().clear()
+            if self.choices.agent == course.agent:  # no choice that still waits for its prompt
+                self.choices.agent = ""
 
     async def _read_anew(self) -> None:
         if (course := self.course) is None:
@@ -189,6 +195,8 @@ class Talk:
         for _, task in self.asking:
             task.cancel()
         self.course = course = Course(session)
+        self._mode = ""
+        self._adopt_mode()
         course.status = await self.feed.status(session.id) or course.status
         prompts = [n for n, turn in enumerate(turns) if turn.info.id == turn.prompt_id]
         many = replayed or 0
@@ -207,7 +215,7 @@ class Talk:
         """Go on with a session that is not there yet."""
         for _, task in self.asking:
             task.cancel()
-        self.course = None
+        self.course, self._mode = None, ""
         self.answering.look()
         self.queue.clear()
         self._underway.clear()
@@ -219,6 +227,25 @@ class Talk:
             if self.course is None:
                 self.course = Course(await self.feed.create())
             return self.course.session
+
+    def tell_mode(self) -> None:
+        """Give the session the mode that is chosen, if there is a session yet."""
+        if self.course is not None:
+            self.spawn(self._tell_mode())
+        self.touch()
+
+    async def _tell_mode(self) -> None:
+        assert self.course is not None
+        if self.choices.mode not in ("", self._mode):
+            self._mode = self.choices.mode
+            await self.feed.change_mode(self.course.session.id, self._mode)
+
+    def _adopt_mode(self) -> None:
+        """Choose the mode that another chat has given to the session."""
+        assert self.course is not None
+        mode = mode_of(self.course.session)
+        if mode and mode != self._mode:
+            self._mode = self.choices.mode = mode
 
     def order(self, text: str, **facts: Any) -> Order:  # noqa: ANN401 - an order's own fields
         """A prompt with what the person has chosen."""
@@ -260,6 +287,7 @@ class Talk:
             self._taken.clear()
         self._unheard += 1
         try:
+            await self._tell_mode()
             await self.feed.prompt(session.id, order)
         except PegboardError:
             if not self._taken.is_set():

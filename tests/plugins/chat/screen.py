@@ -184,7 +184,10 @@ async def _held(shown: ChatTerminal) -> AsyncIterator[None]:
 
 
 def scripts(pegboard: CommandLine, **said: Any) -> None:
-    """Make a model of the user's whose answer depends on a word of the prompt."""
+    """Make a model of the user's whose answer depends on a word of the prompt.
+
+    No mode asks, unless the settings name one.
+    """
     listed = [
         {"when": {"prompt": word}, "steps": steps if isinstance(steps, list) else [steps]}
         for word, steps in said.items()
@@ -199,4 +202,5 @@ def scripts(pegboard: CommandLine, **said: Any) -> None:
     speed = {"chunk_chars": said.get("chunk_chars", 8), "chunk_delay_s": said.get("delay_s", 0)}
     transcript = {"scripts": others, **speed}
     file.write_text(json.dumps(transcript))
-    pegboard.configure(model=f"scripted/{file}", **said.get("settings", {}))
+    settings = {"permission_mode": "everything", **said.get("settings", {})}
+    pegboard.configure(model=f"scripted/{file}", **settings)

@@ -58,7 +58,7 @@ def programs(pegboard: CommandLine) -> None:
 
 async def pressed(terminal: ChatTerminal, key: str, seen: str) -> str:
     """The name of the key, once what it does is seen."""
-    spelt = {"escape enter": "alt-enter", "escape p": "\x1bp"}
+    spelt = {"escape enter": "alt-enter", "escape p": "\x1bp", "escape e": "\x1be"}
     terminal.press(spelt.get(key, key))
     await terminal.see(seen)
     return next(each.name for each in KEYS if each.key == key)
@@ -71,8 +71,9 @@ async def at_rest(terminal: ChatTerminal) -> set[str]:
     done.add(await pressed(terminal, "c-t", "● read {"))
     await terminal.back()
     done.add(await pressed(terminal, "?", "what it does"))
-    for key in ("tab", "c-p", "escape p", "s-tab", "c-l"):
+    for key in ("tab", "c-p", "escape p", "escape e", "c-l"):
         done.add(await pressed(terminal, key, "· plan ·"))
+    done.add(await pressed(terminal, "s-tab", "· everything ·"))
     done.add(await pressed(terminal, "c-v", "there is no picture in the clipboard"))
     done.add(await pressed(terminal, "c-g", "❯ from the editor"))
     terminal.press("c-c")
@@ -193,6 +194,7 @@ async def choose(day: Day) -> None:
     await day.chosen("model", "Model", "escape")
     await day.chosen("agent", "Agent", "escape")
     await day.run("effort", "has no effort levels")
+    await day.chosen("mode", "Mode", "escape")
     await day.chosen("theme", "Theme", "down", "enter")
     await day.chosen("sessions", "a new name", "escape")
     await day.chosen("resume", "a new name", "escape")
@@ -346,8 +348,8 @@ async def test_a_command_that_there_is_not_is_answered_with_the_nearest(
     scripts(pegboard)
 
     async with chat(pegboard) as terminal:
-        await terminal.say("/modle")
-        await terminal.see("there is no command /modle; did you mean /model?")
+        await terminal.say("/modell")
+        await terminal.see("there is no command /modell; did you mean /model?")
 
 
 async def test_a_command_of_the_users_becomes_a_prompt(pegboard: CommandLine) -> None:

@@ -44,7 +44,9 @@ async def approved(
         return verdict
     smaller = replace(request, patterns=rest)
     return (
-        await engine.hooks.strictest(toolhooks.permission_ask, session=view, request=smaller)
+        await engine.hooks.strictest(
+            toolhooks.permission_ask, session=view, request=smaller, stash=engine.stash
+        )
         or NO_OPINION
     )
 

@@ -175,7 +175,9 @@ def unattended(request: PermissionRequest, verdict: Verdict) -> Verdict:
 async def judged(engine: Engine, view: SessionView, request: PermissionRequest) -> Verdict:
     """The verdict of all rules and plugins, with what the user has approved for good or `auto`."""
     verdict = (
-        await engine.hooks.strictest(toolhooks.permission_ask, session=view, request=request)
+        await engine.hooks.strictest(
+            toolhooks.permission_ask, session=view, request=request, stash=engine.stash
+        )
         or NO_OPINION
     )
     if verdict.action == "ask" and not verdict.firm and not request.metadata.get(ONCE):
@@ -301,7 +303,9 @@ async def _unasked_inside(
         return verdict
     if not await enclosure.contains(request, view.rulesets):
         return verdict
-    opinions = await engine.hooks.opinions(toolhooks.permission_ask, session=view, request=request)
+    opinions = await engine.hooks.opinions(
+        toolhooks.permission_ask, session=view, request=request, stash=engine.stash
+    )
     if any(each.value.action == "ask" and each.value.rule is None for each in opinions):
         return verdict
     reason = f"it runs in the sandbox ({enclosure.level}); without it: {verdict.reason}"

@@ -102,7 +102,9 @@ class Policy:
             asked=as_asked(view, request, verdict),
             verdict=verdict,
             headless=unattended(request, verdict),
-            opinions=await opinions(toolhooks.permission_ask, session=view, request=request),
+            opinions=await opinions(
+                toolhooks.permission_ask, session=view, request=request, stash=self._engine.stash
+            ),
         )
 
     async def decide(

@@ -94,6 +94,17 @@ __getattr__, __dir__ = late_names(
         ),
         "pegboard_plugins.shared.frontend.mentions": ("mentioned",),
         "pegboard_plugins.shared.frontend.modelorder": ("newest_first",),
+        "pegboard_plugins.shared.frontend.permissionmodes": (
+            "ASK",
+            "MODES",
+            "PLAN",
+            "PermissionMode",
+            "change_mode",
+            "default_mode",
+            "is_for_all",
+            "mode_of",
+            "with_mode",
+        ),
         "pegboard_plugins.shared.frontend.projectfolder": (
             "branch",
             "running_settings",

@@ -62,6 +62,15 @@ from pegboard_plugins.shared.frontend.marking import disarmed as disarmed
 from pegboard_plugins.shared.frontend.marking import material as material
 from pegboard_plugins.shared.frontend.mentions import mentioned as mentioned
 from pegboard_plugins.shared.frontend.modelorder import newest_first as newest_first
+from pegboard_plugins.shared.frontend.permissionmodes import ASK as ASK
+from pegboard_plugins.shared.frontend.permissionmodes import MODES as MODES
+from pegboard_plugins.shared.frontend.permissionmodes import PLAN as PLAN
+from pegboard_plugins.shared.frontend.permissionmodes import PermissionMode as PermissionMode
+from pegboard_plugins.shared.frontend.permissionmodes import change_mode as change_mode
+from pegboard_plugins.shared.frontend.permissionmodes import default_mode as default_mode
+from pegboard_plugins.shared.frontend.permissionmodes import is_for_all as is_for_all
+from pegboard_plugins.shared.frontend.permissionmodes import mode_of as mode_of
+from pegboard_plugins.shared.frontend.permissionmodes import with_mode as with_mode
 from pegboard_plugins.shared.frontend.projectfolder import branch as branch
 from pegboard_plugins.shared.frontend.projectfolder import running_settings as running_settings
 from pegboard_plugins.shared.frontend.projectfolder import settings_warnings as settings_warnings

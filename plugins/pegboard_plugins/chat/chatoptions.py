@@ -1,0 +1,28 @@
+"""The options of one chat, as the command line gives them."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import msgspec
+
+from pegboard_plugins.chat.feed import Feed
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user has chosen on the command line."""
+
+    directory: Path
+    continued: bool = False
+    session_id: str | None = None
+    attach: str | None = None
+    password: str | None = None
+    model: str | None = None
+    agent: str | None = None
+    mode: str | None = None
+    trust: bool = False
+    sandbox: str | None = None
+    replayed: int | None = 20
+    prompt: str = ""
+
+
+Open = Callable[[Options], Awaitable[Feed]]

@@ -1,0 +1,47 @@
+"""The permission mode of a chat: how it is chosen, and what Shift+Tab makes of it."""
+
+from typing import TYPE_CHECKING
+
+from pegboard_plugins.chat.modes import Item
+from pegboard_plugins.shared.frontend import ASK, MODES, PLAN
+
+if TYPE_CHECKING:
+    from pegboard_plugins.chat.chat import Chat
+
+
+async def choose_mode(chat: "Chat", argument: str) -> None:
+    """Choose what the agent may do before it asks."""
+    if argument and argument not in MODES:
+        chat.warn(f"no mode is called {argument}; the modes are {', '.join(MODES)}")
+        return
+    chosen = argument or await chat.choose("Mode", items(), current=chat.state.mode)
+    if chosen is not None:
+        switch(chat, chosen)
+
+
+def items() -> list[Item]:
+    """Return the modes as they are offered."""
+    return [Item(value=each.name, note=each.help) for each in MODES.values()]
+
+
+async def next_mode(chat: "Chat", _: str) -> None:
+    """Choose the next mode."""
+    assert chat.talk is not None
+    names = [*MODES]
+    if PLAN not in [each.name for each in await chat.talk.feed.agents()]:
+        names.remove(PLAN)
+    mode = chat.state.mode
+    switch(chat, names[(names.index(mode) + 1) % len(names)] if mode in names else names[0])
+
+
+def switch(chat: "Chat", mode: str) -> None:
+    """Use the mode from the next request on; `plan` is the agent of that name, which asks."""
+    talk = chat.talk
+    assert talk is not None
+    choices, agent = talk.choices, chat.state.agent
+    if mode == PLAN and agent != PLAN:
+        choices.agent, choices.agent_before_plan = PLAN, agent
+    elif mode != PLAN and agent == PLAN:
+        choices.agent = choices.agent_before_plan or "build"
+    choices.mode = ASK if mode == PLAN else mode
+    talk.tell_mode()

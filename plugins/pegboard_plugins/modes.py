@@ -1,0 +1,96 @@
+"""A policy that asks for what a permission mode does not cover and only a default rule allows.
+
+The mode is that of the session, or the `permission_mode` of the configuration. A rule of the user's
+own counts before it, and no mode allows what anything else asks for or denies.
+"""
+
+from contextlib import suppress
+
+from msgspec.structs import replace
+
+from pegboard import Host, SessionView, hookimpl
+from pegboard.errors import ConfigError, NotFoundError
+from pegboard.permissions import deciding_rule
+from pegboard.plugins import Stash, StashKey
+from pegboard.schema.config import Config, Effect
+from pegboard.schema.session import PermissionRequest, Rule, Session, Verdict
+from pegboard_plugins.shared.frontend import ASK, MODES, PLAN, PermissionMode, is_for_all, mode_of
+
+_APP = StashKey[Host]()
+_USERS = "config"
+_LONGEST_FAMILY = 16
+"""Sessions above one; subagents may call others a few levels deep."""
+
+
+@hookimpl
+async def config_load(config: Config) -> Config | None:
+    """Return the configuration in which the mode `plan` is its agent.
+
+    :raises ConfigError: for a mode that does not exist; the policy takes it for the strictest.
+    """
+    name = config.permission_mode
+    if name is not None and name not in MODES:
+        message = f'no mode is called "{name}"; the modes are {", ".join(MODES)}'
+        raise ConfigError(message, key="permission_mode")
+    if name != PLAN:
+        return None
+    return replace(config, permission_mode=ASK, default_agent=PLAN)
+
+
+@hookimpl
+async def startup(app: Host) -> None:
+    """Remember where sessions and tools are looked up."""
+    app.stash.setdefault(_APP, lambda: app)
+
+
+@hookimpl
+async def permission_ask(
+    session: SessionView, request: PermissionRequest, stash: Stash
+) -> Verdict | None:
+    """Ask for a request that the mode does not cover and no rule of the user's allows."""
+    app = stash.get(_APP)
+    mode = await _mode(session, app)
+    if mode is None or _effects(request, app) <= mode.effects:
+        return None
+    if not any(_is_undecided(session, request, each) for each in request.patterns or ("*",)):
+        return None
+    rule = Rule(request.permission, "*", "ask", by=f"mode {mode.name}")
+    return Verdict(action="ask", reason=f"mode {mode.name}: {mode.help}", rule=rule)
+
+
+async def _mode(session: SessionView, app: Host | None) -> PermissionMode | None:
+    """Return the strictest mode of the session and those that it works for, None without one.
+
+    An unknown name is the strictest mode.
+    """
+    infos = [session.info] if app is None else await _family(session, app)
+    names = [name for name in map(mode_of, infos) if name] or [session.config.permission_mode or ""]
+    found = (MODES.get(name, MODES[ASK]) for name in names if name)
+    return min(found, key=lambda mode: len(mode.effects), default=None)
+
+
+async def _family(session: SessionView, app: Host) -> list[Session]:
+    """Return the session as it is stored by now, and those above it."""
+    infos = [session.info]
+    with suppress(NotFoundError):  # that of `explain` is stored nowhere
+        infos[0] = await app.session(session.id)
+        while (parent := infos[-1].parent_id) and len(infos) < _LONGEST_FAMILY:
+            infos.append(await app.session(parent))
+    return infos
+
+
+def _effects(request: PermissionRequest, app: Host | None) -> frozenset[Effect]:
+    """Return the effects of the request: its own, if it only reads, else those of its tools."""
+    if request.metadata.get("effect") == "reads":
+        return frozenset({"reads"})
+    tools = app.tools.values() if app is not None else ()
+    effects = {tool.effect for tool in tools if tool.permission == request.permission}
+    return frozenset(effects or {"runs"})
+
+
+def _is_undecided(session: SessionView, request: PermissionRequest, pattern: str) -> bool:
+    """Whether only a default of Pegboard or of a plugin, or a rule for everything, allows it."""
+    users = next((each for each in session.rulesets if each.source == _USERS), None)
+    home = session.home
+    rule = users and deciding_rule(users, request.permission, pattern, home=home)
+    return not rule or (rule.action == "allow" and (bool(rule.by) or is_for_all(rule)))

@@ -1,0 +1,80 @@
+"""Permission modes: how much an agent may do before the user is asked."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from pegboard import App
+from pegboard.schema.config import Config, Effect
+from pegboard.schema.session import Rule, Session
+from pegboard.storage import ChangeSession
+
+ASK = "ask"
+ACCEPT_EDITS = "accept-edits"
+PLAN = "plan"
+EVERYTHING = "everything"
+_KEY = "mode"
+"""The mode in a session's metadata."""
+
+
+class PermissionMode(msgspec.Struct, frozen=True, kw_only=True):
+    """A mode; calls of tools with one of the `effects` run unasked where no rule asks."""
+
+    name: str
+    help: str
+    effects: frozenset[Effect]
+
+
+_LOOKS: frozenset[Effect] = frozenset({"reads", "delegates"})
+MODES: Mapping[str, PermissionMode] = {
+    each.name: each
+    for each in (
+        PermissionMode(name=ASK, help="ask before edits and commands", effects=_LOOKS),
+        PermissionMode(
+            name=ACCEPT_EDITS, help="edit freely, ask before commands", effects=_LOOKS | {"edits"}
+        ),
+        PermissionMode(name=PLAN, help="look and plan, change nothing", effects=_LOOKS),
+        PermissionMode(
+            name=EVERYTHING,
+            help="ask only where a rule says so",
+            effects=_LOOKS | {"edits", "runs"},
+        ),
+    )
+}
+"""The modes by name; `plan` is `ask` with the agent of that name."""
+
+
+def is_for_all(rule: Rule) -> bool:
+    """Whether the rule allows everything, as `permission = "allow"` does."""
+    return (rule.permission, rule.pattern, rule.action) == ("*", "*", "allow")
+
+
+def default_mode(config: Config) -> str:
+    """Return the mode for a user who is there: the configured one, else `ask`.
+
+    A user who has allowed everything in the configuration is asked no more than before.
+    """
+    if config.permission_mode:
+        return config.permission_mode
+    is_open = any(is_for_all(rule) and not rule.by for rule in config.permission)
+    return EVERYTHING if is_open or config.auto_approve else ASK
+
+
+def mode_of(session: Session) -> str:
+    """Return the mode that a front end has given to the session, "" if none has."""
+    return str((session.metadata or {}).get(_KEY) or "")
+
+
+def with_mode(session: Session, mode: str) -> dict[str, Any]:
+    """Return the session's metadata with this mode."""
+    return {**(session.metadata or {}), _KEY: mode}
+
+
+async def change_mode(app: App, session_id: str, mode: str) -> None:
+    """Give the session the mode, from the next request on.
+
+    :raises NotFoundError: when there is no such session.
+    """
+    metadata = with_mode(await app.session(session_id), mode)
+    await app.storage.commit(ChangeSession(session_id=session_id, metadata=metadata))
