@@ -16,7 +16,7 @@ from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.schema.config import Effect
 from pegboard.schema.part import Completed, Failed
 from pegboard.schema.session import Action, PermissionRequest, Rule, Ruleset
-from pegboard_plugins import agents, bash, edit, modes, read, rules, task
+from pegboard_plugins import agents, bash, edit, read, rules, task
 from pegboard_plugins.rules import DEFAULTS
 from pegboard_plugins.shared.frontend import MODES, change_mode, default_mode, explain, with_mode
 from played import Played, ToolsPlugin, call, calls, opened, text, tools_of
@@ -52,7 +52,7 @@ def shell(command: str) -> list[StreamEvent]:
 
 
 def plugins(*tools: Tool) -> tuple[object, ...]:
-    return rules, modes, bash, edit, read, ToolsPlugin(sees, changes, *tools)
+    return rules, bash, edit, read, ToolsPlugin(sees, changes, *tools)
 
 
 @pytest.fixture(scope="module")
@@ -273,7 +273,8 @@ async def test_a_mode_that_does_not_exist_is_named_and_asks_like_the_strictest(
     config = {"model": "played/m", "permission_mode": "al"}
     async with opened(tmp_path, Played(text("x")), *plugins(), allow=False, config=config) as app:
         found = await explain(app, "bash", {"command": "touch a"})
+        looked = await explain(app, "bash", {"command": "ls"})
         (failure,) = app.failures
 
-    assert found.verdict.action == "ask"
+    assert (found.verdict.action, looked.verdict.action) == ("ask", "allow")
     assert 'no mode is called "al"; the modes are ask, accept-edits' in failure.message

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from pegboard.plugins import Stash
 from pegboard.schema.config import Config
 from pegboard.schema.session import Action, PermissionRequest, Rule, Ruleset, Verdict
 from pegboard_plugins.rules import DEFAULTS, config_load, permission_ask
@@ -19,7 +20,7 @@ async def _verdict(permission: str, pattern: str, *more: Rule) -> Verdict:
     )
     config = await config_load(Config(permission=more))
     rulesets = (Ruleset(source="config", rules=config.permission),)
-    return await permission_ask(view(Path("/p"), rulesets=rulesets), request)
+    return await permission_ask(view(Path("/p"), rulesets=rulesets), request, Stash())
 
 
 @pytest.mark.parametrize(
@@ -92,7 +93,7 @@ async def _said(metadata: dict[str, object], *more: Rule) -> Verdict:
     )
     config = await config_load(Config(permission=more))
     rulesets = (Ruleset(source="config", rules=config.permission),)
-    return await permission_ask(view(Path("/p"), rulesets=rulesets), request)
+    return await permission_ask(view(Path("/p"), rulesets=rulesets), request, Stash())
 
 
 async def test_a_known_command_of_an_unclear_line_is_denied_though_the_line_is_allowed() -> None:

@@ -254,10 +254,8 @@ class Stash:
 
     def setdefault(self, key: StashKey[T], make: Callable[[], T]) -> T:
         """The value; what `make` gives, where there is none yet."""
-        if key not in self._values:
-            self._values[key] = make()
-        found: T = self._values[key]
-        return found
+        item: T = self._values[key] if key in self._values else self._values.setdefault(key, make())
+        return item
 
 
 def evolve(value: _T, /, **changes: Any) -> _T:  # noqa: ANN401 - as typed as the fields

@@ -1,4 +1,7 @@
-"""The rules of the configuration as a policy, and the rules that hold when it is silent."""
+"""The rules of the configuration as a policy, and the rules that hold when it is silent.
+
+What only those allow is asked for where a permission mode says so.
+"""
 
 import re
 from collections.abc import Sequence
@@ -7,11 +10,13 @@ from pathlib import Path
 
 import msgspec
 
-from pegboard import SessionView, hookimpl
+from pegboard import Host, SessionView, hookimpl
 from pegboard.permissions import UNCLEAR, Ruleset, judge_rules, rules_from_config
+from pegboard.plugins import Stash, StashKey
 from pegboard.schema.config import Config
 from pegboard.schema.session import PermissionRequest, Verdict
 
+_APP = StashKey[Host]()
 _WORD = re.compile(r"[\w.+-]+")
 DEFAULTS = tuple(
     msgspec.structs.replace(rule, by="built-in")
@@ -30,12 +35,42 @@ DEFAULTS = tuple(
 @hookimpl(tryfirst=True)
 async def config_load(config: Config) -> Config:
     """The configuration with the default rules in front of the user's."""
+    if config.permission_mode is not None:
+        from pegboard_plugins.rules.modes import with_plan  # most runs have no mode
+
+        config = with_plan(config)
     return msgspec.structs.replace(config, permission=DEFAULTS + config.permission)
 
 
 @hookimpl
-async def permission_ask(session: SessionView, request: PermissionRequest) -> Verdict:
-    """What the session's rules say of the request.
+async def startup(app: Host) -> None:
+    """Remember where the policy looks up sessions and tools.
+
+    :raises ConfigError: for a permission mode that does not exist.
+    """
+    app.stash.setdefault(_APP, lambda: app)
+    if app.config.permission_mode is not None:
+        from pegboard_plugins.rules.modes import check_mode  # most runs have no mode
+
+        check_mode(app.config.permission_mode)
+
+
+@hookimpl
+async def permission_ask(session: SessionView, request: PermissionRequest, stash: Stash) -> Verdict:
+    """Return what the session's rules say of the request; its mode may ask for what they allow."""
+    verdict = _ruled(session, request)
+    info = session.info
+    if verdict.action != "allow" or not (
+        session.config.permission_mode or info.metadata or info.parent_id
+    ):
+        return verdict
+    from pegboard_plugins.rules.modes import asked  # most runs have no mode
+
+    return await asked(session, request, stash.get(_APP)) or verdict
+
+
+def _ruled(session: SessionView, request: PermissionRequest) -> Verdict:
+    """Return what the session's rules say of the request.
 
     A line of which nobody can say what it would run is asked for with the reason and the way out,
     which a request has in its metadata as `advice`. `commands` are those of it that are known: one

@@ -1,4 +1,4 @@
-"""A policy that asks for what a permission mode does not cover and only a default rule allows.
+"""Questions for what a permission mode does not cover and only a default rule allows.
 
 The mode is that of the session, or the `permission_mode` of the configuration. A rule of the user's
 own counts before it, and no mode allows what anything else asks for or denies.
@@ -8,47 +8,39 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from pegboard import Host, SessionView, hookimpl
+from pegboard import Host, SessionView
 from pegboard.errors import ConfigError, NotFoundError
 from pegboard.permissions import deciding_rule
-from pegboard.plugins import Stash, StashKey
 from pegboard.schema.config import Config, Effect
 from pegboard.schema.session import PermissionRequest, Rule, Session, Verdict
 from pegboard_plugins.shared.frontend import ASK, MODES, PLAN, PermissionMode, is_for_all, mode_of
 
-_APP = StashKey[Host]()
 _USERS = "config"
 _LONGEST_FAMILY = 16
 """Sessions above one; subagents may call others a few levels deep."""
 
 
-@hookimpl
-async def config_load(config: Config) -> Config | None:
-    """Return the configuration in which the mode `plan` is its agent.
-
-    :raises ConfigError: for a mode that does not exist; the policy takes it for the strictest.
-    """
-    name = config.permission_mode
-    if name is not None and name not in MODES:
-        message = f'no mode is called "{name}"; the modes are {", ".join(MODES)}'
-        raise ConfigError(message, key="permission_mode")
-    if name != PLAN:
-        return None
+def with_plan(config: Config) -> Config:
+    """Return the configuration, in which the mode `plan` is its agent."""
+    if config.permission_mode != PLAN:
+        return config
     return replace(config, permission_mode=ASK, default_agent=PLAN)
 
 
-@hookimpl
-async def startup(app: Host) -> None:
-    """Remember where sessions and tools are looked up."""
-    app.stash.setdefault(_APP, lambda: app)
+def check_mode(name: str) -> None:
+    """Check that there is such a mode; the policy takes any other for the strictest.
+
+    :raises ConfigError: when there is none.
+    """
+    if name not in MODES:
+        message = f'no mode is called "{name}"; the modes are {", ".join(MODES)}'
+        raise ConfigError(message, key="permission_mode")
 
 
-@hookimpl
-async def permission_ask(
-    session: SessionView, request: PermissionRequest, stash: Stash
+async def asked(
+    session: SessionView, request: PermissionRequest, app: Host | None
 ) -> Verdict | None:
-    """Ask for a request that the mode does not cover and no rule of the user's allows."""
-    app = stash.get(_APP)
+    """Return a question about a request that the mode does not cover, nor a rule of the user's."""
     mode = await _mode(session, app)
     if mode is None or _effects(request, app) <= mode.effects:
         return None
