@@ -26,7 +26,7 @@ _TAILS = (" *", "/*")
 ONCE = "once"
 """In a request's metadata: it is asked every time, and cannot be approved for good."""
 _SHOWN_CHARACTERS = 200
-NO_OPINION = Verdict(action="ask", reason="no rule and no plugin has an opinion")
+_NO_OPINION = Verdict(action="ask", reason="no rule and no plugin has an opinion")
 
 
 async def approved(
@@ -42,13 +42,17 @@ async def approved(
         return Verdict(action="allow", reason=reason, source="approvals", rule=rule)
     if rest == request.patterns:
         return verdict
-    smaller = replace(request, patterns=rest)
-    return (
-        await engine.hooks.strictest(
-            toolhooks.permission_ask, session=view, request=smaller, stash=engine.stash
-        )
-        or NO_OPINION
+    return await verdict_of_policies(engine, view, replace(request, patterns=rest))
+
+
+async def verdict_of_policies(
+    engine: Engine, view: SessionView, request: PermissionRequest
+) -> Verdict:
+    """Return the strictest verdict of all policies; without any the user is asked."""
+    verdict = await engine.hooks.strictest(
+        toolhooks.permission_ask, session=view, request=request, stash=engine.stash
     )
+    return verdict or _NO_OPINION
 
 
 def _uncovered(rule: Rule, request: PermissionRequest) -> bool:

@@ -9,12 +9,12 @@ from msgspec.structs import replace
 from pegboard.contract import toolhooks
 from pegboard.contract.context import SessionView
 from pegboard.engine.asking.approvals import (
-    NO_OPINION,
     ONCE,
     approve,
     approved,
     for_good,
     rules_for_good,
+    verdict_of_policies,
 )
 from pegboard.engine.engine import Engine
 from pegboard.engine.writer import Writer
@@ -174,12 +174,7 @@ def unattended(request: PermissionRequest, verdict: Verdict) -> Verdict:
 
 async def judged(engine: Engine, view: SessionView, request: PermissionRequest) -> Verdict:
     """The verdict of all rules and plugins, with what the user has approved for good or `auto`."""
-    verdict = (
-        await engine.hooks.strictest(
-            toolhooks.permission_ask, session=view, request=request, stash=engine.stash
-        )
-        or NO_OPINION
-    )
+    verdict = await verdict_of_policies(engine, view, request)
     if verdict.action == "ask" and not verdict.firm and not request.metadata.get(ONCE):
         verdict = await approved(engine, view, request, verdict)
     if verdict.action == "ask" and not verdict.firm:
