@@ -1,0 +1,128 @@
+"""The plugin `mcp`: tools, prompts and resources of MCP servers.
+
+Tools are offered from a catalogue on disk, so that no start waits for a server. A server is started
+by the first call of one of its tools, and the SDK is imported then.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pegboard import Host, Plugin, Tool, hookimpl
+from pegboard.schema.config import Command, Config, Service
+from pegboard.schema.message import Turn
+from pegboard.schema.part import Part, TextPart
+from pegboard.schema.session import PermissionRequest, Verdict
+
+REQUEST_LIMIT_S = 95
+"""The time limit of a prompt or a resource, which may have its server started."""
+SIGN_IN_LIMIT_S = 330
+"""The time limit of what waits for a user in a browser."""
+
+
+@hookimpl
+async def config_load(config: Config) -> Config | None:
+    """Return the configuration with `mcp__SERVER__TOOL` in rules also spelt as tools' ids."""
+    from pegboard_mcp.rules import with_ids_of_tools
+
+    return with_ids_of_tools(config)
+
+
+@hookimpl
+async def register_tools(config: Config, plugin: Plugin) -> Sequence[Tool]:
+    """Return the tools that the catalogues on disk have."""
+    from pegboard_mcp.servers import known_tools
+
+    return known_tools(config, plugin)
+
+
+@hookimpl
+async def register_commands(config: Config, plugin: Plugin) -> Sequence[Command]:
+    """Return the slash commands of the prompts that the catalogues on disk have."""
+    from pegboard_mcp.servers import known_commands
+
+    return known_commands(config, plugin)
+
+
+@hookimpl(timeout_s=REQUEST_LIMIT_S)
+async def command_execute_before(
+    command: Command, parts: tuple[Part, ...], plugin: Plugin
+) -> tuple[Part, ...] | None:
+    """Return the messages of a server's prompt in the place of its arguments."""
+    if command.source != "mcp":
+        return None
+    from pegboard_mcp.prompts import prompt_parts
+    from pegboard_mcp.servers import OPENED
+
+    servers = OPENED.get(plugin)
+    return None if servers is None else await prompt_parts(servers, command, parts)
+
+
+@hookimpl(timeout_s=REQUEST_LIMIT_S)
+async def chat_message(message: Turn, plugin: Plugin) -> Turn | None:
+    """Return the user's message with the resources that it mentions as `@server:uri`."""
+    if not any("@" in part.text for part in message.parts if isinstance(part, TextPart)):
+        return None
+    from pegboard_mcp.resources import with_mentioned
+    from pegboard_mcp.servers import OPENED
+
+    servers = OPENED.get(plugin)
+    return None if servers is None else await with_mentioned(servers, message)
+
+
+@hookimpl
+async def startup(app: Host, plugin: Plugin) -> None:
+    """Set up the servers; none is started that is known already."""
+    from pegboard_mcp.servers import OPENED, Servers, configured_servers
+    from pegboard_mcp.tools import SERVERS
+
+    configs, problems = configured_servers(app.config)
+    for each in problems:
+        plugin.logger.warning("%s", each)
+    servers = Servers(app, plugin, tuple(configs.values()))
+    OPENED[plugin] = app.stash.setdefault(SERVERS, lambda: servers)
+    servers.start()
+
+
+@hookimpl
+async def permission_ask(request: PermissionRequest) -> Verdict | None:
+    """Have the user asked about the first call of each tool."""
+    from pegboard_mcp.tools import first_use
+
+    tool = first_use(request)
+    if not tool:
+        return None
+    return Verdict(action="ask", reason=f"This is the first call of the MCP tool {tool}.")
+
+
+@hookimpl(optionalhook=True)
+async def services(app: Host) -> tuple[Service, ...]:
+    """Return the servers with what has become of them."""
+    from pegboard_mcp.actions import services_of
+    from pegboard_mcp.tools import SERVERS
+
+    servers = app.stash.get(SERVERS)
+    return () if servers is None else services_of(servers)
+
+
+@hookimpl(optionalhook=True, timeout_s=SIGN_IN_LIMIT_S)
+async def service_action(
+    app: Host, kind: str, name: str, action: str, data: Mapping[str, Any]
+) -> Mapping[str, Any] | None:
+    """Have a server do what a client of Pegboard's server asks for."""
+    from pegboard_mcp.actions import act
+    from pegboard_mcp.tools import SERVERS
+
+    servers = app.stash.get(SERVERS)
+    if kind != "mcp" or servers is None:
+        return None
+    return await act(servers, name, action, data)
+
+
+@hookimpl(timeout_s=10)
+async def shutdown(app: Host) -> None:
+    """End all servers."""
+    from pegboard_mcp.tools import SERVERS
+
+    servers = app.stash.get(SERVERS)
+    if servers is not None:
+        await servers.aclose()

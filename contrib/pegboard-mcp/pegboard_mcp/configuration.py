@@ -1,0 +1,239 @@
+"""The configuration of servers: one value for each, from the spellings of several programs.
+
+An entry may be OpenCode's (`type = "local"` or `"remote"`), one of a `.mcp.json` or of Claude Code,
+or our own, which has the keys of OpenCode and those of `ServerConfig`.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+
+from pegboard.errors import ConfigError
+from pegboard.http import is_loopback
+from pegboard.plugins import nearest_names
+
+NAME_LETTERS = 48
+_VARIABLE = re.compile(r"\$\{(?P<name>\w+)(?::-(?P<other>[^}]*))?\}")
+_TYPES = {"local": "stdio", "remote": "http", "streamable-http": "http"}
+_MILLISECONDS = 1000
+Table = Mapping[str, Any]
+
+
+class OAuthConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """How a client identifies itself to the authorization server of a remote server.
+
+    `client_registration` chooses between a metadata document at `client_metadata_url` (`cimd`) and
+    dynamic registration (`dcr`); `auto` takes the first if the server supports it.
+    """
+
+    client_id: str = ""
+    client_secret_key: str = ""
+    client_metadata_url: str = ""
+    client_name: str = "Pegboard"
+    client_registration: Literal["auto", "cimd", "dcr"] = "auto"
+    scope: str = ""
+    callback_port: int = 0
+
+
+class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """One server.
+
+    `command` or `url` says how it is reached. `environment` has variables for its process, `env`
+    the names of variables that pass to it, `headers` those of each HTTP request. `tools` and
+    `without` are patterns over the names of its tools. `network` is whether its process may use
+    the network in a sandbox, `reads` are folders that it sees there. `idle_s` is the time without a
+    call after which it stops. `source` is the file of the entry, and `is_project` says that the
+    repository brings it.
+    """
+
+    name: str
+    command: tuple[str, ...] = ()
+    url: str = ""
+    transport: Literal["stdio", "http", "sse"] = "stdio"
+    cwd: str = ""
+    environment: dict[str, str] = {}
+    env: tuple[str, ...] = ()
+    headers: dict[str, str] = {}
+    oauth: OAuthConfig | None = OAuthConfig()
+    enabled: bool = True
+    required: bool = False
+    start: Literal["lazy", "eager"] = "lazy"
+    exposure: Literal["direct", "deferred", "hidden"] | None = None
+    description: str = ""
+    instructions: bool = False
+    tools: tuple[str, ...] = ("*",)
+    without: tuple[str, ...] = ()
+    call_timeout_s: float = 60.0
+    connect_timeout_s: float = 30.0
+    idle_s: float = 600.0
+    network: bool | tuple[str, ...] | None = None
+    reads: tuple[str, ...] = ()
+    source: str = ""
+    is_project: bool = False
+
+    @property
+    def digest(self) -> str:
+        """The digest of everything that decides which server answers, without values of secrets."""
+        facts = (
+            *(self.name, self.command, self.url, self.transport, self.cwd),
+            *(sorted({*self.environment, *self.env}), sorted(self.headers)),
+        )
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
+
+    @property
+    def place(self) -> str:
+        """The command line or the URL, without what a URL may have of credentials."""
+        if not self.url:
+            return " ".join(self.command)
+        parts = urlsplit(self.url)
+        host = parts.netloc.rpartition("@")[2]
+        return f"{parts.scheme}://{host}{parts.path}"
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """Where entries come from: a file, and whether it is the repository's.
+
+    `env` has the variables that `${NAME}` stands for, None where nothing is replaced. An unknown
+    key is an error where it `is_strict`; other programs have keys that mean nothing here.
+    """
+
+    file: str
+    is_project: bool = False
+    is_strict: bool = False
+    env: Mapping[str, str] | None = None
+
+
+def servers_of(tables: Sequence[tuple[Source, Table]]) -> tuple[dict[str, ServerConfig], list[str]]:
+    """Return the servers by name, and a line for each entry that cannot be used.
+
+    A later table replaces a whole entry; `{enabled: bool}` alone switches the earlier one. An entry
+    of a project never replaces one of the user.
+    """
+    found: dict[str, ServerConfig] = {}
+    problems = []
+    for source, table in tables:
+        for name, entry in table.items():
+            before = found.get(name)
+            try:
+                found[name] = _merged(before, source, name, entry)
+            except ConfigError as error:
+                problems.append(str(error))
+    return found, problems
+
+
+def _merged(before: ServerConfig | None, source: Source, name: str, entry: object) -> ServerConfig:
+    if not isinstance(entry, Mapping):
+        raise _error(source, name, "must be a table with a `command` or a `url`")
+    if set(entry) <= {"enabled", "disabled"} and before is not None:
+        if source.is_project and not before.is_project and _is_enabled(entry):
+            raise _error(source, name, f"cannot switch on a server of {before.source}")
+        return msgspec.structs.replace(before, enabled=_is_enabled(entry))
+    if before is not None and source.is_project and not before.is_project:
+        text = f"has the name of a server of {before.source}, which stays; rename this one"
+        raise _error(source, name, text)
+    return server_of(source, name, entry)
+
+
+def server_of(source: Source, name: str, entry: Table) -> ServerConfig:
+    """Return the server that an entry of any of the spellings describes.
+
+    :raises ConfigError: for an entry that cannot be used; its text names file and key.
+    """
+    if not re.fullmatch(rf"[A-Za-z0-9][\w .-]{{0,{NAME_LETTERS - 1}}}", name):
+        text = f"the name of a server starts with a letter or digit and has {NAME_LETTERS} at most"
+        raise _error(source, name, text)
+    try:
+        facts = dict(_facts(source, name, _with_variables(source, entry)))
+        server = msgspec.convert(facts, ServerConfig, strict=False)
+    except (msgspec.ValidationError, TypeError) as error:
+        raise _error(source, name, f"cannot be used: {error}") from error
+    if bool(server.command) == bool(server.url):
+        raise _error(source, name, "needs either a `command` or a `url`")
+    if server.url:
+        _check_url(source, server)
+    return server
+
+
+def _facts(source: Source, name: str, entry: Table) -> Iterator[tuple[str, object]]:
+    """Yield the fields of the server under the names of `ServerConfig`."""
+    yield from (("name", name), ("source", source.file), ("is_project", source.is_project))
+    known = set(ServerConfig.__struct_fields__) - {"name", "source", "is_project", "transport"}
+    if "url" in entry:
+        yield "transport", "http"
+    for key, value in entry.items():
+        if key in _TRANSLATED:
+            yield from _TRANSLATED[key](entry, value)
+        elif key in known:
+            yield key, value
+        elif source.is_strict:
+            meant = nearest_names(key, {*known, *_TRANSLATED}, limit=1)
+            hint = f"did you mean {meant[0]}?" if meant else f"known are {', '.join(sorted(known))}"
+            raise _error(source, f"{name}.{key}", f"unknown key; {hint}")
+
+
+_TRANSLATED: Mapping[str, Callable[[Table, Any], Iterable[tuple[str, object]]]] = {
+    "$schema": lambda _entry, _value: (),
+    "alwaysLoad": lambda _entry, value: (("exposure", "direct"),) if value else (),
+    "args": lambda _entry, _value: (),
+    "command": lambda entry, value: (("command", _command(entry, value)),),
+    "disabled": lambda entry, _value: (("enabled", _is_enabled(entry)),),
+    "enabled": lambda entry, _value: (("enabled", _is_enabled(entry)),),
+    "env": lambda _entry, value: (("environment" if isinstance(value, Mapping) else "env", value),),
+    "oauth": lambda _entry, value: (("oauth", _oauth(value)),),
+    "timeout": lambda _entry, value: (("call_timeout_s", value / _MILLISECONDS),),
+    "type": lambda _entry, value: (("transport", _TYPES.get(value, value)),),
+}
+"""Keys of other programs, with the fields that they become."""
+
+
+def _command(entry: Table, value: object) -> object:
+    return (value, *entry.get("args", ())) if isinstance(value, str) else value
+
+
+def _oauth(value: object) -> object:
+    if value is False:
+        return None
+    if isinstance(value, Mapping):
+        return {re.sub(r"(?<!^)(?=[A-Z])", "_", key).lower(): value[key] for key in value}
+    return {} if value is True else value
+
+
+def _check_url(source: Source, server: ServerConfig) -> None:
+    parts = urlsplit(server.url)
+    if parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or "")):
+        return
+    text = f"{server.place} must begin with https://; http:// is for this machine alone"
+    raise _error(source, f"{server.name}.url", text)
+
+
+def _with_variables(source: Source, entry: Table) -> dict[str, Any]:
+    return {key: _replaced(source, value) for key, value in entry.items()}
+
+
+def _replaced(source: Source, value: Any) -> Any:  # noqa: ANN401 - JSON
+    """Return the value with `${NAME}` and `${NAME:-other}` of its strings replaced."""
+    if source.env is None:
+        return value
+    env = source.env
+    match value:
+        case str():
+            return _VARIABLE.sub(lambda it: env.get(it["name"], it["other"] or ""), value)
+        case Mapping():
+            return {key: _replaced(source, each) for key, each in value.items()}
+        case list() | tuple():
+            return [_replaced(source, each) for each in value]
+        case _:
+            return value
+
+
+def _is_enabled(entry: Table) -> bool:
+    return bool(entry.get("enabled", True)) and not entry.get("disabled", False)
+
+
+def _error(source: Source, key: str, text: str) -> ConfigError:
+    return ConfigError(f"{text} (in {source.file})", key=f"mcp.{key}")

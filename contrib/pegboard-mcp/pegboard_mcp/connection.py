@@ -1,0 +1,337 @@
+"""A connection to a running server: its lists, and calls of its tools.
+
+This module is imported at the first start of a server, since it imports the SDK.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple, TypeVar
+
+import mcp_types as types
+from mcp import Client
+from mcp.client import IncomingMessage, Transport
+from mcp.shared.dispatcher import ProgressFnT
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import TypeAdapter, ValidationError
+
+from pegboard import __version__
+from pegboard_mcp.catalogue import Catalogue
+from pegboard_mcp.elicitation import QUESTIONS_PER_ROUND, AskUser, Inbox, answer_elicitation
+from pegboard_mcp.failure import AuthorizationError, ConnectionLostError, RequestError
+from pegboard_mcp.listing import (
+    LIST_PAGES,
+    LIST_TOOLS,
+    read_prompts,
+    read_resources,
+    read_tools,
+)
+from pegboard_mcp.traffic import Traffic
+
+ROUNDS = 10
+"""How often a server may ask within one call (SEP-2322)."""
+ROUND_PAUSE_S = 0.1
+"""Before a call is sent again of which the server wanted only the state back."""
+_CALL_RESULT: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
+    types.CallToolResult | types.InputRequiredResult
+)
+_PROMPT_RESULT: TypeAdapter[types.GetPromptResult | types.InputRequiredResult] = TypeAdapter(
+    types.GetPromptResult | types.InputRequiredResult
+)
+_READ_RESULT: TypeAdapter[types.ReadResourceResult | types.InputRequiredResult] = TypeAdapter(
+    types.ReadResourceResult | types.InputRequiredResult
+)
+_CHANGES = (
+    types.ToolListChangedNotification,
+    types.PromptListChangedNotification,
+    types.ResourceListChangedNotification,
+)
+_NO_LIMIT_S = 7 * 24 * 60 * 60.0
+"""Of a call for the SDK, whose clock would run on while the user is asked; ours stands."""
+_T = TypeVar("_T")
+
+
+class Wishes(NamedTuple):
+    """How a connection is made: what is known of the server, and what it may expect.
+
+    `can_ask` says that a user can be asked. `on_change` is called when a list has changed.
+    """
+
+    known: Catalogue | None
+    can_ask: bool
+    answer_limit_s: float
+    on_change: Callable[[], None]
+
+
+class Connection:
+    """A server that has answered the handshake."""
+
+    def __init__(self, name: str, client: Client, traffic: Traffic, inbox: Inbox) -> None:
+        self.name = name
+        self.traffic = traffic
+        self._client = client
+        self._inbox = inbox
+        self._listing = asyncio.Lock()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can be asked."""
+        return not self.traffic.ended.is_set()
+
+    @property
+    def version(self) -> str:
+        """The protocol's version that was agreed on."""
+        return self._client.protocol_version
+
+    async def list_everything(self) -> Catalogue:
+        """Return what the server lists now.
+
+        :raises RequestError: when it does not answer.
+        """
+        client, can = self._client, self._client.server_capabilities
+        async with self._listing:
+            tools = await self._pages("tools", client.list_tools) if can.tools else []
+            prompts = await self._pages("prompts", client.list_prompts) if can.prompts else []
+            resources, templates = list[object](), list[object]()
+            if can.resources:
+                resources = await self._pages("resources", client.list_resources)
+                templates = await self._pages("resourceTemplates", client.list_resource_templates)
+        checked = read_tools(tools)
+        info = client.server_info
+        discovered = client.session.discover_result
+        return Catalogue(
+            listed_at=time.time(),
+            version=client.protocol_version,
+            discovered=discovered.model_dump(mode="json", by_alias=True) if discovered else None,
+            server_name=info.name if info else "",
+            server_version=info.version if info else "",
+            instructions=client.instructions or "",
+            tools=checked.tools,
+            notes=checked.notes,
+            prompts=read_prompts(prompts),
+            resources=read_resources(resources),
+            templates=read_resources(templates, "uriTemplate"),
+            fresh_s=self.traffic.lifetimes_s.get("tools"),
+        )
+
+    async def _pages(self, key: str, fetch: Callable[..., Awaitable[Any]]) -> list[object]:
+        found: list[object] = []
+        cursor: str | None = None
+        for _ in range(LIST_PAGES):
+            page = await self._asked(fetch(cursor=cursor), what=f"list its {key}")
+            found += self.traffic.raw.get(key, [])
+            before, cursor = cursor, page.next_cursor
+            if not cursor or cursor == before or len(found) > LIST_TOOLS:
+                break
+        return found
+
+    async def call(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        *,
+        progress: ProgressFnT | None = None,
+        ask_user: AskUser | None = None,
+    ) -> types.CallToolResult:
+        """Return the result of a tool; the server may ask the user meanwhile.
+
+        :raises ConnectionLostError: when the connection ends first.
+        :raises RequestError: when the server refuses the call.
+        """
+
+        async def send(
+            answers: types.InputResponses | None, state: str | None
+        ) -> types.CallToolResult | types.InputRequiredResult:
+            params = types.CallToolRequestParams(
+                name=tool,
+                arguments=dict(arguments),
+                input_responses=answers,
+                request_state=state,
+            )
+            return await self._client.session.send_request(
+                types.CallToolRequest(params=params),
+                _CALL_RESULT,
+                request_read_timeout_seconds=_NO_LIMIT_S,
+                progress_callback=progress,
+            )
+
+        return await self._rounds(send, ask_user)
+
+    async def prompt(
+        self, name: str, arguments: Mapping[str, str], ask_user: AskUser | None = None
+    ) -> types.GetPromptResult:
+        """Return the messages of a prompt.
+
+        :raises RequestError: when the server refuses it.
+        """
+
+        async def send(
+            answers: types.InputResponses | None, state: str | None
+        ) -> types.GetPromptResult | types.InputRequiredResult:
+            params = types.GetPromptRequestParams(
+                name=name,
+                arguments=dict(arguments),
+                input_responses=answers,
+                request_state=state,
+            )
+            request = types.GetPromptRequest(params=params)
+            return await self._client.session.send_request(request, _PROMPT_RESULT)
+
+        return await self._rounds(send, ask_user)
+
+    async def read(self, uri: str, ask_user: AskUser | None = None) -> types.ReadResourceResult:
+        """Return the content of a resource.
+
+        :raises RequestError: when the server refuses it.
+        """
+
+        async def send(
+            answers: types.InputResponses | None, state: str | None
+        ) -> types.ReadResourceResult | types.InputRequiredResult:
+            params = types.ReadResourceRequestParams(
+                uri=uri, input_responses=answers, request_state=state
+            )
+            request = types.ReadResourceRequest(params=params)
+            return await self._client.session.send_request(request, _READ_RESULT)
+
+        return await self._rounds(send, ask_user)
+
+    async def _rounds(
+        self,
+        send: Callable[
+            [types.InputResponses | None, str | None],
+            Awaitable[_T | types.InputRequiredResult],
+        ],
+        ask_user: AskUser | None,
+    ) -> _T:
+        """Send a request until its answer is final, with the user's answers (SEP-2322)."""
+        answers: types.InputResponses | None = None
+        state: str | None = None
+        for _ in range(ROUNDS + 1):
+            sending = self._inbox.attend(send(answers, state), ask_user)
+            result = await self._asked(sending, what="answer")
+            if not isinstance(result, types.InputRequiredResult):
+                return result
+            state = result.request_state
+            requests = result.input_requests or {}
+            if len(requests) > QUESTIONS_PER_ROUND:
+                text = (
+                    f"asks {len(requests)} questions at once, and {QUESTIONS_PER_ROUND} are allowed"
+                )
+                raise RequestError(f"the MCP server {self.name} {text}")
+            answers = {key: await self._input(each, ask_user) for key, each in requests.items()}
+            if not answers:
+                answers = None
+                await asyncio.sleep(ROUND_PAUSE_S)
+        raise RequestError(f"the MCP server {self.name} asked more than {ROUNDS} times in one call")
+
+    async def _input(
+        self, request: types.InputRequest, ask_user: AskUser | None
+    ) -> types.InputResponse:
+        if not isinstance(request, types.ElicitRequest):
+            text = f"asks for {request.method}, which this client does not offer"
+            raise RequestError(f"the MCP server {self.name} {text}")
+        return await answer_elicitation(self.name, request.params, ask_user)
+
+    async def _asked(self, request: Awaitable[_T], *, what: str) -> _T:
+        """Return the answer to a request, with the SDK's errors as ours."""
+        sent = self.traffic.sent
+        try:
+            return await request
+        except MCPError as error:
+            if not self.is_alive:
+                raise self._lost(was_sent=self.traffic.sent > sent) from error
+            raise refusal(self.name, self.traffic, error, what=what) from error
+        except ValidationError as error:
+            text = f"the MCP server {self.name} answered with what the protocol does not have"
+            raise RequestError(f"{text}: {error.errors()[0]['msg']}") from error
+        except (OSError, RuntimeError) as error:
+            if not self.is_alive:
+                raise self._lost(was_sent=self.traffic.sent > sent) from error
+            raise RequestError(f"the MCP server {self.name} cannot {what}: {error}") from error
+
+    def _lost(self, *, was_sent: bool) -> ConnectionLostError:
+        reason = self.traffic.reason or "ended"
+        return ConnectionLostError(f"the MCP server {self.name} {reason}", was_sent=was_sent)
+
+
+def refusal(name: str, traffic: Traffic, error: Exception, what: str = "answer") -> RequestError:
+    """Return the error of a request that was answered with one, or not at all."""
+    if traffic.is_unauthorized:
+        text = f"the MCP server {name} wants you to sign in; `pegboard mcp auth {name}` does"
+        return AuthorizationError(text)
+    reason = traffic.unreachable or error
+    return RequestError(f"the MCP server {name} cannot {what}: {reason}")
+
+
+@asynccontextmanager
+async def connected(
+    name: str,
+    transport: Transport,
+    traffic: Traffic,
+    wishes: Wishes,
+) -> AsyncIterator[Connection]:
+    """Yield the connection after the handshake, in the version that the server is known to speak.
+
+    :raises MCPError: when the server refuses the handshake.
+    """
+    inbox = Inbox(name)
+    known = wishes.known
+
+    async def notice(message: IncomingMessage) -> None:
+        if isinstance(message, _CHANGES):
+            wishes.on_change()
+
+    client = Client(
+        transport,
+        mode=_mode(known),
+        prior_discover=_discovered(known),
+        read_timeout_seconds=wishes.answer_limit_s,
+        client_info=types.Implementation(name="pegboard", version=__version__),
+        elicitation_callback=inbox.put if wishes.can_ask else None,
+        message_handler=notice,
+        cache=None,
+    )
+    async with client:
+        connection = Connection(name, client, traffic, inbox)
+        listening = asyncio.create_task(_listen(client, wishes.on_change))
+        try:
+            yield connection
+        finally:
+            listening.cancel()
+            await asyncio.wait({listening})
+
+
+def _mode(known: Catalogue | None) -> str:
+    """Return how the version is agreed on: as the last time, or by asking the server."""
+    if known is None or not known.version:
+        return "auto"
+    if known.version not in MODERN_PROTOCOL_VERSIONS:
+        return "legacy"
+    return known.version if known.discovered else "auto"
+
+
+def _discovered(known: Catalogue | None) -> types.DiscoverResult | None:
+    if known is None or known.discovered is None:
+        return None
+    try:
+        return types.DiscoverResult.model_validate(known.discovered)
+    except ValidationError:
+        return None
+
+
+async def _listen(client: Client, on_change: Callable[[], None]) -> None:
+    """Hear of changes of the lists from a server that says them only when asked (2026-07-28)."""
+    can = client.server_capabilities
+    if client.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+        return
+    if not (can.tools and can.tools.list_changed):
+        return
+    try:
+        async with client.listen(tools_list_changed=True) as changes:
+            async for _ in changes:
+                on_change()
+    except (MCPError, OSError, RuntimeError, TimeoutError):
+        return  # the lists are asked for again when they are no longer fresh

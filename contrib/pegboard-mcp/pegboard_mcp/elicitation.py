@@ -1,0 +1,254 @@
+"""Elicitation: what a server asks the user within a call, as questions of Pegboard.
+
+This module is imported at the first start of a server, since it imports the SDK.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import mcp_types as types
+from mcp.client import ClientRequestContext
+
+from pegboard import ToolError
+from pegboard.errors import QuestionRejectedError
+from pegboard.schema.session import Answers, Question, QuestionOption
+from pegboard_mcp.listing import clean_text
+
+QUESTIONS_PER_ROUND = 8
+FIELDS = 16
+ATTEMPTS = 3
+"""How often a field is asked for whose answer does not fit it."""
+OPENED = "I have opened it"
+DECLINED = "Decline"
+MESSAGE_BYTES = 2 << 10
+AskUser = Callable[[Sequence[Question]], Awaitable[Answers]]
+Value = str | int | float | bool | list[str] | None
+_T = TypeVar("_T")
+
+
+class FieldError(ValueError):
+    """An answer that does not fit its field; the text says what would."""
+
+
+class Inbox:
+    """Questions that a server of the handshake era sends by itself, for the calls under way.
+
+    They come in a task of the SDK. A call takes them, so that its clock stands meanwhile.
+    """
+
+    def __init__(self, server: str) -> None:
+        self._server = server
+        self._asked: asyncio.Queue[
+            tuple[types.ElicitRequestParams, asyncio.Future[types.ElicitResult]]
+        ] = asyncio.Queue()
+        self._calls = 0
+
+    async def put(
+        self, context: ClientRequestContext, params: types.ElicitRequestParams
+    ) -> types.ElicitResult | types.ErrorData:
+        """Return the answer to a question, a refusal while no call is under way."""
+        del context
+        if not self._calls or self._asked.qsize() >= QUESTIONS_PER_ROUND:
+            return types.ElicitResult(action="decline")
+        answer: asyncio.Future[types.ElicitResult] = asyncio.get_running_loop().create_future()
+        self._asked.put_nowait((params, answer))
+        return await answer
+
+    async def attend(self, request: Awaitable[_T], ask_user: AskUser | None) -> _T:
+        """Return the answer to a request, and answer the server's questions until it comes."""
+        if ask_user is None:
+            return await request
+        task = asyncio.ensure_future(request)
+        self._calls += 1
+        try:
+            while not task.done():
+                asked = asyncio.ensure_future(self._asked.get())
+                await asyncio.wait({task, asked}, return_when=asyncio.FIRST_COMPLETED)
+                if not asked.done():
+                    asked.cancel()
+                    break
+                params, answer = asked.result()
+                result = await answer_elicitation(self._server, params, ask_user)
+                if not answer.done():
+                    answer.set_result(result)
+            return await task
+        finally:
+            self._calls -= 1
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task})
+            while not self._calls and not self._asked.empty():
+                _, answer = self._asked.get_nowait()
+                answer.cancel()
+
+
+async def answer_elicitation(
+    server: str, params: types.ElicitRequestParams, ask_user: AskUser | None
+) -> types.ElicitResult:
+    """Return the user's answer; a refusal where no user can be asked, or none wants to answer."""
+    if ask_user is None:
+        return types.ElicitResult(action="decline")
+    try:
+        if isinstance(params, types.ElicitRequestURLParams):
+            return await _opened(server, params, ask_user)
+        content = await _filled(server, params, ask_user)
+    except QuestionRejectedError:
+        return types.ElicitResult(action="decline")
+    except ToolError:
+        return types.ElicitResult(action="cancel")  # nobody is there
+    if content is None:
+        return types.ElicitResult(action="decline")
+    return types.ElicitResult(action="accept", content=content)
+
+
+async def _opened(
+    server: str, params: types.ElicitRequestURLParams, ask_user: AskUser
+) -> types.ElicitResult:
+    """Show the address; it is the user who opens it."""
+    message = clean_text(params.message, MESSAGE_BYTES)[0]
+    question = Question(
+        question=f"The MCP server {server} asks you to open {_clean(params.url)}\n{message}",
+        header=server[:30],
+        options=(QuestionOption(OPENED), QuestionOption(DECLINED)),
+        custom=False,
+    )
+    answers = await ask_user((question,))
+    opened = bool(answers) and OPENED in answers[0]
+    return types.ElicitResult(action="accept" if opened else "decline")
+
+
+async def _filled(
+    server: str, params: types.ElicitRequestFormParams, ask_user: AskUser
+) -> dict[str, Value] | None:
+    """Return the values of the form, None when its fields cannot be asked for or stay wrong."""
+    schema = params.requested_schema
+    properties = schema.get("properties")
+    fields = dict(properties) if isinstance(properties, Mapping) else {}
+    if len(fields) > FIELDS or not all(isinstance(each, Mapping) for each in fields.values()):
+        return None
+    message = clean_text(params.message, MESSAGE_BYTES)[0]
+    if not fields:
+        return {} if await _confirmed(server, message, ask_user) else None
+    required = {each for each in schema.get("required") or () if isinstance(each, str)}
+    content: dict[str, Value] = {}
+    open_fields = dict.fromkeys(fields, "")
+    for _ in range(ATTEMPTS):
+        questions = [
+            _question(server, message, name, fields[name], flaw)
+            for name, flaw in open_fields.items()
+        ]
+        answers = await ask_user(questions)
+        wrong = {}
+        for (name, _flaw), answer in zip(open_fields.items(), answers, strict=False):
+            try:
+                value = _value(fields[name], [*answer])
+            except FieldError as error:
+                wrong[name] = str(error)
+                continue
+            if value is not None:
+                content[name] = value
+            elif name in required:
+                wrong[name] = "it is required"
+        if not wrong:
+            return content
+        open_fields = wrong
+    return None
+
+
+async def _confirmed(server: str, message: str, ask_user: AskUser) -> bool:
+    question = Question(
+        question=f"The MCP server {server} asks: {message}",
+        header=server[:30],
+        options=(QuestionOption("Yes"), QuestionOption("No")),
+        custom=False,
+    )
+    answers = await ask_user((question,))
+    return bool(answers) and "Yes" in answers[0]
+
+
+def _question(
+    server: str, message: str, name: str, field: Mapping[str, Any], flaw: str
+) -> Question:
+    described = _clean(field.get("description") or field.get("title") or name)
+    default = field.get("default")
+    lines = (
+        f"The MCP server {server} asks: {message}",
+        described,
+        f"Without an answer: {_label(default)}" if default is not None else "",
+        f"That answer cannot be used: {flaw}" if flaw else "",
+    )
+    options, is_multiple = _options(field)
+    return Question(
+        question="\n".join(line for line in lines if line),
+        header=_clean(field.get("title") or name)[:30],
+        options=tuple(QuestionOption(each) for each in options),
+        multiple=is_multiple,
+        custom=not options,
+    )
+
+
+def _options(field: Mapping[str, Any]) -> tuple[tuple[str, ...], bool]:
+    """Return the labels of a field to choose from, and whether several can be chosen."""
+    if field.get("type") == "boolean":
+        return ("yes", "no"), False
+    if field.get("type") == "array":
+        items = field.get("items")
+        return tuple(_choices(items if isinstance(items, Mapping) else {})), True
+    return tuple(_choices(field)), False
+
+
+def _choices(field: Mapping[str, Any]) -> dict[str, str]:
+    """Return the value of each label of an enumeration."""
+    for key in ("oneOf", "anyOf"):
+        if isinstance(titled := field.get(key), list):
+            return {_clean(each.get("title") or each["const"]): each["const"] for each in titled}
+    values = field.get("enum")
+    if not isinstance(values, list):
+        return {}
+    names = field.get("enumNames")
+    titles = names if isinstance(names, list) and len(names) == len(values) else values
+    return {_clean(title): value for title, value in zip(titles, values, strict=True)}
+
+
+def _value(field: Mapping[str, Any], answer: list[str]) -> Value:
+    """Return the value of an answer, None where there is none.
+
+    :raises FieldError: when the answer does not fit the field.
+    """
+    chosen = [each for each in answer if each.strip()]
+    if not chosen:
+        default = field.get("default")
+        return default if isinstance(default, str | int | float | bool | list) else None
+    kind = field.get("type")
+    if kind == "array":
+        choices = _choices(field.get("items") or {})
+        return [choices.get(each, each) for each in chosen]
+    text = chosen[0]
+    if choices := _choices(field):
+        if text not in choices:
+            raise FieldError(f"it must be one of {', '.join(choices)}")
+        return choices[text]
+    match kind:
+        case "boolean":
+            return text.strip().lower() in ("yes", "y", "true", "1")
+        case "integer" | "number":
+            return _number(text, kind)
+        case _:
+            return text
+
+
+def _number(text: str, kind: str) -> int | float:
+    try:
+        return int(text) if kind == "integer" else float(text)
+    except ValueError:
+        article = "a whole number" if kind == "integer" else "a number"
+        raise FieldError(f"it must be {article}") from None
+
+
+def _label(value: object) -> str:
+    return ("yes" if value else "no") if isinstance(value, bool) else _clean(value)
+
+
+def _clean(value: object) -> str:
+    return clean_text(str(value), MESSAGE_BYTES)[0]

@@ -1,0 +1,21 @@
+"""The failures of requests to servers."""
+
+
+class RequestError(Exception):
+    """A request that the server refused, or whose answer cannot be used; the text is a sentence."""
+
+
+class ConnectionLostError(RequestError):
+    """A request that was under way when the connection ended; `was_sent` says whether it left."""
+
+    def __init__(self, text: str, *, was_sent: bool) -> None:
+        super().__init__(text)
+        self.was_sent = was_sent
+
+
+class AuthorizationError(RequestError):
+    """A server that wants the user's authorization first."""
+
+
+class RegistrationError(AuthorizationError):
+    """A server whose authorization server takes no client that Pegboard could register."""

@@ -1,0 +1,29 @@
+"""The files of one server: its catalogue, its pins and its log."""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from pegboard import Plugin
+from pegboard_mcp.configuration import ServerConfig
+from pegboard_mcp.pins import PinFile
+
+
+class ServerFiles(NamedTuple):
+    """The catalogue may be deleted at any time; the pins decide what is offered."""
+
+    catalogue: Path
+    pins: PinFile
+    log: Path
+
+
+def files_of(plugin: Plugin, config: ServerConfig) -> ServerFiles:
+    """Return the files of a server; another command or URL has other ones."""
+    name = re.sub(r"[^\w-]", "_", config.name)
+    stem = f"{name}-{config.digest}"
+    pins = PinFile(plugin.data_dir / "pins" / f"{stem}.json", f"{config.name} {config.place}")
+    return ServerFiles(
+        catalogue=plugin.cache_dir / f"{stem}.json",
+        pins=pins,
+        log=plugin.data_dir / "log" / f"mcp-{name}.log",
+    )

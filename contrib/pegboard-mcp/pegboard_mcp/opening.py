@@ -1,0 +1,60 @@
+"""The opening of a server: its transport, and the handshake over it.
+
+This module is imported at the first start of a server, since it imports the SDK.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from mcp.shared.exceptions import MCPError
+
+from pegboard.processes import Enclosed
+from pegboard_mcp.configuration import ServerConfig
+from pegboard_mcp.connection import Connection, Wishes, connected, refusal
+from pegboard_mcp.stdio import process_streams
+from pegboard_mcp.traffic import Traffic
+
+if TYPE_CHECKING:
+    import httpx2
+
+
+class Ground(NamedTuple):
+    """Where a server runs: the sandbox, the environment and the folder of tools' processes."""
+
+    enclosed: Enclosed
+    env: Mapping[str, str]
+    directory: Path
+    log: Callable[[str], None]
+    auth: "httpx2.Auth | None" = None
+
+
+@asynccontextmanager
+async def opened(config: ServerConfig, ground: Ground, wishes: Wishes) -> AsyncIterator[Connection]:
+    """Yield the connection to a server that is started for it and ends with it.
+
+    :raises OSError: when its program cannot be started.
+    :raises ToolError: when there is no such program, or the sandbox cannot be had.
+    :raises RequestError: when it does not answer as the protocol has it.
+    """
+    traffic = Traffic(ground.log)
+    if config.url:
+        from pegboard_mcp.remote import http_streams  # only what speaks HTTP pays for it
+
+        transport = http_streams(config, traffic, ground.auth)
+        try:
+            async with connected(config.name, transport, traffic, wishes) as connection:
+                yield connection
+        except MCPError as error:
+            raise refusal(config.name, traffic, error) from error
+        return
+    cwd = ground.directory / config.cwd
+    env = {**ground.env, **config.environment}
+    reads = tuple(map(Path, config.reads))
+    network = config.network if config.network is False or not config.is_project else None
+    enclosed = ground.enclosed(config.command, cwd=cwd, env=env, reads=reads, network=network)
+    async with enclosed as argv:
+        transport = process_streams(argv, cwd=cwd, env=env, traffic=traffic)
+        async with connected(config.name, transport, traffic, wishes) as connection:
+            yield connection

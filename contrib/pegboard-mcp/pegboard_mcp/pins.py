@@ -1,0 +1,101 @@
+"""Pins: the definition of each tool as it was first seen, or as the user has reviewed it.
+
+They stand in the plugin's data folder, which no tool may write; the catalogue may be deleted at
+any time and decides nothing.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import unified_diff
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pegboard.unstable import alone_with, replace_whole
+from pegboard_mcp.listing import ServerTool
+
+
+class Pin(msgspec.Struct, frozen=True, kw_only=True):
+    """The definition of a tool that may be offered; the first call or a review approves it."""
+
+    digest: str
+    definition: dict[str, Any] = {}
+    is_approved: bool = False
+
+
+class Pins(msgspec.Struct, frozen=True):
+    """The pins of a server by the names of its tools; `server` is its name and command or URL."""
+
+    server: str = ""
+    tools: dict[str, Pin] = {}
+
+    def offered(self, tools: Iterable[ServerTool]) -> tuple[ServerTool, ...]:
+        """Return the tools whose definition is the pinned one."""
+        return tuple(each for each in tools if self._has(each))
+
+    def changed(self, tools: Iterable[ServerTool]) -> tuple[ServerTool, ...]:
+        """Return the tools that are pinned with another definition."""
+        return tuple(each for each in tools if each.name in self.tools and not self._has(each))
+
+    def is_approved(self, tool: str) -> bool:
+        """Return whether the user has allowed a call of the tool, or has reviewed it."""
+        return tool in self.tools and self.tools[tool].is_approved
+
+    def _has(self, tool: ServerTool) -> bool:
+        pin = self.tools.get(tool.name)
+        return pin is not None and pin.digest == tool.digest
+
+
+class PinFile:
+    """The pins of one server on disk."""
+
+    def __init__(self, path: Path, server: str) -> None:
+        self._path = path
+        self._server = server
+
+    def read(self) -> Pins:
+        """Return the pins; none where there is no file.
+
+        :raises OSError: when the file cannot be read.
+        :raises msgspec.MsgspecError: when it is damaged, since a tool would count as new.
+        """
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=Pins)
+        except FileNotFoundError:
+            return Pins(self._server)
+
+    def pin_new(self, tools: Sequence[ServerTool]) -> Pins:
+        """Pin the tools that have no pin, and return all pins."""
+        known = self.read()
+        new = [each for each in tools if each.name not in known.tools]
+        if not new:
+            return known
+        return self._change(
+            lambda pins: {**{each.name: _pin(each) for each in new}, **pins},
+        )
+
+    def approve(self, tools: Iterable[ServerTool]) -> Pins:
+        """Pin these definitions as the ones that the user has seen."""
+        chosen = {each.name: _pin(each, is_approved=True) for each in tools}
+        return self._change(lambda pins: {**pins, **chosen})
+
+    def _change(self, change: Callable[[Mapping[str, Pin]], dict[str, Pin]]) -> Pins:
+        with alone_with(self._path):
+            pins = Pins(self._server, change(self.read().tools))
+            replace_whole(self._path, msgspec.json.encode(pins))
+        return pins
+
+
+def definition_diff(pin: Pin | None, tool: ServerTool) -> str:
+    """Return what has changed in the definition of a tool since it was pinned, as a diff."""
+    old = _lines(pin.definition) if pin is not None else []
+    return "\n".join(unified_diff(old, _lines(tool.definition), "reviewed", "now", lineterm=""))
+
+
+def _lines(definition: Mapping[str, Any]) -> list[str]:
+    return json.dumps(definition, indent=2, sort_keys=True).splitlines()
+
+
+def _pin(tool: ServerTool, *, is_approved: bool = False) -> Pin:
+    return Pin(digest=tool.digest, definition=tool.definition, is_approved=is_approved)

@@ -1,0 +1,39 @@
+"""Rules about tools of servers, for permissions and for exposure, in their two spellings."""
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from pegboard import evolve
+from pegboard.schema.config import Config
+from pegboard_mcp.names import id_pattern, with_ids
+
+_T = TypeVar("_T")
+
+
+def with_ids_of_tools(config: Config) -> Config:
+    """Return the configuration with all about `mcp__SERVER__TOOL` also said about tools' ids."""
+    agents = {
+        name: evolve(
+            each,
+            permission=with_ids(each.permission),
+            project_permission=with_ids(each.project_permission),
+            exposure=_with_ids(each.exposure),
+        )
+        for name, each in config.agent.items()
+    }
+    return evolve(
+        config,
+        agent=agents,
+        permission=with_ids(config.permission),
+        project_permission=with_ids(config.project_permission),
+        exposure=_with_ids(config.exposure),
+    )
+
+
+def _with_ids(patterns: Mapping[str, _T]) -> dict[str, _T]:
+    found = {}
+    for pattern, word in patterns.items():
+        found[pattern] = word
+        if ids := id_pattern(pattern):
+            found[ids] = word
+    return found

@@ -1,0 +1,48 @@
+"""The log of a server: what it writes to its standard error, without secrets, and bounded."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from pegboard.plugins import redacted
+
+LOG_BYTES = 1 << 20
+PER_SECOND_BYTES = 1 << 20
+"""A server that writes more is heard in part, so that its log costs neither disk nor time."""
+
+
+class ServerLog:
+    """A file of at most twice `LOG_BYTES`, the older half beside it."""
+
+    def __init__(self, path: Path, secrets: Sequence[str]) -> None:
+        self.path = path
+        self._secrets = tuple(secrets)
+        self._second = 0
+        self._in_second = 0
+
+    def write(self, text: str) -> None:
+        """Append the text; a log that cannot be written is done without."""
+        second = int(time.monotonic())
+        if second != self._second:
+            self._second, self._in_second = second, 0
+        self._in_second += len(text)
+        if self._in_second > PER_SECOND_BYTES:
+            return
+        content = redacted(text, self._secrets).encode("utf-8", "replace")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if self.path.exists() and self.path.stat().st_size + len(content) > LOG_BYTES:
+                self.path.replace(self.path.with_suffix(".old.log"))
+            with self.path.open("ab") as file:
+                file.write(content)
+        except OSError:
+            return
+
+    def tail(self, letters: int = 400) -> str:
+        """Return the last words of the log, on one line."""
+        try:
+            with self.path.open("rb") as file:
+                file.seek(max(0, self.path.stat().st_size - letters))
+                return " ".join(file.read().decode("utf-8", "replace").split())
+        except OSError:
+            return ""

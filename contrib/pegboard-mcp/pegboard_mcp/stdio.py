@@ -1,0 +1,166 @@
+"""The transport over the standard streams of a process, with limits for hostile servers.
+
+The SDK's own has no limit on a line and decodes strictly. This module is imported at the first
+start of a server, since it imports the SDK.
+"""
+
+import asyncio
+import os
+import signal
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import anyio
+import msgspec
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
+
+from pegboard_mcp.traffic import Traffic, TrafficError
+
+CHUNK_BYTES = 1 << 16
+THREAD_BYTES = 1 << 18
+"""A longer line is parsed in a thread, so that the event loop goes on."""
+EOF_WAIT_S = 1.5
+TERM_WAIT_S = 1.0
+Streams = tuple[
+    MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]
+]
+
+
+class _Head(msgspec.Struct):
+    """As much of a message as decides whether it is parsed."""
+
+    method: str = ""
+    id: int | str | None = None
+
+
+@asynccontextmanager
+async def process_streams(
+    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], traffic: Traffic
+) -> AsyncIterator[Streams]:
+    """Run a server and yield the streams of its messages; at the end no process of it is left.
+
+    :raises OSError: when the program cannot be started.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *argv, stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd=cwd, env=dict(env), start_new_session=True
+    )
+    inbound_in, inbound = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    outbound, outbound_out = anyio.create_memory_object_stream[SessionMessage](0)
+    tasks = (
+        asyncio.create_task(_read(process, inbound_in, traffic)),
+        asyncio.create_task(_write(process, outbound_out, traffic)),
+        asyncio.create_task(_log(process, traffic)),
+    )
+    try:
+        yield inbound, outbound
+    finally:
+        with anyio.CancelScope(shield=True):
+            traffic.end()
+            await _end(process)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            for stream in (inbound_in, inbound, outbound, outbound_out):
+                stream.close()
+
+
+async def _read(
+    process: Process,
+    inbound: MemoryObjectSendStream[SessionMessage | Exception],
+    traffic: Traffic,
+) -> None:
+    """Deliver the server's messages, until it ends or breaks a limit."""
+    assert process.stdout is not None
+    parts: list[bytes] = []
+    size = 0
+    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+        try:
+            while chunk := await process.stdout.read(CHUNK_BYTES):
+                *lines, rest = chunk.split(b"\n")
+                for line in lines:
+                    await _deliver(b"".join((*parts, line)), inbound, traffic)
+                    parts, size = [], 0
+                parts.append(rest)
+                size += len(rest)
+                traffic.check_line(size)
+        except TrafficError as error:
+            traffic.end(str(error))
+            _kill(process, signal.SIGKILL)
+        else:
+            traffic.end("ended")
+    inbound.close()
+
+
+async def _deliver(
+    line: bytes, inbound: MemoryObjectSendStream[SessionMessage | Exception], traffic: Traffic
+) -> None:
+    if not (line := line.strip()):
+        return
+    text = line.decode("utf-8", "replace")
+    try:
+        head = msgspec.json.decode(text, type=_Head)
+    except (msgspec.MsgspecError, RecursionError):
+        traffic.note_junk(text)
+        return
+    if not traffic.admits(head.method, head.id, len(line)):
+        return
+    try:
+        message = await _parsed(text)
+    except ValueError:
+        traffic.note_junk(text)
+        return
+    await inbound.send(SessionMessage(traffic.screened(message)))
+
+
+async def _parsed(text: str) -> JSONRPCMessage:
+    if len(text) > THREAD_BYTES:
+        return await asyncio.to_thread(_validated, text)
+    return _validated(text)
+
+
+def _validated(text: str) -> JSONRPCMessage:
+    return jsonrpc_message_adapter.validate_json(text, by_name=False)
+
+
+async def _write(
+    process: Process, outbound: MemoryObjectReceiveStream[SessionMessage], traffic: Traffic
+) -> None:
+    assert process.stdin is not None
+    async for each in outbound:
+        traffic.note_sent(each.message)
+        line = each.message.model_dump_json(by_alias=True, exclude_unset=True)
+        try:
+            process.stdin.write(line.encode("utf-8", "replace") + b"\n")
+            await process.stdin.drain()
+        except ConnectionError:
+            return  # its end is seen where it is read
+
+
+async def _log(process: Process, traffic: Traffic) -> None:
+    assert process.stderr is not None
+    while chunk := await process.stderr.read(CHUNK_BYTES):
+        traffic.log(chunk.decode("utf-8", "replace"))
+
+
+async def _end(process: Process) -> None:
+    """End the process: its input closes, then it is asked, then it is killed with its group."""
+    assert process.stdin is not None
+    process.stdin.close()
+    for limit_s, ending in ((EOF_WAIT_S, signal.SIGTERM), (TERM_WAIT_S, signal.SIGKILL)):
+        try:
+            async with asyncio.timeout(limit_s):
+                await process.wait()
+            break
+        except TimeoutError:
+            _kill(process, ending)
+    _kill(process, signal.SIGKILL)  # what it has left in its group
+    await process.wait()
+
+
+def _kill(process: Process, number: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)

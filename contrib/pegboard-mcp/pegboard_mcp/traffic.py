@@ -1,0 +1,126 @@
+"""The traffic with a server: what is under way, what is too much, and why it has ended."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCRequest, JSONRPCResponse
+
+from pegboard_mcp.listing import LIST_TOOLS, read_tools, time_to_live_s
+
+LINE_BYTES = 16 << 20
+UNASKED_BYTES = 16 << 20
+"""How much a server may write between two answers."""
+NOTIFICATIONS_PER_S = 1000
+_UNHEARD = "notifications/message"
+"""Log messages: this client does not offer to take them."""
+_LISTS = {
+    "tools/list": "tools",
+    "prompts/list": "prompts",
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
+}
+_ITEMS_PER_PAGE = 4 * LIST_TOOLS
+
+
+class TrafficError(Exception):
+    """A server has broken a limit; the text ends a sentence that begins with its name."""
+
+
+class Traffic:
+    """What one connection knows of its messages; `ended` is set when no more can come.
+
+    `raw` has the items of the newest page of each list as the server sent them.
+    """
+
+    def __init__(self, log: Callable[[str], None]) -> None:
+        self.ended = asyncio.Event()
+        self.reason = ""
+        self.sent = 0
+        self.raw: dict[str, list[object]] = {}
+        self.lifetimes_s: dict[str, float | None] = {}
+        self.log = log
+        self.is_unauthorized = False
+        self.unreachable = ""
+        self._pending: dict[int | str, str] = {}
+        self._unasked_bytes = 0
+        self._second = 0
+        self._in_second = 0
+        self._is_junk_noted = False
+
+    def end(self, reason: str = "") -> None:
+        """Note that the connection has ended; the first reason counts."""
+        self.reason = self.reason or reason
+        self.ended.set()
+
+    def note_unreachable(self, reason: str) -> None:
+        """Note that a request over HTTP did not reach the server, or broke off."""
+        self.unreachable = reason
+
+    def note_sent(self, message: JSONRPCMessage) -> None:
+        """Note a message that goes to the server."""
+        if isinstance(message, JSONRPCRequest):
+            self.sent += 1
+            self._pending[message.id] = message.method
+
+    def check_line(self, size: int) -> None:
+        """Check the length of a line that has come so far.
+
+        :raises TrafficError: when it is too much.
+        """
+        if size > LINE_BYTES:
+            raise TrafficError(f"answered with more than {LINE_BYTES >> 20} MiB")
+
+    def note_junk(self, text: str) -> None:
+        """Note a line that is not a message: the first one is named in the log, all are in it."""
+        if not self._is_junk_noted:
+            self._is_junk_noted = True
+            self.log("[the server writes lines to its standard output that are not messages]\n")
+        self.log(f"{text}\n")
+        self._count(len(text))
+
+    def admits(self, method: str, number: int | str | None, size: int) -> bool:
+        """Return whether a message is delivered at all.
+
+        :raises TrafficError: when the server has sent too much that was not asked for.
+        """
+        if not method and number in self._pending:
+            self._unasked_bytes = 0
+            return True
+        self._count(size)
+        return bool(method) and method != _UNHEARD
+
+    def _count(self, size: int) -> None:
+        self._unasked_bytes += size
+        second = int(time.monotonic())
+        self._in_second = self._in_second + 1 if second == self._second else 1
+        self._second = second
+        if self._in_second > NOTIFICATIONS_PER_S:
+            raise TrafficError(f"sent more than {NOTIFICATIONS_PER_S} unasked messages in a second")
+        if self._unasked_bytes > UNASKED_BYTES:
+            raise TrafficError(f"sent more than {UNASKED_BYTES >> 20} MiB that nothing asked for")
+
+    def screened(self, message: JSONRPCMessage) -> JSONRPCMessage:
+        """Return the message with only those items of a list in it that the SDK can read.
+
+        The SDK refuses a whole list for one wrong item.
+        """
+        if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
+            method = self._pending.pop(message.id, "")
+            if isinstance(message, JSONRPCResponse) and (key := _LISTS.get(method)):
+                self._screen(key, message.result)
+        return message
+
+    def _screen(self, key: str, result: dict[str, Any]) -> None:
+        items = result.get(key)
+        self.raw[key] = items[:_ITEMS_PER_PAGE] if isinstance(items, list) else []
+        self.lifetimes_s[key] = time_to_live_s(result.get("ttlMs"))
+        result["ttlMs"] = int((self.lifetimes_s[key] or 0) * 1000)
+        result["cacheScope"] = "private"
+        if not isinstance(result.get("nextCursor"), str):
+            result.pop("nextCursor", None)
+        result[key] = []
+        if key == "tools":
+            usable = read_tools(self.raw[key]).tools
+            result[key] = [{"name": it.name, "inputSchema": it.parameters} for it in usable]

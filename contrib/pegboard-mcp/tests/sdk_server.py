@@ -1,0 +1,71 @@
+"""A server of the SDK, over standard streams or over HTTP on a port of this machine."""
+
+import sys
+from typing import Annotated
+
+from mcp.server.elicitation import AcceptedElicitation, ElicitationResult
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.resolve import Elicit, Resolve
+from pydantic import BaseModel
+
+server = MCPServer("sdk", instructions="Be kind.")
+
+
+class Who(BaseModel):
+    name: str
+    age: int = 1
+
+
+@server.tool()
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@server.tool()
+def long(size: int) -> str:
+    """Return a long text."""
+    return "x" * size
+
+
+async def ask_who() -> Elicit[Who]:
+    return Elicit("Who are you?", Who)
+
+
+@server.tool()
+async def greet(answer: Annotated[ElicitationResult[Who], Resolve(ask_who)]) -> str:
+    """Greet the user by name."""
+    if not isinstance(answer, AcceptedElicitation):
+        return answer.action
+    return f"Hello, {answer.data.name} ({answer.data.age})!"
+
+
+@server.prompt()
+def explain(topic: str, tone: str = "dry") -> str:
+    """Explain a topic."""
+    return f"Explain {topic} in a {tone} tone."
+
+
+@server.resource("note://today")
+def today() -> str:
+    """What is on today."""
+    return "Water the plants."
+
+
+@server.resource("note://{day}")
+def note(day: str) -> str:
+    """What is on a day."""
+    return f"Nothing on {day}."
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "stdio":
+        server.run("stdio")
+    else:
+        import uvicorn
+
+        app = server.streamable_http_app(stateless_http="stateless" in sys.argv)
+        sockets = uvicorn.Config(app, port=0, log_level="error").bind_socket()
+        sys.stdout.write(f"{sockets.getsockname()[1]}\n")
+        sys.stdout.flush()
+        uvicorn.Server(uvicorn.Config(app, log_level="error")).run(sockets=[sockets])

@@ -1,0 +1,145 @@
+"""What servers ask and offer users: elicitation, prompts and resources, with the SDK's server."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+from pegboard_mcp.listing import ServerPrompt
+from pegboard_mcp.prompts import prompt_arguments
+
+from pegboard.schema.event import QuestionAsked
+from pegboard.schema.part import TextPart
+from pegboard_plugins.shared.frontend import CommandOrder, run_command
+
+SDK = [sys.executable, "-P", str(Path(__file__).parent / "sdk_server.py"), "stdio"]
+
+
+@pytest.fixture(params=["2026-07-28", "2025-11-25"])
+def sdk_app(request, served_app, tmp_path):
+    """An App with the SDK's server, which is known to speak one of the eras."""
+    from contextlib import asynccontextmanager
+
+    @asynccontextmanager
+    async def opened(*script, **facts):
+        servers = {"sdk": {"command": SDK}}
+        async with served_app(servers):
+            pass
+        catalogue = next((tmp_path / "cache").rglob("sdk-*.json"))
+        text = catalogue.read_text()
+        assert '"version":"2026-07-28"' in text
+        new = f'"version":"{request.param}"'
+        catalogue.write_text(text.replace('"version":"2026-07-28"', new))
+        async with served_app(servers, *script, **facts) as scripted:
+            yield scripted
+
+    return opened
+
+
+async def answering(scripted, *answers) -> list[str]:
+    """Answer the questions of the App one after the other; what was asked."""
+    asked = []
+    left = [*answers]
+    async with scripted.app.subscribe() as events:
+        async for event in events:
+            if isinstance(event.properties, QuestionAsked):
+                request = event.properties.request
+                asked += [each.question for each in request.questions]
+                if left[0] is None:
+                    await scripted.app.reject_question(request.id)
+                else:
+                    await scripted.app.answer(request.id, left[0])
+                left.pop(0)
+                if not left:
+                    return asked
+    return asked
+
+
+async def test_a_form_of_a_server_is_asked_field_by_field(sdk_app) -> None:
+    async with sdk_app(("sdk_greet", {})) as scripted:
+        asking = asyncio.create_task(answering(scripted, [["Ada"], ["36"]]))
+        turn = await scripted.turn()
+        asked = await asyncio.wait_for(asking, 10)
+
+    assert turn.calls[0].output == "Hello, Ada (36)!"
+    assert all("The MCP server sdk asks: Who are you?" in each for each in asked)
+    assert len(asked) == 2
+
+
+async def test_an_answer_that_does_not_fit_is_asked_for_again(sdk_app) -> None:
+    async with sdk_app(("sdk_greet", {})) as scripted:
+        asking = asyncio.create_task(answering(scripted, [["Ada"], ["old"]], [["7"]]))
+        turn = await scripted.turn()
+        asked = await asyncio.wait_for(asking, 10)
+
+    assert turn.calls[0].output == "Hello, Ada (7)!"
+    assert "it must be a whole number" in asked[2]
+
+
+async def test_a_user_who_does_not_answer_declines(sdk_app) -> None:
+    async with sdk_app(("sdk_greet", {})) as scripted:
+        asking = asyncio.create_task(answering(scripted, None))
+        turn = await scripted.turn()
+        await asyncio.wait_for(asking, 10)
+
+    assert turn.calls[0].output == "decline"
+
+
+async def test_without_a_user_nothing_is_offered_that_could_be_asked(sdk_app) -> None:
+    rules = {"permission": {"*": "allow"}, "auto_approve": True}
+
+    async with sdk_app(("sdk_greet", {}), reply=None, config=rules) as scripted:
+        turn = await scripted.turn()
+
+    assert "Hello" not in turn.calls[0].output
+
+
+async def test_a_prompt_is_a_slash_command(sdk_app) -> None:
+    async with sdk_app() as scripted:
+        command = scripted.app.commands["sdk:explain"]
+        order = CommandOrder(name="sdk:explain", arguments="tides tone=warm")
+        await run_command(scripted.app, scripted.session_id, order)
+        turns = await scripted.app.turns(scripted.session_id)
+
+    assert command.source == "mcp"
+    assert command.description == "topic [tone] Explain a topic."
+    texts = [part.text for part in turns[0].parts if isinstance(part, TextPart)]
+    assert texts[0] == "Explain tides in a warm tone."
+
+
+async def test_a_mentioned_resource_goes_with_the_message(sdk_app) -> None:
+    async with sdk_app() as scripted:
+        turn = await scripted.turn("Do @sdk:note://today, please; not @other:thing.")
+
+    message = str(turn.requests[0].messages[-1])
+    assert "Water the plants." in message
+    assert "other:thing" in message
+
+
+async def test_resources_are_listed_and_read_by_tools(sdk_app) -> None:
+    read = ("mcp_read", {"server": "sdk", "uri": "note://monday"})
+
+    async with sdk_app(("mcp_list", {}), read) as scripted:
+        turn = await scripted.turn()
+
+    listed, content = turn.calls
+    assert "sdk  note://today" in listed.output
+    assert "note://{day}" in listed.output
+    assert content.output == "Nothing on monday."
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("", {}),
+        ("a", {"x": "a"}),
+        ("a b c", {"x": "a", "y": "b c"}),
+        ("y=1 a", {"x": "a", "y": "1"}),
+        ("'a b' c", {"x": "a b", "y": "c"}),
+        ("it's", {"x": "it's"}),
+    ],
+)
+def test_arguments_of_a_prompt_are_taken_in_order_or_by_name(line, expected) -> None:
+    prompt = ServerPrompt(name="p", arguments=("x", "y"))
+
+    assert prompt_arguments(prompt, line) == expected

@@ -1,0 +1,76 @@
+"""Nothing of a server remains, however Pegboard ends."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+from settled import settled
+
+PROGRAM = """
+import asyncio, json, sys
+from pathlib import Path
+sys.path[:0] = json.loads(sys.argv[2])
+import pegboard_mcp
+from pegboard.testing import scripted_app
+
+async def main():
+    config = {"mcp": {"raw": json.loads(sys.argv[3])}}
+    async with scripted_app(
+        Path(sys.argv[1]), pegboard_mcp, script=[("raw_t", {}), "done"], reply="once",
+        config=config,
+    ) as scripted:
+        while "raw_t" not in scripted.app.tools:
+            await asyncio.sleep(0.02)
+        turn = await scripted.turn()
+        print(turn.calls[0].output, flush=True)
+        await asyncio.sleep(600)
+
+asyncio.run(main())
+"""
+
+
+async def test_a_server_ends_when_pegboard_is_killed(raw_server, tmp_path) -> None:
+    here = Path(__file__).parent
+    arguments = (tmp_path, json.dumps([str(here.parent), str(here)]), json.dumps(raw_server("pid")))
+    program = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", PROGRAM, *map(str, arguments)), stdout=asyncio.subprocess.PIPE
+    )
+    assert program.stdout is not None
+    pid = int(await program.stdout.readline())
+    os.kill(pid, 0)
+
+    program.send_signal(signal.SIGKILL)
+    await program.wait()
+
+    await settled(lambda: not Path(f"/proc/{pid}").exists() or _is_dead(pid))
+
+
+async def test_opening_and_closing_leaves_no_descriptor(served_app, raw_server) -> None:
+    async with served_app({"raw": raw_server()}, ("raw_t", {})) as scripted:
+        await scripted.turn()
+    before = descriptors()
+    for _ in range(5):
+        async with served_app({"raw": raw_server()}, ("raw_t", {})) as scripted:
+            await scripted.turn()
+
+    await settled(lambda: descriptors() <= before)
+
+
+async def test_twenty_calls_at_once_share_one_server(served_app, raw_server) -> None:
+    calls = [[("raw_t", {"a": str(number)}) for number in range(20)]]
+
+    async with served_app({"raw": raw_server()}, *calls) as scripted:
+        turn = await scripted.turn()
+
+    assert [each.output for each in turn.calls] == [str(number) for number in range(20)]
+
+
+def descriptors() -> int:
+    return len([*Path("/proc/self/fd").iterdir()])
+
+
+def _is_dead(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"

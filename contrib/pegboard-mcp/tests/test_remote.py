@@ -1,0 +1,77 @@
+"""Servers over HTTP on this machine, of both eras."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from pegboard_mcp.tools import SERVERS
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture
+async def http_server() -> AsyncIterator[str]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", str(HERE / "sdk_server.py"), "http"),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    port = int(await process.stdout.readline())
+    yield f"http://127.0.0.1:{port}/mcp"
+    process.kill()
+    await process.wait()
+
+
+async def test_a_tool_of_a_remote_server_is_called(served_app, http_server) -> None:
+    server = {"type": "remote", "url": http_server}
+
+    async with served_app({"far": server}, ("far_add", {"a": 2, "b": 3})) as scripted:
+        turn = await scripted.turn()
+        version = scripted.app.stash.get(SERVERS).named("far").catalogue.version
+
+    assert turn.call("far_add").output == "5"
+    assert version == "2026-07-28"
+
+
+async def test_the_handshake_of_the_older_era_is_spoken_too(
+    served_app, http_server, tmp_path
+) -> None:
+    server = {"type": "remote", "url": http_server}
+    async with served_app({"far": server}):
+        pass
+    catalogue = next((tmp_path / "cache").rglob("far-*.json"))
+    catalogue.write_text(catalogue.read_text().replace('"2026-07-28"', '"2025-11-25"', 1))
+
+    async with served_app({"far": server}, ("far_add", {"a": 2, "b": 3})) as scripted:
+        turn = await scripted.turn()
+        version = scripted.app.stash.get(SERVERS).named("far").catalogue.version
+
+    assert turn.call("far_add").output == "5"
+    assert version == "2025-11-25"
+
+
+async def test_an_answer_over_http_has_a_limit(served_app, http_server) -> None:
+    server = {"type": "remote", "url": http_server}
+
+    async with served_app({"far": server}, ("far_long", {"size": 20_000_000})) as scripted:
+        turn = await scripted.turn()
+
+    assert turn.calls[0].error
+
+
+async def test_a_server_that_is_not_there_is_named(served_app) -> None:
+    server = {"type": "remote", "url": "http://127.0.0.1:9/mcp"}
+
+    async with served_app({"far": server}) as scripted:
+        found = scripted.app.stash.get(SERVERS).named("far")
+
+    assert found.state == "failed"
+    assert "connect" in found.error.lower()
+
+
+@pytest.mark.parametrize("url", ["http://example.com/mcp", "ftp://127.0.0.1/mcp"])
+async def test_a_url_is_https_or_of_this_machine(served_app, url) -> None:
+    async with served_app({"far": {"type": "remote", "url": url}}) as scripted:
+        assert [*scripted.app.stash.get(SERVERS)] == []
