@@ -109,7 +109,7 @@ def test_no_name_of_a_ring_is_hidden_by_a_module_beside_it(ring: str) -> None:
 @pytest.mark.parametrize(
     ("statement", "absent"),
     [
-        ("from pegboard import hookimpl", "pegboard.app"),
+        ("from pegboard import hookimpl", "pegboard.app.application"),
         ("from pegboard.plugins import nearest_names", "pegboard.kit.hosts"),
         ("from pegboard.files import diff_texts", "pegboard.files.walk"),
         ("from pegboard.app import UserFolders", "pegboard.engine"),

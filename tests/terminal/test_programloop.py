@@ -116,7 +116,7 @@ def test_a_part_that_dies_ends_the_program(way: Callable[[Loop], None]) -> None:
 
 STUCK = """
 import asyncio, contextlib, threading
-from pegboard_plugins.shared.terminal import programloop
+from pegboard.cli import programloop
 programloop.GRACE_S = 0.1
 def dies(*_): raise MemoryError
 async def stays():
@@ -151,7 +151,7 @@ def test_what_does_not_end_after_it_is_ended(stuck: str) -> None:
 
 LOST = """
 import asyncio, resource, threading
-from pegboard_plugins.shared.terminal import programloop
+from pegboard.cli import programloop
 resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
 def dies(): raise SystemError("error return without exception set")
 async def main():

@@ -36,7 +36,7 @@ def test_importing_the_client_loads_no_engine_and_no_http() -> None:
     code = "import sys, pegboard_client; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    heavy = {"apsw", "httpx", "pegboard.app", "pegboard.engine", "pydantic"}
+    heavy = {"apsw", "httpx", "pegboard.app.application", "pegboard.engine", "pydantic"}
     assert not heavy & set(done.stdout.split())
 
 

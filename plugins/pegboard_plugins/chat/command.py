@@ -97,7 +97,7 @@ async def open_feed(options: "Options") -> "Feed":
             raise InvalidInputError(f"--attach needs {error.name}; {_CLIENT}") from error
         found: Feed = await attached.attach(options.attach, options.directory, options.password)
         return found
-    await asyncio.to_thread(importlib.import_module, "pegboard.app")
+    await asyncio.to_thread(importlib.import_module, "pegboard.app.application")
     from pegboard_plugins.chat.local import open_local
 
     feed = await open_local(options.directory, trust=options.trust, level=options.sandbox)

@@ -12,7 +12,7 @@ _MARK = "# plugin "
 _LINE = re.compile(r"import time:\s+(\d+) \|\s+(\d+) \|( +)(\S+)")
 _SCRIPT = f"""
 import sys
-import pegboard.app, pegboard.contract.apphooks, pegboard.schema.event
+import pegboard.app.application, pegboard.contract.apphooks, pegboard.schema.event
 for name in sys.argv[1:]:
     sys.stderr.write("{_MARK}" + name + "\\n")
     try:
