@@ -20,7 +20,7 @@ async def outcomes(app: App, session_id: str) -> list[str]:
     """What came of the calls: `done`, or why not."""
     states = [
         part.state
-        for turn in await app.turns(session_id)
+        for turn in await app.list_turns(session_id)
         for part in turn.parts
         if isinstance(part, ToolPart)
     ]

@@ -69,7 +69,7 @@ class Setting:
         turn = await self.app.prompt(session_id, "hi")
         return Played(
             turn=turn,
-            turns=await self.app.turns(session_id),
+            turns=await self.app.list_turns(session_id),
             requests=self.server.requests,
             noted=self.noted,
             took_s=time.perf_counter() - began,

@@ -141,8 +141,8 @@ def at_rest(world: World, state: State) -> Iterator[str]:
     for app in world.apps:
         runs = app._runs
         for session_id in state.sessions:
-            if not isinstance(app.status(session_id), Idle):
-                yield f"{session_id} is {app.status(session_id)}"
+            if not isinstance(app.session_status(session_id), Idle):
+                yield f"{session_id} is {app.session_status(session_id)}"
         kept = (runs._tasks, runs._runs, runs._heard, runs._stopping, runs.callers)
         yield from (f"the App keeps {each}" for each in kept if each)
         yield from (f"{request.id} waits" for request in app.permissions.pending())

@@ -41,8 +41,8 @@ async def edited(context: Context, text: str | None, name: str = "a.t", *, gone:
         path.write_text(text)
     context.edits.clear()
     if gone:
-        await context.edited(context.directory / gone)
-    await context.edited(path)
+        await context.record_edit(context.directory / gone)
+    await context.record_edit(path)
     answer = await plugin.tool_execute_after(context, ToolResult(output=""))
     return answer.output if answer else ""
 

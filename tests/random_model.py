@@ -197,7 +197,7 @@ def tools(nap: str) -> tuple[Tool, ...]:
         """Write a file."""
         place = context.directory / f"{context.session.id}.{what}"
         await context.files.replace(place, what.encode())
-        await context.edited(place)
+        await context.record_edit(place)
         return f"written {what}"
 
     @tool(permission="read", effect="reads")

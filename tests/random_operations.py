@@ -311,7 +311,7 @@ class Actor:
         return fork
 
     async def _revert(self, operation: Operation, session_id: str) -> str:
-        turns = await self._app.turns(session_id)
+        turns = await self._app.list_turns(session_id)
         prompts = [turn.info.id for turn in turns if isinstance(turn.info, UserMessage)]
         if not prompts:
             return ""
@@ -329,12 +329,12 @@ class Actor:
 
     async def _once(self, operation: Operation, _: str) -> None:
         if (request := self._asked(operation)) is not None:
-            await self._app.reply(request, "once")
+            await self._app.answer_permission(request, "once")
 
     async def _reject(self, operation: Operation, _: str) -> None:
         if (request := self._asked(operation)) is not None:
             message = "do without" if operation.place < 0.5 else None
-            await self._app.reply(request, "reject", message)
+            await self._app.answer_permission(request, "reject", message)
 
     async def _approve(self, operation: Operation, _: str) -> str:
         request = self._asked(operation)
@@ -359,5 +359,5 @@ class Actor:
         while not self.closed:
             for request in self._app.permissions.pending():
                 with suppress(NotFoundError):  # another has answered it meanwhile
-                    await self._app.reply(request.id, "once")
+                    await self._app.answer_permission(request.id, "once")
             await asyncio.sleep(0.01)

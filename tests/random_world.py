@@ -95,7 +95,7 @@ async def rest(app: App) -> list[str]:
                 each.get_name().startswith("title ") for each in asyncio.all_tasks()
             ):
                 for request in app.permissions.pending():
-                    await app.reply(request.id, "once")
+                    await app.answer_permission(request.id, "once")
                 await asyncio.sleep(0.01)
     except TimeoutError:
         return [f"session {each} runs without an end" for each in runs._tasks]

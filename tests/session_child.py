@@ -132,7 +132,7 @@ def tools() -> tuple[Tool, ...]:
         _begin(context)
         place = context.directory / path
         await context.files.replace(place, path.encode())
-        await context.edited(place)
+        await context.record_edit(place)
         return f"written {path}"
 
     @tool(permission="read", effect="reads")

@@ -170,20 +170,20 @@ class Context:
         """As `pegboard trust program` does it."""
         self.allowed |= self.programs(os.environ).digests(str(program))
 
-    def enclosed(self, argv, *, cwd, env, reads=(), network=None):
+    def in_sandbox(self, argv, *, cwd, env, reads=(), network=None):
         return nullcontext(argv)
 
-    async def env(self):
+    async def process_env(self):
         return child_env(os.environ)
 
-    async def edited(self, path):
+    async def record_edit(self, path):
         self.edits.append(path)
 
     @property
     def changed(self):
         return tuple(dict.fromkeys(self.edits))
 
-    async def prompt_child(
+    async def run_subagent(
         self, agent, prompt, *, description, session_id=None, timeout_s=3600.0, on_start=None
     ):
         if on_start:

@@ -26,7 +26,7 @@ async def put(path: str, content: str, context: ToolContext) -> str:
     """Write a file."""
     place = context.directory / path
     await context.files.replace(place, content.encode())
-    await context.edited(place)
+    await context.record_edit(place)
     return "written"
 
 
@@ -68,19 +68,19 @@ async def played(
 async def ask(app: App, session_id: str, said: str = "go") -> str:
     """The id of the prompt, after its answer."""
     await app.prompt(session_id, said)
-    turns = await app.turns(session_id)
+    turns = await app.list_turns(session_id)
     return [turn.info.id for turn in turns if isinstance(turn.info, UserMessage)][-1]
 
 
 async def patches(app: App, session_id: str) -> list[PatchPart]:
     """What the steps of a session have told of files."""
-    turns = await app.turns(session_id)
+    turns = await app.list_turns(session_id)
     return [part for turn in turns for part in turn.parts if isinstance(part, PatchPart)]
 
 
 async def calls_of(app: App, session_id: str) -> list[ToolPart]:
     """The calls of a session, in order."""
-    turns = await app.turns(session_id)
+    turns = await app.list_turns(session_id)
     return [part for turn in turns for part in turn.parts if isinstance(part, ToolPart)]
 
 

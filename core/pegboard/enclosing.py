@@ -67,7 +67,7 @@ class BackgroundAccess(Protocol):
     async def start(
         self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], title: str
     ) -> BackgroundProcess:
-        """Start a process that runs on; `env` is that of `ToolContext.env`, with additions.
+        """Start a process that runs on; `env` is that of `ToolContext.process_env`, with additions.
 
         :raises ToolError: when the program or the directory cannot be used, or when too many
             run already.

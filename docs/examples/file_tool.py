@@ -33,14 +33,14 @@ async def sort_lines(context: ToolContext, path: str) -> ToolResult:
         path: The file, absolute or relative to the working directory.
     """
     real = context.granted(may_sort)
-    async with context.files.writing(real):
+    async with context.files.lock(real):
         context.files.check_fresh(real)
         before = decode_text(await asyncio.to_thread(real.read_bytes), name=path)
         lines = before.text.splitlines()
         kept = sorted(set(lines))
         after = before.replacement("".join(f"{line}\n" for line in kept))
         await context.files.replace(real, after.encoded(after.text, name=path))
-    await context.edited(real)
+    await context.record_edit(real)
     dropped = len(lines) - len(kept)
     return ToolResult(output=f"{path} is sorted; {dropped} repeated lines are gone.", title=path)
 

@@ -80,7 +80,7 @@ def create(directory: Path | None = None, options: AppOptions | None = None) -> 
 
     @api.post("/permissions/{request_id}")
     async def decide(request_id: str, answer: Answer) -> None:
-        await opened[0].reply(request_id, answer.reply)
+        await opened[0].answer_permission(request_id, answer.reply)
 
     return api
 

@@ -55,7 +55,7 @@ async def _switched(context: ToolContext, *, question: str, agent: str, prompt: 
         raise QuestionRejectedError(f"The user said no: the agent stays {context.agent}.")
     if answer != YES:
         return ToolResult(output=f"Not yet. The user says: {answer}", title="Not yet")
-    await context.follow_up(prompt, agent=agent)
+    await context.queue_prompt(prompt, agent=agent)
     return ToolResult(
         output=f"The user agrees. The agent {agent} goes on; end your answer here.",
         title=f"Switched to {agent}",

@@ -92,7 +92,7 @@ async def task(  # noqa: PLR0913 - the model's arguments
         context.progress(title=description, metadata=metadata)
 
     try:
-        result = await context.prompt_child(
+        result = await context.run_subagent(
             subagent_type,
             prompt,
             description=description,

@@ -120,7 +120,7 @@ class _Titles:
                 session = await self._app.session(answer.session_id)
                 agent = await self._asking(answer) if session.parent_id is None else None
                 if agent is not None:
-                    turns = await self._app.turns(session.id)
+                    turns = await self._app.list_turns(session.id)
                     if text := _beginning(_prompt(session, turns, answer.parent_id)):
                         await self._write(session, agent, text)
 
@@ -137,10 +137,12 @@ class _Titles:
     async def _write(self, session: Session, agent: Agent, text: str) -> None:
         async def name(said: str) -> None:
             if title := cleaned(said):
-                await self._app.rename(session.id, title, was=session.title)
+                await self._app.update_session(session.id, title=title, if_title=session.title)
 
         question = f"Write a title for what begins with:\n\n{text}"
-        await self._app.ask(session.id, ModelQuestion(agent=agent, text=question, on_answer=name))
+        await self._app.ask_model(
+            session.id, ModelQuestion(agent=agent, text=question, on_answer=name)
+        )
 
 
 _TITLES = StashKey[_Titles]()

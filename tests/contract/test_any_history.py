@@ -78,7 +78,7 @@ async def test_a_session_goes_through_all_providers_and_back(tmp_path: Path) -> 
                 _answered(await app.prompt(session.id, Prompt(HI, model=WIRES[name].model)))
                 for name in ROUND
             ]
-            turns = await app.turns(session.id)
+            turns = await app.list_turns(session.id)
 
     assert said == ["It is there."] * len(ROUND)
     assert [type(part.state) for part in tools_of(turns)] == [Completed] * len(ROUND)
@@ -190,7 +190,7 @@ async def test_a_session_that_was_killed_goes_on_with_any_other_model(tmp_path: 
                     _answered(await app.prompt(session_id, Prompt(HI, model=model)))
                     == "It is there."
                 )
-                turns = await app.turns(session_id)
+                turns = await app.list_turns(session_id)
         assert [type(part.state) for part in tools_of(turns)] == [Completed] * 3
         _check_requests(servers)
 

@@ -45,8 +45,8 @@ async def test_without_a_built_in_plugin_a_turn_runs_with_what_others_bring(
     async with opened(tmp_path, provider, *own, builtins=True, config=config) as app:
         session = await app.create_session()
         turn = await app.prompt(session.id, HI)
-        [part] = tools_of(await app.turns(session.id))
-        missing = {each.name: each.error for each in app.register.infos if each.blocked}
+        [part] = tools_of(await app.list_turns(session.id))
+        missing = {each.name: each.error for each in app.plugins.infos if each.blocked}
 
     assert "done" in str(turn.parts)
     assert isinstance(part.state, Completed)
@@ -63,7 +63,7 @@ async def test_without_the_plugin_of_processes_a_tool_that_runs_a_program_says_s
     async with opened(tmp_path, provider, builtins=True, config=config) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        [part] = tools_of(await app.turns(session.id))
+        [part] = tools_of(await app.list_turns(session.id))
         env = await app.user_env()
 
     assert isinstance(part.state, Failed)
@@ -101,7 +101,7 @@ async def test_without_the_plugin_of_files_a_tool_and_a_prompt_that_have_one_say
     async with opened(tmp_path, provider, builtins=True, config=config) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        [part] = tools_of(await app.turns(session.id))
+        [part] = tools_of(await app.list_turns(session.id))
         with pytest.raises(ToolError) as refused:
             await app.prompt(session.id, Prompt(HI, parts=(file,)))
         answer = await app.prompt(session.id, HI)

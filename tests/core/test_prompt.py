@@ -40,7 +40,7 @@ async def test_a_text_is_a_prompt_and_the_answer_has_one(tmp_path: Path) -> None
         session = await app.create_session()
 
         turn = await app.prompt(session, "Say hello")
-        [typed, _] = await app.turns(session.id)
+        [typed, _] = await app.list_turns(session.id)
 
     assert (typed.text, turn.text) == ("Say hello", "Hello there.")
 
@@ -52,7 +52,7 @@ async def test_files_are_relative_to_the_directory_of_the_app(tmp_path: Path) ->
         session = await app.create_session()
 
         await app.prompt(session, Prompt("Read it", files=["note.txt"]))
-        [typed, _] = await app.turns(session.id)
+        [typed, _] = await app.list_turns(session.id)
 
     assert "line one" in typed.text
 
@@ -64,4 +64,4 @@ async def test_a_prompt_of_nothing_is_refused(tmp_path: Path) -> None:
         with pytest.raises(InvalidInputError, match="the prompt is empty"):
             await app.prompt(session, Prompt())
 
-        assert await app.turns(session.id) == ()
+        assert await app.list_turns(session.id) == ()

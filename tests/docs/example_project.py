@@ -26,8 +26,8 @@ async def project(
     place.mkdir(parents=True, exist_ok=True)
     shutil.copy(EXAMPLES / f"{example}.py", place)
     async with opened(folder, provider, *plugins, trust=True, **options) as app:
-        assert [each.text for each in app.register.problems] == []
-        assert example in {each.name for each in app.register.infos if each.origin == "project"}
+        assert [each.text for each in app.plugins.problems] == []
+        assert example in {each.name for each in app.plugins.infos if each.origin == "project"}
         yield app
         assert bool(app.failures) == fails
 
@@ -36,7 +36,7 @@ async def asked(app: App, words: str = "hi") -> tuple[Turn, ...]:
     """All turns of a new session with one prompt."""
     session = await app.create_session()
     await app.prompt(session.id, words)
-    return await app.turns(session.id)
+    return await app.list_turns(session.id)
 
 
 def config(plugin: str, **options: object) -> dict[str, object]:

@@ -44,7 +44,7 @@ async def test_the_example_is_taken(tmp_path: Path) -> None:
         slash = await app.hooks.collect(hookspecs.register_slash)
         keys = await app.hooks.collect(hookspecs.register_keys)
         themes = await app.hooks.collect(hookspecs.register_themes)
-        problems = app.register.problems
+        problems = app.plugins.problems
 
     assert problems == ()
     assert "remind" in {each.value.name for each in slash}

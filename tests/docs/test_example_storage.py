@@ -47,7 +47,7 @@ async def test_a_turn_is_there_when_it_is_opened_again(tmp_path: Path) -> None:
             known = await app.sessions()
             session = known[0] if known else await app.create_session(title="kept")
             await app.prompt(session.id, HI)
-            turns = await app.turns(session.id)
+            turns = await app.list_turns(session.id)
             parts = (part for turn in turns for part in turn.parts)
             said.append([part.text for part in parts if isinstance(part, TextPart)])
 

@@ -132,7 +132,7 @@ async def test_prompt_piece(tmp_path: Path) -> None:
 @tool(effect="delegates")
 async def send(context: ToolContext) -> str:
     """Give work to a subagent."""
-    return (await context.prompt_child("helper", "Work.", description="work")).text
+    return (await context.run_subagent("helper", "Work.", description="work")).text
 
 
 async def test_prompt_piece_says_more_to_subagents(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ async def test_an_example_conforms(example: ModuleType) -> None:
 
 async def test_an_example_is_loaded_called_and_closed(example: ModuleType, tmp_path: Path) -> None:
     async with App.open(tmp_path, _options(tmp_path, plugins=(example,))) as app:
-        problems = [each.text for each in app.register.problems]
+        problems = [each.text for each in app.plugins.problems]
 
     assert problems == []
     assert [each.message for each in app.failures] == []
@@ -125,7 +125,7 @@ async def test_a_slash_command_is_changed(tmp_path: Path) -> None:
     async with scripted_app(tmp_path, *plugins, script=["done"]) as scripted:
         order = CommandOrder(name="explain", arguments="hooks")
         await run_command(scripted.app, scripted.session_id, order)
-        first, *_ = await scripted.app.turns(scripted.session_id)
+        first, *_ = await scripted.app.list_turns(scripted.session_id)
 
     texts = [part.text for part in first.parts if isinstance(part, TextPart)]
     assert texts == ["Explain hooks to a newcomer.\n(from /explain)"]

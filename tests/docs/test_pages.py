@@ -151,8 +151,8 @@ async def test_a_plugin_that_is_shown_is_accepted(block: Block, tmp_path: Path) 
     plugin = _load(block, tmp_path)
 
     async with App.open(tmp_path, _options(tmp_path, plugins=(plugin,))) as app:
-        problems = [each.text for each in app.register.problems]
-        origins = {each.origin: each.hooks for each in app.register.infos}
+        problems = [each.text for each in app.plugins.problems]
+        origins = {each.origin: each.hooks for each in app.plugins.infos}
 
     assert problems == []
     assert origins["embedded"]
@@ -183,7 +183,7 @@ async def test_the_function_that_is_a_provider_answers(tmp_path: Path) -> None:
     async with App.open(tmp_path, options) as app:
         session = await app.create_session()
         turn = await app.prompt(session, "3 by 4?")
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     assert turn.text == "You said something."
     assert [each.text for each in turns] == ["3 by 4?", "I work it out.", turn.text]

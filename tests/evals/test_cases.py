@@ -63,7 +63,7 @@ async def work(case: Case, steps: Sequence[Step], root: Path) -> Work:
     async with App.open(project / case.folder, options) as app:
         session = await app.create_session(agent="build")
         await app.prompt(session.id, case.task)
-        parts = [part for turn in await app.turns(session.id) for part in turn.parts]
+        parts = [part for turn in await app.list_turns(session.id) for part in turn.parts]
     calls = [part for part in parts if isinstance(part, ToolPart)]
     made = [(part.tool, part.state.input) for part in calls]
     answer = [part.text for part in parts if isinstance(part, TextPart)][-1]

@@ -99,7 +99,7 @@ async def test_a_run_completes_around_a_bad_plugin_and_names_it(
         turn = await app.prompt(session.id, "hi")
         [part] = [
             part
-            for one in await app.turns(session.id)
+            for one in await app.list_turns(session.id)
             for part in one.parts
             if isinstance(part, ToolPart)
         ]

@@ -51,7 +51,7 @@ class OtherProgram:
 async def once(true: Callable[[list[Turn]], bool], app: App, session_id: str) -> list[Turn]:
     """Return the turns as soon as they are so."""
     async with asyncio.timeout(LIMIT_S):
-        while not true(turns := list(await app.turns(session_id))):
+        while not true(turns := list(await app.list_turns(session_id))):
             await asyncio.sleep(0.02)
         return turns
 
@@ -126,7 +126,7 @@ async def test_a_prompt_right_after_the_failure_needs_no_patience(
             await app.prompt(session.id, HI)
         other.unlock()
         await app.prompt(session.id, HI)
-        turns = list(await app.turns(session.id))
+        turns = list(await app.list_turns(session.id))
 
     assert is_ended(turns)
 
@@ -174,7 +174,7 @@ async def test_a_write_that_fails_in_a_turn_is_tried_again_before_the_turn_fails
     async with opened(tmp_path, Played(slow)) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        turns = list(await app.turns(session.id))
+        turns = list(await app.list_turns(session.id))
 
     assert is_ended(turns)
     assert texts(turns[-1]) == [" ".join(map(str, range(20)))]
@@ -205,7 +205,7 @@ async def test_what_cannot_be_stored_fails_the_turn_and_nothing_else(
         session = await app.create_session()
         with pytest.raises(PluginError, match="cannot be stored"):
             await app.prompt(session.id, HI)
-        turns = list(await app.turns(session.id))
+        turns = list(await app.list_turns(session.id))
         again = await app.prompt(session.id, HI)
 
     assert is_ended(turns)

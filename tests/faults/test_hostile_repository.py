@@ -268,10 +268,10 @@ async def test_through_a_program_that_embeds_it(tmp_path: Path, evil: ModelServe
         async with App.open(repository.folder, options) as app:
             session = await app.create_session()
             await app.prompt(session.id, "hi")
-            states = [part.state for part in tools_of(await app.turns(session.id))]
+            states = [part.state for part in tools_of(await app.list_turns(session.id))]
             problems = "\n".join((*settings_warnings(app), *map(str, app.untrusted)))
             names = ({*app.commands}, {*app.agents}, {*app.tools})
-            infos = app.register.infos
+            infos = app.plugins.infos
 
     assert repository.unharmed() == []
     assert [type(state).__name__ for state in states] == [

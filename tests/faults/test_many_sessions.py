@@ -122,7 +122,7 @@ def tools() -> tuple[Tool, ...]:
         """Write a file."""
         place = context.directory / tag / f"{step}.txt"
         await context.files.replace(place, f"{tag} {step}".encode())
-        await context.edited(place)
+        await context.record_edit(place)
         return f"{tag} {step} {context.session.id}"
 
     @tool(permission="read", effect="reads")
@@ -224,7 +224,7 @@ async def test_twenty_sessions_of_fifty_steps_at_once(tmp_path: Path) -> None:
         check_memory(provider)
         assert kept() <= before, "of a run that has ended nothing is kept"
         assert provider.foreign == []
-        stored = {session: await app.turns(session) for session in sessions}
+        stored = {session: await app.list_turns(session) for session in sessions}
         for session, tag in sessions.items():
             check_own(session, tag, stored[session], project)
         await check_events(app, heard, [turn for turns in stored.values() for turn in turns])

@@ -42,7 +42,7 @@ async def test_p1_a_server_of_this_machine_that_is_not_there_is_named_at_once(
 ) -> None:
     async with playing(tmp_path, OK, url="http://127.0.0.1:1/v1") as setting:
         outcome = await setting.prompt()
-        status = setting.app.status(outcome.turn.info.session_id)
+        status = setting.app.session_status(outcome.turn.info.session_id)
 
     assert "nothing listens at 127.0.0.1:1" in outcome.message
     assert [part for part in outcome.turn.parts if isinstance(part, RetryPart)] == []

@@ -175,7 +175,7 @@ async def check_goes_on(app: App, provider: Played, session: str) -> None:
     """The session takes a prompt, and the model hears of every call with its result."""
     interrupted = {
         name: part.state.error
-        for name, part in calls_of(await app.turns(session)).items()
+        for name, part in calls_of(await app.list_turns(session)).items()
         if isinstance(part.state, Failed) and part.state.error == INTERRUPTED_CALL
     }
 
@@ -192,7 +192,7 @@ async def check_goes_on(app: App, provider: Played, session: str) -> None:
 
 async def check_files(app: App, session: str) -> None:
     """What the finished steps did to files can be undone, and done again."""
-    turns = await app.turns(session)
+    turns = await app.list_turns(session)
     patches = [part for turn in turns for part in turn.parts if isinstance(part, PatchPart)]
     files = {Path(file) for patch in patches for file in patch.files}
     if not files:
@@ -212,7 +212,7 @@ async def check_round(folder: Path, told: Told) -> None:
     async with opened(folder, provider, ToolsPlugin(*tools())) as app:
         assert app.storage.warnings == ()
         assert await stored.running(app.storage) == ()
-        turns = {session: await app.turns(session) for session in told.sessions}
+        turns = {session: await app.list_turns(session) for session in told.sessions}
         await check_events(app, turns)
         for number, (session, each) in enumerate(turns.items()):
             check_kept(session, told, each, project)

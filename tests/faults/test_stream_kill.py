@@ -44,7 +44,9 @@ async def test_a_kill_costs_the_last_moment_or_a_tenth_of_a_text(
 
     async with opened(tmp_path, Played(text("I go on."))) as app:
         [session] = await app.sessions()
-        [part] = [p for p in (await app.turns(session.id))[-1].parts if isinstance(p, TextPart)]
+        [part] = [
+            p for p in (await app.list_turns(session.id))[-1].parts if isinstance(p, TextPart)
+        ]
 
     letters, end_s = said[-1]
     due = max((known for known, at_s in said if at_s < end_s - STORE_S - COMMIT_S), default=0)

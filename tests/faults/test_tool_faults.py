@@ -234,7 +234,7 @@ async def test_t17_a_huge_answer_of_any_tool_is_cut_and_kept(tmp_path: Path) -> 
     async with opened(tmp_path, provider, ToolsPlugin(flood)) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        (part,) = tools_of(await app.turns(session.id))
+        (part,) = tools_of(await app.list_turns(session.id))
 
     assert isinstance(part.state, Completed)
     assert len(part.state.output) < 60_000
@@ -270,7 +270,7 @@ async def test_t18_an_abort_ends_a_call_whatever_it_does(tmp_path: Path, phase: 
         assert await app.abort(session.id)
 
         await prompting
-        (part,) = tools_of(await app.turns(session.id))
+        (part,) = tools_of(await app.list_turns(session.id))
         waiting = app.permissions.pending()
     assert isinstance(part.state, Failed)
     assert waiting == ()
@@ -306,7 +306,7 @@ async def test_t19_a_command_that_takes_the_machine_is_ended_and_the_next_one_ru
     ) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        first, second = tools_of(await app.turns(session.id))
+        first, second = tools_of(await app.list_turns(session.id))
 
     assert isinstance(first.state, Completed)
     assert told in first.state.output

@@ -70,7 +70,7 @@ async def test_of_subagents_that_change_one_file_none_loses_its_change(tmp_path:
         states = [
             part.state
             for each in sessions
-            for turn in await app.turns(each.id)
+            for turn in await app.list_turns(each.id)
             for part in turn.parts
             if isinstance(part, ToolPart)
         ]

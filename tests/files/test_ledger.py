@@ -81,7 +81,7 @@ async def test_writers_of_one_file_take_turns_in_their_order(ledger, file, tmp_p
     steps = []
 
     async def write(name, path):
-        async with ledger.view(name).writing(path):
+        async with ledger.view(name).lock(path):
             steps.append(f"{name} in")
             await asyncio.sleep(0.005)
             steps.append(f"{name} out")
@@ -95,11 +95,11 @@ async def test_writers_of_one_file_take_turns_in_their_order(ledger, file, tmp_p
 
 async def test_a_writer_that_fails_or_is_cancelled_leaves_the_file_free(ledger, file):
     async def fail():
-        async with ledger.writing(file):
+        async with ledger.lock(file):
             raise ValueError("broken")
 
     async def hang():
-        async with ledger.writing(file):
+        async with ledger.lock(file):
             await asyncio.sleep(60)
 
     hanging = asyncio.create_task(hang())
@@ -110,7 +110,7 @@ async def test_a_writer_that_fails_or_is_cancelled_leaves_the_file_free(ledger, 
 
     with pytest.raises(ValueError, match="broken"):
         await waiting
-    async with asyncio.timeout(30), ledger.writing(file):
+    async with asyncio.timeout(30), ledger.lock(file):
         pass
 
 
@@ -189,7 +189,7 @@ async def test_a_cancelled_write_ends_before_the_lock_is_given_up(ledger, file):
     files = ledger.view("a")
 
     async def write():
-        async with files.writing(file):
+        async with files.lock(file):
             await files.replace(file, b"x" * (8 << 20))
 
     task = asyncio.create_task(write())

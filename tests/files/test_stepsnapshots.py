@@ -30,7 +30,7 @@ async def test_each_step_tells_its_files(tmp_path: Path, project: Path) -> None:
         await ask(app, session)
 
         told = await patches(app, session)
-        turns = await app.turns(session)
+        turns = await app.list_turns(session)
         starts = [p.snapshot for t in turns for p in t.parts if isinstance(p, StepStartPart)]
         finishes = [p.snapshot for t in turns for p in t.parts if isinstance(p, StepFinishPart)]
 
@@ -52,7 +52,7 @@ async def test_a_step_is_told_once_though_its_snapshots_come_late(tmp_path: Path
         await asyncio.sleep(0)
         await ask(app, session)
         events = await listening
-        stored = [part for turn in await app.turns(session) for part in turn.parts]
+        stored = [part for turn in await app.list_turns(session) for part in turn.parts]
 
     told = [each.properties.part for each in events if isinstance(each.properties, PartUpdated)]
     for kind in (StepStartPart, StepFinishPart):
@@ -111,7 +111,7 @@ async def test_every_prompt_has_the_changes_of_its_turn_and_every_turn_those_of_
                 for each in await listening
                 if isinstance(each.properties, SessionDiffed)
             ]
-        prompts = [t.info for t in await app.turns(session) if isinstance(t.info, UserMessage)]
+        prompts = [t.info for t in await app.list_turns(session) if isinstance(t.info, UserMessage)]
         alone = [await session_diff(app, session, message_id=each.id) for each in prompts]
 
     summaries = [each.summary for each in prompts if each.summary is not None]
@@ -209,7 +209,7 @@ async def test_a_subagent_s_files_are_its_caller_s_too(tmp_path: Path, project: 
     @tool(permission="task", effect="delegates")
     async def delegate(context: ToolContext) -> str:
         """Have a subagent work."""
-        result = await context.prompt_child("helper", "write", description="write")
+        result = await context.run_subagent("helper", "write", description="write")
         return result.text
 
     answers = (calls(call("delegate", "{}")), written("a.txt", "child"), text("child done"))
@@ -235,7 +235,7 @@ async def test_a_file_that_is_written_and_not_told_of_yet_is_its_writer_s_alone(
         await context.files.replace(place, b"slow")
         written_there.set()
         await noticed.wait()
-        await context.edited(place)
+        await context.record_edit(place)
         return "written"
 
     @tool(permission="bash")

@@ -22,7 +22,7 @@ def project(tmp_path: Path) -> Path:
 
 
 async def first_prompt(app: App, session_id: str) -> str:
-    turns = await app.turns(session_id)
+    turns = await app.list_turns(session_id)
     return next(turn.info.id for turn in turns if isinstance(turn.info, UserMessage))
 
 

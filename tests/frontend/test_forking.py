@@ -27,7 +27,7 @@ async def test_a_fork_is_the_same_conversation_with_ids_of_its_own(tmp_path: Pat
     async with opened(tmp_path, provider(), task) as app:
         session = await converse(app)
         fork = await forked(app, session.id)
-        before, after = await app.turns(session.id), await app.turns(fork.id)
+        before, after = await app.list_turns(session.id), await app.list_turns(fork.id)
 
     assert shape(before) == shape(after)
     assert ids_of(before).isdisjoint(ids_of(after))
@@ -44,14 +44,14 @@ async def test_a_fork_is_the_same_conversation_with_ids_of_its_own(tmp_path: Pat
 async def test_a_fork_can_end_before_a_message_and_goes_its_own_way(tmp_path: Path) -> None:
     async with opened(tmp_path, provider(), task) as app:
         session = await converse(app)
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
         fork = await forked(app, session.id, turns[2].info.id)
-        copied = await app.turns(fork.id)
+        copied = await app.list_turns(fork.id)
         await app.prompt(fork.id, "and a star")
 
         assert said(copied) == ["what is a comet", "a ball of ice"]
-        assert len(await app.turns(fork.id)) == 4
-        assert len(await app.turns(session.id)) == len(turns)
+        assert len(await app.list_turns(fork.id)) == 4
+        assert len(await app.list_turns(session.id)) == len(turns)
         with pytest.raises(NotFoundError, match="msg_x"):
             await forked(app, session.id, "msg_x")
 
@@ -76,7 +76,7 @@ async def test_nothing_runs_in_the_fork_of_a_running_session(tmp_path: Path) -> 
         running = asyncio.create_task(app.prompt(session.id, "go"))
         await asyncio.wait_for(started.wait(), LIMIT_S)
         fork = await forked(app, session.id)
-        copied = (await app.turns(fork.id))[-1]
+        copied = (await app.list_turns(fork.id))[-1]
         await app.abort(session.id)
         await running
 

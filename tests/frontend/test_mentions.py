@@ -117,6 +117,6 @@ async def test_what_a_prompt_says_is_not_searched_for_mentions(tmp_path: Path) -
         (app.workspace.directory / "a.py").write_text("secret")
         session = await app.create_session()
         await app.prompt(session.id, "look at @a.py")
-        [turn, _] = await app.turns(session.id)
+        [turn, _] = await app.list_turns(session.id)
 
     assert len(turn.parts) == 1

@@ -127,7 +127,7 @@ async def test_a_revert_to_a_part_keeps_what_stands_before_it(
     answers = ([*said, *written("a.txt", "first")], written("src/b.txt", "second"))
     async with played(tmp_path, *answers) as (app, session):
         prompt = await ask(app, session)
-        turns = await app.turns(session)
+        turns = await app.list_turns(session)
         tool_part = next(part for part in turns[1].parts if isinstance(part, ToolPart))
 
         back = await reverted(app, session, turns[1].info.id, tool_part.id)
@@ -139,7 +139,7 @@ async def test_a_revert_to_a_part_keeps_what_stands_before_it(
         )
         assert (project / "a.txt").read_text() == "one\n"
         await ask(app, session, "again")
-        kept = await app.turns(session)
+        kept = await app.list_turns(session)
     assert [turn.info.id for turn in kept][:2] == [prompt, turns[1].info.id]
     assert [type(part) for part in kept[1].parts] == [StepStartPart, TextPart]
     assert len(kept) == 4
@@ -153,7 +153,7 @@ async def test_the_next_prompt_drops_what_was_reverted_for_good(
         session,
     ):
         prompt = await ask(app, session)
-        dropped = [turn.info.id for turn in await app.turns(session)]
+        dropped = [turn.info.id for turn in await app.list_turns(session)]
         await reverted(app, session, prompt)
         listening = asyncio.create_task(
             heard(app, lambda event: isinstance(event.properties, SessionIdle))
@@ -163,7 +163,7 @@ async def test_the_next_prompt_drops_what_was_reverted_for_good(
         await ask(app, session, "another way")
 
         events = await listening
-        kept = await app.turns(session)
+        kept = await app.list_turns(session)
         assert (await app.session(session)).revert is None
     removed = [e.properties.message_id for e in events if isinstance(e.properties, MessageRemoved)]
     assert removed == dropped
@@ -188,7 +188,7 @@ async def test_a_running_session_is_not_reverted(tmp_path: Path, project: Path) 
     async with played(tmp_path, shell("echo x > a.txt; sleep 5")) as (app, session):
         started = asyncio.create_task(app.prompt(session, "go"))
         await until(lambda: (project / "a.txt").read_text() == "x\n")
-        prompt = (await app.turns(session))[0].info.id
+        prompt = (await app.list_turns(session))[0].info.id
 
         with pytest.raises(SessionBusyError):
             await reverted(app, session, prompt)
@@ -216,7 +216,7 @@ async def test_a_revert_and_a_prompt_at_once_come_one_after_the_other(
             await asyncio.sleep(0)
         outcomes = await asyncio.gather(begun, *acts, return_exceptions=True)
 
-        turns = await app.turns(session)
+        turns = await app.list_turns(session)
         prompts = [turn for turn in turns if isinstance(turn.info, UserMessage)]
         marked = (await app.session(session)).revert is not None
         content = (project / "a.txt").read_text()

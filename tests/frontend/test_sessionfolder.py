@@ -17,7 +17,7 @@ from played import opened
 async def family(app: App, session_id: str) -> list[tuple[Session, tuple[Turn, ...]]]:
     """Return the session and its subagents' sessions, each with its messages."""
     members = [await app.session(session_id), *await app.children(session_id)]
-    return [(each, await app.turns(each.id)) for each in members]
+    return [(each, await app.list_turns(each.id)) for each in members]
 
 
 async def test_a_moved_session_keeps_its_ids_messages_list_and_subagents(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ async def test_a_command_of_the_users_is_recorded_and_seen_by_the_model(tmp_path
         turn = await run_shell(
             app, session.id, ShellOrder(command="echo out; echo err >&2; exit 3")
         )
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
         assert provider.requests == []
         await app.prompt(session.id, "what was that")
 
@@ -76,12 +76,12 @@ async def test_a_busy_session_runs_no_command_and_an_abort_ends_one(tmp_path: Pa
         order = ShellOrder(command="touch on; sleep 60")
         running = asyncio.create_task(run_shell(app, session.id, order))
         await there(app.workspace.directory / "on")
-        assert app.status(session.id) == Busy()
+        assert app.session_status(session.id) == Busy()
         with pytest.raises(SessionBusyError):
             await run_shell(app, session.id, order)
         assert await app.abort(session.id)
         turn = await running
-        assert app.status(session.id) == Idle()
+        assert app.session_status(session.id) == Idle()
 
     assert isinstance(turn.info, AssistantMessage)
     assert isinstance(turn.info.error, AbortedFailure)
@@ -97,7 +97,7 @@ async def test_a_prompt_that_comes_meanwhile_is_answered(tmp_path: Path) -> None
         running = asyncio.create_task(run_shell(app, session.id, order))
         await there(app.workspace.directory / "on")
         prompt = asyncio.create_task(app.prompt(session.id, "hi"))
-        while len(await app.turns(session.id)) < 3:  # noqa: ASYNC110 - the database has no event
+        while len(await app.list_turns(session.id)) < 3:  # noqa: ASYNC110 - the database has no event
             await asyncio.sleep(0.01)
         (app.workspace.directory / "off").touch()
         ran, answer = await asyncio.gather(running, prompt)
@@ -122,7 +122,7 @@ async def test_what_cannot_be_run_is_not_recorded(
         session = await app.create_session()
         with pytest.raises(error):
             await run_shell(app, session.id, order)
-        assert await app.turns(session.id) == ()
+        assert await app.list_turns(session.id) == ()
 
 
 async def test_a_long_output_is_cut(tmp_path: Path) -> None:

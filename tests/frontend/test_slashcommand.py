@@ -129,7 +129,7 @@ async def test_a_command_is_a_prompt_with_agent_model_files_and_an_event(tmp_pat
         answer = await run_command(
             app, session.id, CommandOrder(name="do", arguments="cats", files=(picture,))
         )
-        [user, _] = await app.turns(session.id)
+        [user, _] = await app.list_turns(session.id)
         *_, last = await listening
         title = (await app.session(session.id)).title
 
@@ -152,7 +152,7 @@ async def test_snippets_run_in_the_project_before_arguments_are_put_in(tmp_path:
         session = await app.create_session()
         evil = "'; touch evil; echo $(touch evil) `touch evil`"
         await run_command(app, session.id, CommandOrder(name="do", arguments=f'"{evil}" b'))
-        [user, _] = await app.turns(session.id)
+        [user, _] = await app.list_turns(session.id)
         files = list(app.workspace.directory.iterdir())
 
     place = tmp_path / "project"
@@ -199,7 +199,7 @@ async def test_a_snippet_that_is_denied_keeps_the_command_from_being_sent(tmp_pa
         session = await app.create_session()
         with pytest.raises(PermissionDeniedError, match=r"git push.*no pushing"):
             await run_command(app, session.id, CommandOrder(name="do"))
-        assert await app.turns(session.id) == ()
+        assert await app.list_turns(session.id) == ()
 
     assert provider.requests == []
 
@@ -210,7 +210,7 @@ async def test_a_template_from_elsewhere_runs_nothing_and_attaches_nothing(tmp_p
         (app.workspace.directory / "notes.md").write_text("n")
         session = await app.create_session()
         await run_command(app, session.id, CommandOrder(name="do", arguments="a"))
-        [user, _] = await app.turns(session.id)
+        [user, _] = await app.list_turns(session.id)
         files = [path.name for path in app.workspace.directory.iterdir()]
 
     assert said(user) == ["!`touch evil` @notes.md a"]
@@ -251,12 +251,12 @@ async def test_unknown_agents_and_models_are_errors(
         session = await app.create_session()
         if error is None:
             await run_command(app, session.id, CommandOrder(name="do"))
-            [user, _] = await app.turns(session.id)
+            [user, _] = await app.list_turns(session.id)
             assert "[exit code 1, " in said(user)[0]
             return
         with pytest.raises(error):
             await run_command(app, session.id, CommandOrder(name="do"))
-        assert await app.turns(session.id) == ()
+        assert await app.list_turns(session.id) == ()
 
 
 async def test_an_unknown_command_names_the_nearest(tmp_path: Path) -> None:
@@ -300,7 +300,7 @@ async def test_a_plugin_changes_the_parts_of_a_command(tmp_path: Path) -> None:
     async with opened(tmp_path, Played(text("x")), *plugins) as app:
         session = await app.create_session()
         await run_command(app, session.id, CommandOrder(name="do"))
-        [user, _] = await app.turns(session.id)
+        [user, _] = await app.list_turns(session.id)
 
     assert seen == [("do", "go"), ("chat_message", "please go")]
     assert said(user) == ["please go"]
@@ -318,9 +318,9 @@ async def test_a_command_for_a_subagent_is_a_task_and_the_main_agent_goes_on(
     async with opened(tmp_path, provider, Commands(review), task) as app:
         session = await app.create_session()
         answer = await run_command(app, session.id, CommandOrder(name="do", arguments="bugs"))
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
         [child] = await app.children(session.id)
-        inner = await app.turns(child.id)
+        inner = await app.list_turns(child.id)
 
     assert said(answer) == ["It was found."]
     [part] = turns[0].parts
@@ -365,7 +365,7 @@ async def test_a_queued_command_is_answered_by_the_same_run(tmp_path: Path) -> N
         prompt = asyncio.create_task(app.prompt(session.id, "hi"))
         await started.wait()
         queued = asyncio.create_task(run_command(app, session.id, CommandOrder(name="do")))
-        while len(await app.turns(session.id)) < 3:  # noqa: ASYNC110 - the database has no event
+        while len(await app.list_turns(session.id)) < 3:  # noqa: ASYNC110 - the database has no event
             await asyncio.sleep(0.01)
         go.set()
         answers = await asyncio.gather(prompt, queued)
@@ -390,8 +390,8 @@ async def test_a_person_is_asked_for_a_snippet(tmp_path: Path) -> None:
         *_, asked = await listening
         assert isinstance(asked.properties, PermissionAsked)
         assert asked.properties.request.patterns == ("echo hi",)
-        await app.reply(asked.properties.request.id, "once")
+        await app.answer_permission(asked.properties.request.id, "once")
         await running
-        [user, _] = await app.turns(session.id)
+        [user, _] = await app.list_turns(session.id)
 
     assert said(user) == [material("hi", "echo hi")]

@@ -36,7 +36,7 @@ async def parts_of(app):
     await app.prompt(session.id, HI)
     return [
         part
-        for turn in await app.turns(session.id)
+        for turn in await app.list_turns(session.id)
         for part in turn.parts
         if isinstance(part, ToolPart)
     ]
@@ -160,7 +160,7 @@ async def test_a_stopped_batch_leaves_no_call_running(tmp_path):
         await asyncio.sleep(0.05)
         await app.abort(session.id)
         await turn
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     states = [part.state for turn in turns for part in turn.parts if isinstance(part, ToolPart)]
     assert [type(state) for state in states] == [Failed, Failed, Failed]

@@ -259,7 +259,7 @@ async def test_tool_calls_are_limited_and_the_one_too_many_does_not_run(tmp_path
         turn = await app.prompt(session.id, HI)
         parts = [
             part
-            for each in await app.turns(session.id)
+            for each in await app.list_turns(session.id)
             for part in each.parts
             if isinstance(part, ToolPart)
         ]
@@ -331,7 +331,7 @@ async def test_money_is_limited_over_the_prompts_of_a_session(tmp_path: Path) ->
 @tool
 async def delegate(context: ToolContext, task: str) -> str:
     """Delegate."""
-    result = await context.prompt_child("helper", f"do {task}", description=task)
+    result = await context.run_subagent("helper", f"do {task}", description=task)
     return f"{result.outcome}: {result.text}"
 
 
@@ -363,7 +363,7 @@ async def test_subagents_at_the_same_time_cannot_overshoot_and_their_cost_counts
         turn = await app.prompt(session.id, HI)
         stored = await app.session(session.id)
         children = await app.storage.children(session.id)
-        ends = [(await app.turns(child.id))[-1] for child in children]
+        ends = [(await app.list_turns(child.id))[-1] for child in children]
 
     refused = [end for end in ends if isinstance(end.info, AssistantMessage) and end.info.error]
     assert 2.5 <= (stored.cost or 0) <= 3.5
@@ -379,7 +379,7 @@ async def test_a_limit_for_a_subagent_ends_it_alone(tmp_path: Path) -> None:
     async with opened(tmp_path, provider, ToolsPlugin(delegate), config=limits) as app:
         session = await app.create_session()
         turn = await app.prompt(session.id, HI)
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     assert isinstance(turn.info, AssistantMessage)
     assert turn.info.error is None

@@ -12,7 +12,7 @@ async def test_init_is_a_prompt_of_the_users_agent(tmp_path: Path) -> None:
     async with opened(tmp_path, Played(text("done")), commands) as app:
         session = await app.create_session()
         await run_command(app, session.id, CommandOrder(name="init", arguments="mind the tests"))
-        [user, _] = await app.turns(session.id)
+        [user, _] = await app.list_turns(session.id)
 
     [part] = user.parts
     assert isinstance(part, TextPart)
@@ -24,7 +24,7 @@ async def test_review_is_a_task_for_a_subagent(tmp_path: Path) -> None:
     async with opened(tmp_path, Played(text("fine"), text("No problems.")), commands) as app:
         session = await app.create_session()
         await run_command(app, session.id, CommandOrder(name="review", arguments="main..topic"))
-        [user, *_] = await app.turns(session.id)
+        [user, *_] = await app.list_turns(session.id)
 
     [part] = user.parts
     assert isinstance(part, SubtaskPart)

@@ -99,7 +99,7 @@ async def test_a_second_compaction_pins_the_same_again(tmp_path: Path) -> None:
         session = await app.create_session()
         for wish in ("the very first wish", "second", "third", "fourth"):
             await app.prompt(session.id, wish)
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     assert [answer.error for answer in summaries(turns)] == [None, None]
     assert said(provider.requests[-1]) == [
@@ -129,7 +129,7 @@ async def test_a_history_beyond_the_window_is_summarised_piece_by_piece(tmp_path
         for number in range(12):
             await app.prompt(session.id, f"wish {number}")
         turn = await app.summarize(session.id)
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     assert error_of(turn) is None
     asked = provider.requests[12:]

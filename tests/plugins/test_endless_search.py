@@ -38,7 +38,7 @@ async def test_what_prints_no_result_is_ended_and_named(
     async with opened(tmp_path, provider, grep, glob, list_plugin, config=config) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        [part] = tools_of(await app.turns(session.id))
+        [part] = tools_of(await app.list_turns(session.id))
 
     assert isinstance(part.state, Failed)
     assert "rg printed 4 MiB without a result" in part.state.error

@@ -370,7 +370,7 @@ async def test_in_an_app_a_turn_formats_what_it_writes(tmp_path):
     async with opened(tmp_path, provider, write_plugin, plugin, env=env) as app:
         session = await app.create_session()
         await app.prompt(session.id, "go")
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     [state] = [
         part.state for turn in turns for part in turn.parts if getattr(part, "tool", "") == "write"

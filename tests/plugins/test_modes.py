@@ -190,7 +190,7 @@ async def test_a_new_mode_counts_for_the_next_request_of_the_same_step(tmp_path:
         session = await app.create_session()
         await change_mode(app, session.id, "everything")
         await app.prompt(session.id, "go")
-        parts = tools_of(await app.turns(session.id))
+        parts = tools_of(await app.list_turns(session.id))
 
     assert [type(each.state) for each in parts if each.tool == "bash"] == [Failed, Completed]
     assert not (tmp_path / "project" / "a").exists()
@@ -216,7 +216,7 @@ async def test_a_subagent_is_bound_by_the_mode_of_the_session_that_it_works_for(
         await change_mode(app, session.id, "ask")
         await app.prompt(session.id, "go")
         (below,) = await app.children(session.id)
-        (part,) = tools_of(await app.turns(below.id))
+        (part,) = tools_of(await app.list_turns(below.id))
 
     assert isinstance(part.state, Failed)
     assert "mode ask" in part.state.error

@@ -92,7 +92,7 @@ async def test_a_patch_that_is_stopped_stands_whole_says_so_and_is_taken_back(
         there = len(list(many.iterdir()))
         await app.abort(session)
         await prompting
-        turns = await app.turns(session)
+        turns = await app.list_turns(session)
         (part,) = tools_of(turns)
         stands = len(list(many.iterdir()))
         back = await reverted(app, session, turns[0].info.id)

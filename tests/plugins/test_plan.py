@@ -30,9 +30,9 @@ async def played(tmp_path, provider, answer, *, agent):
         asked = asyncio.create_task(heard(app, lambda e: isinstance(e.properties, QuestionAsked)))
         turn = asyncio.create_task(app.prompt(session.id, HI))
         request = (await asked)[-1].properties.request
-        await app.answer(request.id, [[answer]])
+        await app.answer_question(request.id, [[answer]])
         await turn
-        return await app.turns(session.id)
+        return await app.list_turns(session.id)
 
 
 def prompts(turns):

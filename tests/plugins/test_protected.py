@@ -37,7 +37,7 @@ async def outcomes(folder: Path, *wanted: Call, model: str = "m", **options: Any
     async with opened(folder, provider, **chosen) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        return tools_of(await app.turns(session.id))
+        return tools_of(await app.list_turns(session.id))
 
 
 def shown(part: ToolPart) -> str:

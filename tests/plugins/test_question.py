@@ -43,7 +43,7 @@ async def answered(app, answer):
     await turn
     [part] = [
         part
-        for turn in await app.turns(session.id)
+        for turn in await app.list_turns(session.id)
         for part in turn.parts
         if isinstance(part, ToolPart)
     ]
@@ -56,7 +56,7 @@ async def test_the_answer_reaches_the_model_and_those_who_watch(tmp_path):
 
         async def answer(request):
             assert app.questions.pending() == (request,)
-            await app.answer(request.id, [["Blue"]])
+            await app.answer_question(request.id, [["Blue"]])
 
         request, event, part = await answered(app, answer)
 
@@ -96,10 +96,10 @@ async def test_an_answer_must_fit_its_request(tmp_path):
 
         async def answer(request):
             with pytest.raises(InvalidInputError, match="has 1 questions, not 2"):
-                await app.answer(request.id, [["Red"], ["Blue"]])
+                await app.answer_question(request.id, [["Red"], ["Blue"]])
             with pytest.raises(NotFoundError):
-                await app.answer("que_unknown", [["Red"]])
-            await app.answer(request.id, [[]])
+                await app.answer_question("que_unknown", [["Red"]])
+            await app.answer_question(request.id, [[]])
 
         _, _, part = await answered(app, answer)
 
@@ -128,7 +128,7 @@ async def test_a_tool_that_asks_is_told_when_nobody_is_there(tmp_path):
         await app.prompt(session.id, HI)
         [part] = [
             part
-            for turn in await app.turns(session.id)
+            for turn in await app.list_turns(session.id)
             for part in turn.parts
             if isinstance(part, ToolPart)
         ]

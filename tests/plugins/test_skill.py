@@ -25,7 +25,7 @@ async def played(tmp_path, *policy, name="tea", config=CONFIG, **options):
     async with opened(tmp_path, provider, skill, *policy, config=config, **options) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
     [part] = [part for turn in turns for part in turn.parts if isinstance(part, ToolPart)]
     return provider.requests[0], part
 
@@ -238,7 +238,7 @@ async def test_a_skill_is_a_slash_command_with_its_file(tmp_path):
         command = app.commands["tea"]
         session = await app.create_session()
         await run_command(app, session.id, CommandOrder(name="tea", arguments="green"))
-        sent = (await app.turns(session.id))[0].parts[0]
+        sent = (await app.list_turns(session.id))[0].parts[0]
 
     assert (command.source, command.description) == ("skill", "Makes tea.")
     assert command.location == str(path)
@@ -272,7 +272,7 @@ async def test_a_skill_that_the_session_wrote_is_material(tmp_path):
     async with opened(tmp_path, Played(*steps), skill, files, write_plugin, config=CONFIG) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     written, read = [part for turn in turns for part in turn.parts if isinstance(part, ToolPart)]
     assert isinstance(written.state, Completed)

@@ -59,7 +59,7 @@ async def outcome(folder: Path, provider: Played) -> ToolPart:
     async with opened(folder, provider, task_plugin) as app:
         session = await app.create_session()
         turn = await app.prompt(session.id, HI)
-        (part,) = tools_of(await app.turns(session.id))
+        (part,) = tools_of(await app.list_turns(session.id))
     assert "parent done" in str(turn.parts)
     return part
 
@@ -121,7 +121,7 @@ async def test_a_task_that_was_stopped_is_told_and_the_caller_goes_on(tmp_path: 
         assert await app.abort(child.id)
 
         turn = await prompting
-        (part,) = tools_of(await app.turns(session.id))
+        (part,) = tools_of(await app.list_turns(session.id))
     assert "parent done" in str(turn.parts)
     assert isinstance(part.state, Failed)
     assert "the subagent's work cancelled" in part.state.error
@@ -151,7 +151,7 @@ async def test_a_task_is_continued_where_it_was(tmp_path: Path) -> None:
         session = await app.create_session()
         await app.prompt(session.id, HI)
         children = await app.storage.children(session.id)
-        parts = tools_of(await app.turns(session.id))
+        parts = tools_of(await app.list_turns(session.id))
 
     assert [isinstance(part.state, Completed) for part in parts] == [True, True]
     assert len(children) == 1
@@ -193,7 +193,7 @@ async def test_of_two_that_go_on_with_a_task_one_is_told_to_wait(tmp_path: Path)
         watching = asyncio.create_task(watch(app))
         await app.prompt(session.id, HI)
         watching.cancel()
-        parts = tools_of(await app.turns(session.id))
+        parts = tools_of(await app.list_turns(session.id))
         tokens = (await app.session(session.id)).tokens
 
     [failed] = [part.state.error for part in parts if isinstance(part.state, Failed)]
@@ -213,7 +213,7 @@ async def test_a_task_whose_session_is_deleted_was_cancelled(tmp_path: Path) -> 
         (child,) = await app.storage.children(session.id)
         await app.delete_session(child.id)
         await turn
-        (part,) = tools_of(await app.turns(session.id))
+        (part,) = tools_of(await app.list_turns(session.id))
 
     assert isinstance(part.state, Failed)
     assert "the subagent's work cancelled" in part.state.error
@@ -241,7 +241,7 @@ async def test_a_subagent_that_may_do_everything_may_not_do_more_than_its_caller
         session = await app.create_session(permission=denied)
         await app.prompt(session.id, HI)
         (child,) = await app.storage.children(session.id)
-        (part,) = tools_of(await app.turns(child.id))
+        (part,) = tools_of(await app.list_turns(child.id))
 
     assert isinstance(part.state, Failed)
     assert (part.state.metadata or {})["denied"] is True

@@ -93,7 +93,7 @@ async def test_the_small_model_replaces_the_first_line_of_the_prompt(tmp_path: P
         assert (await app.session(session.id)).title in ("mend the parser", "Parser mended")
         await titled(app, session.id, "Parser mended")
         assert (await app.session(session.id)).cost == pytest.approx(10 + 1)
-        assert len(await app.turns(session.id)) == 2
+        assert len(await app.list_turns(session.id)) == 2
 
     [request] = provider.titled
     assert request.model.id == "small"

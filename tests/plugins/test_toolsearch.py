@@ -93,7 +93,7 @@ async def test_a_found_tool_is_listed_from_the_next_step_on_behind_all_others(
         session = await app.create_session()
         await app.prompt(session.id, HI)
         await app.prompt(session.id, HI)
-        found, made_call = tools_of(await app.turns(session.id))
+        found, made_call = tools_of(await app.list_turns(session.id))
 
     first, second, third, later = provider.requests
     assert isinstance(found.state, Completed)
@@ -111,7 +111,7 @@ async def test_a_deferred_tool_can_be_called_without_a_search(tmp_path: Path) ->
     async with opened(tmp_path, provider, toolsearch, Big()) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        [part] = tools_of(await app.turns(session.id))
+        [part] = tools_of(await app.list_turns(session.id))
 
     assert isinstance(part.state, Completed)
     assert "big_9" not in named(provider.requests[1])
@@ -130,7 +130,7 @@ async def test_a_hidden_tool_is_neither_found_nor_called(tmp_path: Path) -> None
     ) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        found, refused = tools_of(await app.turns(session.id))
+        found, refused = tools_of(await app.list_turns(session.id))
 
     assert isinstance(found.state, Completed)
     assert "big_7:" not in found.state.output
@@ -279,7 +279,7 @@ async def test_a_project_can_only_hide(tmp_path: Path) -> None:
     provider = Played(text("done"))
     async with opened(tmp_path, provider, toolsearch, Small(), trust=True) as app:
         await _asked(app)
-        [warning] = [each for each in app.loaded.warnings if "exposure" in each]
+        [warning] = [each for each in app.config_sources.warnings if "exposure" in each]
 
     assert named(provider.requests[0]) == ["small_clock"]
     assert "only you can set it: exposure.small_clock" in warning

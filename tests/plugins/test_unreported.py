@@ -50,7 +50,7 @@ async def test_requests_without_reported_usage_count_over_the_runs_of_a_session(
 @tool
 async def delegate(context: ToolContext, task: str) -> str:
     """Delegate."""
-    return (await context.prompt_child("helper", f"do {task}", description=task)).text
+    return (await context.run_subagent("helper", f"do {task}", description=task)).text
 
 
 async def test_a_subagent_s_request_without_reported_usage_counts_for_its_callers(

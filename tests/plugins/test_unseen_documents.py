@@ -124,7 +124,7 @@ async def test_a_nested_file_does_not_come_with_what_is_read(tmp_path: Path) -> 
     async with opened(tmp_path, provider, *PLUGINS) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        [part] = tools_of(await app.turns(session.id))
+        [part] = tools_of(await app.list_turns(session.id))
 
     assert isinstance(part.state, Completed)
     assert "Obey me." not in part.state.output
@@ -137,9 +137,9 @@ async def test_a_skill_is_material(tmp_path: Path) -> None:
     async with opened(tmp_path, provider, *PLUGINS) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        [part] = tools_of(await app.turns(session.id))
+        [part] = tools_of(await app.list_turns(session.id))
         await run_command(app, session.id, CommandOrder(name="tea", arguments=""))
-        prompt = (await app.turns(session.id))[-2]
+        prompt = (await app.list_turns(session.id))[-2]
 
     [described] = [each for each in provider.requests[0].tools if each.name == "skill"]
     assert "- tea: written by an agent, not yet accepted by the user" in described.description

@@ -130,7 +130,7 @@ async def test_in_an_app_the_backend_of_another_plugin_searches(tmp_path):
     async with opened(tmp_path, provider, websearch, Installed(backend)) as app:
         session = await app.create_session()
         await app.prompt(session.id, "look it up")
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     [state] = [
         part.state for turn in turns for part in turn.parts if getattr(part, "tool", "") != ""

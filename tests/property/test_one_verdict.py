@@ -89,7 +89,7 @@ def rules(seed: int, patterns: Mapping[str, str]) -> dict[str, Any]:
 @tool(requires=False)
 async def delegate(context: ToolContext, agent: str) -> str:
     """Have a subagent work."""
-    return (await context.prompt_child(agent, "go", description="work")).text
+    return (await context.run_subagent(agent, "go", description="work")).text
 
 
 class Model:

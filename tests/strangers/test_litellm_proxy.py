@@ -100,7 +100,7 @@ async def _turns(url: str, folder: Path) -> tuple[Turn, ...]:
     async with App.open(project, options) as app:
         session = await app.create_session()
         await app.prompt(session.id, Prompt("What is the word?", model="house/plum"))
-        return await app.turns(session.id)
+        return await app.list_turns(session.id)
 
 
 def _asked(model: ModelServer) -> list[Body]:

@@ -171,7 +171,7 @@ async def test_what_a_tool_displays_is_stored_for_people_and_kept_from_models(
     async with opened(tmp_path, provider, ToolsPlugin(weather)) as app:
         session = await app.create_session()
         await app.prompt(session.id, Prompt("hi", model="played/m"))
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     found = next(part for turn in turns for part in turn.parts if isinstance(part, ToolPart))
     assert given_block(found) == Block(title="Oslo", lines=((Span("sunny", "done"),),))

@@ -79,6 +79,6 @@ async def test_a_module_handed_to_an_app_has_the_settings_of_its_entry_point(
     settings = {"plugins": {"webfetch": {"options": {"allow_privat": True}}}}
 
     async with opened(tmp_path, Played(), webfetch, config=settings) as app:
-        (problem,) = app.register.problems
+        (problem,) = app.plugins.problems
 
     assert "plugins.webfetch.options.allow_privat: unknown option" in problem.text

@@ -95,7 +95,7 @@ class EditorSession:
 
     async def replay(self) -> None:
         """Send the conversation so far, up to where it was reverted to, and its plan."""
-        turns: Sequence[Turn] = await self.app.turns(self.id)
+        turns: Sequence[Turn] = await self.app.list_turns(self.id)
         if (revert := self.choices.session.revert) is not None:
             turns = [turn for turn in turns if turn.info.id < revert.message_id]
         await Relay(self.app, self.id, self._link).replay(turns)
@@ -167,7 +167,7 @@ class EditorSession:
 
     async def _answered(self, blocks: tuple[Block, ...]) -> Turn | None:
         """Return the last answer, None when the turn was stopped before there was one."""
-        await self.app.look()
+        await self.app.reload_project_code()
         choices = self.choices
         parts = await parts_of(self.app, self.id, choices.agent, blocks)
         typed = typed_text(blocks)

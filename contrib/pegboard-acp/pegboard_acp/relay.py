@@ -108,7 +108,7 @@ class Relay:
         From here on a text comes as a whole, at its end: a delta may be in what was sent.
         """
         self._is_deaf = True
-        for turn in await self._app.turns(self._session_id):
+        for turn in await self._app.list_turns(self._session_id):
             if isinstance(turn.info, AssistantMessage) and turn.info.time.created >= since_ms:
                 await self._answer(turn.info)
                 for part in turn.parts:

@@ -62,7 +62,7 @@ class Requests:
                 reply = _REPLIES.get(result.outcome.option_id, "reject")
         self._open.pop(request.id, None)
         with suppress(NotFoundError):  # the turn was cancelled meanwhile
-            await self._app.reply(request.id, reply)
+            await self._app.answer_permission(request.id, reply)
 
     async def _call(self, request: PermissionRequest, call_id: str | None) -> CallFields:
         """Return what is asked for: all patterns, the whole command and the diffs."""
@@ -104,7 +104,7 @@ class Requests:
             if answers is None:
                 await self._app.reject_question(request.id)
             else:
-                await self._app.answer(request.id, answers)
+                await self._app.answer_question(request.id, answers)
 
 
 _REPLIES: dict[str, Reply] = {"once": "once", "always": "always", "reject": "reject"}

@@ -174,7 +174,7 @@ async def test_a_turn_of_the_real_model_has_a_lean_prompt_and_costs_nothing(tmp_
     async with App.open(project, options(tmp_path)) as app:
         session = await app.create_session()
         await app.prompt(session.id, Prompt("Read notes.txt", model=f"local/{NAME}"))
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     answers = [each.info for each in turns if isinstance(each.info, AssistantMessage)]
     assert answers

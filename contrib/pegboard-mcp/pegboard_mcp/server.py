@@ -234,7 +234,7 @@ class Server:
         connection = import_module("pegboard_mcp.connection")
         host = self._host
         env = {**await host.user_env(), **_passed(self.config.env)}
-        ground = opening.Ground(host.enclosed, env, host.workspace.worktree, self._log.write)
+        ground = opening.Ground(host.in_sandbox, env, host.workspace.worktree, self._log.write)
         wishes = connection.Wishes(
             known=self.catalogue,
             can_ask=can_ask,

@@ -1,6 +1,6 @@
 """The App: one open project, and the public API; command line and server use nothing else."""
 
-from collections.abc import AsyncIterator, Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from pegboard.engine.sessions import change_session, held, unstored_session, uns
 from pegboard.hooks.callers import Hooks
 from pegboard.loading.register import Register
 from pegboard.opening.assembly import assemble, close
+from pegboard.opening.opener import Opener
 from pegboard.opening.options import AppOptions
 from pegboard.opening.reload import Reload
 from pegboard.policy.agents import default_agent
@@ -53,14 +54,20 @@ class App:
         self._runs = Runs(engine)
 
     @classmethod
-    def open(cls, directory: Path | str, options: AppOptions | None = None) -> "OpeningApp":
+    def open(cls, directory: Path | str, options: AppOptions | None = None) -> "Opener[App]":
         """Open a directory: `async with App.open(directory) as app`, or `await App.open(...)`.
 
         :raises InvalidInputError: when it is not a directory.
         :raises ConfigError: when the configuration cannot be used.
         :raises StorageError: when the database cannot be opened.
         """
-        return OpeningApp(Path(directory), options or AppOptions())
+        return Opener(partial(cls._open, Path(directory), options or AppOptions()))
+
+    @classmethod
+    async def _open(cls, directory: Path, options: AppOptions) -> "App":
+        app = cls(*await assemble(directory, options))
+        app.hooks.notify(apphooks.startup, app=app)
+        return app
 
     async def __aenter__(self) -> "App":
         return self
@@ -85,7 +92,7 @@ class App:
         return self._engine.config
 
     @property
-    def register(self) -> Register:
+    def plugins(self) -> Register:
         """The plugins, with what was wrong with them."""
         return self._reload.register
 
@@ -100,12 +107,12 @@ class App:
         return self._engine.places
 
     @property
-    def loaded(self) -> LoadedConfig:
+    def config_sources(self) -> LoadedConfig:
         """The configuration's files and warnings."""
         return self._loaded
 
     @property
-    def decision(self) -> Decision:
+    def trust(self) -> Decision:
         """Whether the project's own code may run, as it was before the last prompt."""
         return self._reload.seen
 
@@ -126,8 +133,8 @@ class App:
 
     def replace_tools(self, plugin: str, tools: Sequence[Tool]) -> tuple[str, ...]:
         """Have these as the plugin's tools; a turn keeps its own. What is wrong, a line each."""
-        wrong = self.register.replace_tools(plugin, tools)
-        self._engine.set_tools(self.register.tools)
+        wrong = self.plugins.replace_tools(plugin, tools)
+        self._engine.set_tools(self.plugins.tools)
         return wrong
 
     def replace_commands(self, plugin: str, commands: Sequence[Command]) -> None:
@@ -160,7 +167,7 @@ class App:
         return self._engine.enclosure
 
     @property
-    def enclosed(self) -> "Enclosed":
+    def in_sandbox(self) -> "Enclosed":
         """The way into the user's sandbox for a process of a plugin that serves the whole App."""
         return self._engine.enclosed
 
@@ -193,7 +200,7 @@ class App:
         """The events from here on, at most `limit` of them queued."""
         return self._engine.bus.subscribe(limit=limit)
 
-    def status(self, session_id: str) -> SessionStatus:
+    def session_status(self, session_id: str) -> SessionStatus:
         """Whether a session runs in this App."""
         return self._runs.status(session_id)
 
@@ -223,7 +230,7 @@ class App:
         project = self.workspace.project_id
         return await self.storage.sessions(project, limit=limit, search=search, roots=roots)
 
-    async def turns(self, session_id: str, *, files: bool = False) -> tuple[Turn, ...]:
+    async def list_turns(self, session_id: str, *, files: bool = False) -> tuple[Turn, ...]:
         """Return the messages of a session with their parts, in order, as far as they have come.
 
         With `files` wait for the snapshot that says what the steps that have ended have changed.
@@ -235,7 +242,7 @@ class App:
         """Return when the storage has all that an answer of the session has said so far."""
         await self._runs.store_text(session_id)
 
-    async def look(self) -> None:
+    async def reload_project_code(self) -> None:
         """Load the project's own code anew where it has changed and may run."""
         await self._reload.look()
 
@@ -245,7 +252,7 @@ class App:
         It is stored before anything can refuse it. `info.error` of the answer says what went wrong
         with the model, `Host.prompt` what is raised.
         """
-        await self.look()
+        await self.reload_project_code()
         send = partial(self._runs.prompt, session if isinstance(session, str) else session.id)
         return await send_prompt(prompt, self.workspace.directory, send)
 
@@ -272,11 +279,10 @@ class App:
         calling = partial(call_tool, tool=tool, args=args, agent=agent, model=model)
         return await self._runs.alone(session_id, calling)
 
-    async def carry_out(self, session_id: str, order: UserCall) -> Turn:
+    async def run_user_call(self, session_id: str, order: UserCall) -> Turn:
         """Return the answer with a call that the user makes, unasked, while the session rests.
 
-        :raises NotFoundError: for an unknown session or agent; then nothing is stored.
-        :raises ModelNotFoundError: when no provider serves the model.
+        :raises NotFoundError: for an unknown session or agent, ModelNotFoundError for a model.
         :raises SessionBusyError: while the session runs.
         """
         return await self._runs.carry_out(session_id, order)
@@ -286,19 +292,25 @@ class App:
         return await self._engine.user_env(unstored_view(self._engine, self.default_agent()))
 
     async def update_session(
-        self, session_id: str, *, title: str | None = None, archived: bool | None = None
+        self,
+        session_id: str,
+        *,
+        title: str | None = None,
+        if_title: str | None = None,
+        archived: bool | None = None,
     ) -> Session:
-        """The session, renamed, put away or taken out again; it does not count as used."""
+        """Rename a session, put it away or take it out; `Host` says what `if_title` is for."""
         name = (title or "").strip() or UNSET
         at = UNSET if archived is None else self._engine.now() if archived else None
-        change = ChangeSession(session_id=session_id, title=name, archived=at)
+        change = ChangeSession(
+            session_id=session_id,
+            title=name,
+            archived=at,
+            title_was=UNSET if if_title is None else if_title,
+        )
         return await change_session(self.storage, change)
 
-    async def rename(self, session_id: str, title: str, *, was: str) -> None:
-        """Give the session a title, if `was` is still the one that it has."""
-        await self.storage.commit(ChangeSession(session_id=session_id, title=title, title_was=was))
-
-    async def ask(self, session_id: str, question: ModelQuestion) -> str:
+    async def ask_model(self, session_id: str, question: ModelQuestion) -> str:
         """What a model answers to a text beside the conversation; `Host` says what it raises."""
         from pegboard.engine.sidecall import SideCall  # only who asks needs it
 
@@ -319,17 +331,15 @@ class App:
         return await self.storage.search(self.workspace.project_id, text, limit=limit)
 
     async def summarize(self, session_id: str, *, model: str | None = None) -> Turn:
-        """The summary that the session goes on from; why there is none is in its `info.error`.
-
-        Nothing before it is lost. `model` is `provider/model`, else the session's.
+        """Write the summary that the session goes on from; `info.error` says why there is none.
 
         :raises SessionBusyError: while the session runs, AbortedError when the summary is stopped.
         """
         return await self._runs.summarize(session_id, model)
 
     @asynccontextmanager
-    async def at_rest(self, session_id: str) -> AsyncIterator[Fence]:
-        """A block in which the session does not run, and its right; prompts wait until it is left.
+    async def hold_session(self, session_id: str) -> AsyncIterator[Fence]:
+        """Hold the session at rest in a block, and give the right to it; prompts wait.
 
         :raises NotFoundError: when the session does not exist, SessionBusyError while it runs.
         """
@@ -346,7 +356,9 @@ class App:
 
         return await ask_person(self._engine, self._runs.beside, session_id, questions)
 
-    async def reply(self, request_id: str, reply: Reply, message: str | None = None) -> None:
+    async def answer_permission(
+        self, request_id: str, reply: Reply, message: str | None = None
+    ) -> None:
         """Answer a permission request, or `NotFoundError`; a `message` says what to do instead."""
         await self.permissions.reply(request_id, reply, message)
 
@@ -357,7 +369,7 @@ class App:
 
         return Policy(self._engine)
 
-    async def answer(self, request_id: str, answers: Sequence[Sequence[str]]) -> None:
+    async def answer_question(self, request_id: str, answers: Sequence[Sequence[str]]) -> None:
         """Answer questions: for each one the labels that are chosen, or a text of one's own."""
         self.questions.answer(request_id, tuple(tuple(labels) for labels in answers))
 
@@ -376,25 +388,3 @@ class App:
     def default_agent(self) -> Agent:
         """The agent that talks to the user when none is named."""
         return default_agent(self.config, self.agents)
-
-
-class OpeningApp:
-    """An App that is opened when this is awaited, or entered as a block that closes it."""
-
-    def __init__(self, directory: Path, options: AppOptions) -> None:
-        self._directory, self._options = directory, options
-
-    def __await__(self) -> Generator[Any, Any, App]:
-        return self._open().__await__()
-
-    async def __aenter__(self) -> App:
-        self._app = await self
-        return self._app
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._app.aclose()
-
-    async def _open(self) -> App:
-        app = App(*await assemble(self._directory, self._options))
-        app.hooks.notify(apphooks.startup, app=app)
-        return app

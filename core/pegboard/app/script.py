@@ -7,10 +7,11 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from pegboard.app.application import App, OpeningApp
+from pegboard.app.application import App
 from pegboard.contract.plugin import hookimpl
 from pegboard.contract.tools import Tool, tool
 from pegboard.errors import BudgetError, ProviderError
+from pegboard.opening.opener import Opener
 from pegboard.opening.options import AppOptions
 from pegboard.providers import Provider
 from pegboard.schema.message import (
@@ -75,7 +76,7 @@ def run(
     return turn.text if output is None else turn.output
 
 
-async def _prompted(opening: OpeningApp, prompt: Prompt, *, passing: bool) -> Turn:
+async def _prompted(opening: Opener[App], prompt: Prompt, *, passing: bool) -> Turn:
     """The answer; a session that is `passing` is deleted."""
     async with opening as app:
         session = await app.create_session(title=_TITLE if passing else None)

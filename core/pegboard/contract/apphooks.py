@@ -331,7 +331,7 @@ def register_keystore(
     ```python
     from pegboard import hookimpl
     from pegboard.app import UserFolders
-    from pegboard.providers import KeyStore
+    from pegboard.providers.keylookup import KeyStore
 
 
     @hookimpl

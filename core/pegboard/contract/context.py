@@ -84,7 +84,7 @@ class FileAccess(Protocol):
         """
         ...
 
-    def writing(self, path: Path) -> AbstractAsyncContextManager[None]:
+    def lock(self, path: Path) -> AbstractAsyncContextManager[None]:
         """A block with the write lock of this file, across all tools and sessions of the App."""
         ...
 
@@ -99,7 +99,7 @@ class FileAccess(Protocol):
         """
         ...
 
-    async def intend(self, path: Path) -> None:
+    async def will_change(self, path: Path) -> None:
         """Say that the call is about to move or remove the file, or to change it by itself.
 
         A revert can then bring back what git ignores, too. `replace` says it of its own.
@@ -206,7 +206,7 @@ class PermissionContext(Protocol):
         """
         ...
 
-    async def env(self) -> Mapping[str, str]:
+    async def process_env(self) -> Mapping[str, str]:
         """The environment of `run`'s processes, for what a plugin starts by other means."""
         ...
 
@@ -321,10 +321,10 @@ class ToolContext(PermissionContext, Protocol):
         ...
 
     @property
-    def enclosed(self) -> Enclosed:
+    def in_sandbox(self) -> Enclosed:
         """The way into the user's sandbox for a process that is started by other means than `run`.
 
-        `async with context.enclosed(argv, cwd=cwd, env=env) as command` gives the command line.
+        `async with context.in_sandbox(argv, cwd=cwd, env=env) as command` gives the command line.
         """
         ...
 
@@ -336,7 +336,7 @@ class ToolContext(PermissionContext, Protocol):
         """Store a JSON value under this key in the session, durably."""
         ...
 
-    async def edited(self, path: Path) -> None:
+    async def record_edit(self, path: Path) -> None:
         """Record that the call has changed this file, with the event `file.edited`."""
         ...
 
@@ -349,14 +349,14 @@ class ToolContext(PermissionContext, Protocol):
         """
         ...
 
-    async def follow_up(self, text: str, *, agent: str) -> None:
+    async def queue_prompt(self, text: str, *, agent: str) -> None:
         """Add a prompt to this session that `agent` answers once this step has ended.
 
         :raises ToolError: for an agent that does not exist or does not talk to the user.
         """
         ...
 
-    async def prompt_child(  # noqa: PLR0913 - the facts of a subagent, all keyword-only
+    async def run_subagent(  # noqa: PLR0913 - the facts of a subagent, all keyword-only
         self,
         agent: str,
         prompt: str,

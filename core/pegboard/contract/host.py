@@ -82,7 +82,7 @@ class Host(Protocol):
         ...
 
     @property
-    def decision(self) -> Decision:
+    def trust(self) -> Decision:
         """Whether the project's own code may run."""
         ...
 
@@ -124,10 +124,10 @@ class Host(Protocol):
         ...
 
     @property
-    def enclosed(self) -> Enclosed:
+    def in_sandbox(self) -> Enclosed:
         """The way into the user's sandbox for a process that serves the whole App.
 
-        It is that of `ToolContext.enclosed`. End the process in `shutdown`.
+        It is that of `ToolContext.in_sandbox`. End the process in `shutdown`.
         """
         ...
 
@@ -187,7 +187,7 @@ class Host(Protocol):
         """
         ...
 
-    async def turns(self, session_id: str) -> tuple[Turn, ...]:
+    async def list_turns(self, session_id: str) -> tuple[Turn, ...]:
         """The messages of a session with their parts, in order, as far as they have come."""
         ...
 
@@ -202,7 +202,7 @@ class Host(Protocol):
         """
         ...
 
-    async def ask(self, session_id: str, question: ModelQuestion) -> str:
+    async def ask_model(self, session_id: str, question: ModelQuestion) -> str:
         """What a model answers to a text beside the conversation; the session pays for it.
 
         The request passes the hooks of every request, the answer `text_complete`. What the model
@@ -215,8 +215,13 @@ class Host(Protocol):
         """
         ...
 
-    async def rename(self, session_id: str, title: str, *, was: str) -> None:
-        """Give the session a title, if `was` is still the one that it has."""
+    async def update_session(
+        self, session_id: str, *, title: str | None = None, if_title: str | None = None
+    ) -> Session:
+        """Change the title of a session and return it; it does not count as used.
+
+        With `if_title` nothing changes unless the session has that title.
+        """
         ...
 
     def subscribe(self, *, limit: int = ...) -> AbstractAsyncContextManager[AsyncIterator[Event]]:

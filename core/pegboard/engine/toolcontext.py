@@ -202,7 +202,7 @@ class CallContext(CallFacts):
         reads: Sequence[Path] = (),
     ) -> ProcessResult:
         """How the process ended; with its group it never outlives the call."""
-        where, variables = cwd or self.directory, {**await self.env(), **(env or {})}
+        where, variables = cwd or self.directory, {**await self.process_env(), **(env or {})}
         outputs = self._engine.outputs(self.session.id)
         seen = (*reads, outputs)
         self._say_level()
@@ -218,7 +218,7 @@ class CallContext(CallFacts):
             )
 
     @property
-    def enclosed(self) -> Enclosed:
+    def in_sandbox(self) -> Enclosed:
         """The way into the user's sandbox, if there is one, and into the limits."""
         self._say_level()
         return self._engine.enclosed
@@ -240,7 +240,7 @@ class CallContext(CallFacts):
         self._run.writer.change(PutState(self.session.id, key, value))
         await self._run.writer.barrier()
 
-    async def edited(self, path: Path) -> None:
+    async def record_edit(self, path: Path) -> None:
         """Say that the call changed this file."""
         self._check_effect(path)
         if self.writing is not None:
@@ -255,7 +255,7 @@ class CallContext(CallFacts):
         with self.clock.timing():
             return await self._call_tool(name, args)
 
-    async def follow_up(self, text: str, *, agent: str) -> None:
+    async def queue_prompt(self, text: str, *, agent: str) -> None:
         """Add a prompt to this session that `agent` answers once this step has ended."""
         found = self._engine.agents.get(agent)
         if found is None or found.mode == "subagent":
@@ -264,7 +264,7 @@ class CallContext(CallFacts):
         said = TextInput(text=clean_text(text), synthetic=True)
         await queue(self._run, Prompt(parts=(said,), agent=agent))
 
-    async def prompt_child(  # noqa: PLR0913 - the facts of a subagent, all keyword-only
+    async def run_subagent(  # noqa: PLR0913 - the facts of a subagent, all keyword-only
         self,
         agent: str,
         prompt: str,

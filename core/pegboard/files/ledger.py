@@ -88,7 +88,7 @@ class LocalLedger:
             drop_stale(folder)
 
     @asynccontextmanager
-    async def writing(self, path: Path) -> AsyncIterator[None]:
+    async def lock(self, path: Path) -> AsyncIterator[None]:
         """The exclusive write lock of the file at `path`, links resolved; others wait in order.
 
         A tool must not enter it twice for one file. There is no time limit of its own: the
@@ -159,9 +159,9 @@ class SessionFiles:
             raise ToolError(f"{path} has changed since it was read: read it again")
         self._stamps[target] = current
 
-    def writing(self, path: Path) -> AbstractAsyncContextManager[None]:
+    def lock(self, path: Path) -> AbstractAsyncContextManager[None]:
         """The write lock of this file, across tools, sessions and subagents of the App."""
-        return self._ledger.writing(path)
+        return self._ledger.lock(path)
 
     async def replace(self, path: Path, content: bytes) -> int:
         """Replace the file's content atomically, and note it as read.
@@ -178,7 +178,7 @@ class SessionFiles:
         self.note_read(path)
         return others
 
-    async def intend(self, path: Path) -> None:
+    async def will_change(self, path: Path) -> None:
         """Say that the call is about to move or remove the file, or to change it by itself.
 
         What snapshots would not have of it is copied. `replace` says it of its own.

@@ -16,7 +16,6 @@ from pegboard.providers.keylookup import Key as Key
 from pegboard.providers.keylookup import Keys as Keys
 from pegboard.providers.keylookup import KeyStore as KeyStore
 from pegboard.providers.keylookup import Renew as Renew
-from pegboard.providers.keylookup import unset_variables as unset_variables
 from pegboard.schema.config import Exposure
 from pegboard.schema.model import Model
 from pegboard.schema.wire import check_json

@@ -19,7 +19,7 @@ Effect = Literal["reads", "edits", "runs", "delegates"]
 """What a call of a tool may do to files of the project.
 
 `reads`: nothing, so it waits for no snapshot and fails if it wants to change a file. `edits`: it
-writes, and says each file by `ToolContext.edited`. `runs`: whatever programs do. `delegates`:
+writes, and says each file by `ToolContext.record_edit`. `runs`: whatever programs do. `delegates`:
 nothing itself; it has other calls, or a subagent's, do it.
 """
 

@@ -132,7 +132,7 @@ class Probe:
         """Return the answer of the tool's `requires`."""
         return self._answer
 
-    async def env(self) -> Mapping[str, str]:
+    async def process_env(self) -> Mapping[str, str]:
         """Return an environment without variables."""
         return {}
 
@@ -146,7 +146,7 @@ class Probe:
     def check_fresh(self, path: Path) -> None:
         """Do nothing: all files count as read."""
 
-    def writing(self, _: Path) -> AbstractAsyncContextManager[None]:
+    def lock(self, _: Path) -> AbstractAsyncContextManager[None]:
         """Return a block without a lock."""
         return nullcontext()
 
@@ -157,7 +157,7 @@ class Probe:
         """Note that the tool changes a file."""
         return await self._act("changes a file")
 
-    async def intend(self, _: Path) -> None:
+    async def will_change(self, _: Path) -> None:
         """Note that the tool changes a file."""
         await self._act("changes a file")
 

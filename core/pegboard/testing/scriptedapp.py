@@ -119,9 +119,9 @@ class ScriptedApp:
         """The turn that a prompt begins, once it has ended."""
         parts = (TextInput(text=prompt),) if isinstance(prompt, str) else tuple(prompt)
         asked, heard = len(self.model.requests), len(self.recorder.events)
-        known = len(await self.app.turns(self.session_id))
+        known = len(await self.app.list_turns(self.session_id))
         failure = await self._failure(parts)
-        turns = (await self.app.turns(self.session_id))[known:]
+        turns = (await self.app.list_turns(self.session_id))[known:]
         await asyncio.sleep(0)  # the recorder hears what was published last
         return TurnRecord(
             text=_text(turns),
@@ -146,9 +146,9 @@ class ScriptedApp:
         return answer.info.error if isinstance(answer.info, AssistantMessage) else None
 
     def _faults(self) -> tuple[str, ...]:
-        problems = (each for each in self.app.register.problems if each.kind != "replaced")
+        problems = (each for each in self.app.plugins.problems if each.kind != "replaced")
         at_load = (f"{each.plugin}: {each.text}" for each in problems)
-        built_in = {each.name for each in self.app.register.infos if each.origin == "builtin"}
+        built_in = {each.name for each in self.app.plugins.infos if each.origin == "builtin"}
         failed = (each for each in self.app.failures if each.plugin not in built_in)
         return (*at_load, *(each.message for each in failed))
 
@@ -302,7 +302,7 @@ async def _answered(app: App, reply: Replies | None) -> None:
             if isinstance(asked := event.properties, PermissionAsked) and reply is not None:
                 answer = reply(asked.request) if callable(reply) else reply
                 said = (answer,) if isinstance(answer, str) else answer
-                await app.reply(asked.request.id, *said)
+                await app.answer_permission(asked.request.id, *said)
 
 
 def _project(folder: Path, files: Mapping[str, str | bytes]) -> Path:

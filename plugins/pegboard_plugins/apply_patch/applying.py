@@ -18,7 +18,7 @@ async def apply_sections(context: ToolContext, places: Sequence[Place]) -> ToolR
     """Make the changes of a patch, all of them or none."""
     async with AsyncExitStack() as locks:
         for path in sorted({path for place in places for path in place.paths}):
-            await locks.enter_async_context(context.files.writing(path))
+            await locks.enter_async_context(context.files.lock(path))
         changes = await asyncio.to_thread(planned, context, places)
         await _ask(context, changes)
         await asyncio.to_thread(check, context, changes)
@@ -35,7 +35,7 @@ async def apply_sections(context: ToolContext, places: Sequence[Place]) -> ToolR
 
 async def _tell(context: ToolContext, changes: Sequence[Change]) -> None:
     for path in (path for change in changes for path in change.paths):
-        await context.edited(path)
+        await context.record_edit(path)
 
 
 async def permitted(context: PermissionContext, text: str) -> Sequence[Place]:

@@ -72,7 +72,7 @@ async def _write(
     """How many other names of the file keep what it was."""
     files = context.files
     if change.after is None:
-        await files.intend(change.path)
+        await files.will_change(change.path)
         # Aside first: until all other files are written the deleted ones are still whole.
         aside = temporary_beside(change.path)
         await asyncio.to_thread(move_resolved, change.path, aside)
@@ -87,8 +87,8 @@ async def _write(
     path = change.path
     if change.target is not None:
         path = change.target
-        await files.intend(change.path)
-        await files.intend(path)
+        await files.will_change(change.path)
+        await files.will_change(path)
         _forget_folders(path, undo)
         await asyncio.to_thread(move_resolved, change.path, path)
         undo.append((change.path, partial(_rename_back, context, path, change.path)))

@@ -52,7 +52,7 @@ async def _may_run(
     _check(command, timeout)
     told = {"command": command}
     cwd = await context.require_path(named_path(context, workdir), metadata=told)
-    env = await context.env() if _READS_VARIABLES.search(command) else {}
+    env = await context.process_env() if _READS_VARIABLES.search(command) else {}
     if len(command) <= QUICK_LETTERS and "pegboard_plugins.bash.scan" in sys.modules:
         scanned, outside = _scanned(context, command, cwd, env)
     else:

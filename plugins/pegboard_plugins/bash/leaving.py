@@ -20,7 +20,7 @@ async def left_running(
 ) -> ToolResult:
     """What a command says within its first second; it goes on after that."""
     process = await context.background.start(
-        argv, cwd=cwd, env=await context.env(), title=description or command
+        argv, cwd=cwd, env=await context.process_env(), title=description or command
     )
     try:
         process = await context.background.wait(process.id, limit_s=SETTLE_S)

@@ -43,7 +43,7 @@ async def _replayed(directory: Path, session_id: str, model: str, first: int) ->
 
     async with open_app(directory) as app:
         await app.resolve_model(model)  # before there is a session for it
-        prompts = [turn for turn in await app.turns(session_id) if _is_prompt(turn)]
+        prompts = [turn for turn in await app.list_turns(session_id) if _is_prompt(turn)]
         if first > len(prompts):
             text = f"{session_id} has {len(prompts)} prompts, and no number {first}"
             raise InvalidInputError(text)

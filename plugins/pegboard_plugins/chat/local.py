@@ -195,11 +195,11 @@ class LocalFeed:
 
     async def turns(self, session_id: str) -> Sequence[Turn]:
         """The session's messages."""
-        return await self._app.turns(session_id)
+        return await self._app.list_turns(session_id)
 
     async def status(self, session_id: str) -> SessionStatus | None:
         """What the session does."""
-        status = self._app.status(session_id)
+        status = self._app.session_status(session_id)
         return None if isinstance(status, Idle) else status
 
     async def waiting(self) -> Sequence[PermissionRequest | QuestionRequest]:
@@ -260,7 +260,7 @@ class LocalFeed:
 
     async def reply(self, request_id: str, reply: Reply, message: str | None = None) -> None:
         """Answer."""
-        await self._app.reply(request_id, reply, message)
+        await self._app.answer_permission(request_id, reply, message)
 
     async def ask(self, session_id: str, questions: Sequence[Question]) -> Answers | None:
         """Ask."""
@@ -268,7 +268,7 @@ class LocalFeed:
 
     async def answer(self, request_id: str, answers: Sequence[Sequence[str]]) -> None:
         """Answer."""
-        await self._app.answer(request_id, answers)
+        await self._app.answer_question(request_id, answers)
 
     async def reject_question(self, request_id: str) -> None:
         """Leave them."""

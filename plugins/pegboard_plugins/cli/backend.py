@@ -293,7 +293,7 @@ class LocalBackend:
 
     async def is_begun(self, session_id: str) -> bool:
         """Whether the session has messages."""
-        return bool(await self._app.turns(session_id))
+        return bool(await self._app.list_turns(session_id))
 
     def subscribe(self) -> Subscription:
         """The App's events."""
@@ -347,7 +347,7 @@ class LocalBackend:
 
     async def reply(self, request_id: str, reply: Reply, message: str | None = None) -> None:
         """Answer a permission request."""
-        await self._app.reply(request_id, reply, message)
+        await self._app.answer_permission(request_id, reply, message)
 
     async def leave_unattended(self, request_id: str) -> None:
         """Deny a permission request."""
@@ -355,7 +355,7 @@ class LocalBackend:
 
     async def answer(self, request_id: str, answers: Sequence[Sequence[str]]) -> None:
         """Answer questions."""
-        await self._app.answer(request_id, answers)
+        await self._app.answer_question(request_id, answers)
 
     async def reject_question(self, request_id: str) -> None:
         """Leave questions unanswered."""
@@ -364,7 +364,7 @@ class LocalBackend:
 
 def warnings_of(app: "App") -> tuple[str, ...]:
     """What is not as the user might think, the gravest first: `surroundings`, then plugins."""
-    faulty = app.register.problems or app.failures
+    faulty = app.plugins.problems or app.failures
     # Most runs have none, and load no module for them.
     return (
         *surroundings(app),

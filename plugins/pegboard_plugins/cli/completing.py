@@ -126,7 +126,7 @@ async def _agents(app: "App") -> Mapping[str, str]:
 
 
 async def _plugins(app: "App") -> Mapping[str, str]:
-    return {each.name: "" for each in app.register.infos}
+    return {each.name: "" for each in app.plugins.infos}
 
 
 async def _tools(app: "App") -> Mapping[str, str]:
@@ -151,7 +151,7 @@ async def _settings(app: "App") -> Mapping[str, str]:
             else:
                 yield f"{prefix}{name}"
 
-    named = (key for key, _ in leaves(msgspec.to_builtins(app.loaded.config)))
+    named = (key for key, _ in leaves(msgspec.to_builtins(app.config_sources.config)))
     return dict.fromkeys((*keys(app.config), *named), "")
 
 

@@ -64,12 +64,12 @@ async def settings_of(directory: Path) -> list[tuple[str, Any, str]]:
 
     async with open_app(directory) as app:
         values = to_json(app.config)
-        defaults = _defaults(values, to_json(app.loaded.config))
+        defaults = _defaults(values, to_json(app.config_sources.config))
         said = [
             (
                 key,
-                masked(key, value, app.register.secret_keys),
-                source_of(key, app.loaded.sources),
+                masked(key, value, app.plugins.secret_keys),
+                source_of(key, app.config_sources.sources),
             )
             for key, value in leaves(values)
             if value or key not in _RULES

@@ -82,7 +82,7 @@ async def _answers(app: "App", session_id: str) -> "list[AssistantMessage]":
     while waiting:
         each = waiting.pop()
         if each not in found:
-            turns = await app.turns(each)
+            turns = await app.list_turns(each)
             found[each] = [t.info for t in turns if isinstance(t.info, AssistantMessage)]
             waiting += [child.id for child in await app.children(each)]
     return [answer for answers in found.values() for answer in answers]

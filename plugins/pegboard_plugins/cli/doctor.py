@@ -107,7 +107,7 @@ def _install(app: "App") -> Iterator[Finding]:
 
 
 def _configuration(app: "App") -> Iterator[Finding]:
-    files = ", ".join(str(file) for file in app.loaded.files) or "no file"
+    files = ", ".join(str(file) for file in app.config_sources.files) or "no file"
     yield Finding(what="configuration", state="ok", text=files)
     for warning in settings_warnings(app):
         yield Finding(what="configuration", state="warns", text=warning)
@@ -155,10 +155,10 @@ async def _chosen_model(app: "App") -> Finding:
 
 
 def _plugins(app: "App") -> Iterator[Finding]:
-    problems = [f"{each.plugin}: {each.text}" for each in app.register.problems]
+    problems = [f"{each.plugin}: {each.text}" for each in app.plugins.problems]
     problems += [f"{each.plugin}: {each.message}" for each in app.failures]
     for text in problems:
         yield Finding(what="plugin", state="fails", text=text)
     if not problems:
-        text = f"{len(app.register.infos)} are loaded, and nothing is wrong with them"
+        text = f"{len(app.plugins.infos)} are loaded, and nothing is wrong with them"
         yield Finding(what="plugins", state="ok", text=text)

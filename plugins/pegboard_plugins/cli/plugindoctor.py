@@ -73,7 +73,7 @@ async def _found(directory: Path) -> tuple[list[Fault], tuple[Cost, ...], tuple[
         warnings = surroundings(app)
     costs = await asyncio.to_thread(import_costs, sorted(set(_imported(app))))
     faults = [
-        *(Fault(each.kind, each.plugin, each.text) for each in app.register.problems),
+        *(Fault(each.kind, each.plugin, each.text) for each in app.plugins.problems),
         *failed_hooks(app),
         *known,
         *_commands(),
@@ -90,17 +90,17 @@ def failed_hooks(app: "App") -> Iterator[Fault]:
 
 def _imported(app: "App") -> Iterator[str]:
     """The modules of foreign entry points; of those that are switched off no code is run."""
-    for each in app.register.infos:
+    for each in app.plugins.infos:
         if each.origin == "installed" and not each.blocked:
             yield each.location.partition(":")[0].strip()
 
 
 def _foreign(app: "App") -> "Iterator[PluginInfo]":
-    return (each for each in app.register.infos if each.origin not in ("builtin", "embedded"))
+    return (each for each in app.plugins.infos if each.origin not in ("builtin", "embedded"))
 
 
 def _empty(app: "App") -> Iterator[Fault]:
-    told = {each.plugin for each in app.register.problems}
+    told = {each.plugin for each in app.plugins.problems}
     for each in _foreign(app):
         if each.hooks or each.tools or each.blocked or each.error or each.name in told:
             continue
@@ -147,7 +147,7 @@ def _tools(app: "App") -> Iterator[Fault]:
 
 def _doubled(app: "App") -> Iterator[Fault]:
     """Plugins that are called like a built-in one; others of one name are told as a clash."""
-    infos = app.register.infos
+    infos = app.plugins.infos
     built_in = {each.name for each in infos if each.origin == "builtin" and not each.blocked}
     for each in _foreign(app):
         if each.name in built_in and not each.blocked:

@@ -84,11 +84,11 @@ async def _plugins(
         # What fails while it starts and ends is told, too.
         order = app.hooks.order(hook) if hook is not None else ()
         if hook is not None and not order:
-            names = {name for each in app.register.infos for name in each.hooks}
+            names = {name for each in app.plugins.infos for name in each.hooks}
             near = ", ".join(nearest_names(hook, names))
             hint = f"; did you mean {near}?" if near else ""
             raise click.UsageError(f"no plugin has a hook {hook!r}{hint}")
-    return tuple(app.register.infos), (*app.register.problems, *failed_hooks(app)), order
+    return tuple(app.plugins.infos), (*app.plugins.problems, *failed_hooks(app)), order
 
 
 def _row(plugin: "PluginInfo") -> tuple[str, ...]:

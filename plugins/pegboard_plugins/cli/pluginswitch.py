@@ -125,7 +125,7 @@ def _command(name: str) -> "Entry | None":
 async def _about(directory: Path, name: str) -> list[dict[str, Any]]:
     """What is known of the plugins of this name."""
     async with open_app(directory) as app:
-        found = named(app.register.infos, name)
+        found = named(app.plugins.infos, name)
         return [_facts(app, each) for each in found]
 
 
@@ -145,7 +145,7 @@ def _options(app: "App", plugin: "PluginInfo", table: Mapping[str, Any]) -> dict
     """The options by their dotted keys; secrets are masked."""
     from pegboard_plugins.cli.config import leaves, masked
 
-    hidden, prefix = app.register.secret_keys, f"plugins.{plugin.table}.options."
+    hidden, prefix = app.plugins.secret_keys, f"plugins.{plugin.table}.options."
     return {key: masked(f"{prefix}{key}", value, hidden) for key, value in leaves(table)}
 
 
@@ -160,7 +160,7 @@ def _facts(app: "App", plugin: "PluginInfo") -> dict[str, Any]:
         if each.name == plugin.name and each.module == str(plugin.location).partition(":")[0]
     ]
     tools = [app.tools[each] for each in plugin.tools if each in app.tools]
-    order = [each.table for each in app.register.infos]
+    order = [each.table for each in app.plugins.infos]
     return {
         "name": plugin.name,
         "settings": plugin.table,
@@ -182,5 +182,5 @@ def _facts(app: "App", plugin: "PluginInfo") -> dict[str, Any]:
         ],
         "options": _options(app, plugin, said.options if said else {}),
         "schema": _schema(plugin.options),
-        "problems": [each.text for each in app.register.problems if each.plugin == plugin.name],
+        "problems": [each.text for each in app.plugins.problems if each.plugin == plugin.name],
     }

@@ -261,7 +261,7 @@ def _plugins(options: Options) -> tuple[object, ...]:
 
 def _check_tape(app: "App", options: Options) -> None:
     """An answer that is to come from a file comes from nowhere else."""
-    on = {info.name for info in app.register.infos if not info.blocked}
+    on = {info.name for info in app.plugins.infos if not info.blocked}
     if options.tape and "cassette" not in on:
         raise InvalidInputError("--record and --replay need the plugin cassette, which is off")
 

@@ -134,7 +134,7 @@ async def _conversation(
 
     async with open_app(directory) as app:
         session = await find_session(app, session_id)
-        return session, await app.turns(session.id)
+        return session, await app.list_turns(session.id)
 
 
 def _row(each: "Session") -> dict[str, Any]:

@@ -109,7 +109,7 @@ def _object(written: str) -> dict[str, Any]:
 async def _listed(directory: Path) -> list[dict[str, str]]:
 
     async with open_app(directory) as app:
-        owners = {name: info.name for info in app.register.infos for name in info.tools}
+        owners = {name: info.name for info in app.plugins.infos for name in info.tools}
         return [
             {
                 "tool": each.id,
@@ -148,7 +148,7 @@ def _found(app: "App", name: str) -> "Tool":
     hint = f"; did you mean {near}?" if near else "; `pegboard tool list` shows those there are"
     if app.untrusted:
         hint = f"{hint}; this project's own are there after `pegboard trust allow`"
-    absent = [each for each in app.register.infos if each.error and not each.blocked]
+    absent = [each for each in app.plugins.infos if each.error and not each.blocked]
     lines = (visible(f"\nleft out: {each.name}: {each.error}") for each in absent)
     raise click.UsageError(f"there is no tool {name!r}{hint}{''.join(lines)}")
 
@@ -220,7 +220,7 @@ class _Call:
         finally:
             asking.cancel()
             await asyncio.wait({asking})  # it ends at its next await
-        turns = await app.turns(session_id)
+        turns = await app.list_turns(session_id)
         parts = (part for turn in turns for part in turn.parts)
         return next(part for part in parts if isinstance(part, ToolPart))
 

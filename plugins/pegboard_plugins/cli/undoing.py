@@ -68,7 +68,7 @@ async def _last_prompt(app: "App", session_id: str) -> str:
 
     point = (await app.session(session_id)).revert
     prompts = []
-    for turn in await app.turns(session_id):
+    for turn in await app.list_turns(session_id):
         if point is not None and turn.info.id == point.message_id:
             break
         if isinstance(turn.info, UserMessage):

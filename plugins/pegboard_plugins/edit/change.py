@@ -41,7 +41,7 @@ async def change_file(context: ToolContext, path: Path, edits: Sequence[Edit]) -
     :raises ToolError: when the file cannot be changed so; it is then as it was.
     :raises PermissionDeniedError: when the change is not allowed.
     """
-    async with context.files.writing(path):
+    async with context.files.lock(path):
         before = await asyncio.to_thread(_current, context, path, edits[0].old)
         old = before.text if before else ""
         text, steps = await asyncio.to_thread(_steps, context, old, edits)
@@ -50,7 +50,7 @@ async def change_file(context: ToolContext, path: Path, edits: Sequence[Edit]) -
         after = await asyncio.to_thread(_laid_down, path, before, text)
         check = partial(_unchanged, context, path, existed=before is not None)
         put = await _put(context, path, _Change(before, after), check)
-    await context.edited(path)
+    await context.record_edit(path)
     return replaced(_result(path, put), output=_edited(put, steps))
 
 
@@ -60,12 +60,12 @@ async def write_file(context: ToolContext, path: Path, content: str) -> ToolResu
     :raises ToolError: when the file cannot be written so; it is then as it was.
     :raises PermissionDeniedError: when the change is not allowed.
     """
-    async with context.files.writing(path):
+    async with context.files.lock(path):
         before, long = await asyncio.to_thread(_overwritten, context, path)
         after = await asyncio.to_thread(_laid_out, path, before, content)
         check = partial(_still_there, context, path, existed=before is not None)
         put = await _put(context, path, _Change(before, after, long), check)
-    await context.edited(path)
+    await context.record_edit(path)
     result = _result(path, put)
     existed = before is not None
     verb = "Overwrote" if existed else "Wrote"

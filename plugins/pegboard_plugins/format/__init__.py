@@ -23,15 +23,15 @@ async def tool_execute_after(context: ToolContext, result: ToolResult) -> ToolRe
 @hookimpl(optionalhook=True)
 async def services(app: Host) -> tuple[Service, ...]:
     """The formatters; none before the user trusts the project."""
-    if not app.decision.trusted:
+    if not app.trust.trusted:
         return ()
     from pegboard_plugins.format import known  # likewise
 
     search = pegboard.unstable.ProgramSearch(
         root=app.workspace.worktree,
         directory=app.workspace.directory,
-        trusted_by_user=app.decision.trusted_by_user,
+        trusted_by_user=app.trust.trusted_by_user,
         env=os.environ,
-        allowed=app.decision.allowed,
+        allowed=app.trust.allowed,
     )
     return await asyncio.to_thread(known.services, search, app.config.formatter)

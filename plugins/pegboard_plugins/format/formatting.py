@@ -114,7 +114,7 @@ async def _formatted(context: ToolContext, path: Path) -> list[str]:
     wanted = await asyncio.to_thread(fitting, path, session.worktree, session.config.formatter)
     if not wanted:  # the environment of programs costs one
         return []
-    search = pegboard.unstable.ProgramSearch.of(session, await context.env())
+    search = pegboard.unstable.ProgramSearch.of(session, await context.process_env())
     chosen = await asyncio.to_thread(installed, wanted, path, search)
     notes: list[str] = []
     told = context.stash.setdefault(_TOLD, set)
@@ -124,7 +124,7 @@ async def _formatted(context: ToolContext, path: Path) -> list[str]:
             notes.append(f"({formatter.name}: {formatter.refused})")
         if not formatter.command:
             continue
-        async with context.files.writing(path):
+        async with context.files.lock(path):
             outcome = await _run(context, formatter, path)
         if outcome is None:
             continue
@@ -139,7 +139,7 @@ async def _formatted(context: ToolContext, path: Path) -> list[str]:
                 f" {outcome.failure})"
             )
         elif outcome.after != outcome.before:
-            await context.edited(path)
+            await context.record_edit(path)
             notes.append(await asyncio.to_thread(_note, formatter, path, outcome))
     return notes
 

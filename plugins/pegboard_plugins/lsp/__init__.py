@@ -122,7 +122,7 @@ async def lsp(  # noqa: PLR0913, PLR0917 - the protocol's parameters
         raise ToolError(f"{path} is not a file")
     if not context.trusted:
         raise ToolError("language servers run only in projects that the user trusts")
-    env = await context.env()
+    env = await context.process_env()
     chosen = await _launch(context, path, env)
     if chosen is None:
         raise ToolError(f"no language server for {path.suffix or path.name} is installed")
@@ -137,7 +137,7 @@ async def lsp(  # noqa: PLR0913, PLR0917 - the protocol's parameters
         folder=context.worktree,
         may_show=partial(_may_show, context),
     )
-    async with servers.using(chosen, env, context.enclosed) as server:
+    async with servers.using(chosen, env, context.in_sandbox) as server:
         lines = await OPERATIONS[operation](server, question)
     return ToolResult(
         output=_cut(lines) or f"No results for {operation}",
@@ -204,13 +204,13 @@ async def _errors(context: ToolContext, refused: list[str]) -> "tuple[_Found, _F
     served = [path for path in changed[:MOST_FILES] if any(serving(path, said))]
     if not served:  # the environment of programs costs one
         return found, broken
-    env = await context.env()
+    env = await context.process_env()
     with suppress(TimeoutError):
         async with asyncio.timeout(WAIT_S):
             for chosen, paths in await _launches(context, served, env, refused):
                 with suppress(ToolError):  # no edit fails because nobody looks it over
                     servers = await _servers(context)
-                    async with servers.using(chosen, env, context.enclosed, changed) as server:
+                    async with servers.using(chosen, env, context.in_sandbox, changed) as server:
                         for path in paths:
                             found[path] = await _errors_in(server, path)
                         broken |= await server.broken(but=changed)

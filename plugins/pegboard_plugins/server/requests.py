@@ -45,7 +45,7 @@ async def reply(request: Request, requestID: str, app: Here, state: Served) -> R
     elif body.reply == "reject" and body.unattended:
         await asked_in.permissions.leave_unattended(request_id)
     else:
-        await asked_in.reply(request_id, body.reply, body.message)
+        await asked_in.answer_permission(request_id, body.reply, body.message)
     return answer(value=True)
 
 
@@ -60,7 +60,7 @@ async def respond(request: Request, opened: AtSession, permissionID: str) -> Res
     waiting = opened.app.permissions.pending(opened.session.id)
     if not any(each.id == request_id for each in waiting):
         raise NotFoundError("Permission", request_id)
-    await opened.app.reply(request_id, body.response)
+    await opened.app.answer_permission(request_id, body.response)
     return answer(value=True)
 
 
@@ -100,7 +100,7 @@ async def answer_question(request: Request, requestID: str, app: Here, state: Se
     body = await body_of(request, AnswersBody)
     request_id = checked("question", requestID)
     asked_in = _question_app(_apps(request, state, app), request_id)
-    await asked_in.answer(request_id, body.answers)
+    await asked_in.answer_question(request_id, body.answers)
     return answer(value=True)
 
 

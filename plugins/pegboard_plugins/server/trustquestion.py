@@ -22,7 +22,7 @@ def ask_once(state: ServerState, opened: OpenSession) -> None:
     The turn does not wait for the answer; until there is one, the code does not run.
     """
     directory = opened.app.workspace.directory
-    about = (directory, opened.app.decision.key)
+    about = (directory, opened.app.trust.key)
     if opened.app.untrusted and about not in state.asked_about:
         state.asked_about.add(about)
         state.start(_ask(state, opened), f"trust {directory}")
@@ -52,7 +52,7 @@ async def _reopen(state: ServerState, app: App) -> None:
     member = state.pool.member(app)
     while not member.rests:  # noqa: ASYNC110 - turns, permissions and questions can all end last
         await asyncio.sleep(LOOK_EVERY_S)
-    state.pool.trust(app.workspace.directory, app.decision)
+    state.pool.trust(app.workspace.directory, app.trust)
     await state.pool.close(app.workspace.directory)
 
 
@@ -61,7 +61,7 @@ def _described(app: App) -> Iterator[str]:
 
     It parses all of the code, which takes its time.
     """
-    decision = app.decision
+    decision = app.trust
     scans = scans_of(decision)
     for path in app.untrusted:
         notes = ["changed since it was trusted"] if path in decision.changed else []
@@ -69,7 +69,7 @@ def _described(app: App) -> Iterator[str]:
             notes += [f"imports {', '.join(scans[path].imports) or 'nothing'}"]
             notes += dict.fromkeys(each.what for each in scans[path].findings)
         else:
-            said = (line for line in app.loaded.warnings if line.startswith(f"{path}: "))
+            said = (line for line in app.config_sources.warnings if line.startswith(f"{path}: "))
             notes += [line.removeprefix(f"{path}: ") for line in said]
         # A line for each: no name of a file or a provider makes another.
         yield printable_name(f"- {path}" + (f" ({'; '.join(notes)})" if notes else ""))

@@ -150,7 +150,7 @@ async def summarize(request: Request, opened: AtSession, state: Served) -> Respo
 
 async def _prompted(opened: OpenSession, body: PromptBody) -> Turn:
     app, session_id = opened.app, opened.session.id
-    await app.look()
+    await app.reload_project_code()
     agent = known_agent(app, body.agent)  # before anything of the prompt is stored
     parts = body.parts
     if body.mentions:

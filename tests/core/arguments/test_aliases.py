@@ -76,7 +76,7 @@ async def test_a_turn_takes_them_and_shows_the_tool_s_own_names(
     async with opened(tmp_path, provider, read, edit) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        parts = tools_of(await app.turns(session.id))
+        parts = tools_of(await app.list_turns(session.id))
 
     assert [getattr(part.state, "error", "") for part in parts] == ["", ""]
     assert all(isinstance(part.state, Completed) for part in parts)

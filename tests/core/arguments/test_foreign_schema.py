@@ -62,7 +62,7 @@ async def test_a_tool_whose_schema_is_too_much_is_left_out_and_reported(
     async with opened(tmp_path, provider, tools) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        reports = [problem.text for problem in app.register.problems if "huge" in problem.text]
+        reports = [problem.text for problem in app.plugins.problems if "huge" in problem.text]
 
     [report] = reports
     assert "tool huge: the JSON Schema " in report
@@ -165,7 +165,7 @@ async def test_the_loop_turns_while_arguments_are_checked(tmp_path: Path) -> Non
         turning = asyncio.create_task(turn())
         await app.prompt(session.id, HI)
         turning.cancel()
-        [part] = tools_of(await app.turns(session.id))
+        [part] = tools_of(await app.list_turns(session.id))
 
     assert isinstance(part.state, Completed)
     assert turns[1] > 10

@@ -66,7 +66,7 @@ async def test_servers_that_no_plugin_starts_are_a_problem(place: Place) -> None
     }
 
     async with App.open(place.project, AppOptions(installed=False, **folders)) as app:
-        told = [each.text for each in app.register.problems if each.plugin == "mcp"]
+        told = [each.text for each in app.plugins.problems if each.plugin == "mcp"]
 
     where = f"{place.user / 'pegboard.toml'}:1: mcp"
     assert told == [

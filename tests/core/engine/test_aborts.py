@@ -23,7 +23,7 @@ LIMIT_S = 30
 
 async def until_turns(app: App, session_id: str, number: int) -> None:
     async with asyncio.timeout(LIMIT_S):
-        while len(await app.turns(session_id)) < number:  # noqa: ASYNC110 - the database has no event
+        while len(await app.list_turns(session_id)) < number:  # noqa: ASYNC110 - the database has no event
             await asyncio.sleep(0.01)
 
 
@@ -118,7 +118,7 @@ async def test_a_stale_abort_does_not_end_a_newer_run(tmp_path: Path) -> None:
         go.set()
         await asyncio.wait_for(running.wait(), LIMIT_S)
         assert await asyncio.gather(*aborts) == [True] * 3
-        assert isinstance(app.status(session.id), Busy)
+        assert isinstance(app.session_status(session.id), Busy)
         finish.set()
         await first
         answered = await second
@@ -134,13 +134,13 @@ async def test_a_run_that_is_aborted_before_its_first_step_leaves_the_session_fr
         session = await app.create_session()
         first = asyncio.create_task(app.prompt(session.id, HI))
         async with asyncio.timeout(LIMIT_S):
-            while isinstance(app.status(session.id), Idle):  # noqa: ASYNC110 - the very next moment
+            while isinstance(app.session_status(session.id), Idle):  # noqa: ASYNC110 - the very next moment
                 await asyncio.sleep(0)
         assert await app.abort(session.id)
         with pytest.raises(AbortedError):
             await first
 
-        assert isinstance(app.status(session.id), Idle)
+        assert isinstance(app.session_status(session.id), Idle)
         answered = await asyncio.wait_for(app.prompt(session.id, HI), LIMIT_S)
 
     assert texts(answered) == ["fine"]
@@ -182,11 +182,11 @@ async def test_a_prompt_that_plugins_still_look_at_is_work_and_can_be_aborted(
         session = await app.create_session()
         prompt = asyncio.create_task(app.prompt(session.id, HI))
         await asyncio.wait_for(looking.wait(), LIMIT_S)
-        assert isinstance(app.status(session.id), Busy)
+        assert isinstance(app.session_status(session.id), Busy)
         assert await app.abort(session.id)
         with pytest.raises(AbortedError):
             await prompt
-        assert isinstance(app.status(session.id), Idle)
+        assert isinstance(app.session_status(session.id), Idle)
 
     assert provider.requests == []
 
@@ -211,7 +211,7 @@ async def test_a_prompt_that_comes_while_the_app_is_closed_waits_for_the_next_on
     assert refused == [f"the program ends, and session {session.id} waits for the next"]
     assert provider.requests == []
     async with opened(tmp_path, provider) as app:
-        [prompt] = await app.turns(session.id)
+        [prompt] = await app.list_turns(session.id)
         assert texts(prompt) == ["late"]
 
 
@@ -236,7 +236,9 @@ async def test_an_answer_ends_and_its_session_is_free_however_often_it_is_aborte
             await asyncio.sleep(0)
         await asyncio.gather(*aborts)
         stopped = assistant(await first)
-        [stored] = [turn.info for turn in await app.turns(session.id) if turn.info.id == stopped.id]
+        [stored] = [
+            turn.info for turn in await app.list_turns(session.id) if turn.info.id == stopped.id
+        ]
         answered = await app.prompt(session.id, "go on")
 
     assert stored.time.completed is not None

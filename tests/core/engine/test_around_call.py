@@ -55,7 +55,7 @@ def threaded() -> str:
 @tool
 async def delegate(context: ToolContext) -> str:
     """Have a subagent work."""
-    result = await context.prompt_child("helper", "Help.", description="help")
+    result = await context.run_subagent("helper", "Help.", description="help")
     return result.text
 
 
@@ -75,7 +75,7 @@ async def test_what_is_current_reaches_tools_threads_and_subagents(tmp_path: Pat
     async with opened(tmp_path, provider, ToolsPlugin(where, threaded, delegate), watching) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        outputs = [part.state.output for part in tools_of(await app.turns(session.id))]  # type: ignore[union-attr]  # all are complete
+        outputs = [part.state.output for part in tools_of(await app.list_turns(session.id))]  # type: ignore[union-attr]  # all are complete
 
     assert outputs == ["tool where", "tool threaded", "helped"]
     assert sorted(watching.begun) == [

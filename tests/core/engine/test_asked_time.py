@@ -61,14 +61,14 @@ async def elsewhere(context: ToolContext) -> str:
 @tool(timeout_s=LIMIT_S)
 async def delegate(context: ToolContext) -> str:
     """Have a subagent work."""
-    child = await context.prompt_child("helper", "do it", description="x", timeout_s=LIMIT_S)
+    child = await context.run_subagent("helper", "do it", description="x", timeout_s=LIMIT_S)
     return f"{child.outcome}: {child.text}"
 
 
 @tool(timeout_s=LIMIT_S, requires=False)
 async def writes(context: ToolContext) -> str:
     """Ask with a file in hand."""
-    async with context.files.writing(context.directory / "file"):
+    async with context.files.lock(context.directory / "file"):
         await context.require(ASKED, ["x"])
     return "written"
 
@@ -100,9 +100,9 @@ async def answered_late(app: App, session_id: str, count: int = 1) -> None:
     await asyncio.sleep(AWAY_S)
     while not turn.done():
         for request in app.permissions.pending():
-            await app.reply(request.id, "once")
+            await app.answer_permission(request.id, "once")
         for question in app.questions.pending():
-            await app.answer(question.id, (("blue",),))
+            await app.answer_question(question.id, (("blue",),))
         await asyncio.wait({turn}, timeout=0.01)
     await turn
 
@@ -127,7 +127,7 @@ async def test_neither_a_subagent_nor_a_budget_runs_out_while_a_person_is_asked(
         session = await app.create_session()
         await answered_late(app, session.id)
         [child] = await app.storage.children(session.id)
-        turns = (*await app.turns(session.id), *await app.turns(child.id))
+        turns = (*await app.list_turns(session.id), *await app.list_turns(child.id))
 
     assert [part.state.output for part in tools_of(turns) if isinstance(part.state, Completed)] == [
         "done: done",
@@ -143,7 +143,7 @@ async def test_a_subagent_that_the_user_has_set_to_work_is_waited_for_as_well(
     @tool(timeout_s=LIMIT_S)
     async def resume(session: str, context: ToolContext) -> str:
         """Go on with a subagent."""
-        child = await context.prompt_child("helper", "go on", description="x", session_id=session)
+        child = await context.run_subagent("helper", "go on", description="x", session_id=session)
         return child.outcome
 
     async def answer(request: ModelRequest) -> AsyncIterator[StreamEvent]:
@@ -233,5 +233,5 @@ async def test_each_end_of_a_session_ends_the_wait_for_a_person(tmp_path: Path, 
         assert app.permissions.pending() == ()
         assert not isinstance(ended, asyncio.CancelledError)
         if way == "abort":
-            [part] = tools_of(await app.turns(session.id))
+            [part] = tools_of(await app.list_turns(session.id))
             assert isinstance(part.state, Failed)

@@ -84,7 +84,7 @@ async def test_parts_of_a_failed_attempt_are_gone(tmp_path: Path) -> None:
     fails = Fails(TextDelta("t", "half an ans"), ToolInputStart("c", "shout"))
     async with opened(tmp_path, Played(fails, text("whole answer")), config=QUICK) as app:
         turn, events = await prompted(app)
-        stored = await app.turns(assistant(turn).session_id)
+        stored = await app.list_turns(assistant(turn).session_id)
 
     assert stored[-1] == turn
     assert kinds(turn) == ["StepStartPart", "RetryPart", "TextPart", "StepFinishPart"]
@@ -157,12 +157,12 @@ async def test_the_status_of_a_session_that_waits_is_retry_and_an_abort_ends_it_
         )
         prompt = asyncio.create_task(app.prompt(session.id, HI))
         await waits
-        status = app.status(session.id)
+        status = app.session_status(session.id)
         began = time.perf_counter()
         await app.abort(session.id)
         took_s = time.perf_counter() - began
         turn = await prompt
-        rests = app.status(session.id)
+        rests = app.session_status(session.id)
 
     assert isinstance(status, Retry)
     assert rests == Idle()
@@ -263,7 +263,7 @@ async def test_a_call_that_was_cut_never_runs_and_the_model_is_told_to_split_it(
     provider = Played(cut, text("ok"))
     async with opened(tmp_path, provider, config=QUICK) as app:
         turn, _ = await prompted(app)
-        turns = await app.turns(assistant(turn).session_id)
+        turns = await app.list_turns(assistant(turn).session_id)
 
     [part] = [part for each in turns for part in each.parts if isinstance(part, ToolPart)]
     assert isinstance(part.state, Failed)

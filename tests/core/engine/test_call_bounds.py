@@ -55,7 +55,7 @@ async def test_arguments_without_an_end_are_heard_as_far_as_they_may_be_long(
     async with opened(tmp_path, provider, ToolsPlugin(shout)) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        done, refused = tools_of(await app.turns(session.id))
+        done, refused = tools_of(await app.list_turns(session.id))
 
     assert endless.pieces == (LONGEST_INPUT_BYTES >> 20) + 1
     assert isinstance(done.state, Completed)
@@ -73,7 +73,7 @@ async def test_calls_without_an_end_are_refused_beyond_as_many_as_may_be(tmp_pat
     async with opened(tmp_path, provider, ToolsPlugin(shout)) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        parts = tools_of(await app.turns(session.id))
+        parts = tools_of(await app.list_turns(session.id))
 
     assert (endless.pieces, len(parts)) == (MOST_CALLS + 1, MOST_CALLS)
     errors = {part.state.error for part in parts if isinstance(part.state, Failed)}
@@ -88,7 +88,7 @@ async def test_a_call_that_comes_at_once_is_held_to_the_same(tmp_path: Path) -> 
     async with opened(tmp_path, provider, ToolsPlugin(shout)) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        [part] = tools_of(await app.turns(session.id))
+        [part] = tools_of(await app.list_turns(session.id))
 
     assert isinstance(part.state, Failed)
     assert part.state.input == {}
@@ -103,7 +103,7 @@ async def test_what_is_just_within_the_bounds_is_made(tmp_path: Path) -> None:
     async with opened(tmp_path, provider, ToolsPlugin(shout)) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        parts = tools_of(await app.turns(session.id))
+        parts = tools_of(await app.list_turns(session.id))
 
     assert len(parts) == MOST_CALLS + 1
     assert all(isinstance(part.state, Completed) for part in parts)
@@ -156,7 +156,7 @@ async def test_of_a_name_that_no_tool_has_the_beginning_stays(tmp_path: Path) ->
     async with opened(tmp_path, provider, ToolsPlugin(shout)) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        (part,) = tools_of(await app.turns(session.id))
+        (part,) = tools_of(await app.list_turns(session.id))
 
     assert isinstance(part.state, Failed)
     assert f"there is no tool '{'shout' * 40}…'" in part.state.error
@@ -175,7 +175,7 @@ async def test_a_call_of_a_call_is_bounded_alike(tmp_path: Path) -> None:
     async with opened(tmp_path, provider, ToolsPlugin(relay)) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        parts = tools_of(await app.turns(session.id))
+        parts = tools_of(await app.list_turns(session.id))
 
     assert {len(str(part)) < 2000 for part in parts} == {True}
     assert all(isinstance(part.state, Failed) for part in parts)

@@ -40,7 +40,7 @@ async def test_a_tool_call_runs_and_its_result_goes_back_to_the_model(tmp_path: 
         session = await app.create_session()
         await app.prompt(session.id, HI)
 
-        [part] = tools_of(await app.turns(session.id))
+        [part] = tools_of(await app.list_turns(session.id))
         assert isinstance(part.state, Completed)
         assert part.state.output == "AHA"
         last = provider.requests[1].messages[-1]
@@ -88,7 +88,7 @@ async def test_a_name_in_the_wrong_case_is_mended(tmp_path: Path) -> None:
     async with opened(tmp_path, provider, ToolsPlugin(shout)) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        [part] = tools_of(await app.turns(session.id))
+        [part] = tools_of(await app.list_turns(session.id))
 
     assert part.tool == "shout"
     assert isinstance(part.state, Completed)
@@ -106,7 +106,7 @@ async def test_a_call_in_a_wrong_form_is_made_where_its_meaning_is_clear(
     async with opened(tmp_path, provider, ToolsPlugin(shout)) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        [part] = tools_of(await app.turns(session.id))
+        [part] = tools_of(await app.list_turns(session.id))
 
     assert isinstance(part.state, Completed)
     assert (part.tool, part.state.input) == ("shout", {"words": "a\nb"})
@@ -133,7 +133,7 @@ async def test_a_call_that_cannot_run_is_answered_with_the_reason(
     async with opened(tmp_path, provider, ToolsPlugin(shout)) as app:
         session = await app.create_session()
         turn = await app.prompt(session.id, HI)
-        [part] = tools_of(await app.turns(session.id))
+        [part] = tools_of(await app.list_turns(session.id))
 
     assert isinstance(part.state, Failed)
     assert says in part.state.error
@@ -151,7 +151,7 @@ async def test_a_path_with_a_zero_byte_is_answered_with_the_reason(tmp_path: Pat
     async with opened(tmp_path, provider, ToolsPlugin(place)) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        [part] = tools_of(await app.turns(session.id))
+        [part] = tools_of(await app.list_turns(session.id))
 
     assert isinstance(part.state, Failed)
     assert part.state.error.endswith(r"a\x00b' is no path: embedded null byte")
@@ -174,7 +174,7 @@ async def test_an_output_is_read_by_its_name_and_the_folder_of_all_outputs_is_as
     async with opened(tmp_path, provider, ToolsPlugin(place), Asks(), allow=False) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        states = [type(part.state) for part in tools_of(await app.turns(session.id))]
+        states = [type(part.state) for part in tools_of(await app.list_turns(session.id))]
 
     assert states == [Completed, Failed, Failed]
 
@@ -195,7 +195,7 @@ async def test_parallel_calls_run_at_the_same_time_and_each_is_answered(tmp_path
         await app.prompt(session.id, HI)
         outputs = {
             part.call_id: part.state.output
-            for part in tools_of(await app.turns(session.id))
+            for part in tools_of(await app.list_turns(session.id))
             if isinstance(part.state, Completed)
         }
 
@@ -224,7 +224,7 @@ async def test_without_a_channel_an_ask_is_a_deny_with_its_reason(tmp_path: Path
     async with opened(tmp_path, provider, Asks(), ToolsPlugin(careful), allow=False) as app:
         session = await app.create_session()
         turn = await app.prompt(session.id, HI)
-        [part] = tools_of(await app.turns(session.id))
+        [part] = tools_of(await app.list_turns(session.id))
 
     assert isinstance(part.state, Failed)
     assert "nobody is there to be asked" in part.state.error
@@ -256,9 +256,9 @@ async def test_an_ask_waits_for_the_reply(
         asked = (await listening)[-1].properties
         assert isinstance(asked, PermissionAsked)
         assert asked.request.patterns == ("a", "b")
-        await app.reply(asked.request.id, reply, message)
+        await app.answer_permission(asked.request.id, reply, message)
         await prompt
-        [part] = tools_of(await app.turns(session.id))
+        [part] = tools_of(await app.list_turns(session.id))
 
     answer = part.state.output if isinstance(part.state, Completed) else part.state.error
     assert said in answer
@@ -277,14 +277,14 @@ async def test_an_approval_for_good_is_not_asked_again_and_survives(tmp_path: Pa
         prompt = asyncio.create_task(app.prompt(session.id, HI))
         asked = (await listening)[-1].properties
         assert isinstance(asked, PermissionAsked)
-        await app.reply(asked.request.id, "always")
+        await app.answer_permission(asked.request.id, "always")
         await prompt
 
     again = Played(calls(call("careful", "{}")), text("ok"))
     async with opened(tmp_path, again, Asks(), ToolsPlugin(careful), allow=False) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        [part] = tools_of(await app.turns(session.id))
+        [part] = tools_of(await app.list_turns(session.id))
 
     assert isinstance(part.state, Completed)
 
@@ -300,7 +300,7 @@ async def test_a_tool_that_hangs_is_ended_at_its_time_limit(tmp_path: Path) -> N
     async with opened(tmp_path, provider, ToolsPlugin(hang)) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        [part] = tools_of(await app.turns(session.id))
+        [part] = tools_of(await app.list_turns(session.id))
 
     assert isinstance(part.state, Failed)
     assert "did not end within 0.1 s" in part.state.error
@@ -316,7 +316,7 @@ async def test_a_tool_that_raises_is_an_error_for_the_model(tmp_path: Path) -> N
     async with opened(tmp_path, provider, ToolsPlugin(broken)) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        [part] = tools_of(await app.turns(session.id))
+        [part] = tools_of(await app.list_turns(session.id))
 
     assert isinstance(part.state, Failed)
     assert "ZeroDivisionError: oh" in part.state.error

@@ -28,7 +28,7 @@ MODEL = Model(
 async def delegate(context: ToolContext, agent: str = "helper", limit_s: float = 30) -> str:
     """Delegate."""
     started: list[str] = []
-    result = await context.prompt_child(
+    result = await context.run_subagent(
         agent, "do it", description="work", timeout_s=limit_s, on_start=started.append
     )
     assert started == [result.session_id]
@@ -58,7 +58,7 @@ async def test_a_subagent_answers_in_a_child_session_and_its_cost_counts(tmp_pat
     async with opened(tmp_path, by_session(), ToolsPlugin(delegate)) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
         [child] = await app.storage.children(session.id)
         stored = await app.session(session.id)
         listed = await app.sessions()
@@ -126,7 +126,7 @@ async def test_a_subagent_at_its_time_limit_is_stopped_and_said_to_be(tmp_path: 
     async with opened(tmp_path, Played(answer), ToolsPlugin(delegate)) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
         [child] = await app.storage.children(session.id)
         assert not await app.abort(child.id)
 
@@ -153,7 +153,7 @@ async def test_an_abort_of_the_parent_ends_the_child(tmp_path: Path) -> None:
         await prompt
         [child] = await app.storage.children(session.id)
         assert not await app.abort(child.id), "the child has ended with its parent"
-        [_, answered] = await app.turns(child.id)
+        [_, answered] = await app.list_turns(child.id)
 
     assert "MessageAbortedError" in str(answered.info.error.__struct_config__.tag)
 
@@ -163,7 +163,7 @@ async def test_an_unknown_subagent_is_refused_with_those_that_exist(tmp_path: Pa
     async with opened(tmp_path, provider, ToolsPlugin(delegate)) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     [part] = [part for turn in turns for part in turn.parts if isinstance(part, ToolPart)]
     assert isinstance(part.state, Failed)
@@ -201,7 +201,7 @@ async def test_what_the_parent_may_not_do_the_child_may_not_either(tmp_path: Pat
         session = await app.create_session(permission=(Rule("bash", "rm *", "deny"),))
         await app.prompt(session.id, HI)
         [child] = await app.storage.children(session.id)
-        turns = await app.turns(child.id)
+        turns = await app.list_turns(child.id)
 
     [part] = [part for turn in turns for part in turn.parts if isinstance(part, ToolPart)]
     assert isinstance(part.state, Completed)
@@ -289,7 +289,7 @@ async def test_of_many_subagents_eight_work_at_the_same_time(tmp_path: Path) -> 
     async with opened(tmp_path, Played(answer), ToolsPlugin(delegate)) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     outputs = [
         part.state.output

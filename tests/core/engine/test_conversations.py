@@ -120,7 +120,7 @@ async def test_a_subtask_part_is_done_once_and_its_result_is_seen(tmp_path: Path
     played = provider()
     async with opened(tmp_path, played, task) as app:
         session = await converse(app)
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
         again = await app.prompt(session.id, "thanks")
 
     tasks = [part for turn in turns for part in turn.parts if isinstance(part, SubtaskPart)]
@@ -137,7 +137,7 @@ async def test_a_subtask_for_nobody_is_told_to_the_model(tmp_path: Path) -> None
         session = await app.create_session()
         work = SubtaskInput(prompt="p", description="d", agent="nobody")
         answer = await app.prompt(session.id, Prompt(parts=[work]))
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     [part] = [part for part in turns[1].parts if isinstance(part, ToolPart)]
     assert isinstance(part.state, Failed)
@@ -150,7 +150,7 @@ async def test_where_no_tool_gives_work_to_subagents_the_model_is_told_so(tmp_pa
         session = await app.create_session()
         work = SubtaskInput(prompt="p", description="d", agent="helper")
         answer = await app.prompt(session.id, Prompt(parts=[work]))
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     [part] = [part for part in turns[1].parts if isinstance(part, ToolPart)]
     assert isinstance(part.state, Failed)

@@ -52,7 +52,7 @@ async def test_behind_a_call_the_next_step_is_the_next_attempt_and_nothing_runs_
     provider = Played(touches.cut, text("ok"))
     async with opened(tmp_path, provider, ToolsPlugin(touches.tool), config=QUICK) as app:
         turn = await prompted(app)
-        _, cut, _ = await app.turns(assistant(turn).session_id)
+        _, cut, _ = await app.list_turns(assistant(turn).session_id)
 
     assert touches.runs == 1
     assert texts(turn) == ["ok"]

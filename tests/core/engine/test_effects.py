@@ -39,7 +39,9 @@ async def state_of_the_call(folder: Path, effect: Effect) -> bool:
     async with opened(folder, provider, ToolsPlugin(peek), env=env) as app:
         session = (await app.create_session()).id
         await app.prompt(session, "look")
-        [part] = [p for t in await app.turns(session) for p in t.parts if isinstance(p, ToolPart)]
+        [part] = [
+            p for t in await app.list_turns(session) for p in t.parts if isinstance(p, ToolPart)
+        ]
     assert isinstance(part.state, Completed)
     return not held.exists()
 
@@ -60,9 +62,9 @@ async def test_a_tool_that_reads_may_change_no_file(tmp_path: Path, way: str) ->
         if way == "replace":
             await context.files.replace(place, b"stamp")
         elif way == "intend":
-            await context.files.intend(place)
+            await context.files.will_change(place)
         else:
-            await context.edited(place)
+            await context.record_edit(place)
         return "seen"
 
     full_repository(tmp_path / "project")
@@ -82,7 +84,7 @@ async def test_a_tool_that_edits_is_believed_by_what_it_tells(tmp_path: Path) ->
         """Write a file and say so."""
         place = context.directory / "stamp.txt"
         await context.files.replace(place, b"stamp")
-        await context.edited(place)
+        await context.record_edit(place)
         return "written"
 
     full_repository(tmp_path / "project")
@@ -108,7 +110,9 @@ async def test_a_model_is_told_what_its_own_tools_can_do_with_a_long_output(
     ) as app:
         session = (await app.create_session()).id
         await app.prompt(session, "look")
-        [part] = [p for t in await app.turns(session) for p in t.parts if isinstance(p, ToolPart)]
+        [part] = [
+            p for t in await app.list_turns(session) for p in t.parts if isinstance(p, ToolPart)
+        ]
 
     assert isinstance(part.state, Completed)
     assert "Look at parts of it with leaf. Do not read that file whole." in part.state.output

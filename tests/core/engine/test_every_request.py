@@ -29,7 +29,7 @@ FILTERED = ("chat_messages_transform", "chat_system_transform", "chat_params", "
 
 @tool(description=f"Has a subagent do it; the word is {SECRET}.", effect="delegates")
 async def delegate(context: ToolContext) -> str:
-    result = await context.prompt_child("helper", f"find {SECRET}", description="find")
+    result = await context.run_subagent("helper", f"find {SECRET}", description="find")
     return result.text
 
 
@@ -128,7 +128,7 @@ async def summary(app: App, session: str) -> None:
 
 
 async def aside(app: App, session: str) -> None:
-    await app.ask(session, ModelQuestion(agent=ASIDE, text=f"What is {SECRET}?"))
+    await app.ask_model(session, ModelQuestion(agent=ASIDE, text=f"What is {SECRET}?"))
 
 
 async def titled(app: App, session: str) -> None:
@@ -203,11 +203,11 @@ async def test_no_answer_is_stored_or_given_past_the_filter_for_texts(
         await asyncio.sleep(0.3)
         summed = await app.summarize(session.id)
         try:
-            answer = await app.ask(session.id, ModelQuestion(agent=ASIDE, text="What is it?"))
+            answer = await app.ask_model(session.id, ModelQuestion(agent=ASIDE, text="What is it?"))
         except RequiredHookError as error:
             answer = str(error)
         name = (await app.session(session.id)).title
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     assert SECRET not in repr((turns, name, answer))
     assert (name == "It is [gone]") or broken
@@ -267,7 +267,9 @@ async def test_what_the_main_turn_is_told_is_told_to_no_other_request(tmp_path: 
         await app.prompt(session.id, PROMPT)
         await asyncio.sleep(0.3)
         await app.summarize(session.id)
-        await app.ask(session.id, ModelQuestion(agent=evolve(ASIDE, prompt=None), text="Why?"))
+        await app.ask_model(
+            session.id, ModelQuestion(agent=evolve(ASIDE, prompt=None), text="Why?")
+        )
 
     turn, *others = [request.system for request in provider.requests]
     assert "Speak Latin." in "".join(turn)

@@ -101,7 +101,7 @@ class _Counted(Coroutine[Any, Any, Any]):
 @tool
 async def delegate(context: ToolContext) -> str:
     """Delegate."""
-    result = await context.prompt_child("helper", "do it", description="work")
+    result = await context.run_subagent("helper", "do it", description="work")
     return f"{result.outcome}: {result.text}"
 
 
@@ -149,7 +149,7 @@ class Paying:
         due[session.id] = sum(due.values())
         costs = {each.id: each.cost or 0.0 for each in family}
         tokens = {each.id: float(each.tokens.input if each.tokens else 0) for each in family}
-        turns = [turn.info for each in family for turn in await app.turns(each.id)]
+        turns = [turn.info for each in family for turn in await app.list_turns(each.id)]
         answers = (each for each in turns if isinstance(each, AssistantMessage))
         return [
             *([] if costs == tokens == due else [f"due is {due}, cost {costs}, tokens {tokens}"]),
@@ -176,7 +176,7 @@ async def asked(app: App) -> tuple[Session, Coroutine[Any, Any, object]]:
     if not (children := await app.storage.children(session.id)):
         await app.prompt(session.id, HI)
         children = await app.storage.children(session.id)
-    return session, app.ask(children[0].id, QUESTION)
+    return session, app.ask_model(children[0].id, QUESTION)
 
 
 async def ended(app: App, work: "asyncio.Task[object]", stops: Stops, at: int) -> None:

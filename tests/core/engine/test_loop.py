@@ -55,7 +55,7 @@ async def test_a_prompt_gets_an_answer_that_is_stored(tmp_path: Path) -> None:
         assert texts(turn) == ["hello there"]
         assert assistant(turn).finish == "stop"
         assert assistant(turn).time.completed is not None
-        stored = await app.turns(session.id)
+        stored = await app.list_turns(session.id)
         assert stored[-1] == turn
         assert isinstance(stored[0].info, UserMessage)
         assert (await app.session(session.id)).title == "hi"
@@ -114,11 +114,11 @@ async def test_prompts_that_come_meanwhile_are_answered_by_the_same_run(tmp_path
         first = asyncio.create_task(app.prompt(session.id, HI))
         await running.wait()
         second = asyncio.create_task(app.prompt(session.id, "and this"))
-        while len(await app.turns(session.id)) < 3:  # noqa: ASYNC110 - the database has no event
+        while len(await app.list_turns(session.id)) < 3:  # noqa: ASYNC110 - the database has no event
             await asyncio.sleep(0.01)
         go.set()
         answers = await asyncio.gather(first, second)
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     assert [texts(answer) for answer in answers] == [["both"], ["both"]]
     assert [turn.info.id for turn in turns] == sorted(turn.info.id for turn in turns)
@@ -132,7 +132,7 @@ async def test_many_prompts_at_once_are_all_answered(tmp_path: Path) -> None:
         async with asyncio.TaskGroup() as group:
             for number in range(20):
                 group.create_task(app.prompt(session.id, str(number)))
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     users = [place for place, turn in enumerate(turns) if isinstance(turn.info, UserMessage)]
     answered = [
@@ -152,7 +152,7 @@ async def test_ids_of_a_client_do_not_decide_who_is_answered(tmp_path: Path, giv
         await app.prompt(session.id, HI)
         await app.prompt(session.id, Prompt(HI, message_id=given))
         turn = await app.prompt(session.id, HI)
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     assert texts(turn) == ["three"]
     assert len(provider.requests) == 3
@@ -214,7 +214,7 @@ async def test_a_bug_in_a_provider_ends_the_turn_and_is_raised(tmp_path: Path) -
         session = await app.create_session()
         with pytest.raises(PluginError, match="the provider played raised ZeroDivisionError: oh"):
             await app.prompt(session.id, HI)
-        turn = (await app.turns(session.id))[-1]
+        turn = (await app.list_turns(session.id))[-1]
 
     assert isinstance(assistant(turn).error, PluginFailure)
     assert assistant(turn).time.completed is not None
@@ -231,7 +231,7 @@ async def test_a_prompt_that_nobody_can_answer_is_kept(
         session = await app.create_session()
         with pytest.raises(error):
             await app.prompt(session.id, Prompt(HI, **choice))
-        [turn] = await app.turns(session.id)
+        [turn] = await app.list_turns(session.id)
 
     assert texts(turn) == ["hi"]
 
@@ -326,7 +326,7 @@ async def test_a_file_is_read_for_the_model_and_kept_as_a_part(tmp_path: Path) -
             FileInput(mime="text/plain", url=f"{note.as_uri()}?start=2&end=2", filename="note.txt"),
         )
         await app.prompt(session.id, Prompt(parts=parts))
-        [turn, _] = await app.turns(session.id)
+        [turn, _] = await app.list_turns(session.id)
 
     content = [
         item.text for item in provider.requests[0].messages[0].content if isinstance(item, Text)

@@ -50,7 +50,7 @@ async def test_whoever_gets_an_answer_was_heard(tmp_path: Path, seed: int) -> No
         async with asyncio.timeout(30), asyncio.TaskGroup() as talkers:
             for name in range(TALKERS):
                 talkers.create_task(talk(app, session.id, name))
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     for before, after in pairwise(provider.requests):  # of later runs, too, which read anew
         assert after.messages[: len(before.messages)] == before.messages

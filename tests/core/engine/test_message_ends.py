@@ -214,12 +214,12 @@ async def test_no_message_is_unfinished_wherever_the_run_is_aborted(
                 async with asyncio.timeout(LIMIT_S):
                     with suppress(AbortedError):
                         await act(app, session.id)
-                    while app.status(session.id) != Idle():  # noqa: ASYNC110 - moments too
+                    while app.session_status(session.id) != Idle():  # noqa: ASYNC110 - moments too
                         await asyncio.sleep(0)
             ended = abort.left > 0
             family = [session, *await app.children(session.id)]
             for each in family:
-                assert unfinished(await app.turns(each.id)) == [], at
+                assert unfinished(await app.list_turns(each.id)) == [], at
         answered = await app.prompt(session.id, HI)
 
     assert at > 20, "there were that many moments"
@@ -254,7 +254,7 @@ async def test_an_error_before_the_stream_ends_the_message_and_is_told_once(
         with pytest.raises(PluginError):
             await app.prompt(session.id, HI)
         events = await listening
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
         answered = await app.prompt(session.id, HI)
 
     assert unfinished(turns) == []
@@ -285,7 +285,7 @@ async def test_work_of_the_users_that_a_required_hook_stops_ends_its_message(
         session = await app.create_session()
         with pytest.raises(RequiredHookError):
             await hands_over(app, session.id)
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     assert unfinished(turns) == []
     assert isinstance(assistant(turns[-1]).error, PluginFailure)
@@ -302,7 +302,7 @@ async def test_work_of_the_users_whose_call_a_plugin_spoils_is_told_to_the_model
     async with opened(tmp_path, Played(text("fine")), task, Spoils()) as app:
         session = await app.create_session()
         await hands_over(app, session.id)
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     assert unfinished(turns) == []
     [part] = [part for part in turns[1].parts if isinstance(part, ToolPart)]
@@ -317,7 +317,7 @@ async def test_a_summary_that_no_model_can_write_does_not_stop_the_session(tmp_p
         await app.prompt(session.id, HI)
         with pytest.raises(ModelNotFoundError):
             await app.summarize(session.id, model="played/none")
-        refused = (await app.turns(session.id))[-1]
+        refused = (await app.list_turns(session.id))[-1]
         answered = await app.prompt(session.id, HI)
 
     assert assistant(refused).summary

@@ -58,7 +58,7 @@ async def test_what_is_refused_leaves_nothing_that_the_model_gets_to_see(
             other.may_end.set()
             await first
             answered = await app.prompt(session.id, HI)
-            said = [texts(turn) for turn in await app.turns(session.id)]
+            said = [texts(turn) for turn in await app.list_turns(session.id)]
 
     assert not refused.value.kept
     assert texts(answered) == ["mine"]
@@ -85,7 +85,7 @@ async def test_a_prompt_that_was_stored_before_another_process_began_is_said_to_
                 await prompts(app, session.id)
             other.may_end.set()
             await began[0]
-            said = [texts(turn) for turn in await app.turns(session.id)]
+            said = [texts(turn) for turn in await app.list_turns(session.id)]
 
     assert refused.value.kept
     assert ["refused"] in said

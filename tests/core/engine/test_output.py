@@ -89,7 +89,7 @@ async def test_the_value_is_of_the_type(tmp_path: Path, output: Any, value: obje
     answers = Answers(f"[{FRAM}]" if output == list[Ship] else FRAM)
     async with opened(tmp_path, Played(), answers) as app:
         turn = await asked(app, output)
-        [prompt, stored] = await app.turns(turn.info.session_id)
+        [prompt, stored] = await app.list_turns(turn.info.session_id)
 
     assert turn.output == value
     assert isinstance(prompt.info, UserMessage)
@@ -132,7 +132,7 @@ async def test_an_answer_is_repaired_twice(tmp_path: Path) -> None:
     answers = Answers("It was the Fram.", '{"name": "Fram"}', FRAM)
     async with opened(tmp_path, Played(), answers) as app:
         turn = await asked(app, Ship, system="Be brief.", tools={"*": False})
-        turns = await app.turns(turn.info.session_id)
+        turns = await app.list_turns(turn.info.session_id)
 
     assert turn.output == Ship("Fram", 1892)
     assert len(answers.requests) == 3
@@ -148,7 +148,7 @@ async def test_an_answer_that_fits_never_is_an_error(tmp_path: Path) -> None:
     answers = Answers("no")
     async with opened(tmp_path, Played(), answers) as app:
         turn = await asked(app, Ship)
-        stored = (await app.turns(turn.info.session_id))[-1]
+        stored = (await app.list_turns(turn.info.session_id))[-1]
 
     assert len(answers.requests) == 3
     for each in (turn, stored):
@@ -254,4 +254,4 @@ async def test_an_output_without_a_schema_is_refused(
         with pytest.raises(InvalidInputError, match=reason):
             await app.prompt(session, Prompt(HI, output=output))
 
-        assert await app.turns(session.id) == ()
+        assert await app.list_turns(session.id) == ()

@@ -40,7 +40,7 @@ async def state_of(tmp_path: Path, *tools: Any, arguments: str = "{}") -> Any:
     async with opened(tmp_path, played, ToolsPlugin(*tools)) as app:
         session = await app.create_session()
         await app.prompt(session, HI)
-        [part] = tools_of(await app.turns(session.id))
+        [part] = tools_of(await app.list_turns(session.id))
     return part.state
 
 

@@ -22,7 +22,7 @@ async def put(path: str, content: str, context: ToolContext) -> str:
     """Change a file that was read."""
     context.files.check_fresh(context.directory / path)
     await context.files.replace(context.directory / path, content.encode())
-    await context.edited(context.directory / path)
+    await context.record_edit(context.directory / path)
     return "written"
 
 
@@ -43,7 +43,7 @@ async def played(folder: Path, *answers: object, session: str | None = None) -> 
     async with opened(folder, Played(*answers, text("done")), ToolsPlugin(*TOOLS)) as app:
         session = session or (await app.create_session()).id
         await app.prompt(session, "go")
-        state = tools_of(await app.turns(session))[-1].state
+        state = tools_of(await app.list_turns(session))[-1].state
     return session, state.output if isinstance(state, Completed) else getattr(state, "error", "")
 
 

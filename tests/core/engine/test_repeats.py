@@ -50,7 +50,7 @@ async def put(content: str, context: ToolContext) -> str:
 @tool
 async def delegate(context: ToolContext) -> str:
     """Have a subagent work."""
-    await context.prompt_child("helper", "do it", description="work")
+    await context.run_subagent("helper", "do it", description="work")
     return "the subagent is done"
 
 
@@ -83,7 +83,7 @@ async def ran(app: App, provider: Played) -> list[bool]:
     await app.prompt(session.id, HI)
     return [
         isinstance(part.state, Completed) or "always" in getattr(part.state, "error", "")
-        for part in tools_of(await app.turns(session.id))
+        for part in tools_of(await app.list_turns(session.id))
     ]
 
 
@@ -161,6 +161,6 @@ async def test_the_next_prompt_begins_anew(tmp_path: Path) -> None:
         session = await app.create_session()
         await app.prompt(session.id, HI)
         await app.prompt(session.id, HI)
-        states = [type(part.state) for part in tools_of(await app.turns(session.id))]
+        states = [type(part.state) for part in tools_of(await app.list_turns(session.id))]
 
     assert states == [Completed] * 3

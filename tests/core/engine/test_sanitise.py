@@ -32,11 +32,11 @@ async def set_odd_todos(context: ToolContext) -> None:
 
 
 async def edited(context: ToolContext) -> None:
-    await context.edited(context.directory / "\udcff")
+    await context.record_edit(context.directory / "\udcff")
 
 
 async def follow_up(context: ToolContext) -> None:
-    await context.follow_up("\ud800", agent="build")
+    await context.queue_prompt("\ud800", agent="build")
 
 
 async def state_of(folder: Path, answer: Any) -> Any:
@@ -54,7 +54,7 @@ async def state_of(folder: Path, answer: Any) -> Any:
     async with opened(folder, provider, ToolsPlugin(odd)) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        [part] = tools_of(tuple(await app.turns(session.id)))
+        [part] = tools_of(tuple(await app.list_turns(session.id)))
     assert len(provider.requests) > 1
     return part.state
 

@@ -67,7 +67,7 @@ async def test_work_that_the_user_gives_away_is_a_call_of_the_tool_that_serves_s
         session = await app.create_session()
         await run_command(app, session.id, CommandOrder(name="give"))
         await app.prompt(session.id, Prompt("look", parts=(AgentInput(name="helper"),)))
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     assert [part.tool for part in tools_of(turns)] == ["crew"]
     assert "Use the crew tool with the subagent helper for this." in said(provider.requests[-1])
@@ -80,7 +80,7 @@ async def test_a_call_that_cannot_be_made_is_one_of_the_tool_that_serves_them(
     async with opened(tmp_path, provider, ToolsPlugin(oops, line)) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     [part] = tools_of(turns)
     assert isinstance(part.state, Completed)
@@ -96,7 +96,7 @@ async def test_where_no_tool_answers_refused_calls_they_fail_with_the_reason(
     async with opened(tmp_path, provider) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     [part] = tools_of(turns)
     assert isinstance(part.state, Failed)

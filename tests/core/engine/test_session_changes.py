@@ -175,13 +175,13 @@ async def test_a_message_can_be_changed_only_while_it_is_there_and_nothing_runs(
     async with opened(tmp_path, provider) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        turn = (await app.turns(session.id))[0]
+        turn = (await app.list_turns(session.id))[0]
         [part] = turn.parts
         assert isinstance(part, TextPart)
         edited = PutPart(TextPart(part.id, part.session_id, part.message_id, "edited"))
 
         await edit_turn(app, session.id, edited)
-        assert (await app.turns(session.id))[0].parts == (edited.part,)
+        assert (await app.list_turns(session.id))[0].parts == (edited.part,)
         provider.go.clear()
         provider.asked.clear()
         async with running(tmp_path, app, provider) as (busy, other):
@@ -191,4 +191,4 @@ async def test_a_message_can_be_changed_only_while_it_is_there_and_nothing_runs(
         with pytest.raises(NotFoundError):
             await edit_turn(app, session.id, edited)
 
-        assert [each.info.id for each in await app.turns(session.id)] != [turn.info.id]
+        assert [each.info.id for each in await app.list_turns(session.id)] != [turn.info.id]

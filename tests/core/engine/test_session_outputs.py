@@ -19,7 +19,7 @@ async def test_the_output_files_of_a_deleted_session_are_removed(tmp_path: Path)
         files = []
         for session in (gone, kept):
             await app.prompt(session.id, HI)
-            [part] = tools_of(await app.turns(session.id))
+            [part] = tools_of(await app.list_turns(session.id))
             assert isinstance(part.state, Completed)
             files.append(Path(part.state.metadata["outputPath"]))
         assert all(each.exists() for each in files)

@@ -30,14 +30,14 @@ QUESTION = ModelQuestion(agent=AGENT, text="How many?")
 
 async def asked(app: App, question: ModelQuestion = QUESTION) -> tuple[str, str]:
     session = await app.create_session()
-    return session.id, await app.ask(session.id, question)
+    return session.id, await app.ask_model(session.id, question)
 
 
 async def test_the_answer_is_paid_by_the_session_and_is_no_part_of_it(tmp_path: Path) -> None:
     provider = Played(text("seven", usage=Usage(input=1)), model=MODEL)
     async with opened(tmp_path, provider) as app:
         session, said = await asked(app)
-        stored, turns = await app.session(session), await app.turns(session)
+        stored, turns = await app.session(session), await app.list_turns(session)
 
     [request] = provider.requests
     assert (said, stored.cost, turns) == ("seven", pytest.approx(0.001), ())
@@ -55,7 +55,7 @@ async def test_an_answer_without_reported_usage_is_estimated(tmp_path: Path, *, 
     async with opened(tmp_path, Played(answer, model=MODEL)) as app:
         session = await app.create_session()
         with nullcontext() if ends else pytest.raises(ProviderError):
-            await app.ask(session.id, QUESTION)
+            await app.ask_model(session.id, QUESTION)
         stored = await app.session(session.id)
 
     assert (stored.cost or 0.0, stored.known_cost) == (0.0, None)
@@ -75,7 +75,7 @@ async def test_an_answer_that_was_heard_is_paid_though_the_caller_is_cancelled(
 
     async with opened(tmp_path, Played(endless, model=MODEL)) as app:
         session = await app.create_session()
-        asking = asyncio.create_task(app.ask(session.id, QUESTION))
+        asking = asyncio.create_task(app.ask_model(session.id, QUESTION))
         await asyncio.wait_for(told.wait(), 5)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):

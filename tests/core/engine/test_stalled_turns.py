@@ -186,7 +186,7 @@ async def test_who_says_no_and_what_to_do_instead_ends_nothing(tmp_path: Path) -
             async for event in events:
                 match event.properties:
                     case PermissionAsked(request=request):
-                        await app.reply(request.id, "reject", message="something else")
+                        await app.answer_permission(request.id, "reject", message="something else")
                     case SessionIdle():
                         break
         turn = await prompt

@@ -57,7 +57,7 @@ async def test_the_model_reads_the_output_of_a_command_that_was_stopped(
 
 
 async def _printed(app: App, session_id: str) -> bool:
-    turns = await app.turns(session_id)
+    turns = await app.list_turns(session_id)
     parts = [each for turn in turns for each in turn.parts if isinstance(each, ToolPart)]
     return any(isinstance(each.state, Running) and each.state.metadata for each in parts)
 

@@ -67,7 +67,7 @@ async def test_an_event_that_cannot_be_stored_is_the_provider_s_failure_and_the_
         with pytest.raises(PluginError, match=r"provider played raised ValueError: this .*, in"):
             await app.prompt(session.id, HI)
         turn = await app.prompt(session.id, HI)
-        _, failed, _, _ = await app.turns(session.id)
+        _, failed, _, _ = await app.list_turns(session.id)
 
     assert isinstance(assistant(failed).error, PluginFailure)
     assert assistant(failed).time.completed
@@ -105,7 +105,7 @@ async def test_a_request_that_cannot_be_stored_ends_its_own_call_before_anyone_i
             heard(app, lambda each: isinstance(each.properties, PermissionAsked))
         )
         turn = await app.prompt(session.id, HI)
-        [part] = tools_of(await app.turns(session.id))
+        [part] = tools_of(await app.list_turns(session.id))
         assert not asked.done()
         asked.cancel()
 

@@ -70,7 +70,7 @@ async def test_what_is_too_large_is_named_where_no_shorter_history_helps(tmp_pat
     async with opened(tmp_path, provider, Shortens(), ToolsPlugin(look)) as app:
         session = await app.create_session()
         failure = error_of(await app.prompt(session.id, HI))
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     assert isinstance(failure, ContextOverflowFailure)
     assert failure.data.message.startswith(

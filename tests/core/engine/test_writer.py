@@ -117,7 +117,7 @@ async def test_text_that_has_streamed_for_a_while_is_in_the_database(tmp_path: P
         prompt = asyncio.create_task(app.prompt(session.id, HI))
         await seen.wait()
         await asyncio.sleep(0.5)
-        stored = (await app.turns(session.id))[-1].parts[-1]
+        stored = (await app.list_turns(session.id))[-1].parts[-1]
         await app.abort(session.id)
         await prompt
 
@@ -140,7 +140,7 @@ async def test_who_reads_a_running_session_has_all_that_was_published(tmp_path: 
         session = await app.create_session()
         prompt = asyncio.create_task(app.prompt(session.id, HI))
         await said.wait()
-        [*_, read] = (await app.turns(session.id))[-1].parts
+        [*_, read] = (await app.list_turns(session.id))[-1].parts
         go_on.set()
         await prompt
 
@@ -155,11 +155,11 @@ async def test_a_reader_is_not_kept_waiting_by_a_turn_that_ends(tmp_path: Path, 
         prompt = asyncio.create_task(app.prompt(session.id, HI))
         while not prompt.done():
             async with asyncio.timeout(30):
-                turns = await app.turns(session.id)
+                turns = await app.list_turns(session.id)
             if ends == "by an abort" and len(turns) > 1 and len(turns[1].parts) > 1:
                 await app.abort(session.id)
         await asyncio.gather(prompt, return_exceptions=True)
-        answer = (await app.turns(session.id))[-1]
+        answer = (await app.list_turns(session.id))[-1]
 
     [text] = [part for part in answer.parts if isinstance(part, TextPart)]
     assert text.time is not None
@@ -183,6 +183,6 @@ async def test_text_of_an_attempt_that_is_tried_again_is_not_stored(tmp_path: Pa
     async with opened(tmp_path, Played(broken_once)) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        parts = (await app.turns(session.id))[-1].parts
+        parts = (await app.list_turns(session.id))[-1].parts
 
     assert [part.text for part in parts if isinstance(part, TextPart)] == ["attempt 2 went well"]

@@ -161,7 +161,7 @@ async def loaded(plugin: object, folder: Path) -> list[str]:
     async with opened(folder, Played(), plugin, config=config) as app:
         pass
     failures = [each.message for each in app.failures]
-    return [f"plugin {each.plugin}: {each.text}" for each in app.register.problems] + failures
+    return [f"plugin {each.plugin}: {each.text}" for each in app.plugins.problems] + failures
 
 
 @pytest.mark.parametrize("behave", FAILING, ids=lambda each: each.__name__)

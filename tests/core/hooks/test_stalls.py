@@ -52,7 +52,7 @@ async def failures(app: App) -> list[tuple[str, str, str]]:
     """What is told once a prompt has been answered, and the loop has turned."""
     session = await app.create_session()
     await app.prompt(session.id, HI)
-    (part,) = tools_of(await app.turns(session.id))
+    (part,) = tools_of(await app.list_turns(session.id))
     assert isinstance(part.state, Completed)
     await asyncio.sleep(0)
     return [(each.plugin, each.hook, each.message) for each in app.failures]

@@ -76,7 +76,7 @@ async def state_of_call(app: App) -> Completed | Failed:
     """What a call came to."""
     session = await app.create_session()
     await app.prompt(session.id, HI)
-    (part,) = tools_of(await app.turns(session.id))
+    (part,) = tools_of(await app.list_turns(session.id))
     assert isinstance(part.state, Completed | Failed)
     return part.state
 
@@ -97,7 +97,7 @@ async def test_a_policy_that_is_not_loaded_denies_and_says_what_to_do(
     tools = ToolsPlugin(echo)
 
     async with opened(tmp_path, echoing(), tools, config=settings(options)) as app:
-        problems = app.register.problems
+        problems = app.plugins.problems
         state = await state_of_call(app)
     without = settings(options, enabled=False)
     async with opened(tmp_path, echoing(), tools, config=without) as app:
@@ -119,7 +119,7 @@ async def test_a_policy_without_its_mark_denies_and_another_function_is_left_alo
     write(tmp_path, f"{HEAD}{policy}def event(row, column): ...\ndef complete(word): ...\n")
 
     async with opened(tmp_path, echoing(), ToolsPlugin(echo)) as app:
-        problems = [(each.kind, each.text.split(":")[0]) for each in app.register.problems]
+        problems = [(each.kind, each.text.split(":")[0]) for each in app.plugins.problems]
         state = await state_of_call(app)
 
     assert problems[0] == ("unmarked", "the function permission_ask is not marked with @hookimpl")
@@ -137,7 +137,7 @@ async def test_a_hook_without_its_mark_is_named(tmp_path: Path) -> None:
         async def chat_headers(self) -> None: ...
 
     async with opened(tmp_path, echoing(), ToolsPlugin(echo), Polite()) as app:
-        [problem] = app.register.problems
+        [problem] = app.plugins.problems
         state = await state_of_call(app)
 
     assert (problem.kind, "text_complete" in problem.text) == ("unmarked", True)
@@ -149,7 +149,7 @@ async def test_a_policy_that_cannot_be_called_denies(tmp_path: Path, body: str, 
     write(tmp_path, f"{HEAD}@hookimpl\n{body}")
 
     async with opened(tmp_path, echoing(), ToolsPlugin(echo)) as app:
-        problem, refusal = app.register.problems
+        problem, refusal = app.plugins.problems
         state = await state_of_call(app)
 
     assert said in problem.text
@@ -164,7 +164,7 @@ async def test_a_policy_that_is_marked_as_required_denies_and_says_that_it_need_
     write(tmp_path, HEAD + POLICY.replace("@hookimpl", "@hookimpl(required=True)"))
 
     async with opened(tmp_path, echoing(), ToolsPlugin(echo)) as app:
-        problem, _ = app.register.problems
+        problem, _ = app.plugins.problems
         state = await state_of_call(app)
 
     assert problem.text.endswith("leave the mark out, as one that fails denies already")
@@ -229,7 +229,7 @@ async def test_an_installed_policy_of_another_version_or_name_denies(
 
     (tmp_path / "project").mkdir()
     async with App.open(tmp_path / "project", options) as app:
-        refused = {each.plugin for each in app.register.problems if each.kind == "refusal"}
+        refused = {each.plugin for each in app.plugins.problems if each.kind == "refusal"}
         state = await state_of_call(app)
 
     assert isinstance(state, Failed)
@@ -265,7 +265,7 @@ async def test_an_installed_plugin_that_cannot_be_loaded_nor_read_is_taken_for_a
     )
     (tmp_path / "project").mkdir()
     async with App.open(tmp_path / "project", options) as app:
-        refusals = [each.text for each in app.register.problems if each.kind == "refusal"]
+        refusals = [each.text for each in app.plugins.problems if each.kind == "refusal"]
         if switched_off:
             assert "house" not in str(await state_of_call(app))
         elif compiled == "permission_ask":

@@ -58,10 +58,10 @@ async def test_tools_of_a_module_are_its_own_unless_it_registers_some(
     tmp_path: Path, source: str, ids: set[str]
 ) -> None:
     async with opened(tmp_path, Played(), module("dice", source)) as app:
-        [info] = [each for each in app.register.infos if each.name == "dice"]
+        [info] = [each for each in app.plugins.infos if each.name == "dice"]
 
         assert set(info.tools) == ids & set(app.tools) == ids
-        assert [each for each in app.register.problems if each.plugin == "dice"] == []
+        assert [each for each in app.plugins.problems if each.plugin == "dice"] == []
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ async def test_an_object_without_anything_is_a_problem(
     tmp_path: Path, plugin: object, is_empty: bool
 ) -> None:
     async with opened(tmp_path, Played(), plugin) as app:
-        found = [each for each in app.register.problems if "no hook, no tool" in each.text]
+        found = [each for each in app.plugins.problems if "no hook, no tool" in each.text]
 
     assert bool(found) is is_empty
 
@@ -136,7 +136,7 @@ async def test_a_file_that_others_import_is_no_problem(tmp_path: Path) -> None:
     (folder / "shared.py").write_text("import pegboard\nFACES = 6\n")
 
     async with opened(tmp_path, Played(), trust=True) as app:
-        assert [each.text for each in app.register.problems] == []
+        assert [each.text for each in app.plugins.problems] == []
 
 
 async def test_options_take_plain_functions_and_tools(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ async def test_options_take_plain_functions_and_tools(tmp_path: Path) -> None:
     async with opened(tmp_path, played, tools=[area, toss]) as app:
         session = await app.create_session()
         turn = await app.prompt(session, HI)
-        parts = tools_of(await app.turns(session.id))
+        parts = tools_of(await app.list_turns(session.id))
 
     assert texts(turn) == ["It is 12."]
     assert [part.state.output for part in parts] == ["12.0", "tails"]

@@ -58,7 +58,7 @@ class Greeter:
 
 
 def problems(app: App) -> list[tuple[str, str, str]]:
-    return [(each.kind, each.plugin, each.text) for each in app.register.problems]
+    return [(each.kind, each.plugin, each.text) for each in app.plugins.problems]
 
 
 @pytest.mark.fires("register_hooks")
@@ -135,7 +135,7 @@ async def test_hooks_that_cannot_be_brought_are_told_and_the_rest_stays(
 
     async with opened(tmp_path, Played(text("hi")), plugin) as app:
         [(kind, name, told)] = problems(app)
-        [info] = [each for each in app.register.infos if each.name == "Functions"]
+        [info] = [each for each in app.plugins.infos if each.name == "Functions"]
 
     assert (kind, name) == ("hook", "Functions")
     assert said in told

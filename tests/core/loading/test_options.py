@@ -66,8 +66,8 @@ async def test_options_are_handed_over_as_the_class_that_is_declared(
 
     async with await opened(tmp_path, "[plugins.echo]\noptions = { volume = 3 }\n") as app:
         assert list(app.tools) == ["volume_3"]
-        assert app.register.problems == ()
-        assert app.register.infos[0].options.__name__ == "Model"
+        assert app.plugins.problems == ()
+        assert app.plugins.infos[0].options.__name__ == "Model"
 
 
 @pytest.mark.parametrize("kind", SOURCES)
@@ -75,7 +75,7 @@ async def test_an_option_that_has_to_be_set_is_named(tmp_path: Path, kind: str) 
     write(tmp_path, "echo", SOURCES[kind].replace("volume: int = 1", "volume: int") + REST)
 
     async with await opened(tmp_path, "") as app:
-        (problem,) = app.register.problems
+        (problem,) = app.plugins.problems
 
     assert "plugins.echo.options.volume: " in problem.text
     assert "required" in problem.text
@@ -98,12 +98,12 @@ async def test_a_wrong_option_is_told_with_its_line_and_costs_that_plugin_alone(
     )
 
     async with await opened(tmp_path, f"\n[plugins.echo.options]\n{line}\n") as app:
-        (problem,) = app.register.problems
+        (problem,) = app.plugins.problems
         assert (problem.kind, problem.plugin) == ("options", "echo")
         place = tmp_path / "config" / "pegboard.toml"
         assert problem.text.startswith(f"{place}:3: plugins.echo.options.{said}")
         assert list(app.tools) == ["other"]
-        assert app.register.infos[0].error == problem.text
+        assert app.plugins.infos[0].error == problem.text
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ async def test_each_misspelt_setting_of_a_plugin_is_one_line(
     tmp_path: Path, settings: str, said: str
 ) -> None:
     async with await opened(tmp_path, f"{settings}\n", builtins=True) as app:
-        (problem,) = app.register.problems
+        (problem,) = app.plugins.problems
 
     assert said in problem.text
 
@@ -208,7 +208,7 @@ async def test_a_tool_reaches_what_its_plugin_has(tmp_path: Path) -> None:
     async with played_opened(tmp_path, provider, ToolsPlugin(note), config=settings) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        (part,) = tools_of(await app.turns(session.id))
+        (part,) = tools_of(await app.list_turns(session.id))
 
     assert isinstance(part.state, Completed)
     assert part.state.output == "ToolsPlugin"

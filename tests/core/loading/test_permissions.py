@@ -61,7 +61,7 @@ async def closed(app: App) -> Any:
     """The state of the call."""
     session = await app.create_session()
     await app.prompt(session.id, HI)
-    (part,) = tools_of(await app.turns(session.id))
+    (part,) = tools_of(await app.list_turns(session.id))
     return part.state
 
 
@@ -104,7 +104,7 @@ async def test_a_plugin_has_no_say_in_what_is_not_its_own(
 ) -> None:
     plugins = (rules, Others(), Tickets(rule))
     async with opened(tmp_path, Played(text("done")), *plugins, allow=False) as app:
-        (problem,) = app.register.problems
+        (problem,) = app.plugins.problems
         assert rule not in app.config.permission
 
     assert (problem.plugin, problem.text) == ("Tickets", f"its rule about the {why}")

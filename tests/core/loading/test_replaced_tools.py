@@ -43,12 +43,12 @@ async def test_a_tool_that_is_replaced_acts_from_the_next_step_on(tmp_path: Path
         await app.prompt(session.id, HI)
         assert app.replace_tools("ToolsPlugin", [whisper, sing]) == ()
         await app.prompt(session.id, HI)
-        found = await outputs(tools_of(await app.turns(session.id)))
+        found = await outputs(tools_of(await app.list_turns(session.id)))
 
     assert found == ["HI", "hi"]
     offered = [[each.name for each in request.tools] for request in provider.requests]
     assert offered == [["shout"], ["shout"], ["shout", "sing"], ["shout", "sing"]]
-    assert [each.tools for each in app.register.infos if each.name == "ToolsPlugin"] == [
+    assert [each.tools for each in app.plugins.infos if each.name == "ToolsPlugin"] == [
         ("shout", "sing")
     ]
 

@@ -56,7 +56,7 @@ async def looked(app: App) -> str:
     """What a call of the tool gives at the next prompt; "" where there is no such tool."""
     session = await app.create_session()
     await app.prompt(session.id, HI)
-    (part,) = tools_of(await app.turns(session.id))
+    (part,) = tools_of(await app.list_turns(session.id))
     state = part.state
     assert isinstance(state, Completed | Failed)
     return state.output if isinstance(state, Completed) else f"failed: {state.error}"
@@ -109,7 +109,7 @@ async def test_a_policy_that_is_edited_away_holds_until_that_is_approved(folder:
         approved = await looked(app)
         (folder / "project" / ".pegboard" / "plugins" / "house.py").unlink()
         without = await looked(app)
-        hooks = {each.name for each in app.register.infos}
+        hooks = {each.name for each in app.plugins.infos}
 
     assert "house rule" in denied
     assert "house rule" in edited
@@ -235,12 +235,12 @@ async def test_the_version_that_worked_stays_in_force_while_its_successor_is_bro
         approve(folder)
         broken = [await looked(app) for _ in range(2)]
         told = [each.message for each in app.failures]
-        problems = [each.text for each in app.register.problems]
+        problems = [each.text for each in app.plugins.problems]
         write(folder, ".pegboard/tool/look.py", TOOL)
         write(folder, ".pegboard/tool/helper.py", "VALUE = 'two'\n")
         approve(folder)
         repaired = await looked(app)
-        left = app.register.problems
+        left = app.plugins.problems
 
     assert (first, *broken, repaired) == ("one", "one", "one", "two")
     kept = "what was loaded before stays in force"

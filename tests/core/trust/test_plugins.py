@@ -49,12 +49,12 @@ class Repository:
 
     async def decision(self) -> Decision:
         async with await self.open() as app:
-            return app.decision
+            return app.trust
 
     async def plugins(self, trust: bool | Decision | None = None) -> dict[str, str]:
         """Each plugin but the storage with its origin, `blocked` where it did not run."""
         async with await self.open(trust) as app:
-            infos = app.register.infos
+            infos = app.plugins.infos
         ours = (info for info in infos if info.origin != "embedded")
         return {info.name: "blocked" if info.blocked else info.origin for info in ours}
 
@@ -99,8 +99,8 @@ async def test_what_is_named_is_just_what_is_written(repository: Repository, nam
 
     shown = await repository.decision()
     async with await repository.open(shown) as app:
-        problems = [problem.text for problem in app.register.problems]
-        infos = [each for each in app.register.infos if each.origin != "embedded"]
+        problems = [problem.text for problem in app.plugins.problems]
+        infos = [each for each in app.plugins.infos if each.origin != "embedded"]
         plugins = {each.name: each.location for each in infos}
 
     is_there = named.endswith("evil.py")
@@ -129,7 +129,7 @@ async def test_no_device_or_pipe_is_read_and_no_more_than_people_write(
     repository.write(repository.folder / "pegboard.toml", f"plugin_paths = ['{named}']")
 
     async with await repository.open(trust=True) as app:
-        [problem] = app.register.problems
+        [problem] = app.plugins.problems
 
     assert "cannot be read: " in problem.text
 
@@ -151,7 +151,7 @@ async def test_a_project_names_no_module_whose_code_nobody_was_shown(
     repository.write(repository.folder / "pegboard.toml", "plugin_paths = ['evil']")
 
     async with await repository.open(trust=True) as app:
-        [problem] = app.register.problems
+        [problem] = app.plugins.problems
 
     assert "evil: there is none" in problem.text
     assert not repository.ran

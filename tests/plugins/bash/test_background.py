@@ -149,7 +149,7 @@ async def test_a_session_is_offered_the_list_once_there_is_something_on_it(tmp_p
     async with opened(tmp_path, provider, bash_plugin, Prompted()) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        parts = tools_of(await app.turns(session.id))
+        parts = tools_of(await app.list_turns(session.id))
 
         assert [isinstance(part.state, Completed) for part in parts] == [True, True]
         assert not alive("4712.3")
@@ -189,7 +189,7 @@ async def test_its_output_can_be_read_without_asking(tmp_path: Path) -> None:
     async with opened(tmp_path, provider, bash_plugin, read_plugin) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        _, reading = tools_of(await app.turns(session.id))
+        _, reading = tools_of(await app.list_turns(session.id))
 
     assert isinstance(reading.state, Completed)
     assert "00001| ready" in reading.state.output

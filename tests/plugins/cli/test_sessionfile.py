@@ -29,18 +29,18 @@ async def test_an_export_comes_back_as_the_same_conversation_of_this_project(
     async with opened(here, provider(), task) as app:
         session = await converse(app)
         lines = await written(app, session.id)
-        before = await app.turns(session.id)
+        before = await app.list_turns(session.id)
         [child] = await app.children(session.id)
-        inner = await app.turns(child.id)
+        inner = await app.list_turns(child.id)
     async with opened(there, Played(text("on we go"))) as app:
         info = await imported(app, lines)
         again = await imported(app, lines)
-        after = await app.turns(info.id)
+        after = await app.list_turns(info.id)
         [copy] = await app.children(info.id)
         todos = await app.storage.todos(info.id)
 
         assert again.id != info.id
-        assert shape(before + inner) == shape(after + await app.turns(copy.id))
+        assert shape(before + inner) == shape(after + await app.list_turns(copy.id))
         assert (info.project_id, info.directory) == (
             app.workspace.project_id,
             str(app.workspace.directory),
@@ -112,7 +112,7 @@ async def test_a_bad_file_is_refused_whole_with_the_line(
 async def test_what_ran_at_the_export_is_interrupted_in_the_import(tmp_path: Path) -> None:
     async with opened(tmp_path, provider(), task) as app:
         session = await converse(app)
-        [_, answer, *_] = await app.turns(session.id)
+        [_, answer, *_] = await app.list_turns(session.id)
         running = ToolPart(
             id=app.storage.ids.new("part"),
             session_id=session.id,
@@ -123,6 +123,6 @@ async def test_what_ran_at_the_export_is_interrupted_in_the_import(tmp_path: Pat
         )
         await app.storage.commit(PutPart(running))
         info = await imported(app, await written(app, session.id))
-        [_, copy, *_] = await app.turns(info.id)
+        [_, copy, *_] = await app.list_turns(info.id)
 
     assert isinstance(copy.parts[-1].state, Failed)

@@ -175,7 +175,7 @@ async def test_in_an_app_what_bash_changes_is_known_to_the_next_call(
     async with opened(tmp_path, provider, plugin, write_plugin, bash_plugin, env=env) as app:
         session = await app.create_session()
         await app.prompt(session.id, "go")
-        parts = tools_of(await app.turns(session.id))
+        parts = tools_of(await app.list_turns(session.id))
 
     outputs = [part.state.output for part in parts if isinstance(part.state, Completed)]
     assert not any("ERROR" in output for output in outputs[:3])

@@ -114,7 +114,7 @@ async def test_in_an_app_a_turn_learns_of_its_errors_and_no_server_is_left(tmp_p
     async with opened(tmp_path, provider, *plugins, env=env, config=settings) as app:
         session = await app.create_session()
         await app.prompt(session.id, "go")
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
         servers = app.stash.get(plugin._SERVERS)
         [slot] = servers._slots.values()
         process = slot.starting.result()._process

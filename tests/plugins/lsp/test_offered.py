@@ -143,7 +143,7 @@ async def make(context: ToolContext, says: bool) -> str:
     path = context.worktree / "a.t"
     path.touch()
     if says:
-        await context.edited(path)
+        await context.record_edit(path)
     return "made"
 
 

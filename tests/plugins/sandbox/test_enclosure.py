@@ -88,7 +88,7 @@ async def test_the_first_sandbox_that_can_hold_the_level_acts(tmp_path: Path) ->
         described = app.enclosure.described
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        [part] = tools_of(await app.turns(session.id))
+        [part] = tools_of(await app.list_turns(session.id))
 
     assert described == "workspace (second, no network)"
     assert isinstance(part.state, Completed)
@@ -148,7 +148,7 @@ async def test_every_kind_of_process_runs_inside(tmp_path: Path) -> None:
         await app.prompt(session.id, HI)
         shell = await run_shell(app, session.id, ShellOrder(command="echo c $WALLS"))
         await run_command(app, session.id, CommandOrder(name="snippet"))
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
         states = [part.state for part in tools_of(turns)]
 
     assert [state.metadata["sandbox"] for state in states if isinstance(state, Completed)] == [
@@ -189,7 +189,7 @@ async def test_a_program_or_a_folder_that_is_not_there_is_an_error_for_the_model
     async with opened(tmp_path, provider, sandbox, Marking(), plugin, config=SANDBOXED) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        [part] = tools_of(await app.turns(session.id))
+        [part] = tools_of(await app.list_turns(session.id))
 
     assert isinstance(part.state, Completed), part.state
     assert "no-such-program" in part.state.output

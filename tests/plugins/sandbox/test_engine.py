@@ -93,7 +93,7 @@ async def test_a_run_of_the_engine_stays_inside(tmp_path: Path, box: str) -> Non
     async with engine(tmp_path, box, provider, ToolsPlugin(words), env=env) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        [part] = tools_of(await app.turns(session.id))
+        [part] = tools_of(await app.list_turns(session.id))
 
     assert isinstance(part.state, Completed), part.state
     assert part.state.metadata["sandbox"] == "workspace"
@@ -117,7 +117,7 @@ async def test_a_language_server_answers_from_inside(tmp_path: Path, box: str) -
     async with engine(tmp_path, box, provider, lsp_plugin, config=config) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        [part] = tools_of(await app.turns(session.id))
+        [part] = tools_of(await app.list_turns(session.id))
 
     assert isinstance(part.state, Completed), part.state
     assert "at " in part.state.output
@@ -142,8 +142,8 @@ async def test_a_process_sees_the_long_outputs_of_its_own_session_alone(
         first, second = await app.create_session(), await app.create_session()
         await app.prompt(first.id, HI)
         await app.prompt(second.id, HI)
-        own = str(tools_of(await app.turns(first.id))[1].state)
-        strange = str(tools_of(await app.turns(second.id))[0].state)
+        own = str(tools_of(await app.list_turns(first.id))[1].state)
+        strange = str(tools_of(await app.list_turns(second.id))[0].state)
 
     assert "OF-THE-FIRST 30000" in own
     assert "OF-THE-FIRST" not in strange
@@ -159,7 +159,7 @@ async def test_what_pegboard_keeps_is_hidden_in_the_first_run_of_all(
     async with engine(tmp_path, box, provider, ToolsPlugin(words), audit) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        [part] = tools_of(await app.turns(session.id))
+        [part] = tools_of(await app.list_turns(session.id))
 
     assert "words" in (tmp_path / "state" / "audit.jsonl").read_text()
     assert '"kind"' not in str(part.state)
@@ -175,7 +175,7 @@ async def test_a_key_that_comes_while_an_app_is_open_is_hidden(tmp_path: Path, b
         (tmp_path / ".netrc").write_text(SECRET)
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        [part] = tools_of(await app.turns(session.id))
+        [part] = tools_of(await app.list_turns(session.id))
 
     assert SECRET not in str(part.state)
 
@@ -204,7 +204,7 @@ async def test_commands_that_stay_inside_run_unasked_if_the_user_wants_it(tmp_pa
         plain = await explain(app, "bash", {"command": "rm x"})
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        [part] = tools_of(await app.turns(session.id))
+        [part] = tools_of(await app.list_turns(session.id))
 
     assert told == [["allow"] * len(inside), ["ask"] * len(asked), ["deny", "deny"]]
     assert explained.verdict.source == "sandbox"
@@ -226,7 +226,7 @@ async def test_without_the_setting_a_sandbox_answers_nothing(tmp_path: Path) -> 
     ) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        [part] = tools_of(await app.turns(session.id))
+        [part] = tools_of(await app.list_turns(session.id))
 
     assert isinstance(part.state, Failed)
 
@@ -252,7 +252,7 @@ async def test_at_the_strict_level_searches_and_pages_go_on(tmp_path: Path) -> N
         async with engine(tmp_path, "bubblewrap", provider, *plugins, config=said) as app:
             session = await app.create_session()
             await app.prompt(session.id, HI)
-            parts = tools_of(await app.turns(session.id))
+            parts = tools_of(await app.list_turns(session.id))
 
     found = [part.state for part in parts]
     assert [type(state) for state in found] == [Completed] * 3, found

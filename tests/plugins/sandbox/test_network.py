@@ -319,7 +319,7 @@ async def test_a_run_of_the_engine_has_its_list_and_leaves_nothing(tmp_path: Pat
             described, hosts = app.enclosure.described, app.enclosure.hosts
             session = await app.create_session()
             await app.prompt(session.id, HI)
-            parts = tools_of(await app.turns(session.id))
+            parts = tools_of(await app.list_turns(session.id))
     except ConfigError as error:
         pytest.skip(str(error))
 

@@ -73,7 +73,9 @@ async def output(
     """What a shell script writes that is started as a service of the App."""
     cwd = app.workspace.worktree
     env = {"PATH": os.environ["PATH"], "PORT": port}
-    enclosed = app.enclosed(["bash", "-c", script], cwd=cwd, env=env, reads=reads, network=network)
+    enclosed = app.in_sandbox(
+        ["bash", "-c", script], cwd=cwd, env=env, reads=reads, network=network
+    )
     async with enclosed as command:
         process = await asyncio.create_subprocess_exec(
             *command,

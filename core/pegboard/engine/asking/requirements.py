@@ -57,7 +57,7 @@ class CallFacts:
         """The user lets the project's own code run, or it brings none."""
         return self._engine.decision.trusted
 
-    async def env(self) -> Mapping[str, str]:
+    async def process_env(self) -> Mapping[str, str]:
         """Return the environment of the call's processes."""
         folded = await self._engine.tool_env(self.session)
         return {**folded, **self._engine.processes.variables()}

@@ -47,7 +47,7 @@ async def forked(app: App, session_id: str, message_id: str | None = None) -> Se
 
     :raises NotFoundError: when there is no such session, or no such message in it.
     """
-    session, turns = await app.session(session_id), await app.turns(session_id, files=True)
+    session, turns = await app.session(session_id), await app.list_turns(session_id, files=True)
     if message_id is None and session.revert is not None:
         message_id = session.revert.message_id  # what is taken back is not taken along
     now = _now()
@@ -110,14 +110,14 @@ async def moved_here(app: App, session_id: str) -> Session:
 
     :raises SessionBusyError: while the session runs.
     """
-    async with app.at_rest(session_id) as fence:
+    async with app.hold_session(session_id) as fence:
         changes: list[Change] = [DropSession(session_id)]
         waiting = [await app.session(session_id)]
         moved = _at_home(app.workspace, waiting[0])
         while waiting:
             session = waiting.pop(0)
             waiting += await app.children(session.id)
-            turns = await app.turns(session.id)
+            turns = await app.list_turns(session.id)
             changes += _stored(_at_home(app.workspace, session), turns)
             if todos := await app.storage.todos(session.id):
                 changes.append(PutTodos(session.id, todos))

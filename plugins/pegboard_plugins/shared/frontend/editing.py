@@ -15,7 +15,7 @@ async def edit_turn(app: App, session_id: str, change: PutPart | DropPart | Drop
     part_id = None
     if not isinstance(change, DropMessage):
         part_id = change.part.id if isinstance(change, PutPart) else change.part_id
-    async with app.at_rest(session_id) as fence:
+    async with app.hold_session(session_id) as fence:
         turn = await app.storage.turn(session_id, message_id)
         if part_id is not None and all(each.id != part_id for each in turn.parts):
             raise NotFoundError("part", part_id)

@@ -14,7 +14,7 @@ def plugin_entries(app: App) -> tuple[PluginEntry, ...]:
     """The App's plugins, each with its tools."""
     return tuple(
         PluginEntry(name=info.name, origin=info.origin, error=info.error, tools=info.tools)
-        for info in app.register.infos
+        for info in app.plugins.infos
     )
 
 

@@ -37,7 +37,7 @@ class _Fault(NamedTuple):
 def left_out(app: "App", *, names: int = NAMES) -> LeftOut:
     """Return what does not run because it is not trusted, has changed, is broken or is refused."""
     root = app.workspace.worktree
-    waiting = {_short(path, root): path in app.decision.changed for path in app.untrusted}
+    waiting = {_short(path, root): path in app.trust.changed for path in app.untrusted}
     found = _faults(app)
     faults = [each for each in found if not each.is_notice]
     broken = list(dict.fromkeys(each.plugin for each in (*_refusing(faults), *faults)))
@@ -59,7 +59,7 @@ def left_out(app: "App", *, names: int = NAMES) -> LeftOut:
 
 def untrusted_warnings(app: "App") -> tuple[str, ...]:
     """Return a line with all files of code that are not trusted, if there are any."""
-    code = [path for path in app.untrusted if path not in app.loaded.untrusted]
+    code = [path for path in app.untrusted if path not in app.config_sources.untrusted]
     if not code:
         return ()
     names = ", ".join(_short(path, app.workspace.worktree) for path in code)
@@ -74,7 +74,7 @@ def fault_warnings(app: "App") -> tuple[str, ...]:
 
 
 def _faults(app: "App") -> tuple[_Fault, ...]:
-    broken = {each.name for each in app.register.infos if each.error and not each.blocked}
+    broken = {each.name for each in app.plugins.infos if each.error and not each.blocked}
     problems = (
         _Fault(
             each.plugin,
@@ -83,7 +83,7 @@ def _faults(app: "App") -> tuple[_Fault, ...]:
             is_refusal=each.kind == "refusal",
             is_notice=each.kind in _NOTICES and each.plugin not in broken,
         )
-        for each in app.register.problems
+        for each in app.plugins.problems
     )
     failures = (
         _Fault(each.plugin, each.message.removeprefix(f"plugin {each.plugin}: "), each.message)

@@ -24,12 +24,12 @@ def settings_warnings(app: App) -> tuple[str, ...]:
     """
     place = app.workspace
     found = (
-        *app.loaded.warnings,
-        *misplaced_below(app.loaded.config_dir),
+        *app.config_sources.warnings,
+        *misplaced_below(app.config_sources.config_dir),
         *misplaced(place.directory, place.worktree),
         *unseen_warnings(app),
     )
-    if app.decision.trusted or not place.git_dirs:
+    if app.trust.trusted or not place.git_dirs:
         return found
     runs = running_settings(place.git_dirs)
     told = f"git runs programs of this repository, in a shell too: {', '.join(runs)}"

@@ -53,7 +53,7 @@ async def reverted(
     :raises NotFoundError: when the session has no such message or part; nothing is changed.
     :raises SessionBusyError: while the session runs.
     """
-    async with app.at_rest(session_id) as fence:
+    async with app.hold_session(session_id) as fence:
         session = await app.storage.session(session_id)
         turns = await app.storage.turns(session_id)
         point = _point(turns, message_id, part_id)
@@ -66,7 +66,7 @@ async def unreverted(app: App, session_id: str) -> Reverted:
     :raises NotFoundError: when there is no such session.
     :raises SessionBusyError: while the session runs.
     """
-    async with app.at_rest(session_id) as fence:
+    async with app.hold_session(session_id) as fence:
         session = await app.storage.session(session_id)
         if session.revert is None:
             return Reverted(session=session, files=Restored())
@@ -84,7 +84,7 @@ async def session_diff(
     :raises NotFoundError: when the session, or the message in it, is not there.
     """
     session = await app.storage.session(session_id)
-    turns: Sequence[Turn] = await app.turns(session_id, files=True)
+    turns: Sequence[Turn] = await app.list_turns(session_id, files=True)
     if app.snapshots is None:
         return ()
     if message_id is not None:

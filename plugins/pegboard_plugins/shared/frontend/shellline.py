@@ -37,7 +37,7 @@ async def run_shell(app: App, session_id: str, order: ShellOrder) -> Turn:
     """The message with the output of the command, which is run while the session rests.
 
     :raises InvalidInputError: for a command that no shell can be given.
-    :raises SessionBusyError: while the session runs; and what `App.carry_out` does.
+    :raises SessionBusyError: while the session runs; and what `App.run_user_call` does.
     """
     if not order.command.strip() or "\0" in order.command:
         raise InvalidInputError("the command is empty or holds a zero byte; name one to run")
@@ -57,7 +57,7 @@ async def run_shell(app: App, session_id: str, order: ShellOrder) -> Turn:
         agent=order.agent,
         model=order.model,
     )
-    return await app.carry_out(session_id, call)
+    return await app.run_user_call(session_id, call)
 
 
 async def _ran(context: ToolContext, given: Mapping[str, Any]) -> ToolResult:

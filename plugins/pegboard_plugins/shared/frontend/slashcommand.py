@@ -130,7 +130,7 @@ async def run_command(app: App, session_id: str, order: CommandOrder) -> Turn:
     :raises ModelNotFoundError: when no provider serves the model.
     :raises PermissionDeniedError: when a snippet may not run; and what `App.prompt` does.
     """
-    await app.look()
+    await app.reload_project_code()
     command = _found("command", order.name, app.commands)
     session = await app.session(session_id)
     own = order.agent or session.agent or app.default_agent().name

@@ -196,7 +196,7 @@ async def test_one_approval_settles_what_waits_and_is_covered(tmp_path: Path) ->
             while len(app.permissions.pending()) > 1:
                 await anext(events)
         assert app.permissions.pending() == (last,)
-        await app.reply(last.id, "once")
+        await app.answer_permission(last.id, "once")
         await prompt
         assert await outcomes(app, session.id) == ["done", "done", "done"]
 
@@ -237,7 +237,7 @@ async def test_an_approval_settles_a_request_that_a_rule_allows_in_part(tmp_path
 @tool(requires=False)
 async def delegate(context: ToolContext, deeper: bool = True) -> str:
     """Have a subagent of a subagent work."""
-    return (await context.prompt_child("helper", f"deeper {deeper}", description="work")).text
+    return (await context.run_subagent("helper", f"deeper {deeper}", description="work")).text
 
 
 async def test_an_approval_for_a_session_holds_for_all_that_work_for_it(tmp_path: Path) -> None:
@@ -273,7 +273,7 @@ async def test_guidance_reaches_all_calls_of_the_session_that_it_rejects(tmp_pat
         session = await app.create_session()
         prompt = asyncio.create_task(app.prompt(session.id, HI))
         first, _ = await asked(app, 2)
-        await app.reply(first.id, "reject", "use a branch")
+        await app.answer_permission(first.id, "reject", "use a branch")
         turn = await prompt
 
         told = await outcomes(app, session.id)

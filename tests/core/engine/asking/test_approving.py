@@ -108,7 +108,7 @@ async def test_no_wildcard_in_what_is_asked_for_widens_what_is_approved(
 @tool
 async def delegate(context: ToolContext) -> str:
     """Have a subagent work."""
-    return (await context.prompt_child("helper", "do it", description="work")).text
+    return (await context.run_subagent("helper", "do it", description="work")).text
 
 
 async def test_a_subagent_is_bound_by_who_called_it_though_another_agent_comes_next(

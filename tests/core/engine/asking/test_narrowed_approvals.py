@@ -64,7 +64,7 @@ async def test_an_approval_may_be_for_less_than_what_is_offered(
             with pytest.raises(InvalidInputError, match=re.escape(refusal)):
                 await app.policy.approve(request.id, "project", patterns=patterns)
             assert app.permissions.pending() == (request,)
-            await app.reply(request.id, "reject")
+            await app.answer_permission(request.id, "reject")
         else:
             await app.policy.approve(request.id, "project", patterns=patterns)
         await prompt
@@ -86,6 +86,6 @@ async def test_there_is_nothing_narrower_of_what_is_asked_as_the_very_text(
         [request] = await asked(app)
         with pytest.raises(InvalidInputError):
             await app.policy.approve(request.id, "project", patterns=[f"{UNCLEAR}$X y"])
-        await app.reply(request.id, "reject")
+        await app.answer_permission(request.id, "reject")
         await prompt
         assert await approvals_of(app) == ()

@@ -28,9 +28,9 @@ async def test_whoever_sees_the_session_answers(tmp_path: Path) -> None:
         session = await app.create_session()
         async with app.subscribe() as events:
             request_id, task = await asked(app, session.id)
-            status = app.status(session.id)
+            status = app.session_status(session.id)
             turn = await app.prompt(session.id, HI)
-            await app.answer(request_id, [["red"]])
+            await app.answer_question(request_id, [["red"]])
             answers = await task
             told = [event.properties for event in await events.batch()]
 

@@ -77,7 +77,7 @@ async def test_a_tool_that_says_nothing_requires_its_permission(tmp_path: Path) 
         [request] = await asked(app)
         assert (request.permission, request.patterns, request.always) == ("careful", ("*",), ("*",))
         assert bodies.ran == []
-        await app.reply(request.id, "once")
+        await app.answer_permission(request.id, "once")
         await prompt
         assert await outcomes(app, session.id) == ["done"]
 
@@ -109,7 +109,7 @@ async def test_the_answer_of_requires_is_the_tools(tmp_path: Path) -> None:
         session = await app.create_session()
         prompt = asyncio.create_task(app.prompt(session.id, HI))
         [request] = await asked(app)
-        await app.reply(request.id, "once")
+        await app.answer_permission(request.id, "once")
         await prompt
         assert await outcomes(app, session.id) == ["x X"]
 
@@ -175,7 +175,7 @@ class Writes:
     @as_tool(permission="careful", requires=later, effect="edits")
     async def intends(context: ToolContext, path: str) -> str:
         """Announce a change without a question."""
-        await context.files.intend(context.granted(later))
+        await context.files.will_change(context.granted(later))
         context.granted(later).write_text("x")
         return "done"
 
@@ -194,7 +194,7 @@ async def test_a_request_that_comes_later_is_asked_once_with_its_metadata(tmp_pa
         prompt = asyncio.create_task(app.prompt(session.id, HI))
         [request] = await asked(app)
         assert request.metadata["diff"] == "+x"
-        await app.reply(request.id, "once")
+        await app.answer_permission(request.id, "once")
         await prompt
         assert await outcomes(app, session.id) == ["done"]
         foreseen = await app.policy.foresee("asks", {"path": "a"})
@@ -224,7 +224,7 @@ async def test_a_later_request_that_is_denied_fails_before_the_tool(tmp_path: Pa
     async with guarded(tmp_path, bodies.tool("act", denied), once("act")) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        [part] = tools_of(await app.turns(session.id))
+        [part] = tools_of(await app.list_turns(session.id))
     assert part.state.metadata["denied"]  # type: ignore[union-attr, index]
     assert bodies.ran == []
 
@@ -240,7 +240,7 @@ async def test_the_clock_stands_while_the_user_is_asked_and_not_while_requires_w
         prompt = asyncio.create_task(app.prompt(session.id, HI))
         [request] = await asked(app)
         await asyncio.sleep(2 * LIMIT_S)  # longer than the calls may take
-        await app.reply(request.id, "once")
+        await app.answer_permission(request.id, "once")
         await prompt
         said = await outcomes(app, session.id)
     assert said == ["done", f"stuck did not end within {LIMIT_S:g} s."]

@@ -155,7 +155,7 @@ async def test_no_tool_runs_unasked(tmp_path: Path, door: str) -> None:
     @as_tool(requires=False)
     async def delegate(context: ToolContext) -> str:
         """Have a subagent work."""
-        return (await context.prompt_child("helper", "go", description="work")).text
+        return (await context.run_subagent("helper", "go", description="work")).text
 
     inner = [{"tool": name, "parameters": {"what": "x"}} for name in names]
     script = {
@@ -176,7 +176,9 @@ async def test_no_tool_runs_unasked(tmp_path: Path, door: str) -> None:
         else:
             await app.prompt(session.id, HI)
             turns = [
-                turn for each in await app.storage.sessions() for turn in await app.turns(each.id)
+                turn
+                for each in await app.storage.sessions()
+                for turn in await app.list_turns(each.id)
             ]
             states = [part for part in tools_of(tuple(turns)) if part.tool in names]
             assert [part.tool for part in states] == names

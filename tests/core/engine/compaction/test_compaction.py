@@ -37,7 +37,7 @@ async def test_a_full_window_is_compacted_before_the_next_step(tmp_path: Path) -
     async with opened(tmp_path, provider, Shortens(), ToolsPlugin(look)) as app:
         session = await app.create_session()
         answer = await app.prompt(session.id, "look around")
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     assert texts(answer) == ["done"]
     assert said(provider.requests[2]) == [
@@ -75,7 +75,7 @@ async def test_every_kind_of_token_counts(tmp_path: Path, usage: Usage) -> None:
         session = await app.create_session()
         await app.prompt(session.id, HI)
         await app.prompt(session.id, "and now?")
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     assert len(provider.requests) == 3
     assert len(summaries(turns)) == 1
@@ -89,7 +89,7 @@ async def test_a_provider_that_says_too_long_is_asked_again_with_less(tmp_path: 
     async with opened(tmp_path, provider, Shortens(), ToolsPlugin(look)) as app:
         session = await app.create_session()
         answer = await app.prompt(session.id, HI)
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     assert texts(answer) == ["done"]
     assert all(error_of(t) is None for t in turns if isinstance(t.info, AssistantMessage))
@@ -101,7 +101,7 @@ async def test_a_request_that_stays_too_long_ends_the_turn(tmp_path: Path) -> No
     async with opened(tmp_path, provider, Shortens(), ToolsPlugin(look)) as app:
         session = await app.create_session()
         answer = await app.prompt(session.id, HI)
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     assert isinstance(error_of(answer), ContextOverflowFailure)
     assert len(provider.requests) == 4
@@ -131,7 +131,7 @@ async def test_compactions_without_progress_never_repeat(tmp_path: Path) -> None
     async with opened(tmp_path, provider, keep, ToolsPlugin(look)) as app:
         session = await app.create_session()
         answer = await app.prompt(session.id, HI)
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     assert isinstance(error_of(answer), ContextOverflowFailure)
     assert len(summaries(turns)) <= 2
@@ -143,7 +143,7 @@ async def test_auto_false_really_is_off(tmp_path: Path) -> None:
     async with opened(tmp_path, provider, Shortens(), ToolsPlugin(look), config=config) as app:
         session = await app.create_session()
         answer = await app.prompt(session.id, HI)
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     assert isinstance(error_of(answer), ContextOverflowFailure)
     assert summaries(turns) == []

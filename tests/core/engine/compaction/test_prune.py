@@ -45,7 +45,7 @@ async def cleared(folder: Path, provider: Played, prompts: int, **options: objec
         session = await app.create_session()
         for _ in range(prompts):
             await app.prompt(session.id, "look")
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
     parts = [part for turn in turns for part in turn.parts if isinstance(part, ToolPart)]
     states = [part.state for part in parts]
     assert all(isinstance(state, Completed) and TOKENS_10K in state.output for state in states)

@@ -39,7 +39,7 @@ async def test_the_user_can_ask_for_it_and_the_session_goes_on_from_there(tmp_pa
         events = listening.result()
         after = await app.session(session.id)
         await app.prompt(session.id, "next")
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     assert texts(turn) == ["the summary"]
     assert [e.type for e in events if isinstance(e.properties, SessionCompacted)] == [
@@ -92,7 +92,7 @@ async def test_a_prompt_that_comes_meanwhile_is_answered_behind_the_summary(
         summing = asyncio.create_task(app.summarize(session.id))
         await started.wait()
         asked = asyncio.create_task(app.prompt(session.id, "meanwhile"))
-        while len(await app.turns(session.id)) < 5:  # noqa: ASYNC110 - the database has no event
+        while len(await app.list_turns(session.id)) < 5:  # noqa: ASYNC110 - the database has no event
             await asyncio.sleep(0.01)
         go.set()
         await asyncio.gather(summing, asked)
@@ -107,7 +107,7 @@ async def test_a_prompt_that_comes_right_behind_the_request_does_not_take_its_pl
     async with opened(tmp_path, provider, Shortens()) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        asked = (await app.turns(session.id))[0].info
+        asked = (await app.list_turns(session.id))[0].info
         request = replace(asked, id=IdSource().new("message"))
         part = CompactionPart(
             id=IdSource().new("part"), session_id=session.id, message_id=request.id, auto=False

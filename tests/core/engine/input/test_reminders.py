@@ -53,7 +53,7 @@ async def test_a_change_of_mode_is_said_once_and_stays(tmp_path: Path) -> None:
         session = await app.create_session()
         for agent in ("build", "careful", "careful", "build", "build"):
             await app.prompt(session.id, Prompt(agent, agent=agent))
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     assert [marks(turn) for turn in turns[::2]] == [[], ["careful"], [], ["build"], []]
     said = [part.text for turn in turns[::2] for part in turn.parts[1:]]
@@ -96,12 +96,12 @@ async def test_a_prompt_that_came_during_the_work_is_marked_in_every_request(
         first = asyncio.create_task(app.prompt(session.id, "work"))
         await running.wait()
         second = asyncio.create_task(app.prompt(session.id, "faster"))
-        while len(await app.turns(session.id)) < 3:  # noqa: ASYNC110 - the database has no event
+        while len(await app.list_turns(session.id)) < 3:  # noqa: ASYNC110 - the database has no event
             await asyncio.sleep(0.01)
         go.set()
         await asyncio.gather(first, second)
         await app.prompt(session.id, "next")
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     assert [marks(turn) for turn in turns if turn.info.id == turns[2].info.id] == [["queued"]]
     assert sum(len(marks(turn)) for turn in turns) == 1
@@ -117,6 +117,6 @@ async def test_a_prompt_behind_a_finished_answer_is_not_marked(tmp_path: Path) -
         session = await app.create_session()
         await app.prompt(session.id, "one")
         await app.prompt(session.id, "two")
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     assert [marks(turn) for turn in turns] == [[]] * 4

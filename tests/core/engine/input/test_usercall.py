@@ -48,7 +48,7 @@ async def test_what_the_ordered_tool_asks_beside_its_own_permission_is_asked(
 
     async with opened(tmp_path, Played(), ToolsPlugin(deploy), allow=False) as app:
         session = await app.create_session()
-        turn = await app.carry_out(session.id, ordered(deploy))
+        turn = await app.run_user_call(session.id, ordered(deploy))
 
     [part] = tools_of((turn,))
     assert isinstance(part.state, Failed)
@@ -65,8 +65,8 @@ async def test_an_ordered_tool_need_not_be_one_of_the_app_s(tmp_path: Path) -> N
 
     async with opened(tmp_path, Played(text("I see")), allow=False) as app:
         session = await app.create_session()
-        turn = await app.carry_out(session.id, ordered(deploy))
-        turns = await app.turns(session.id)
+        turn = await app.run_user_call(session.id, ordered(deploy))
+        turns = await app.list_turns(session.id)
 
     [part] = turn.parts
     assert isinstance(part, ToolPart)

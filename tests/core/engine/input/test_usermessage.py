@@ -60,7 +60,7 @@ async def test_system_variant_and_message_id_come_with_the_prompt(tmp_path: Path
             session.id, Prompt(HI, system="Speak Latin.", variant="high", message_id="msg_mine")
         )
         await app.prompt(session.id, HI)
-        turns = await app.turns(session.id)
+        turns = await app.list_turns(session.id)
 
     first, second = provider.requests
     assert first.system[-1] == "Speak Latin."
@@ -102,7 +102,7 @@ async def test_an_agent_part_has_the_model_call_the_subagent(tmp_path: Path) -> 
     async with opened(tmp_path, provider) as app:
         session = await app.create_session()
         await app.prompt(session.id, Prompt("look it up", parts=(AgentInput(name="helper"),)))
-        [asked, _] = await app.turns(session.id)
+        [asked, _] = await app.list_turns(session.id)
 
     assert [type(part) for part in asked.parts] == [TextPart, AgentPart]
     [message] = provider.requests[0].messages
@@ -189,14 +189,14 @@ async def test_a_message_id_that_is_there_already_is_refused(tmp_path: Path) -> 
     async with opened(tmp_path, provider) as app:
         session = await app.create_session()
         await app.prompt(session.id, Prompt(HI, message_id="msg_mine"))
-        before = await app.turns(session.id)
+        before = await app.list_turns(session.id)
         for known in ("msg_mine", before[1].info.id):
             with pytest.raises(InvalidInputError, match="already"):
                 await app.prompt(session.id, Prompt(HI, message_id=known))
         other = await app.create_session()
         await app.prompt(other.id, Prompt(HI, message_id="msg_mine"))
 
-        assert await app.turns(session.id) == before
+        assert await app.list_turns(session.id) == before
     assert len(provider.requests) == 2
 
 

@@ -30,7 +30,7 @@ async def stored(app: App, session_id: str, words: str) -> str:
     """The id of the prompt of these words, once it is there."""
     async with asyncio.timeout(30):
         while True:
-            for turn in await app.turns(session_id):
+            for turn in await app.list_turns(session_id):
                 if isinstance(turn.info, UserMessage) and words in texts(turn):
                     return turn.info.id
             await asyncio.sleep(0.001)
@@ -83,7 +83,7 @@ async def test_what_is_taken_back_is_never_read_and_all_else_is_read(
                 await queued
             for name in range(3):
                 talkers.create_task(talk(app, session.id, name))
-        left = prompts(await app.turns(session.id))
+        left = prompts(await app.list_turns(session.id))
 
     assert (back["<read>"], back["<unread>"]) == (False, True)
     heard = "\n".join(map(said, provider.requests))
@@ -118,7 +118,7 @@ async def test_a_steer_is_taken_back_and_its_removal_is_told_before_the_next_ans
             on.set()
             await asyncio.gather(first, steer)
             told = [event.properties for event in await events.batch()]
-        left = prompts(await app.turns(session.id))
+        left = prompts(await app.list_turns(session.id))
 
     infos = [each.info for each in told if isinstance(each, MessageUpdated)]
     answers = [info.id for info in infos if isinstance(info, AssistantMessage)]
@@ -152,7 +152,7 @@ async def test_what_the_model_has_read_cannot_be_taken_back(tmp_path: Path) -> N
             await app.withdraw(session.id, "msg_none")
 
         assert (read, answer) == (False, False)
-        assert len(await app.turns(session.id)) == 2
+        assert len(await app.list_turns(session.id)) == 2
 
 
 async def test_a_prompt_that_waits_at_rest_can_be_taken_back(tmp_path: Path) -> None:
@@ -161,4 +161,4 @@ async def test_a_prompt_that_waits_at_rest_can_be_taken_back(tmp_path: Path) -> 
         turn = await app.prompt(session.id, Prompt("wait", no_reply=True))
 
         assert await app.withdraw(session.id, turn.info.id)
-        assert await app.turns(session.id) == ()
+        assert await app.list_turns(session.id) == ()

@@ -1,0 +1,24 @@
+"""What is opened by awaiting it, or by entering it as a block."""
+
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Generic, TypeVar
+
+_T = TypeVar("_T", bound=AbstractAsyncContextManager[Any])
+
+
+class Opener(Generic[_T]):
+    """A thing that is opened when this is awaited, or entered as a block that closes it."""
+
+    def __init__(self, opened: Callable[[], Awaitable[_T]]) -> None:
+        self._opened = opened
+
+    def __await__(self) -> Generator[Any, Any, _T]:
+        return self._opened().__await__()
+
+    async def __aenter__(self) -> _T:
+        self._entered = await self
+        return self._entered
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._entered.__aexit__(None, None, None)
