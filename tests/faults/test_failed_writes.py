@@ -40,6 +40,7 @@ class OtherProgram:
 
     def lock(self) -> None:
         self._db = apsw.Connection(str(self._path))
+        self._db.set_busy_timeout(LIMIT_S * 1000)
         self._db.execute("BEGIN IMMEDIATE")
 
     def unlock(self) -> None:
