@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pegboard import App, ToolContext, tool
+from pegboard.engine.processor import PROGRESS_BYTES_S
 from pegboard.providers import (
     ModelRequest,
     ReasoningDelta,
@@ -21,7 +22,7 @@ from pegboard.providers import (
     ToolInputStart,
 )
 from pegboard.schema.event import Event, PartDelta, PartUpdated
-from pegboard.schema.part import ReasoningPart, TextPart, ToolPart
+from pegboard.schema.part import Completed, ReasoningPart, TextPart, ToolPart
 from pegboard_plugins.server.wireviews import encode_event
 from pegboard_plugins.sqlite.storage import SqliteStorage
 from played import HI, USAGE, Played, ToolsPlugin, heard, opened
@@ -158,5 +159,9 @@ async def test_the_progress_of_a_call_is_stored_once_and_told_as_it_is_stored(
     ]
     sent = sum(len(encode_event(event)) for event in told)
     size = kb * KB
-    assert sent <= 2 * size + FRAME_BYTES * len(told)
-    assert handed.bytes_of(told[0].properties.part.id) <= 3 * size + 2 * FRAME_BYTES * len(told)
+    last = told[-1].properties.part.state
+    assert isinstance(last, Completed)
+    while_it_ran = PROGRESS_BYTES_S * (last.time.end - last.time.start) // 1000
+    assert sent <= 2 * size + while_it_ran + FRAME_BYTES * len(told)
+    stored = handed.bytes_of(told[0].properties.part.id)
+    assert stored <= 3 * size + 2 * (while_it_ran + FRAME_BYTES * len(told))
