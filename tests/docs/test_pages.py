@@ -194,6 +194,7 @@ def _options(folder: Path, **options: Any) -> AppOptions:
     return AppOptions(**places, **options)
 
 
+@pytest.mark.timeout(300)  # a suite of its own, in which each test has the usual limit
 def test_the_tests_that_are_shown_pass(tmp_path: Path) -> None:
     shown = [block for block in blocks("python") if block.file.startswith("test_")]
     for block in shown:
@@ -201,7 +202,7 @@ def test_the_tests_that_are_shown_pass(tmp_path: Path) -> None:
 
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
     done = subprocess.run(
-        [*command, "--basetemp", str(tmp_path / "given"), "."],
+        [*command, "--timeout", "60", "--basetemp", str(tmp_path / "given"), "."],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(EXAMPLES)},
         capture_output=True,
