@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from math import isfinite
 
 _TOO_MANY = 429
 _NUMBER = r"\d+(?:\.\d+)?(?:[eE]\+?\d+)?"
@@ -14,20 +15,42 @@ _RESET = (
 )
 _STRUCTURED = r"\bt=(\d+)"
 """The seconds in `ratelimit: "default";r=0;t=30`, as Hugging Face and the later drafts have it."""
-_MILLISECONDS = ("retry-after-ms", "x-ms-retry-after-ms")
+_AFTER: Mapping[str, float] = {
+    "retry-after-ms": 0.001,
+    "x-ms-retry-after-ms": 0.001,
+    "retry-after": 1.0,
+    "x-retry-after": 1.0,
+    "x-ratelimit-retry-after": 1.0,
+}
+"""The headers that ask for a wait, the most exact first, by the seconds of their unit."""
 _UNIT = r"(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)(?![a-z])"
-_SPAN = rf"(\d+(?:\.\d+)?)\s*{_UNIT}"
-_ASKED = (
-    r"\b(?:again|retry|retrying|wait|available|resets?)"
-    r"(?:\s+(?:again|your|the|this|request|after|in|for|at|least|another|about|approximately))*"
-    rf"\s+((?:{_SPAN}(?:,?\s*(?:and\s+)?)?)+)"
+_SPAN = rf"(\d+(?:\.\d+)?|\b(?:an?|one)(?=\s))\s*(?:more\s+)?{_UNIT}"
+_INSTANT = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?\s?(?:Z|UTC|[+-]\d\d:?\d\d)"
+_BEFORE = (
+    r"\b(?:again|retry|retrying|wait|available|allowed|possible|resets?|back ?off|cool-?down)"
+    r"(?:\s+(?:again|your|the|this|request|after|in|for|of|at|on|least|another|about|around"
+    r"|approximately))*[\s:~=]+"
 )
-"""What servers write in a text: "try again in 1m20.5s", "retry after 3 seconds"."""
-_FIELD = (
-    r'"(?:retry_?after|retry_?delay|resets_in)(?:_in)?_?(ms|milliseconds|s|secs|seconds)?"'
-    r'\s*:\s*"?(\d+(?:\.\d+)?)(ms|s)?'
-)
-"""A field of an error: Google's `"retryDelay": "20s"`, ChatGPT's `"resets_in_seconds": 9`."""
+_WORDINGS: Mapping[str, str] = {
+    # A field: Google's `"retryDelay": "20s"`, ChatGPT's `"resets_in_seconds": 9`.
+    "field": (
+        r'"(?:retry|resets?|wait|cool_?down)(?:[-_]?(?:after|delay|in))*[-_]?'
+        r'(ms|milliseconds|s|secs|seconds)?"'
+        r'\s*:\s*(?:\{\s*"seconds"\s*:\s*)?"?(\d+(?:\.\d+)?)(ms|s)?["\s,}\]]'
+    ),
+    # A header that a text repeats, and a sentence without a unit: "retry after 60".
+    "header": (
+        rf"\bretry[-_ ]?after(?:[-_](ms|seconds))?\s*[:=]?\s*(\d+(?:\.\d+)?)(?![\d.:-]|\s*{_UNIT})"
+        r"()"
+    ),
+    # "try again in 1m20.5s", "Please wait a minute", "retry after 3 seconds".
+    "span": rf"{_BEFORE}((?:{_SPAN}(?:,?\s*(?:and\s+)?)?)+)",
+    # "The limit resets at 2026-11-28T12:00:00Z".
+    "instant": rf"{_BEFORE}({_INSTANT})",
+}
+"""How servers name a wait in the text of an error."""
+_REPEATED_RESET = rf'"({_RESET})"\s*:\s*"?([\d.]+)"?'
+"""A header in the body, as OpenRouter repeats those of the server behind it."""
 _EPOCH_S = 1e9
 """A greater number is an instant in seconds since the epoch: no limit lasts for 30 years."""
 _EPOCH_MS = 1e12
@@ -38,38 +61,67 @@ def asked_wait_s(
 ) -> float | None:
     """Return the seconds after which a server asks to be tried again, None if it names none.
 
-    `retry-after-ms` wins over `retry-after` (seconds or an HTTP date, RFC 9110 10.2.3), and that
-    over the `text` of the error. With the status 429 the time when the limit is reset is the last
-    resort. Unreadable, negative and past hints, and waits of nothing, are no hints.
+    `retry-after-ms` wins over `retry-after` (seconds, a span such as `1m30s`, or an HTTP date,
+    RFC 9110 10.2.3), and that over the `text` of the error. With the status 429 the time when the
+    limit is reset is the last resort. Unreadable, negative and past hints, and waits of nothing,
+    are no hints. The engine decides whether it waits as long.
     """
     now = datetime.now(UTC)
     known = {name.lower(): value.strip() for name, value in headers.items()}
-    for name in _MILLISECONDS:
-        if milliseconds := _number(known.get(name, "")):
-            return milliseconds / 1000
-    after = known.get("retry-after", "")
-    wait_s = _number(after) or _until(_http_date(after), now) or _in_text_s(text)
-    if wait_s:
-        return wait_s
-    return _reset_s(known, now) if status == _TOO_MANY else None
+    found = [_after_s(known, now), _in_text_s(text, now)]
+    if status == _TOO_MANY:
+        repeated = re.findall(_REPEATED_RESET, text.replace('\\"', '"'), re.IGNORECASE | re.ASCII)
+        resets = {name.lower(): value for name, *_, value in repeated}
+        found += [_reset_s(known, now), _reset_s(resets, now)]
+    return next((wait_s for wait_s in found if wait_s and isfinite(wait_s)), None)
 
 
-def _in_text_s(text: str) -> float:
-    """The seconds that the text of an error asks for, 0 if there are none."""
-    if field := re.search(_FIELD, text.replace('\\"', '"'), re.IGNORECASE | re.ASCII):
-        return float(field[2]) * _unit_s(field[3] or field[1] or "s")
-    asked = re.search(_ASKED, text, re.IGNORECASE | re.ASCII)
-    return _sum_s(asked[1]) if asked else 0.0
+def _after_s(headers: Mapping[str, str], now: datetime) -> float | None:
+    for name, unit_s in _AFTER.items():
+        value = headers.get(name, "")
+        if number := _number(value):
+            return number * unit_s
+        if wait_s := _spans_s(value) or _until(_http_date(value), now):
+            return wait_s
+    return None
+
+
+def _in_text_s(text: str, now: datetime) -> float | None:
+    """Return the seconds that the text of an error asks for."""
+    text = text.replace('\\"', '"')
+    for kind, pattern in _WORDINGS.items():
+        found = re.search(pattern, text, re.IGNORECASE | re.ASCII)
+        if found is None:
+            continue
+        if kind == "span":
+            return _sum_s(found[1])
+        if kind == "instant":
+            return _until(_iso(found[1]), now)
+        return float(found[2]) * _unit_s(found[3] or found[1] or "s")
+    return None
+
+
+def _spans_s(text: str) -> float | None:
+    return _sum_s(text) if re.fullmatch(rf"(?:{_SPAN}\s*)+", text, re.ASCII) else None
 
 
 def _sum_s(spans: str) -> float:
     found = re.findall(_SPAN, spans, re.IGNORECASE | re.ASCII)
-    return sum(float(count) * _unit_s(unit) for count, unit in found)
+    return sum(float(count if count[0].isdigit() else 1) * _unit_s(unit) for count, unit in found)
 
 
 def _unit_s(unit: str) -> float:
     name = unit.lower()
     return 0.001 if name.startswith(("ms", "milli")) else _UNITS_S[name[0]]
+
+
+def _iso(text: str) -> datetime | None:
+    """Return an instant by RFC 3339; None for what is none, or has no zone."""
+    try:
+        date = datetime.fromisoformat(text.replace("UTC", "Z").replace(" Z", "Z"))
+    except ValueError:
+        return None
+    return date if date.tzinfo else None
 
 
 def _number(text: str) -> float | None:
@@ -99,16 +151,15 @@ def _reset_s(headers: Mapping[str, str], now: datetime) -> float | None:
 
 def _resets(headers: Mapping[str, str], now: datetime, *, only_spent: bool) -> Iterator[float]:
     structured = re.search(_STRUCTURED, headers.get("ratelimit", ""))
-    if structured and int(structured[1]):
-        yield float(structured[1])
+    if structured and (wait_s := float(structured[1])):
+        yield wait_s
     for name, value in headers.items():
         if not re.fullmatch(_RESET, name):
             continue
         if only_spent and headers.get(name.replace("reset", "remaining")) != "0":
             continue
-        wait_s = _span_s(value, now)
-        if wait_s:
-            yield wait_s
+        if wait_s := _span_s(value, now):
+            yield wait_s * (0.001 if name.endswith("-ms") and wait_s < _EPOCH_S else 1)
 
 
 def _span_s(text: str, now: datetime) -> float | None:
@@ -119,9 +170,4 @@ def _span_s(text: str, now: datetime) -> float | None:
         return max(instant_s - now.timestamp(), 0.0)
     if number is not None:
         return number
-    if re.fullmatch(f"({_SPAN})+", text, re.ASCII):
-        return _sum_s(text)
-    try:
-        return _until(datetime.fromisoformat(text), now)
-    except (ValueError, TypeError):  # not a date, or one without a zone
-        return None
+    return _spans_s(text) or _until(_iso(text), now)
