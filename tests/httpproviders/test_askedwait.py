@@ -211,18 +211,10 @@ def test_a_span_of_several_units_is_their_sum(parts, name, gap) -> None:
     assert asked_wait_s({}, None, f"try again in {text}") == wait_s
 
 
-VALUES = st.text(max_size=40) | st.from_regex(r"[0-9.eE+]{1,400}", fullmatch=True)
-NAMES = st.sampled_from(
-    [
-        "retry-after",
-        "retry-after-ms",
-        "x-ratelimit-reset",
-        "anthropic-ratelimit-tokens-reset",
-        "ratelimit",
-    ]
-)
+VALUES = st.text(max_size=40) | st.from_regex(r"[0-9.eE+]{1,400}|t=9{5000}", fullmatch=True)
+NAMES = st.sampled_from(["retry-after", "retry-after-ms", "x-ratelimit-reset", "ratelimit"])
 WORDS = st.sampled_from(
-    ["retry", "after", "again", "in", "wait", '"retryDelay":', "9" * 400, "1e999", "s", "a"]
+    ["retry", "after", "again", "in", "wait", '"retryDelay":', "9" * 5000, "1e999", "s", "a"]
 )
 
 

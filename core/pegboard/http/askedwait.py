@@ -151,8 +151,8 @@ def _reset_s(headers: Mapping[str, str], now: datetime) -> float | None:
 
 def _resets(headers: Mapping[str, str], now: datetime, *, only_spent: bool) -> Iterator[float]:
     structured = re.search(_STRUCTURED, headers.get("ratelimit", ""))
-    if structured and (wait_s := float(structured[1])):
-        yield wait_s
+    if structured and (seconds := float(structured[1])):
+        yield seconds
     for name, value in headers.items():
         if not re.fullmatch(_RESET, name):
             continue
