@@ -25,6 +25,7 @@ __getattr__, __dir__ = late_names(
             "ErrorFrameError",
             "Framing",
             "HttpProvider",
+            "KeyCheck",
             "MediaLimits",
             "Post",
             "WireFormat",

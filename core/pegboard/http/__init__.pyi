@@ -14,6 +14,7 @@ from pegboard.http.httpprovider import Endpoint as Endpoint
 from pegboard.http.httpprovider import ErrorFrameError as ErrorFrameError
 from pegboard.http.httpprovider import Framing as Framing
 from pegboard.http.httpprovider import HttpProvider as HttpProvider
+from pegboard.http.httpprovider import KeyCheck as KeyCheck
 from pegboard.http.httpprovider import MediaLimits as MediaLimits
 from pegboard.http.httpprovider import Post as Post
 from pegboard.http.httpprovider import WireFormat as WireFormat

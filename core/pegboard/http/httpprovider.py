@@ -32,10 +32,24 @@ def _nothing(model_id: str) -> ModelFacts:  # noqa: ARG001 - in the place of one
     return ModelFacts()
 
 
+class KeyCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """How a key is tested: by a GET that costs nothing and that a wrong key does not open.
+
+    `path` is below the server's address. The key is in `header`, behind the `prefix`; `headers` go
+    along.
+    """
+
+    path: str = "models"
+    header: str = "authorization"
+    prefix: str = "Bearer "
+    headers: Mapping[str, str] = {}
+
+
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """A server; a struct, as it stands on the start path.
 
-    `env` are the variables that may hold the key; without them none is needed. `url_env` may hold
+    `env` are the variables that may hold the key; without them none is needed. `key_check` is how
+    `pegboard auth login` tests one, None where there is no call for that. `url_env` may hold
     another address. `strict` is whether `models` are all that it serves, `assumed` what the wire
     format knows of a model by its name. `timeout_s` is how long it may take to send the head of an
     answer, `first_event_s` how long to send the first event if that may take longer than later
@@ -48,6 +62,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     url: str
     env: tuple[str, ...] = ()
+    key_check: KeyCheck | None = None
     url_env: str = ""
     headers: Mapping[str, str] = {}
     options: Mapping[str, Any] = {}
@@ -248,7 +263,8 @@ def endpoints(
     """The servers that are known or configured, the configuration over what is known.
 
     One that is only configured is taken if it has an address and its `npm` is among these: the
-    client that files made for OpenCode name, OpenAI-compatible where they name none.
+    client that files made for OpenCode name, OpenAI-compatible where they name none. Its key is
+    tested as that of the first known server.
     """
     found = []
     for name in dict.fromkeys((*known, *config.provider)):
@@ -256,7 +272,8 @@ def endpoints(
         start = known.get(name)
         client = settings.npm or COMPATIBLE
         if start is None and client in npm:
-            start = Endpoint(id=name, name=name, url="", npm=client)
+            checks = (each.key_check for each in known.values() if each.key_check)
+            start = Endpoint(id=name, name=name, url="", npm=client, key_check=next(checks, None))
         if start is not None and (url := _url(start, settings, environ)):
             found.append(_configured(replace(start, url=url), settings, is_known=name in known))
     return tuple(found)

@@ -4,12 +4,14 @@ import re
 from collections.abc import Mapping
 
 from pegboard import hookimpl
-from pegboard.http import Endpoint, HttpProvider, MediaLimits, WireFormat, endpoints
+from pegboard.http import Endpoint, HttpProvider, KeyCheck, MediaLimits, WireFormat, endpoints
 from pegboard.providers import Keys, Provider
 from pegboard.schema.config import Config
 from pegboard.schema.model import Modalities, Model, ModelFacts
 
 _NPM = "@ai-sdk/anthropic"
+VERSION = "2023-06-01"
+"""Of the API."""
 _URL_ENV = "ANTHROPIC_BASE_URL"
 FIRST_ADAPTIVE = (4, 6)
 """The first version that decides by itself how much to think, and takes no temperature."""
@@ -39,6 +41,7 @@ KNOWN = {
         name="Anthropic",
         url="https://api.anthropic.com/v1",
         env=("ANTHROPIC_API_KEY",),
+        key_check=KeyCheck(header="x-api-key", prefix="", headers={"anthropic-version": VERSION}),
         url_env=_URL_ENV,
         assumed=_assumed,
         npm=_NPM,

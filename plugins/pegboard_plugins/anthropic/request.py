@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 from pegboard.http import Endpoint, Post, encode_json, media_inputs, note_instead, valid_id
 from pegboard.providers import Call, Media, ModelMessage, ModelRequest, Reasoning, Result, Text
 from pegboard.unstable import media_bytes, snake_case
+from pegboard_plugins.anthropic import VERSION
 from pegboard_plugins.anthropic.thinking import thinking_of
 
-VERSION = "2023-06-01"
 OUTPUT_TOKENS = 8192
 """The API asks for a limit; what all models allow stands in where a model's own is not known."""
 MARKED_TURNS = 2

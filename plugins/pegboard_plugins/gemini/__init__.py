@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 
 from pegboard import hookimpl
-from pegboard.http import Endpoint, HttpProvider, MediaLimits, WireFormat, endpoints
+from pegboard.http import Endpoint, HttpProvider, KeyCheck, MediaLimits, WireFormat, endpoints
 from pegboard.providers import Keys, Provider
 from pegboard.schema.config import Config
 from pegboard.schema.model import Modalities, Model, ModelFacts
@@ -34,6 +34,7 @@ def _google(provider_id: str) -> Endpoint:
         name="Gemini",
         url="https://generativelanguage.googleapis.com/v1beta",
         env=("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"),
+        key_check=KeyCheck(header="x-goog-api-key", prefix=""),
         url_env="GEMINI_BASE_URL",
         assumed=_assumed,
         npm=_NPM,

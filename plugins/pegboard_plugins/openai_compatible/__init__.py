@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard import hookimpl
-from pegboard.http import Endpoint, HttpProvider, WireFormat, endpoints
+from pegboard.http import Endpoint, HttpProvider, KeyCheck, WireFormat, endpoints
 from pegboard.providers import Keys, Provider
 from pegboard.schema.config import Config
 from pegboard.schema.model import Model
@@ -55,8 +55,19 @@ QUIRKS: Mapping[str, Quirks] = {
 }
 
 
+_CHECKS = {"openrouter": KeyCheck(path="key")}
+"""Where the list of models is open to all."""
+
+
 def _hosted(server: str, name: str, url: str, variable: str) -> Endpoint:
-    return Endpoint(id=server, name=name, url=url, env=(variable,), npm=_COMPATIBLE)
+    return Endpoint(
+        id=server,
+        name=name,
+        url=url,
+        env=(variable,),
+        key_check=_CHECKS.get(server, KeyCheck()),
+        npm=_COMPATIBLE,
+    )
 
 
 def _local(server: str, name: str, port: int, start: str, url_env: str = "") -> Endpoint:
@@ -66,6 +77,7 @@ def _local(server: str, name: str, port: int, start: str, url_env: str = "") -> 
         url=f"http://127.0.0.1:{port}/v1",
         url_env=url_env,
         start=start,
+        key_check=KeyCheck(),
         npm=_COMPATIBLE,
     )
 
@@ -76,6 +88,7 @@ _SERVERS = (
         name="OpenAI",
         url="https://api.openai.com/v1",
         env=("OPENAI_API_KEY",),
+        key_check=KeyCheck(),
         url_env="OPENAI_BASE_URL",
         npm="@ai-sdk/openai",
     ),

@@ -90,6 +90,55 @@ async def test_a_list_that_is_open_to_all_tells_nothing_of_a_key(pegboard):
     assert kept(pegboard) == {"acme": {"type": "api", "key": KEY}}
 
 
+HOUSE = """
+from pegboard import hookimpl
+from pegboard.http import Endpoint, HttpProvider, KeyCheck, WireFormat, endpoints
+
+HOUSE = Endpoint(id="house", name="House", url="", env=("HOUSE_KEY",), key_check={check})
+
+@hookimpl
+def register_providers(config, env, keys):
+    found = endpoints(config, env, known={{"house": HOUSE}}, npm=())
+    return [HttpProvider(each, lambda model: None, environ=env, keys=keys) for each in found]
+"""
+
+
+@pytest.mark.parametrize(
+    ("check", "said"),
+    [
+        ('KeyCheck(path="whoami", header="x-house", prefix="Key ")', "answered 401: the key is"),
+        ("None", "(untested: no provider here says how a key for it is tested)"),
+    ],
+)
+async def test_a_plugin_says_how_a_key_for_its_provider_is_tested(pegboard, check, said):
+    folder = pegboard.home / "config" / "plugins"
+    folder.mkdir(parents=True)
+    (folder / "house.py").write_text(HOUSE.format(check=check))
+    async with serving({"/api/whoami": REFUSED}) as web:
+        options = {"baseURL": web.url("/api"), "headers": {"x-gateway": "g"}}
+        pegboard.configure(provider={"house": {"options": options}})
+        done = await pegboard("auth", "login", "house", stdin=KEY)
+
+    assert said in done.err + done.out
+    if check == "None":
+        assert web.requests == []
+        return
+    assert not (pegboard.home / "data" / "auth.json").exists()
+    (asked,) = web.requests
+    assert (asked["x-house"], asked["x-gateway"]) == (f"key {KEY}", "g")
+
+
+@pytest.mark.parametrize("npm", [None, "@ai-sdk/openai", "@ai-sdk/anthropic", "@ai-sdk/google"])
+async def test_a_server_that_is_only_configured_is_asked_as_its_kind_is(pegboard, npm):
+    header = {"@ai-sdk/anthropic": "x-api-key", "@ai-sdk/google": "x-goog-api-key"}
+    async with serving({"/models": REFUSED}) as web:
+        acme(pegboard, web.url(""), **({"npm": npm} if npm else {}))
+        await pegboard("auth", "login", "acme", stdin=KEY)
+
+    (asked,) = web.requests
+    assert KEY in asked[header.get(npm or "", "authorization")]
+
+
 async def test_without_a_check_nobody_is_asked_and_a_dead_server_is_an_error(pegboard):
     async with serving({}) as web:
         acme(pegboard, web.url(""))
