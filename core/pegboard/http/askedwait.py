@@ -16,13 +16,13 @@ _RESET = (
 _STRUCTURED = r"\bt=(\d+)"
 """The seconds in `ratelimit: "default";r=0;t=30`, as Hugging Face and the later drafts have it."""
 _AFTER: Mapping[str, float] = {
-    "retry-after-ms": 0.001,
-    "x-ms-retry-after-ms": 0.001,
+    "retry-after-ms": 1000.0,
+    "x-ms-retry-after-ms": 1000.0,
     "retry-after": 1.0,
     "x-retry-after": 1.0,
     "x-ratelimit-retry-after": 1.0,
 }
-"""The headers that ask for a wait, the most exact first, by the seconds of their unit."""
+"""The headers that ask for a wait, the most exact first, by the units in a second."""
 _UNIT = r"(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?)(?![a-z])"
 _SPAN = rf"(\d+(?:\.\d+)?|\b(?:an?|one)(?=\s))\s*(?:more\s+)?{_UNIT}"
 _INSTANT = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?\s?(?:Z|UTC|[+-]\d\d:?\d\d)"
@@ -77,10 +77,10 @@ def asked_wait_s(
 
 
 def _after_s(headers: Mapping[str, str], now: datetime) -> float | None:
-    for name, unit_s in _AFTER.items():
+    for name, per_s in _AFTER.items():
         value = headers.get(name, "")
         if number := _number(value):
-            return number * unit_s
+            return number / per_s
         if wait_s := _spans_s(value) or _until(_http_date(value), now):
             return wait_s
     return None
@@ -159,7 +159,7 @@ def _resets(headers: Mapping[str, str], now: datetime, *, only_spent: bool) -> I
         if only_spent and headers.get(name.replace("reset", "remaining")) != "0":
             continue
         if wait_s := _span_s(value, now):
-            yield wait_s * (0.001 if name.endswith("-ms") and wait_s < _EPOCH_S else 1)
+            yield wait_s / (1000 if name.endswith("-ms") and wait_s < _EPOCH_S else 1)
 
 
 def _span_s(text: str, now: datetime) -> float | None:

@@ -1,4 +1,4 @@
-"""Whether a key opens a provider: the call that its endpoint names for that, which costs nothing."""
+"""Whether a key opens a provider, by the call that its endpoint names for that."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +22,7 @@ async def checked(provider: "Provider | None", key: str) -> str:
     :raises ProviderError: when nobody answers.
     """
     endpoint = getattr(provider, "endpoint", None)
-    check = endpoint.key_check if isinstance(endpoint, Endpoint) else None
-    if provider is None or check is None or not endpoint.url:
+    if not (isinstance(endpoint, Endpoint) and endpoint.url and (check := endpoint.key_check)):
         return "untested: no provider here says how a key for it is tested"
     url = endpoint.at(check.path)
     plain = {**endpoint.headers, **check.headers}
@@ -41,11 +40,11 @@ async def checked(provider: "Provider | None", key: str) -> str:
             )
     except httpx.HTTPError as error:
         text = f"GET {_shown(url)}: {str(error) or type(error).__name__}; the key was not kept"
-        raise ProviderError(text, provider_id=provider.id) from error
+        raise ProviderError(text, provider_id=endpoint.id) from error
     call = f"GET {_shown(url)} answered {answer.status_code}"
     if answer.status_code in _REFUSED:
         text = f"{call}: the key is refused, and was not kept"
-        raise ProviderAuthError(text, provider_id=provider.id, status=answer.status_code)
+        raise ProviderAuthError(text, provider_id=endpoint.id, status=answer.status_code)
     if is_open:
         return f"untested: {call} without a key too"
     return f"{call}, {_count(answer)}" if answer.status_code == _OK else f"untested: {call}"
