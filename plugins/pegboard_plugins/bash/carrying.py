@@ -55,7 +55,7 @@ def wrapper(call: Call) -> None:
     if grammar.assigns:
         rest = _assigned(call, rest)
     folders = [] if call.program == "exec" else options.values("C", "chdir", "D")
-    call.command.folder = next(iter(folders), None)
+    call.command.folder = next(reversed(folders), None)
     own, inner = rest[: grammar.operands], rest[grammar.operands :]
     _refuse_filled(call, inner)
     for word in own:

@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, product
-from pathlib import Path
 
 from pegboard_plugins.bash.listings import lists, pipes
 from pegboard_plugins.bash.marks import (
@@ -19,8 +18,8 @@ from pegboard_plugins.bash.marks import (
     unquoted,
 )
 from pegboard_plugins.bash.parameters import changed
+from pegboard_plugins.bash.places import put_out
 from pegboard_plugins.bash.programs import is_single
-from pegboard_plugins.bash.repository import places_of_git
 from pegboard_plugins.bash.syntax import (
     ANYTHING,
     LISTED,
@@ -187,29 +186,14 @@ class Values:
         """What a substitution puts out, as far as it stands in the line."""
         if _MAKES_TEMPORARY.fullmatch(piece.raw):
             return (MADE_UP,)
-        if one := lone(piece.body):
-            if told_places := self._places(one):
-                return told_places
-            texts = self._texts(one.words[1]) if len(one.words) == len(("dirname", "x")) else ()
-            is_told = len(texts) == 1 and ANYTHING not in texts[0] and texts[0][:1] != "~"
-            is_told &= all(piece.kind != "glob" for word in one.words for piece in word.pieces)
-            if one.words[0].literal == "dirname" and is_told:
-                return (str(Path(texts[0]).parent),)
+        if found := put_out(piece.body, self._folders(), self._spread):
+            return found
         word = told(piece.body)
         if word is not None and word.literal is not None:
             return (marked(plain(self._spread(word)[0]).rstrip("\n")), ANYTHING)
         if is_count(piece.body):
             return (NUMBER,)
         return (LISTED if lists(piece.body, self.texts) else ANYTHING,)
-
-    def _places(self, one: Simple) -> tuple[str, ...]:
-        """The folder that `pwd` puts out, or a path of the repository from `git rev-parse`."""
-        texts = [word.literal or "" for word in one.words]
-        folders = self._folders()
-        if texts[0] == "pwd" and {"-L", "-P"}.issuperset(texts[1:]):
-            return folders
-        places = (each for folder in folders for each in places_of_git(texts, plain(folder)))
-        return tuple(map(marked, places))
 
     def _folders(self) -> tuple[str, ...]:
         """The folders that the line may be in, or, for what a variable was given, has been in."""

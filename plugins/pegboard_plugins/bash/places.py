@@ -1,0 +1,78 @@
+"""The folders, and paths of a repository, that a substitution puts out."""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pegboard_plugins.bash.marks import is_wild, marked, plain
+from pegboard_plugins.bash.syntax import ANYTHING, Block, Simple, Statement, Word, lone
+
+_IN_ORDER = frozenset({"list", "and", "group"})
+_TOP = "--show-toplevel"
+_OWN = frozenset({"--git-dir", "--absolute-git-dir", "--git-common-dir"})
+_FORMAT = "--path-format="
+
+
+def put_out(
+    body: Sequence[Statement], folders: Sequence[str], texts_of: Callable[[Word], Sequence[str]]
+) -> tuple[str, ...]:
+    """Return the places that statements put out in one of the folders, marked; none if they do not.
+
+    It is known of `pwd`, also behind a `cd`, of `dirname` and of `git rev-parse`.
+    """
+    one = lone(body)
+    if one is None:
+        return _reached(body, folders, texts_of)
+    told = [word.literal or "" for word in one.words]
+    if told[0] == "pwd" and {"-L", "-P"}.issuperset(told[1:]):
+        return tuple(folders)
+    if found := [each for folder in folders for each in places_of_git(told, plain(folder))]:
+        return tuple(map(marked, found))
+    texts = texts_of(one.words[1]) if len(told) == len(("dirname", "x")) else ()
+    is_told = len(texts) == 1 and ANYTHING not in texts[0] and texts[0][:1] != "~"
+    is_told &= all(piece.kind != "glob" for word in one.words for piece in word.pieces)
+    return (str(Path(texts[0]).parent),) if told[0] == "dirname" and is_told else ()
+
+
+def _reached(
+    body: Sequence[Statement], folders: Sequence[str], texts_of: Callable[[Word], Sequence[str]]
+) -> tuple[str, ...]:
+    """Return where `pwd` is behind one `cd`, or where that has failed; behind others anywhere."""
+    parts = body
+    while len(parts) == 1 and isinstance(parts[0], Block) and parts[0].kind in _IN_ORDER:
+        parts = parts[0].parts
+    words = [one.words if isinstance(one, Simple) else [] for one in parts]
+    names = [word.literal for each in words for word in each[:1]]
+    if "pwd" not in names:
+        return ()
+    texts: Sequence[str] = (ANYTHING,)
+    if names == ["cd", "pwd"] and len(parts) == len(names) and len(words[0]) == len(("cd", "x")):
+        texts = texts_of(words[0][1])
+    if any(ANYTHING in text or is_wild(text) or text[:1] == "-" for text in (*texts, *folders)):
+        return (ANYTHING,)
+    reached = (os.path.join(plain(each), plain(text)) for each in folders for text in texts)  # noqa: PTH118 - texts
+    return tuple(dict.fromkeys((*folders, *(marked(os.path.normpath(path)) for path in reached))))
+
+
+def places_of_git(texts: Sequence[str], folder: str) -> tuple[str, ...]:
+    """Return the paths that a command with these words may put out in the folder.
+
+    It is a relative one in the top folder. The folder of git is always called `.git`: where it is
+    elsewhere, that name is a link or a file in its place, and as much protected.
+    """
+    if texts[:2] != ["git", "rev-parse"]:
+        return ()
+    words = [text for text in texts[2:] if not text.startswith(_FORMAT)]
+    places = (folder, *map(str, Path(folder).parents))
+    top = next((each for each in places if os.path.lexists(f"{each}/.git")), None)
+    if top is None:
+        return ()
+    if words == [_TOP]:
+        return (top,)
+    if len(words) == 1 and words[0] in _OWN:
+        found = ".git"
+    elif len(words) == len(("--git-path", "x")) and words[0] == "--git-path":
+        found = f".git/{words[1]}"
+    else:
+        return ()
+    return (f"{top}/{found}", found) if top == folder else (f"{top}/{found}",)
