@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 
-from pegboard_plugins.bash.line import Call, Rule, hijacks
+from pegboard_plugins.bash.environment import hijacks
+from pegboard_plugins.bash.line import Call, Rule
 from pegboard_plugins.bash.programs import OPTIONS, is_single, literals, read_options
 from pegboard_plugins.bash.reader import DECLARERS
 from pegboard_plugins.bash.syntax import ANYTHING, Piece, Word, text_word

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pegboard_plugins.bash.environment import hijacks, settings
 from pegboard_plugins.bash.programs import KINDS, RUNS, is_single, kinds, plain_form
 from pegboard_plugins.bash.reader import read
 from pegboard_plugins.bash.source import DEVICE, RESERVED, placed
@@ -22,7 +23,7 @@ from pegboard_plugins.bash.syntax import (
     lone,
     text_word,
 )
-from pegboard_plugins.bash.tables import pattern, patterns
+from pegboard_plugins.bash.tables import pattern
 from pegboard_plugins.bash.values import Value, Values
 
 DEEPEST = 6
@@ -38,12 +39,6 @@ _NO_PROGRAMS = RESERVED - {"time"}
 _IN_THIS_SHELL = frozenset({"eval", "trap"})
 _UNLIKE_SH = frozenset({"zsh", "fish", "rbash", "mksh"})
 _BASH_ONLY, _PLAIN_CODE = pattern("shell", "bash-only"), pattern("shell", "plain-code")
-_HIJACKS, _EVERYDAY = pattern("variables", "hijacks"), pattern("variables", "everyday")
-_TAME = tuple(
-    (re.compile(names), re.compile(values))
-    for names, values in patterns("variables", "tame").items()
-)
-_TAME_FOLDER = pattern("variables", "tame-folder")
 
 
 @dataclass(slots=True)
@@ -199,7 +194,7 @@ class Line:
         if one.kind or not one.words:
             self.commands |= dict.fromkeys(_told(one))
             return
-        self.settings |= dict.fromkeys(_settings(one)) if one.assignments else {}
+        self.settings |= dict.fromkeys(settings(one)) if one.assignments else {}
         one.runs = Command(one.words, "")
         if around is not None:
             one.runs.placeholder = around.command.placeholder
@@ -346,14 +341,6 @@ def _told(one: Simple) -> Iterator[tuple[str, ...]]:
         yield tuple(f"{sign} {word.shown}" for sign, _, word in one.redirections)
 
 
-def _settings(one: Simple) -> Iterator[tuple[str, ...]]:
-    """Yield the variables that may change what a command does, as one text, and its words."""
-    given = [each for each in one.assignments if not _EVERYDAY.fullmatch(each.name)]
-    if given:
-        names = (f"{name}={word.shown}" for name, _, word in given)
-        yield " ".join(names), *(word.shown for word in one.words)
-
-
 def _first(body: Block, simples: Sequence[Simple]) -> tuple[str, Word] | None:
     """The variable that the first statement sets, in the shell of the line itself."""
     first: Statement = body
@@ -376,25 +363,3 @@ def _looked_up(word: Word) -> str:
     *asked, name = [each.literal or "" for each in one.words]
     is_asked = asked in (["which"], ["command", "-v"], ["type", "-P"], ["type", "-p"])
     return name if is_asked and re.fullmatch(r"[\w.+-]+", name) else ""
-
-
-def hijacks(name: str, word: Word | None, how: str = "=") -> bool:
-    """Whether the variable can make a program run another one with what it is given here."""
-    if not _HIJACKS.fullmatch(name):
-        return False
-    if word is None or how == "for":
-        return True
-    if name == "PATH":
-        return how != "=" or not _is_tame_path(word)
-    values = next((values for names, values in _TAME if names.fullmatch(name)), None)
-    return values is None or word.literal is None or values.fullmatch(word.literal) is None
-
-
-def _is_tame_path(word: Word) -> bool:
-    """Folders that are written out, of the system, the home or the project, besides `$PATH`."""
-    shown = "".join(
-        f"${piece.text}" if piece.kind == "variable" and not piece.how else piece.shown
-        for piece in word.pieces
-    )
-    folders = shown.split(":")
-    return all(_TAME_FOLDER.fullmatch(each) and ".." not in each for each in folders)

@@ -1,13 +1,12 @@
 """What a command does with files, by what its program's operands and options are in the tables."""
 
-import os
 import re
 from collections.abc import Container, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
 from pegboard.unstable import shell_escape
-from pegboard_plugins.bash.changing import TARGETS, as_operand, changed
+from pegboard_plugins.bash.changing import as_operand, changed
 from pegboard_plugins.bash.destroying import destroy
 from pegboard_plugins.bash.findexpression import acted_on
 from pegboard_plugins.bash.findings import (
@@ -15,19 +14,17 @@ from pegboard_plugins.bash.findings import (
     Findings,
     Listing,
     before_glob,
-    hidden_matches,
     within,
 )
 from pegboard_plugins.bash.hazards import tells_of_process
 from pegboard_plugins.bash.languages import git_config
 from pegboard_plugins.bash.listings import names_secret
+from pegboard_plugins.bash.placing import hand_over, makes_links, note_links
 from pegboard_plugins.bash.programs import (
     KINDS,
     git_words,
     kinds,
-    last,
     option_values,
-    without_options,
 )
 from pegboard_plugins.bash.reach import Reach, reach
 from pegboard_plugins.bash.syntax import ANYTHING, Operand, Word, is_any
@@ -51,15 +48,12 @@ _CHOOSES_NAMES = re.compile(r"--(?:include|glob)=(.*)", re.DOTALL)
 _EDITS = re.compile(r"-[a-zA-Z]*i|--i")
 """With these sed writes into its files."""
 _TO_STDOUT = re.compile(r"-[a-zA-Z]*[ctl][a-zA-Z]*|--(stdout|to-stdout|list|test)")
-_LINKS = re.compile(r"-[a-zA-Z]*[ls]|--(li|sy)")
-_GIT_PLACES = frozenset({"mv", "clone", "worktree", "submodule"})
 _GIT_SHOWS = frozenset({"show", "diff", "grep", "cat-file", "blame", "add"})
 _SAYING = words("git", "words", "saying")
 _EXPRESSION = re.compile(r"-\w*[ef]|--(reg|file|expr).*")
 _VALUE = re.compile(rf"(--?[\w-]+=|\w+=@?|-[A-Za-z]|@){ANYTHING}")
 _VERSION = re.compile(rf"[^{ANYTHING}]*:{ANYTHING}")
 """Behind a colon git takes the name of a file."""
-_GLUED_VALUE = re.compile(r"-[A-Za-z]([^-].*)", re.DOTALL)
 _SENDS = patterns("programs", "sends")
 _MOUNTED = re.compile(r"([/~.$][^:]*):/.*", re.DOTALL)
 """What `docker -v` takes from here, and where it puts it."""
@@ -103,7 +97,7 @@ def apply(base: str, words: Words, findings: Findings) -> None:
     if "proc" in "".join(told):
         _note_process(base, operands, findings, writes=writes)
     if base == "git" or "reads" not in does:
-        _hand_over(base, does, operands, findings)
+        hand_over(base, does, operands, findings)
     _write(base, words, operands, findings)
     findings.end()
     if "replaces" in does and not any(_TO_STDOUT.fullmatch(text) for text in told):
@@ -306,83 +300,6 @@ def _secrets(text: str) -> Iterator[str]:
         yield from (name for name in _FILE.findall(text) if names_secret(name))
 
 
-def _hand_over(base: str, does: Kinds, operands: Words, findings: Findings) -> None:
-    """What a program may write, make or give another name, that nothing else says of it."""
-    if base == "git" or "reads" not in does:
-        named = (each for word in operands for each in _with_value(word))
-        for path in (path for word in named for path in findings.places(word)):
-            if base != "git" or "/.git/" in f"{path}/".lower():
-                findings.handed[path] = None
-    if base == "git":
-        findings.makes_repository |= git_words([word.text for word in operands])[:1] == ["init"]
-        _place_clone(operands, findings)
-    if base == "mkdir":
-        findings.made |= dict.fromkeys(path for word in operands for path in findings.places(word))
-    if "places" in does:
-        _place(base, operands, findings)
-    if _makes_links(base, operands):
-        findings.linked |= dict.fromkeys(p for w in operands[:-1] for p in findings.places(w))
-
-
-def _makes_links(base: str, operands: Words) -> bool:
-    return "links" in kinds(base) or (
-        base == "cp" and any(_LINKS.match(word.text) for word in operands)
-    )
-
-
-def _note_links(base: str, operands: Words, findings: Findings) -> None:
-    """Note the links that come to be, each with where it leads: a relative one from its folder."""
-    *targets, name = without_options(base, operands)[-2:] or [Operand("")]
-    for target in targets:
-        if target.dynamic:
-            findings.distrust(target)  # what is written to the link is written there
-            continue
-        own = target.text.rstrip("/").rpartition("/")[2]
-        path = findings.without_tilde(target).rstrip("/")
-        for place in findings.places(name):
-            link = os.path.normpath(place)
-            real = os.path.normpath(
-                f"{link.rpartition('/')[0]}/{path}" if path[:1] != "/" else path
-            )
-            if real != link:
-                findings.links |= {link: real, f"{link}/{own}": real}
-
-
-def _place_clone(operands: Words, findings: Findings) -> None:
-    """Where git places what it is told to, a clone also under the name of its source."""
-    named = [word for word in operands if not word.text.startswith("-")]
-    if any(word.text in _GIT_PLACES for word in named[:2]):
-        _place("git", named, findings)
-        name = re.split(r"[/:]", named[-1].text.rstrip("/"))[-1].removesuffix(".git")
-        findings.made |= dict.fromkeys(findings.places(Operand(name)))
-
-
-def _with_value(word: Operand) -> tuple[Operand, ...]:
-    """The word, or where it is an option the value in it; a name without a slash names no file."""
-    option, equals, value = word.text.partition("=")
-    if option == "--git-dir":
-        return ()
-    if equals:
-        return (word, Operand(value))
-    if not word.text.startswith("-"):
-        return (word,)
-    glued = _GLUED_VALUE.fullmatch(word.text)
-    named = (word,) if "/" in word.text else ()
-    return named if glued is None else (*named, Operand(glued[1], bare=False))
-
-
-def _place(base: str, operands: Words, findings: Findings) -> None:
-    """Where things come to be: at the last operand, or in it under their own names."""
-    named = without_options(base, operands)
-    for target in [*option_values(operands, TARGETS)] or last(named):
-        for folder in () if target.dynamic else findings.places(target):
-            names = [word.text.rstrip("/") for word in named]
-            if not any(word.text.startswith("--pa") for word in operands):
-                names = [name.rpartition("/")[2] for name in names]
-            landed = (f"{folder.rstrip('/')}/{name}" for name in names)
-            findings.lands |= dict.fromkeys((folder, *landed, *hidden_matches(folder)))
-
-
 def _write(base: str, words: Words, operands: Words, findings: Findings) -> None:
     """What a program writes that has a way of its own to name it."""
     if base == "git" and (file := git_config([word.text for word in words])):
@@ -396,5 +313,5 @@ def _write(base: str, words: Words, operands: Words, findings: Findings) -> None
         for word in option_values(operands, names):
             if word.text != "-":
                 _touch(as_operand(word), findings, write=True)
-    if _makes_links(base, operands):
-        _note_links(base, operands, findings)
+    if makes_links(base, operands):
+        note_links(base, operands, findings)

@@ -23,9 +23,10 @@ from pegboard_plugins.bash.dragnet import (
     is_deleter,
     line_destruction,
 )
+from pegboard_plugins.bash.environment import hijacks
 from pegboard_plugins.bash.findings import PROCESS, Findings, Glob, Listing, Lost
 from pegboard_plugins.bash.hazards import tells_of_process
-from pegboard_plugins.bash.line import Call, Line, Rule, hijacks
+from pegboard_plugins.bash.line import Call, Line, Rule
 from pegboard_plugins.bash.programs import (
     CARRIER_NAMES,
     CODE_ON_STDIN,
