@@ -15,10 +15,13 @@ from pegboard_plugins.bash.programs import (
     takes_names,
     without_options,
 )
-from pegboard_plugins.bash.syntax import ANYTHING, LISTED, Operand
+from pegboard_plugins.bash.syntax import ANYTHING, LISTED, Operand, Simple
 from pegboard_plugins.bash.tables import rows
 
 _DELETING = re.compile(r"(?:^|[\s;&|(/])(?:rm|shred|srm|unlink|wipe)\s")
+_ENDS_IN = re.compile(f"{LISTED}[^{ANYTHING}/]+")
+"""The name of a file that is there, with an end that makes it another one."""
+_COPIES = frozenset({"cp", "install"})
 _COPIES_ONTO = re.compile(r"-[a-zA-Z]*T.*|--no-t.*")
 _FOLDER_OPTIONS = ("-C", "--directory", "-d")
 _FIND_OPTION = re.compile(r"-[DHLP]|-O\d*|--")
@@ -46,9 +49,11 @@ def destroy(base: str, words: Words, operands: Words, findings: Findings) -> Non
     texts = [word.text for word in words]
     for word in _selected(_OVERLAID, names, texts, operands):
         findings.overlays |= dict.fromkeys(findings.places(word))
+    if base in _COPIES and _is_made(operands, findings):
+        return  # what it has made of a file may replace that
     for word in _selected(_GONE, names, texts, operands):
         emptied = _emptied(word, findings)
-        if not emptied.text or word.open:
+        if not emptied.text or (word.open and not _ENDS_IN.fullmatch(word.text)):
             findings.destroys[""] = None
         elif not word.dynamic or base != "mv":  # nothing moves the folder it is in
             findings.destroy(emptied if word.dynamic else word)
@@ -56,11 +61,21 @@ def destroy(base: str, words: Words, operands: Words, findings: Findings) -> Non
     _lose(names, texts, operands, findings)
 
 
+def _is_made(operands: Words, findings: Findings) -> bool:
+    """Whether the line itself has made what is copied, of what a value names."""
+    sources = [word for word in operands if not word.text.startswith("-")][:-1]
+    paths = (path for word in sources for path in findings.places(word))
+    feeds = (findings.saved[path] for path in paths if path in findings.saved)
+    return any(isinstance(one, Simple) and one.expanded for feed in feeds for one in feed.parts)
+
+
 def _lose(names: Sequence[str], texts: Sequence[str], operands: Words, findings: Findings) -> None:
     """Note what is gone by the names of listings, of which each may be any."""
     listed, every = dict[Operand, Operand](), list[Operand]()
     for word in operands:
         filled = word.text
+        if findings.placeholder and word.word is None:
+            continue  # where the input stands is written out
         if findings.placeholder:
             filled = filled.replace(findings.placeholder, LISTED)
         is_listed = ANYTHING in filled

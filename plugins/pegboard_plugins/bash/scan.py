@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pegboard.files import resolved_path
-from pegboard.unstable import shell_unescape
+from pegboard.unstable import shell_fits, shell_unescape
 from pegboard_plugins.bash import builtins, carrying, languages
 from pegboard_plugins.bash.destroying import is_narrow
 from pegboard_plugins.bash.dragnet import (
@@ -46,6 +46,7 @@ from pegboard_plugins.bash.walking import walk
 _RUNNING = frozenset({".git", ".pegboard", ".opencode"})
 _ENDLESS = "what would be destroyed is not known"
 _LISTED_ONES = "it would destroy those files of it that are listed, whichever they are"
+_OWN = "pegboard"
 _OWN_COPY = "under another name it could change what is allowed"
 _IN_CODE = "in the code of an interpreter it would destroy what is vital"
 _SHARP = {name for name, does in KINDS.items() if not does.isdisjoint(("shell", "sharp"))}
@@ -132,8 +133,10 @@ def scan(command: str, place: Place) -> Scan:
     except Unclear as error:
         found = Scan(unclear=error.with_traceback(None))
         destroyed = destruction(command[:LONGEST], vital)
-        if error.code == "renamed-program" and "pegboard" in command:
-            found = found._replace(hazards=(("pegboard", _OWN_COPY),))
+        program = command[error.start : error.end].rpartition("/")[2]
+        is_own = error.code == "dynamic-command" and shell_fits(program, _OWN)
+        if is_own or (error.code == "renamed-program" and _OWN in command):
+            found = found._replace(hazards=((_OWN, _OWN_COPY),))
     if destroyed:
         found = found._replace(hazards=(*found.hazards, (destroyed, _ENDLESS)))
     if found.listings:

@@ -32,7 +32,7 @@ LOSSES = (
     *(("rm -f", 'rm -f "$f"'), ("rm", "rm $f"), ("unlink", 'unlink "./$f"')),
     *(("shred -u", "shred -u $f"), ("truncate -s0", "truncate -s0 $f"), ("tee", '> "$f"')),
     *(("tee", ": > $f"), ("rm -f --", "cp /dev/null $f"), ("sed -i d", "sed -i d $f")),
-    *(("mv -t /tmp", "mv $f /tmp/"), ("gzip", "gzip $f"), ("rm", "mv -f a.txt $f")),
+    *(("mv -t /tmp", "mv $f /tmp/"), ("gzip", "gzip $f"), ("rm", "install a.txt $f")),
     *(("perl -i -ne ''", "echo > $f"), ("rm", 'd=$f; rm "$d"'), ("rm", 'rm "./$f"')),
     ("git rm -qf", "cat /dev/null > $f"),
 )

@@ -59,6 +59,8 @@ cp $(which git) g; ./g clean -fdx
 ln -s /usr/bin/find src/f && src/f ~ -delete
 cp $(which pegboard) p; ./p trust allow -y
 python3 /opt/venv/bin/pegboard trust allow -y
+/opt/venv/bin/peg* trust allow -y
+/opt/venv/bin/[o-q]egboard trust allow -y
 """
 ORDINARY = r"""
 find . -name '*.log' -mtime +7 -delete

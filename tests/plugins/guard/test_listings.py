@@ -52,8 +52,9 @@ ls | xargs -n1 echo | xargs rm
 ls > l; xargs rm < l
 git ls-files > l; rm $(cat l)
 for f in *; do cp a.txt $f; done
-for f in $(ls); do mv -f a.txt $f; done
+for f in $(ls); do cp -f a.txt "./$f"; done
 for f in $(ls); do install a.txt $f; done
+: > e; for f in *; do cp e $f; done
 for f in $(ls); do gzip $f; done
 for f in $(ls); do echo > $f; done
 for f in $(ls); do mv "$f" /tmp/; done
@@ -98,6 +99,13 @@ for f in $(ls); do mv "./$f" "x_$f"; done
 for f in *.txt; do mv "$f" "${f%.txt}.md"; done
 for f in *; do cp "$f" "/tmp/$f"; done
 for d in */; do cp a.txt "$d"; done
+for f in $(git ls-files); do tr -d x < "$f" > tmp && mv tmp "$f"; done
+for f in $(git ls-files); do tr -d x < "$f" > tmp; cp tmp "$f"; done
+for f in $(git ls-files); do cat "$f" | sort > tmp; cp tmp "$f"; done
+for f in $(git ls-files); do tr -d x < "$f" > "$f.tmp" && mv "$f.tmp" "$f"; done
+for f in $(git ls-files); do echo x >> "$f"; done
+for f in $(git ls-files '*.md'); do mv "./$f" docs/; done
+git diff --name-only | xargs -I% cp % /tmp/kept/
 git ls-files | xargs sed -i s/a/b/
 git ls-files | xargs chmod 644
 git ls-files -ci --exclude-standard | xargs git rm --cached
