@@ -39,8 +39,9 @@ _SYSTEM = tuple(
 _INSTALLED = frozenset({"node_modules", "site-packages", ".venv", "venv"})
 """In these programs put what they can put there again."""
 _MOST_NAMES = 5000
+_MOST_HELD = 2000
 _MOST_FOLDERS = 32
-"""So many names of a folder, and so many folders that a wildcard fits, are looked at."""
+"""So many names of a folder, files in one that would be gone, and folders are looked at."""
 _FEW = 5
 _MOST = 0.9
 _GLOB = re.compile(r"[*?\[]")
@@ -140,7 +141,7 @@ def _held(session: SessionView, destroys: Sequence[str]) -> Iterator[str]:
         for folder in islice(pegboard.unstable.shell_paths(target.rstrip("/")), _MOST_FOLDERS):
             real = Path(resolved_path(folder))
             if real.is_relative_to(session.worktree) and _INSTALLED.isdisjoint(real.parts):
-                yield from islice(pegboard.files.walk_files(real, skip=_INSTALLED), _MOST_NAMES)
+                yield from islice(pegboard.files.walk_files(real, skip=_INSTALLED), _MOST_HELD)
 
 
 def _refusal(target: str, reason: str) -> str:
