@@ -143,7 +143,7 @@ def _pathspecs(_base: str, operands: Words) -> Iterable[Operand]:
 def _pathspec(word: Operand) -> Operand:
     """The folder in which git looks itself for what a wildcard fits, else the word."""
     before = re.split(r"[*?\[:]", word.text)[0]
-    if before == word.text:
+    if before == word.text and before.rstrip("/") != ".":
         return word
     return _all_in(before.rpartition("/")[0] or ".", word)
 
@@ -155,10 +155,21 @@ def _git_changed(operands: Words) -> Words:
     if name in _GIT_MAKES:
         return _named(operands[texts.index(name) :])[_GIT_MAKES[name] :]
     is_kept = not _GIT_KEEPS.isdisjoint(texts) and {"-W", "--worktree"}.isdisjoint(texts)
+    if name == "stash" and "push" in texts:
+        return _named(operands[texts.index("push") + 1 :])
     if is_kept or name not in _GIT_CHANGES or (name == "checkout" and "--" not in texts):
         return ()
     behind = operands[texts.index("--" if "--" in texts else name) + 1 :]
-    return [word for word in behind if not word.text.startswith("-")]
+    named = [word for word in behind if not word.text.startswith("-")]
+    return named or ([Operand(".")] if name == "clean" else [])
+
+
+def checked_out(operands: Words) -> Words:
+    """Return the words that are files for `git checkout` if they are there, else branches."""
+    texts = [word.text for word in operands]
+    if git_words(texts)[:1] != ["checkout"] or "--" in texts:
+        return ()
+    return [_pathspec(word) for word in _named(operands[texts.index("checkout") + 1 :])]
 
 
 _RULES: Mapping[str, Callable[[str, Words], Iterable[Operand]]] = {

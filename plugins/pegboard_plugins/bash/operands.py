@@ -1,12 +1,13 @@
 """What a command does with files, by what its program's operands and options are in the tables."""
 
+import os
 import re
 from collections.abc import Container, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
 from pegboard.unstable import shell_escape
-from pegboard_plugins.bash.changing import as_operand, changed
+from pegboard_plugins.bash.changing import as_operand, changed, checked_out
 from pegboard_plugins.bash.destroying import destroy
 from pegboard_plugins.bash.findexpression import acted_on
 from pegboard_plugins.bash.findings import (
@@ -307,6 +308,9 @@ def _write(base: str, words: Words, operands: Words, findings: Findings) -> None
         findings.doubt("git-option")
     for word in changed(base, operands):
         _touch(word, findings, write=True)
+    for word in checked_out(operands) if base == "git" else ():
+        if any(map(os.path.lexists, findings.places(word._replace(text=word.text.rstrip("/*"))))):
+            _touch(word, findings, write=True)
     if base in _WRITES:
         named = [word.text for word in operands if not word.text.startswith("-")]
         names = _WRITES.get("-".join([base, *named[:1]])) or _WRITES[base]

@@ -214,6 +214,13 @@ cp -t secrets a.txt
 git rm -r secrets
 chmod -R 777 secrets
 gzip -r secrets
+git checkout secrets/key.txt
+git checkout HEAD secrets/key.txt
+git checkout HEAD~1 .
+git checkout -- .
+git restore ./
+git clean -fd secrets
+git stash push secrets/key.txt
 """
 
 
