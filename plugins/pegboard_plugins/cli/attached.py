@@ -161,6 +161,12 @@ class AttachedBackend(Attachment):
         """A new session."""
         return await self._client.sessions.create(title=title, agent=agent)
 
+    async def change_mode(self, session: Session, mode: str | None) -> None:
+        """Change it on the server, whose configuration is not known here: the default is `ask`."""
+        from pegboard_plugins.shared.frontend import ASK, with_mode
+
+        await self._client.sessions.update(session.id, metadata=with_mode(session, mode or ASK))
+
     async def delete(self, session_id: str) -> None:
         """Delete the session."""
         await self._client.sessions.delete(session_id)

@@ -137,6 +137,10 @@ class Backend(Protocol):
         """A copy of the session."""
         ...
 
+    async def change_mode(self, session: Session, mode: str | None) -> None:
+        """Give the session this permission mode, or that of the configuration."""
+        ...
+
     async def delete(self, session_id: str) -> None:
         """Delete the session, with those of its subagents."""
         ...
@@ -258,8 +262,7 @@ class LocalBackend:
     async def named(self, chosen: str | None, agent: str | None, session: Session | None) -> str:
         """The name of the model that answers."""
         named = agent or (session and session.agent) or self._app.default_agent().name
-        found = self._app.agents.get(named)
-        return model_name(chosen, found, session, self._app.config.model)
+        return model_name(chosen, self._app.agents.get(named), session, self._app.config.model)
 
     async def model(self, chosen: str | None, agent: str | None, session: Session | None) -> Model:
         """The model that answers."""
@@ -287,6 +290,12 @@ class LocalBackend:
 
         return await forked(self._app, session_id)
 
+    async def change_mode(self, session: Session, mode: str | None) -> None:
+        """Change it in the database."""
+        from pegboard_plugins.shared.frontend import change_mode, default_mode
+
+        await change_mode(self._app, session.id, mode or default_mode(self._app.config))
+
     async def delete(self, session_id: str) -> None:
         """Delete the session."""
         await self._app.delete_session(session_id)
@@ -301,14 +310,12 @@ class LocalBackend:
 
     async def prompt(self, session_id: str, prompt: PromptRequest) -> Turn:
         """The last answer."""
-        agent, model = prompt.agent, prompt.model
+        agent, model, parts = prompt.agent, prompt.model, prompt.parts
         if prompt.command is None:
-            parts = prompt.parts
             if "@" in prompt.typed:
                 from pegboard_plugins.shared.frontend import mentioned  # few texts have any
 
-                found = await mentioned(self._app, session_id, prompt.typed, agent=agent)
-                parts = (*parts, *found)
+                parts = (*parts, *await mentioned(self._app, session_id, prompt.typed, agent=agent))
             chosen = Prompt(
                 parts=parts,
                 agent=agent,

@@ -128,6 +128,7 @@ def facts(found: "Explanation") -> dict[str, Any]:
         "by": found.verdict.decider,
         "reason": found.verdict.reason,
         "headless": found.headless.action,
+        "modes": found.modes,
         "sandbox": found.sandbox,
         "to_allow": list(_to_add(found)),
     }
@@ -160,6 +161,9 @@ def lines(found: "Explanation") -> "Iterator[Line]":
     if found.headless.action != found.verdict.action:
         text = f"{found.headless.action} where nobody is there to be asked"
         yield Line(text=text, style="dim", indent=1)
+    if len(set(found.modes.values())) > 1:
+        text = " · ".join(f"{name}: {action}" for name, action in found.modes.items())
+        yield Line(head="modes", text=text, style="dim")
     if found.sandbox:
         yield Line(head="sandbox", text=visible(found.sandbox), style="dim")
     # The last rule that fits counts, and the user has one that asks.

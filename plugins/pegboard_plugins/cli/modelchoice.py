@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from pegboard import InvalidInputError
+from pegboard.plugins import nearest_names
 from pegboard.schema.session import Session
 from pegboard_plugins.cli.backend import Backend, PromptRequest
 from pegboard_plugins.cli.firstrun import DEMO, first_lines
@@ -40,3 +42,26 @@ async def with_model(
     model = pick("model", sorted(models.items(), key=lambda row: newest_first(row[0])))
     note(Line(text=f"`pegboard config set model {model}` keeps this choice", style="dim"))
     return replace(prompt, model=model)
+
+
+async def check_variant(
+    backend: Backend, variant: str, prompt: PromptRequest, session: Session | None
+) -> None:
+    """Check that the model has the variant.
+
+    :raises InvalidInputError: with the nearest ones, where it has not.
+    """
+    command = (await backend.commands())[prompt.command.name] if prompt.command else None
+    chosen = (command and command.model) or prompt.model
+    model = await backend.model(chosen, (command and command.agent) or prompt.agent, session)
+    if variant in model.variants:
+        return
+    name = f"{model.provider_id}/{model.id}"
+    near = nearest_names(variant, model.variants)
+    if near:
+        hint = f"did you mean {' or '.join(near)}?"
+    elif model.variants:
+        hint = f"it has {', '.join(model.variants)}"
+    else:
+        hint = "it has none; leave --variant out, or add some to provider.*.models.*.variants"
+    raise InvalidInputError(f"{name} has no variant {variant}: {hint}")

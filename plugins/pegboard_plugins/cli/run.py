@@ -115,6 +115,7 @@ async def _prompted(options: Options, view: View, screen: Screen) -> Result:
     parts = (*map(FileInput.of, options.files), *Prompt(text).inputs)
     asks = options.style == "text" and screen.is_terminal and sys.stdin.isatty()
     asks = asks and not pegboard.unstable.within_tool()
+    options = msgspec.structs.replace(options, asks=asks)
     told: list[PluginFailed] = []
     backend: Backend | None = None
     try:
@@ -179,6 +180,10 @@ async def _turn(  # noqa: PLR0913, PLR0917 - what a prompt needs
 
         prompt = await with_model(backend, prompt, found, view.note)
     session = await _session(backend, options, prompt, found)
+    if options.mode or options.asks:
+        from pegboard_plugins.cli.permissionmode import take_mode  # scripts have no mode
+
+        await take_mode(backend, session, chosen=options.mode)
     try:
         return await _answered(backend, options, session, prompt, view, ask, told)
     finally:
@@ -358,33 +363,12 @@ async def _session(
 ) -> Session:
     """The session that goes on, its copy, or a new one; nothing is made of what cannot be."""
     if options.variant is not None:
-        await _check_variant(backend, options.variant, prompt, found)
+        from pegboard_plugins.cli.modelchoice import check_variant  # most runs name none
+
+        await check_variant(backend, options.variant, prompt, found)
     if found is None:
         return await backend.create(title=options.title, agent=options.agent)
     return await backend.fork(found.id) if options.forked else found
-
-
-async def _check_variant(
-    backend: Backend, variant: str, prompt: PromptRequest, session: Session | None
-) -> None:
-    """Nothing, where the model has the variant.
-
-    :raises InvalidInputError: with the nearest ones, where it has not.
-    """
-    command = (await backend.commands())[prompt.command.name] if prompt.command else None
-    chosen = (command and command.model) or prompt.model
-    model = await backend.model(chosen, (command and command.agent) or prompt.agent, session)
-    if variant in model.variants:
-        return
-    name = f"{model.provider_id}/{model.id}"
-    near = nearest_names(variant, model.variants)
-    if near:
-        hint = f"did you mean {' or '.join(near)}?"
-    elif model.variants:
-        hint = f"it has {', '.join(model.variants)}"
-    else:
-        hint = "it has none; leave --variant out, or add some to provider.*.models.*.variants"
-    raise InvalidInputError(f"{name} has no variant {variant}: {hint}")
 
 
 async def _kept(backend: Backend, session_id: str, attach: str | None, error: PegboardError) -> str:

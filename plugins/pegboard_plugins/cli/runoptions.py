@@ -48,11 +48,16 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     password: str | None
     wait_s: float
     tape: Mapping[str, str]
+    mode: str | None = None
+    asks: bool = False
+    """A user is at the terminal."""
 
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 WAIT_S = 30.0
 """How long other clients of a server have for a permission request; a person has to see it."""
+MODES = ("ask", "accept-edits", "plan", "everything")
+"""The permission modes, which no other option needs."""
 LOCAL_ONLY = frozenset(
     {"trust", "budget_usd", "sandbox", "auto", "record", "replay", "profile", "worktree"}
 )
@@ -88,6 +93,7 @@ _OPTIONS = (
         help="The agent to ask; `build` if nothing else is set.",
         shell_complete=_live("agent"),
     ),
+    click.option("--mode", type=click.Choice(MODES), help="What runs before you are asked."),
     click.option(
         "-c", "--continue", "continued", is_flag=True, help="Go on with the last session."
     ),
@@ -222,6 +228,8 @@ def read_options(  # noqa: PLR0913 - click gives every option by keyword
         from pegboard.unstable import refuse_within_tool  # only a decision needs it
 
         refuse_within_tool(f"pegboard {ctx.command.name} --{option}")
+    if said["mode"] == "plan":
+        said |= {"mode": "ask", "agent": said["agent"] or "plan"}
     return Options(
         directory=ctx.obj,
         message=message,

@@ -46,8 +46,9 @@ async def asked(
         return None
     if not any(_is_undecided(session, request, each) for each in request.patterns or ("*",)):
         return None
-    rule = Rule(request.permission, "*", "ask", by=f"mode {mode.name}")
-    return Verdict(action="ask", reason=f"mode {mode.name}: {mode.help}", rule=rule)
+    rule = Rule("*", "*", "ask", by=f"mode {mode.name}")  # in place of the default
+    reason = f"mode {mode.name}: {mode.help}"
+    return Verdict(action="ask", reason=reason, source=_USERS, rule=rule)
 
 
 async def _mode(session: SessionView, app: Host | None) -> PermissionMode | None:

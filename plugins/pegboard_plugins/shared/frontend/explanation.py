@@ -4,11 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from pegboard import App, SessionView
 from pegboard.app import Judgement
 from pegboard.permissions import strictest_verdict
-from pegboard.schema.session import PermissionRequest, Rule, Verdict
+from pegboard.schema.session import Action, PermissionRequest, Rule, Verdict
+from pegboard_plugins.shared.frontend.permissionmodes import MODES, PLAN, with_mode
 
 _SANDBOX = "sandbox"
 """The source of a verdict that the sandbox has changed."""
@@ -29,7 +31,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     would allow the call, each tried; where it is asked for and there are none, no rule of the
     user's would. `verdicts` are those of the single requests, `headless` is the verdict where
     nobody is asked. `sandbox` says what encloses the processes of tools, and whether the verdict is
-    due to it; it is empty where nothing does.
+    due to it; it is empty where nothing does. `modes` has the action in each permission mode.
     """
 
     tool: str
@@ -41,6 +43,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     opinions: tuple[Opinion, ...] = ()
     to_allow: tuple[Rule, ...] = ()
     sandbox: str = ""
+    modes: Mapping[str, Action] = {}
 
     @property
     def line(self) -> str:
@@ -74,7 +77,23 @@ async def explain(
         ),
         to_allow=await _to_allow(app, call.session, judged),
         sandbox=_sandbox(app, verdicts),
+        modes={
+            name: await _in_mode(app, call.session, call.requests, name)
+            for name in MODES
+            if name != PLAN
+        },
     )
+
+
+async def _in_mode(
+    app: App, session: SessionView, requests: Sequence[PermissionRequest], mode: str
+) -> Action:
+    """Return how the requests would be decided in a session of this mode."""
+    info = replace(session.info, metadata=with_mode(session.info, mode))
+    view = replace(session, info=info)
+    judged = [await app.policy.judge(view, request) for request in requests]
+    verdict = strictest_verdict(each.verdict for each in judged)
+    return verdict.action if verdict is not None else "allow"
 
 
 def _sandbox(app: App, verdicts: Sequence[Verdict]) -> str:
