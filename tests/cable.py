@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from urllib.parse import urlsplit
 
+from closing import stop_accepting
+
 
 class Cable:
     """Passes bytes on between its own port and a server's."""
@@ -33,7 +35,7 @@ class Cable:
     async def unplug(self) -> None:
         """Cut all connections, and take no new ones."""
         assert self._server is not None
-        self._server.close()
+        await stop_accepting(self._server)
         self.events_flow.set()
         self.cut()
         await asyncio.gather(*self._work, return_exceptions=True)

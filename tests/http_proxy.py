@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from closing import stop_accepting
+
 
 @dataclass(slots=True)
 class HttpProxy:
@@ -62,6 +64,6 @@ async def http_proxy(*, status: int = 200) -> AsyncIterator[HttpProxy]:
     try:
         yield proxy
     finally:
-        server.close()
+        await stop_accepting(server)
         await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 5)
         await server.wait_closed()

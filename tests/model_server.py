@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
+from closing import stop_accepting
+
 CHUNK_CHARS = 12
 
 
@@ -218,7 +220,7 @@ class ModelServer:
 
     async def __aexit__(self, *_: object) -> None:
         assert self._server
-        self._server.close()
+        await stop_accepting(self._server)
         tasks = list(self._open)
         for writer in list(self._open.values()):
             writer.close()

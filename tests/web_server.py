@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from closing import stop_accepting
+
 
 @dataclass
 class Web:
@@ -64,6 +66,7 @@ async def serving(replies: dict[str, Reply]) -> AsyncIterator[Web]:
     web.port = server.sockets[0].getsockname()[1]
     async with server:
         yield web
+        await stop_accepting(server)
     left = [task for task in answering if task]
     for task in left:
         task.cancel()

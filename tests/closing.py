@@ -1,0 +1,18 @@
+"""The end of a test's server, also for a connection that is just being accepted."""
+
+import asyncio
+
+ACCEPT_TURNS = 5
+"""More turns of the event loop than asyncio takes from an accepted socket to its handler."""
+
+
+async def stop_accepting(server: asyncio.Server) -> None:
+    """Close a server; what it has accepted has its handler when this returns.
+
+    asyncio leaves a connection open that it accepts in the turn in which its server is closed.
+    """
+    for listener in server.sockets:
+        asyncio.get_running_loop().remove_reader(listener.fileno())
+    for _ in range(ACCEPT_TURNS):
+        await asyncio.sleep(0)
+    server.close()

@@ -1,0 +1,30 @@
+"""No connection is left open by a server of the tests."""
+
+import asyncio
+import gc
+import socket
+import warnings
+
+import pytest
+
+import model_server as ms
+import web_server
+
+
+@pytest.mark.parametrize("turns", range(6))
+@pytest.mark.parametrize("kind", ["model", "web"])
+def test_a_connection_that_is_just_being_accepted_is_closed(kind: str, turns: int) -> None:
+    async def come_and_go() -> None:
+        begun = ms.ModelServer(ms.in_order([])) if kind == "model" else web_server.serving({})
+        async with begun as server:
+            client = socket.create_connection(("127.0.0.1", server.port))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+        client.close()
+
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        asyncio.run(come_and_go())
+        gc.collect()
+
+    assert [each for each in found if each.category is ResourceWarning] == []
