@@ -159,7 +159,10 @@ __getattr__, __dir__ = late_names(
             "closing",
             "in_own_thread",
         ),
-        "pegboard.opening.options": ("find_plugins",),
+        "pegboard.opening.options": (
+            "files_to_trust",
+            "find_plugins",
+        ),
         "pegboard.policy.clock": ("current_clock",),
         "pegboard.processes.background": ("ToolProcesses",),
         "pegboard.processes.family": (

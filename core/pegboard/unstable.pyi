@@ -104,6 +104,7 @@ from pegboard.kit.redact import without_values as without_values
 from pegboard.kit.threads import Threads as Threads
 from pegboard.kit.threads import closing as closing
 from pegboard.kit.threads import in_own_thread as in_own_thread
+from pegboard.opening.options import files_to_trust as files_to_trust
 from pegboard.opening.options import find_plugins as find_plugins
 from pegboard.policy.clock import current_clock as current_clock
 from pegboard.processes.background import ToolProcesses as ToolProcesses

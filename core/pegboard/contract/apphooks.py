@@ -421,6 +421,36 @@ def config_load(config: Config) -> Config | None:
     """
 
 
+@hookspec("collect", when="open", since="0.1")
+def trusted_files(workspace: Workspace) -> Sequence[Path] | None:
+    """Return the project's files that make the plugin run something, such as lists of servers.
+
+    Called when the App opens, and when the user is asked about the project's trust. Those that
+    exist belong to what the user trusts, as the project's code does: they are shown, and a change
+    asks again. Use such a file only if `app.untrusted` does not have its path, and then the bytes
+    that `app.trust.files` has. A plugin of the project is not asked, and a file outside of the
+    project does not count. Collect: a plugin that raises is reported and left out.
+
+    ```python
+    from pathlib import Path
+
+    from pegboard import Host, Workspace, hookimpl
+
+
+    @hookimpl
+    async def trusted_files(workspace: Workspace) -> tuple[Path, ...]:
+        return (workspace.worktree / "house.json",)
+
+
+    @hookimpl
+    async def startup(app: Host) -> None:
+        path = app.workspace.worktree / "house.json"
+        if path in app.trust.files and path not in app.untrusted:
+            print(app.trust.files[path].decode())
+    ```
+    """
+
+
 @hookspec("notify", when="open", since="0.1")
 def startup(app: Host) -> None:
     """React to the opened App: everything is registered, and nothing runs yet.

@@ -47,6 +47,8 @@ async def assemble(directory: Path, options: AppOptions) -> tuple[Engine, Loaded
     opening = Opening.of(directory, options)
     loaded, decision = await opening.configured()
     register = await opening.register(loaded, decision)
+    seen = await opening.whole(register, decision)
+    decision = seen if seen.trusted else decision
     opening.bus.attach(telling(register.hooks))
     storage = asyncio.ensure_future(  # what takes the disk's time runs beside the rest
         open_database(
@@ -64,6 +66,7 @@ async def assemble(directory: Path, options: AppOptions) -> tuple[Engine, Loaded
             register=register,
             said=engine.config,
             written=loaded.config.permission,
+            seen=seen,
         )
         await reload.collect()
         engine.enclosure = await _enclosure(engine)  # nothing fails after it

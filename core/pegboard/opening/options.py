@@ -2,7 +2,8 @@
 
 import os
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,25 @@ class Opening(msgspec.Struct, frozen=True):
             decision = replace(decision, named=loaded.plugin_paths)  # of the files as trusted
         return loaded, decision
 
+    async def whole(self, register: Register, decision: Decision) -> Decision:
+        """Return the decision with the files that plugins name.
+
+        :raises TrustError: when the lock file cannot be used.
+        """
+        named = await self.named_files(register)
+        if not named:
+            return decision
+        code = {file.path for file in decision.code}
+        files = (*(path for path in decision.files if path not in code), *named)
+        return self.decide(files, decision.named, answer=self.options.trust)
+
+    async def named_files(self, register: Register) -> tuple[Path, ...]:
+        """Return the project's files that plugins of others want trusted, as far as they exist."""
+        answers = await register.hooks.collect(apphooks.trusted_files, workspace=self.workspace)
+        root = self.workspace.worktree.resolve()
+        found = [each.value.resolve() for each in answers if each.origin != "project"]
+        return tuple(path for path in found if path.is_relative_to(root) and path.is_file())
+
     def decide(
         self,
         config_files: Sequence[Path],
@@ -208,18 +228,33 @@ async def open_storage(
     :raises ConfigError: when no plugin opens databases of this kind.
     :raises StorageError: when it cannot be opened.
     """
-    from pegboard.loading.absent import names_hook  # an App does without it
-
-    opening = Opening.of(directory or Path.cwd(), AppOptions(trust=False))
-    loaded, decision = await opening.configured()
-    register = await opening.register(
-        loaded,
-        decision,
-        fitting=lambda each: names_hook(each, apphooks.register_storage),
-    )
-    try:
+    async with _having(apphooks.register_storage, directory or Path.cwd()) as (opening, register):
         place = url or opening.database
         return await open_database(place, register=register, ids=ids, on_commit=on_commit)
+
+
+async def files_to_trust(directory: Path) -> tuple[Path, ...]:
+    """Return the project's files that plugins want trusted; nothing of the project is run.
+
+    :raises ConfigError: when the configuration cannot be used.
+    """
+    async with _having(apphooks.trusted_files, directory) as (opening, register):
+        return await opening.named_files(register)
+
+
+@asynccontextmanager
+async def _having(
+    spec: Callable[..., object], directory: Path
+) -> AsyncIterator[tuple[Opening, Register]]:
+    """The plugins whose own module names a hook, without the project's."""
+    from pegboard.loading.absent import names_hook  # an App does without it
+
+    opening = Opening.of(directory, AppOptions(trust=False))
+    loaded, decision = await opening.configured()
+    fitting = partial(names_hook, spec=spec)
+    register = await opening.register(loaded, decision, fitting=fitting)
+    try:
+        yield opening, register
     finally:
         await register.aclose()
 

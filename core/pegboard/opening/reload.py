@@ -45,7 +45,7 @@ class Reload:
     register: Register
     said: Config
     written: Sequence[Rule]
-    seen: Decision = field(init=False)
+    seen: Decision
     outdated: list[tuple[str, Provider]] = field(default_factory=list, init=False)
     _loaded: Decision = field(init=False)
     _commands: tuple[Answer[Command], ...] = field(default=(), init=False)
@@ -54,7 +54,7 @@ class Reload:
     _answers: tuple[Answer[Provider], ...] = field(default=(), init=False)
 
     def __post_init__(self) -> None:
-        self.seen = self._loaded = self.engine.decision
+        self._loaded = self.engine.decision
 
     async def collect(self) -> None:
         """Ask the plugins for what has a name.
@@ -177,8 +177,9 @@ class Reload:
                 self._tell(text + (kept if self._loaded.trusted and self._loaded.files else ""))
 
     def _decide(self) -> Decision:
-        code = {file.path for file in self._loaded.code}
-        files = [path for path in self._loaded.files if path not in code]
+        known = (self._loaded, self.seen)  # a file that plugins name may be in the newer alone
+        code = {file.path for each in known for file in each.code}
+        files = [path for path in {**known[0].files, **known[1].files} if path not in code]
         try:
             found = self.opening.decide(files, self._loaded.named)
             holds = self.opening.options.trust is not None and self._loaded.trusted

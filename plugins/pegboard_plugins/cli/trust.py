@@ -202,7 +202,7 @@ def _note(places: "UserFolders", action: str, root: Path, **facts: object) -> No
 
 async def _decision(directory: Path, places: "UserFolders") -> "Decision":
     """What the project would run, and whether the store knows it; nothing is run for it."""
-    from pegboard.unstable import TrustStore, load_config, open_workspace
+    from pegboard.unstable import TrustStore, files_to_trust, load_config, open_workspace
 
     workspace = open_workspace(directory)
     loaded = await load_config(
@@ -211,7 +211,7 @@ async def _decision(directory: Path, places: "UserFolders") -> "Decision":
     return TrustStore(places.trust).decide(
         directory=workspace.directory,
         worktree=workspace.worktree,
-        config_files=loaded.untrusted,
+        config_files=(*loaded.untrusted, *await files_to_trust(directory)),
         plugin_paths=loaded.plugin_paths,
     )
 
