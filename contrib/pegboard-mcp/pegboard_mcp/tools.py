@@ -62,6 +62,8 @@ def _tool(config: ServerConfig, tool: ServerTool, name: str) -> Tool:
         partial(_call, config.name, tool.name),
         timeout_s=config.connect_timeout_s + config.call_timeout_s + CALL_MARGIN_S,
         requires=partial(_require, config, tool, name),
+        exposure=config.exposure,
+        source=config.name,
     )
 
 

@@ -1,7 +1,10 @@
 """What servers ask and offer users: elicitation, prompts and resources, with the SDK's server."""
 
 import asyncio
+import json
+import shutil
 import sys
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -13,23 +16,36 @@ from pegboard.schema.part import TextPart
 from pegboard_plugins.shared.frontend import CommandOrder, run_command
 
 SDK = [sys.executable, "-P", str(Path(__file__).parent / "sdk_server.py"), "stdio"]
+NEWEST = "2026-07-28"
 
 
-@pytest.fixture(params=["2026-07-28", "2025-11-25"])
-def sdk_app(request, served_app, tmp_path):
-    """An App with the SDK's server, which is known to speak one of the eras."""
-    from contextlib import asynccontextmanager
+ERAS = pytest.mark.parametrize("version", ["2026-07-28", "2025-11-25"])
+
+
+@pytest.fixture(scope="module")
+def listed(tmp_path_factory):
+    """A folder for what the server has listed once, and the user has not reviewed."""
+    return tmp_path_factory.mktemp("listed")
+
+
+@pytest.fixture
+def sdk_app(served_app, tmp_path, listed):
+    """An App with the SDK's server, which is known to speak this version of the protocol."""
 
     @asynccontextmanager
-    async def opened(*script, **facts):
+    async def opened(version, *script, **facts):
         servers = {"sdk": {"command": SDK}}
-        async with served_app(servers):
-            pass
+        if not [*listed.iterdir()]:
+            async with served_app(servers):
+                pass
+            for name in ("cache", "data"):
+                shutil.copytree(tmp_path / name, listed / name)
+        for name in ("cache", "data"):
+            shutil.copytree(listed / name, tmp_path / name, dirs_exist_ok=True)
         catalogue = next((tmp_path / "cache").rglob("sdk-*.json"))
-        text = catalogue.read_text()
-        assert '"version":"2026-07-28"' in text
-        new = f'"version":"{request.param}"'
-        catalogue.write_text(text.replace('"version":"2026-07-28"', new))
+        known = json.loads(catalogue.read_text())
+        assert known["version"] == NEWEST
+        catalogue.write_text(json.dumps({**known, "version": version, "fresh_s": 3600}))
         async with served_app(servers, *script, **facts) as scripted:
             yield scripted
 
@@ -55,8 +71,9 @@ async def answering(scripted, *answers) -> list[str]:
     return asked
 
 
-async def test_a_form_of_a_server_is_asked_field_by_field(sdk_app) -> None:
-    async with sdk_app(("sdk_greet", {})) as scripted:
+@ERAS
+async def test_a_form_of_a_server_is_asked_field_by_field(sdk_app, version) -> None:
+    async with sdk_app(version, ("sdk_greet", {})) as scripted:
         asking = asyncio.create_task(answering(scripted, [["Ada"], ["36"]]))
         turn = await scripted.turn()
         asked = await asyncio.wait_for(asking, 10)
@@ -67,7 +84,7 @@ async def test_a_form_of_a_server_is_asked_field_by_field(sdk_app) -> None:
 
 
 async def test_an_answer_that_does_not_fit_is_asked_for_again(sdk_app) -> None:
-    async with sdk_app(("sdk_greet", {})) as scripted:
+    async with sdk_app(NEWEST, ("sdk_greet", {})) as scripted:
         asking = asyncio.create_task(answering(scripted, [["Ada"], ["old"]], [["7"]]))
         turn = await scripted.turn()
         asked = await asyncio.wait_for(asking, 10)
@@ -76,8 +93,9 @@ async def test_an_answer_that_does_not_fit_is_asked_for_again(sdk_app) -> None:
     assert "it must be a whole number" in asked[2]
 
 
-async def test_a_user_who_does_not_answer_declines(sdk_app) -> None:
-    async with sdk_app(("sdk_greet", {})) as scripted:
+@ERAS
+async def test_a_user_who_does_not_answer_declines(sdk_app, version) -> None:
+    async with sdk_app(version, ("sdk_greet", {})) as scripted:
         asking = asyncio.create_task(answering(scripted, None))
         turn = await scripted.turn()
         await asyncio.wait_for(asking, 10)
@@ -88,14 +106,14 @@ async def test_a_user_who_does_not_answer_declines(sdk_app) -> None:
 async def test_without_a_user_nothing_is_offered_that_could_be_asked(sdk_app) -> None:
     rules = {"permission": {"*": "allow"}, "auto_approve": True}
 
-    async with sdk_app(("sdk_greet", {}), reply=None, config=rules) as scripted:
+    async with sdk_app(NEWEST, ("sdk_greet", {}), reply=None, config=rules) as scripted:
         turn = await scripted.turn()
 
     assert "Hello" not in turn.calls[0].output
 
 
 async def test_a_prompt_is_a_slash_command(sdk_app) -> None:
-    async with sdk_app() as scripted:
+    async with sdk_app(NEWEST) as scripted:
         command = scripted.app.commands["sdk:explain"]
         order = CommandOrder(name="sdk:explain", arguments="tides tone=warm")
         await run_command(scripted.app, scripted.session_id, order)
@@ -108,7 +126,7 @@ async def test_a_prompt_is_a_slash_command(sdk_app) -> None:
 
 
 async def test_a_mentioned_resource_goes_with_the_message(sdk_app) -> None:
-    async with sdk_app() as scripted:
+    async with sdk_app(NEWEST) as scripted:
         turn = await scripted.turn("Do @sdk:note://today, please; not @other:thing.")
 
     message = str(turn.requests[0].messages[-1])
@@ -119,7 +137,7 @@ async def test_a_mentioned_resource_goes_with_the_message(sdk_app) -> None:
 async def test_resources_are_listed_and_read_by_tools(sdk_app) -> None:
     read = ("mcp_read", {"server": "sdk", "uri": "note://monday"})
 
-    async with sdk_app(("mcp_list", {}), read) as scripted:
+    async with sdk_app(NEWEST, ("mcp_list", {}), read) as scripted:
         turn = await scripted.turn()
 
     listed, content = turn.calls
