@@ -1,12 +1,20 @@
 """What clients of Pegboard's server see of the servers, and have them do."""
 
+import asyncio
+import webbrowser
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pegboard import ToolError
+from pegboard.errors import InvalidInputError
 from pegboard.schema.config import Service
 from pegboard_mcp.configuration import Source, server_of
+from pegboard_mcp.failure import AuthorizationError
 from pegboard_mcp.server import Server
 from pegboard_mcp.servers import Servers
+
+if TYPE_CHECKING:
+    from pegboard_mcp.signin import Show
 
 
 def services_of(servers: Servers) -> tuple[Service, ...]:
@@ -45,9 +53,65 @@ async def act(
             await server.connect()
         case "disconnect":
             await server.disconnect()
+        case "logout":
+            server.files.grants.remove()
+            await server.aclose()
+        case "auth":
+            return await _begin(servers, name)
+        case "auth_callback":
+            await _finish(servers, name, str(data.get("code") or ""))
+        case "authenticate":
+            await sign_in(servers, name, open_browser)
         case _:
             return None
     return {}
+
+
+async def sign_in(servers: Servers, name: str, show: "Show") -> None:
+    """Have the user sign in to a server, and connect to it.
+
+    :raises ToolError: when the sign-in fails.
+    """
+    _, task = await servers.begin_sign_in(name, show)
+    await _signed_in(servers, name, task)
+
+
+async def open_browser(address: str) -> None:
+    """Open an address in the user's browser."""
+    await asyncio.to_thread(webbrowser.open, address)
+
+
+async def _begin(servers: Servers, name: str) -> Mapping[str, Any]:
+    """Begin a sign-in whose address a client shows."""
+    found, task = await servers.begin_sign_in(name, _show_nothing)
+    either: set[asyncio.Future[Any]] = {task, found.address}
+    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+    if not found.address.done():
+        await _signed_in(servers, name, task)
+        return {}
+    return {"authorizationUrl": found.address.result(), "oauthState": found.state}
+
+
+async def _finish(servers: Servers, name: str, code: str) -> None:
+    """Take the code that a client has from the browser, unless it came here by itself."""
+    under_way = servers.sign_in_of(name)
+    if under_way is None:
+        raise InvalidInputError(f"no sign-in to {name} is under way; begin one first")
+    found, task = under_way
+    found.answer(code, found.state)
+    await _signed_in(servers, name, task)
+
+
+async def _signed_in(servers: Servers, name: str, task: "asyncio.Task[None]") -> None:
+    try:
+        await task
+    except AuthorizationError as error:
+        raise ToolError(str(error)) from error
+    await servers.named(name).connect()
+
+
+async def _show_nothing(_address: str) -> None:
+    """Show nothing: the client that asked does."""
 
 
 def _resources(server: Server) -> list[tuple[str, dict[str, Any]]]:

@@ -17,7 +17,7 @@ from pegboard.cli import Group, open_app, run_async
 from pegboard.display import visible
 from pegboard.errors import InvalidInputError, NotFoundError, ToolError
 from pegboard.plugins import nearest_names
-from pegboard_mcp.actions import services_of
+from pegboard_mcp.actions import open_browser, services_of, sign_in
 from pegboard_mcp.configuration import Source, server_of
 from pegboard_mcp.pins import definition_diff
 from pegboard_mcp.server import Server
@@ -136,6 +136,27 @@ def call(directory: Path, name: str, tool: str, arguments: str) -> None:
     except ValueError as error:
         raise InvalidInputError(f"{arguments[:80]!r} is not JSON: {error}") from error
     click.echo(visible(run_async(_called(directory, name, tool, values))))
+
+
+@mcp.command()
+@click.argument("name")
+@click.pass_obj
+def auth(directory: Path, name: str) -> None:
+    """Sign in to the remote server NAME, in your browser."""
+    run_async(_signed_in(directory, name))
+    click.echo(visible(f"signed in to {name}"))
+
+
+mcp.add_command(auth, "login")
+
+
+@mcp.command()
+@click.argument("name")
+@click.pass_obj
+def logout(directory: Path, name: str) -> None:
+    """Forget what you signed in to the server NAME with."""
+    was_there = run_async(_signed_out(directory, name))
+    click.echo(visible(f"signed out of {name}" if was_there else f"{name} has no sign-in stored"))
 
 
 @mcp.command()
@@ -264,6 +285,23 @@ async def _called(directory: Path, name: str, tool: str, arguments: Mapping[str,
             return tool_result(name, tool, await connection.call(tool, arguments)).output
 
         return await server.request(send)
+
+
+async def _signed_in(directory: Path, name: str) -> None:
+    async def show(address: str) -> None:
+        click.echo(f"Open this address to sign in to {name}:")
+        click.echo(visible(address))
+        if sys.stdin.isatty():
+            await open_browser(address)
+
+    async with _servers(directory) as (_app, servers):
+        _named(servers, name)
+        await sign_in(servers, name, show)
+
+
+async def _signed_out(directory: Path, name: str) -> bool:
+    async with _servers(directory) as (_app, servers):
+        return _named(servers, name).files.grants.remove()
 
 
 async def _debugged(directory: Path, name: str) -> list[str]:

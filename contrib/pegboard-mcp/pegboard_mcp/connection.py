@@ -20,7 +20,12 @@ from pydantic import TypeAdapter, ValidationError
 from pegboard import __version__
 from pegboard_mcp.catalogue import Catalogue
 from pegboard_mcp.elicitation import QUESTIONS_PER_ROUND, AskUser, Inbox, answer_elicitation
-from pegboard_mcp.failure import AuthorizationError, ConnectionLostError, RequestError
+from pegboard_mcp.failure import (
+    AuthorizationError,
+    ConnectionLostError,
+    RequestError,
+    reason_of,
+)
 from pegboard_mcp.listing import (
     LIST_PAGES,
     LIST_TOOLS,
@@ -262,7 +267,7 @@ def refusal(name: str, traffic: Traffic, error: Exception, what: str = "answer")
     if traffic.is_unauthorized:
         text = f"the MCP server {name} wants you to sign in; `pegboard mcp auth {name}` does"
         return AuthorizationError(text)
-    reason = traffic.unreachable or error
+    reason = traffic.unreachable or reason_of(error)
     return RequestError(f"the MCP server {name} cannot {what}: {reason}")
 
 

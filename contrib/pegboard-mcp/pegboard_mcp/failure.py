@@ -19,3 +19,10 @@ class AuthorizationError(RequestError):
 
 class RegistrationError(AuthorizationError):
     """A server whose authorization server takes no client that Pegboard could register."""
+
+
+def reason_of(error: BaseException) -> str:
+    """Return what an error says, of a group the first one, without a full stop."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return (str(error) or type(error).__name__).rstrip(".")

@@ -1,4 +1,4 @@
-"""The files of one server: its catalogue, its pins and its log."""
+"""The files of one server: its catalogue, its pins, its log and the user's grants."""
 
 import re
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from pegboard import Plugin
 from pegboard_mcp.configuration import ServerConfig
+from pegboard_mcp.grants import GrantFile
 from pegboard_mcp.pins import PinFile
 
 
@@ -15,6 +16,7 @@ class ServerFiles(NamedTuple):
     catalogue: Path
     pins: PinFile
     log: Path
+    grants: GrantFile
 
 
 def files_of(plugin: Plugin, config: ServerConfig) -> ServerFiles:
@@ -26,4 +28,5 @@ def files_of(plugin: Plugin, config: ServerConfig) -> ServerFiles:
         catalogue=plugin.cache_dir / f"{stem}.json",
         pins=pins,
         log=plugin.data_dir / "log" / f"mcp-{name}.log",
+        grants=GrantFile(plugin.data_dir / "auth" / f"{stem}.json", config.url),
     )

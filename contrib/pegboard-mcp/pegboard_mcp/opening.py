@@ -3,21 +3,20 @@
 This module is imported at the first start of a server, since it imports the SDK.
 """
 
+import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from mcp.shared.exceptions import MCPError
 
 from pegboard.processes import Enclosed
 from pegboard_mcp.configuration import ServerConfig
 from pegboard_mcp.connection import Connection, Wishes, connected, refusal
+from pegboard_mcp.grants import GrantFile
 from pegboard_mcp.stdio import process_streams
 from pegboard_mcp.traffic import Traffic
-
-if TYPE_CHECKING:
-    import httpx2
 
 
 class Ground(NamedTuple):
@@ -27,7 +26,7 @@ class Ground(NamedTuple):
     env: Mapping[str, str]
     directory: Path
     log: Callable[[str], None]
-    auth: "httpx2.Auth | None" = None
+    grants: GrantFile
 
 
 @asynccontextmanager
@@ -38,15 +37,18 @@ async def opened(config: ServerConfig, ground: Ground, wishes: Wishes) -> AsyncI
     :raises ToolError: when there is no such program, or the sandbox cannot be had.
     :raises RequestError: when it does not answer as the protocol has it.
     """
+    silence_sdk()
     traffic = Traffic(ground.log)
     if config.url:
         from pegboard_mcp.remote import http_streams  # only what speaks HTTP pays for it
+        from pegboard_mcp.storedauth import StoredAuth
 
-        transport = http_streams(config, traffic, ground.auth)
+        auth = StoredAuth(ground.grants, config.url) if config.oauth is not None else None
+        transport = http_streams(config, traffic, auth)
         try:
             async with connected(config.name, transport, traffic, wishes) as connection:
                 yield connection
-        except MCPError as error:
+        except (MCPError, ExceptionGroup, RuntimeError) as error:
             raise refusal(config.name, traffic, error) from error
         return
     cwd = ground.directory / config.cwd
@@ -58,3 +60,12 @@ async def opened(config: ServerConfig, ground: Ground, wishes: Wishes) -> AsyncI
         transport = process_streams(argv, cwd=cwd, env=env, traffic=traffic)
         async with connected(config.name, transport, traffic, wishes) as connection:
             yield connection
+
+
+def silence_sdk() -> None:
+    """Have the SDK log nothing: its lines would have what servers and issuers answer."""
+    for name in ("mcp", "client"):
+        logger = logging.getLogger(name)
+        logger.propagate = False
+        if not logger.handlers:
+            logger.addHandler(logging.NullHandler())

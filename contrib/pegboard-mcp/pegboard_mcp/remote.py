@@ -143,8 +143,8 @@ class _LimitedTransport(httpx2.AsyncBaseTransport):
         except httpx2.TransportError as error:
             self._traffic.note_unreachable(str(error) or type(error).__name__)
             raise
-        if response.status_code == _UNAUTHORIZED:
-            self._traffic.is_unauthorized = True
+        self._traffic.is_unauthorized = response.status_code == _UNAUTHORIZED
+        self._traffic.note_unreachable("")
         if "text/event-stream" not in response.headers.get("content-type", ""):
             assert isinstance(response.stream, httpx2.AsyncByteStream)
             response.stream = _LimitedStream(response.stream)

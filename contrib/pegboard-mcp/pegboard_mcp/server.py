@@ -7,12 +7,14 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from contextvars import Context
+from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 
 from pegboard import Host, ToolError
+from pegboard.errors import InvalidInputError
 from pegboard.unstable import current_clock, in_own_thread
 from pegboard_mcp.catalogue import Catalogue, read_catalogue, write_catalogue
 from pegboard_mcp.configuration import ServerConfig
@@ -21,12 +23,14 @@ from pegboard_mcp.failure import (
     ConnectionLostError,
     RegistrationError,
     RequestError,
+    reason_of,
 )
 from pegboard_mcp.files import ServerFiles
 from pegboard_mcp.serverlog import ServerLog
 
 if TYPE_CHECKING:
     from pegboard_mcp.connection import Connection
+    from pegboard_mcp.signin import SignIn
 
 FIRST_WAIT_S = 0.5
 MOST_WAIT_S = 30.0
@@ -104,6 +108,19 @@ class Server:
         await self.request(_nothing)
         if self.catalogue is before:
             await self.request(self._list)
+
+    async def begin_sign_in(self, secret: str | None) -> "SignIn":
+        """Return a sign-in that the caller runs.
+
+        :raises InvalidInputError: for a server without one.
+        """
+        if not self.config.url or self.config.oauth is None:
+            raise InvalidInputError(f"the MCP server {self.config.name} has no sign-in")
+        opening = await _imported("pegboard_mcp.opening")
+        opening.silence_sdk()
+        signin = await _imported("pegboard_mcp.signin")
+        found: SignIn = signin.SignIn(self.config, self.files.grants, secret)
+        return found
 
     async def disconnect(self) -> None:
         """End the server, which starts again when a user asks for it."""
@@ -218,7 +235,7 @@ class Server:
         except AuthorizationError as error:
             failure = error
         except Exception as error:  # noqa: BLE001 - the SDK's and the server's errors
-            failure = _authorization(error) or RequestError(self._start_failure(_reason(error)))
+            failure = _authorization(error) or RequestError(self._start_failure(reason_of(error)))
         finally:
             if failure is not None:
                 self._note(failure, lived_s=time.monotonic() - began)
@@ -227,14 +244,14 @@ class Server:
 
     @asynccontextmanager
     async def _opened(self, can_ask: bool) -> AsyncIterator["Connection"]:  # noqa: FBT001 - inner
-        """Open the server; the SDK is imported in a thread, since that takes most of a second."""
-        opening = await in_own_thread(
-            lambda: import_module("pegboard_mcp.opening"), name="pegboard-mcp-import"
-        )
+        """Open the server."""
+        opening = await _imported("pegboard_mcp.opening")
         connection = import_module("pegboard_mcp.connection")
         host = self._host
         env = {**await host.user_env(), **_passed(self.config.env)}
-        ground = opening.Ground(host.in_sandbox, env, host.workspace.worktree, self._log.write)
+        ground = opening.Ground(
+            *(host.in_sandbox, env, host.workspace.worktree, self._log.write, self.files.grants)
+        )
         wishes = connection.Wishes(
             known=self.catalogue,
             can_ask=can_ask,
@@ -330,6 +347,11 @@ class Server:
             await asyncio.wait({self._owner})
 
 
+async def _imported(name: str) -> Any:  # noqa: ANN401 - a module that imports the SDK
+    """Return a module, imported in a thread, since the SDK takes most of a second."""
+    return await in_own_thread(partial(import_module, name), name="pegboard-mcp-import")
+
+
 async def _nothing(_connection: object) -> None:
     """Ask nothing: a server that starts lists by itself."""
 
@@ -348,13 +370,6 @@ def _retrieve(ready: "asyncio.Future[Connection]") -> None:
 
 def _passed(names: tuple[str, ...]) -> dict[str, str]:
     return {name: os.environ[name] for name in names if name in os.environ}
-
-
-def _reason(error: BaseException) -> str:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    text = str(error) or type(error).__name__
-    return text.rstrip(".")
 
 
 def _authorization(error: BaseException) -> AuthorizationError | None:

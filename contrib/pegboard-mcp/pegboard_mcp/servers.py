@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -26,6 +27,10 @@ IS_COMMAND: ContextVar[bool] = ContextVar("pegboard_mcp_command", default=False)
 """Whether a command of this plugin has opened the App: then no server starts by itself."""
 
 
+if TYPE_CHECKING:
+    from pegboard_mcp.signin import Show, SignIn
+
+
 class Servers:
     """All servers of one App."""
 
@@ -35,6 +40,7 @@ class Servers:
         self._servers: dict[str, Server] = {}
         self._changed: dict[str, tuple[ServerTool, ...]] = {}
         self._starting: set[asyncio.Task[None]] = set()
+        self._sign_ins: dict[str, tuple[SignIn, asyncio.Task[None]]] = {}
         for each in configs:
             self._put(each)
 
@@ -109,9 +115,28 @@ class Servers:
         if not pins.is_approved(tool):
             await asyncio.to_thread(server.files.pins.approve, [found])
 
+    async def begin_sign_in(self, name: str, show: "Show") -> "tuple[SignIn, asyncio.Task[None]]":
+        """Begin a sign-in, which ends one that is under way; the task ends with the sign-in.
+
+        :raises InvalidInputError: for a server without one.
+        """
+        server = self.named(name)
+        oauth = server.config.oauth
+        secret = self._plugin.secret(oauth.client_secret_key) if oauth is not None else None
+        sign_in = await server.begin_sign_in(secret)
+        if name in self._sign_ins:
+            self._sign_ins.pop(name)[1].cancel()
+        task = asyncio.create_task(sign_in.run(show))
+        self._sign_ins[name] = sign_in, task
+        return sign_in, task
+
+    def sign_in_of(self, name: str) -> "tuple[SignIn, asyncio.Task[None]] | None":
+        """Return the sign-in that is under way."""
+        return self._sign_ins.get(name)
+
     async def aclose(self) -> None:
         """End all servers, in parallel."""
-        for task in self._starting:
+        for task in (*self._starting, *(task for _, task in self._sign_ins.values())):
             task.cancel()
         await asyncio.gather(*(each.aclose() for each in self), return_exceptions=True)
 

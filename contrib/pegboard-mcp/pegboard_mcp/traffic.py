@@ -55,7 +55,7 @@ class Traffic:
         self.ended.set()
 
     def note_unreachable(self, reason: str) -> None:
-        """Note that a request over HTTP did not reach the server, or broke off."""
+        """Note why the newest request over HTTP did not reach the server, "" if it did."""
         self.unreachable = reason
 
     def note_sent(self, message: JSONRPCMessage) -> None:

@@ -64,7 +64,7 @@ async def answering(scripted, *answers) -> list[str]:
                 if left[0] is None:
                     await scripted.app.reject_question(request.id)
                 else:
-                    await scripted.app.answer(request.id, left[0])
+                    await scripted.app.answer_question(request.id, left[0])
                 left.pop(0)
                 if not left:
                     return asked
@@ -117,7 +117,7 @@ async def test_a_prompt_is_a_slash_command(sdk_app) -> None:
         command = scripted.app.commands["sdk:explain"]
         order = CommandOrder(name="sdk:explain", arguments="tides tone=warm")
         await run_command(scripted.app, scripted.session_id, order)
-        turns = await scripted.app.turns(scripted.session_id)
+        turns = await scripted.app.list_turns(scripted.session_id)
 
     assert command.source == "mcp"
     assert command.description == "topic [tone] Explain a topic."

@@ -1,0 +1,93 @@
+"""The authorization of requests by stored grants; nothing here asks the user for one.
+
+This module is imported at the first connection to a remote server, since it imports httpx2.
+"""
+
+import asyncio
+import base64
+import time
+from collections.abc import AsyncGenerator
+from urllib.parse import quote, urlsplit
+
+import httpx2
+import msgspec
+
+from pegboard_mcp.grants import Grant, GrantFile
+
+_OK = 200
+_UNAUTHORIZED = 401
+
+
+class StoredAuth(httpx2.Auth):
+    """The token of the current grant, refreshed at its issuer's own endpoint."""
+
+    def __init__(self, file: GrantFile, url: str) -> None:
+        self._file = file
+        self._origin = urlsplit(url)[:2]
+        self._refreshing = asyncio.Lock()
+
+    async def async_auth_flow(
+        self, request: httpx2.Request
+    ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """Send the request with the token; one that has expired is refreshed first."""
+        if urlsplit(str(request.url))[:2] != self._origin:
+            yield request
+            return
+        is_new = False
+        async with self._refreshing:
+            grant = self._grant()
+            if grant is not None and grant.is_expired() and grant.refresh_token:
+                grant = await self._renewed(grant, (yield _refresh_request(grant)))
+                is_new = True
+        response = yield _with_token(request, grant)
+        if response.status_code != _UNAUTHORIZED or grant is None or is_new:
+            return
+        if grant.refresh_token:
+            async with self._refreshing:
+                grant = await self._renewed(grant, (yield _refresh_request(grant)))
+            yield _with_token(request, grant)
+
+    def _grant(self) -> Grant | None:
+        return self._file.read().grant
+
+    async def _renewed(self, grant: Grant, response: httpx2.Response) -> Grant:
+        """Return the grant with new tokens, stored; without any where the issuer refuses."""
+        content = await response.aread()
+        try:
+            tokens = msgspec.json.decode(content, type=dict)
+        except msgspec.MsgspecError:
+            tokens = {}
+        if response.status_code != _OK or not tokens.get("access_token"):
+            return grant
+        lasts_s = tokens.get("expires_in")
+        renewed = msgspec.structs.replace(
+            grant,
+            tokens={**grant.tokens, **tokens},
+            expires_at=time.time() + lasts_s if isinstance(lasts_s, int | float) else None,
+        )
+        self._file.store(renewed)
+        return renewed
+
+
+def _with_token(request: httpx2.Request, grant: Grant | None) -> httpx2.Request:
+    if grant is not None and grant.access_token:
+        request.headers["Authorization"] = f"Bearer {grant.access_token}"
+    return request
+
+
+def _refresh_request(grant: Grant) -> httpx2.Request:
+    """Return the request for new tokens (RFC 6749 §6), to the endpoint of the grant's issuer."""
+    client_id = str(grant.client.get("client_id") or "")
+    secret = str(grant.client.get("client_secret") or "")
+    data = {
+        "grant_type": "refresh_token",
+        "refresh_token": grant.refresh_token,
+        "client_id": client_id,
+    }
+    headers = {}
+    if secret and grant.client.get("token_endpoint_auth_method") == "client_secret_basic":
+        pair = f"{quote(client_id, safe='')}:{quote(secret, safe='')}"
+        headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
+    elif secret:
+        data["client_secret"] = secret
+    return httpx2.Request("POST", grant.metadata["token_endpoint"], data=data, headers=headers)

@@ -1,0 +1,195 @@
+"""The sign-in to a remote server, with real authorization servers on this machine."""
+
+import asyncio
+import json
+import sys
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from pegboard_mcp.actions import act
+from pegboard_mcp.tools import SERVERS
+
+from pegboard import ToolError
+
+HERE = Path(__file__).parent
+CALL = ("far_add", {"a": 2, "b": 3})
+
+
+@asynccontextmanager
+async def started(role: str, folder: Path, *words: str):
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, str(HERE / "oauth_server.py"), role, str(folder), *words),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    try:
+        yield json.loads(await process.stdout.readline())
+    finally:
+        process.kill()
+        await process.wait()
+
+
+class World:
+    """A remote server whose issuer is of some kind, and Apps that have it."""
+
+    def __init__(self, folder: Path, served_app, stack: AsyncExitStack) -> None:
+        self.folder = folder
+        self._served_app = served_app
+        self._stack = stack
+        self._place = ""
+
+    @asynccontextmanager
+    async def __call__(self, *words: str, script=(), **oauth: object):
+        """An App with the server, behind a new issuer that these words describe."""
+        issuer = await self._stack.enter_async_context(started("issuer", self.folder, *words))
+        (self.folder / "issuer").write_text(issuer)
+        async with self.same_issuer(script, **oauth) as scripted:
+            yield scripted
+
+    @asynccontextmanager
+    async def same_issuer(self, script=(), **oauth: object):
+        if not self._place:
+            self._place = await self._stack.enter_async_context(started("tools", self.folder))
+        server = {"type": "remote", "url": f"{self._place}/mcp", "oauth": oauth or True}
+        async with self._served_app({"far": server}, *script) as scripted:
+            yield scripted
+
+
+@pytest.fixture
+async def world(tmp_path, served_app):
+    folder = tmp_path / "world"
+    folder.mkdir()
+    async with AsyncExitStack() as stack:
+        yield World(folder, served_app, stack)
+
+
+async def sign_in(scripted):
+    """Sign in as a browser does that is sent back here; the address that it opened."""
+    servers = scripted.app.stash.get(SERVERS)
+    begun = await act(servers, "far", "auth", {})
+    under_way = servers.sign_in_of("far")
+    async with httpx.AsyncClient(follow_redirects=True, trust_env=False) as browser:
+        page = await browser.get(begun["authorizationUrl"])
+    assert "You can close this page." in page.text
+    await under_way[1]
+    await servers.named("far").connect()
+    return begun["authorizationUrl"]
+
+
+def state_of(scripted):
+    return scripted.app.stash.get(SERVERS).named("far").state
+
+
+def log_of(world):
+    return (world.folder / "log").read_text().splitlines()
+
+
+async def test_a_server_that_wants_a_sign_in_says_so_and_registers_nothing(world) -> None:
+    async with world() as scripted:
+        state = state_of(scripted)
+
+    assert state == "needs_auth"
+    assert {*log_of(world)} == {"refused nothing"}
+
+
+async def test_after_the_sign_in_tools_are_there_and_stay(world) -> None:
+    async with world(script=(CALL,)) as scripted:
+        await sign_in(scripted)
+        turn = await scripted.turn()
+    log = log_of(world)
+    async with world.same_issuer((CALL,)) as scripted:
+        again = await scripted.turn()
+
+    assert turn.calls[0].output == again.calls[0].output == "5"
+    assert log[-3].endswith("register native Pegboard")
+    assert [line.split()[1] for line in log[-3:]] == ["register", "authorize", "token"]
+    assert not [line for line in log_of(world)[len(log) :] if "refused" not in line]
+
+
+async def test_a_token_that_has_expired_is_refreshed_at_its_own_issuer(world) -> None:
+    async with world("short", script=(CALL,)) as scripted:
+        await sign_in(scripted)
+        turn = await scripted.turn()
+
+    assert turn.calls[0].output == "5"
+    assert log_of(world)[-1].split()[1:] == ["token", "refresh_token", log_of(world)[-1].split()[3]]
+
+
+async def test_no_client_and_no_token_of_one_issuer_goes_to_another(world) -> None:
+    async with world() as scripted:
+        await sign_in(scripted)
+    first = (world.folder / "issuer").read_text().rpartition(":")[2]
+    (world.folder / "tokens").write_text("")
+    async with world() as scripted:
+        await scripted.app.stash.get(SERVERS).named("far").aclose()
+        await sign_in(scripted)
+    second = (world.folder / "issuer").read_text().rpartition(":")[2]
+
+    of_second = [line for line in log_of(world) if line.startswith(second)]
+    assert [line.split()[1] for line in of_second] == ["register", "authorize", "token"]
+    assert all(first not in line.removeprefix(second) for line in of_second)
+
+
+async def test_a_client_is_known_by_its_document_where_the_issuer_takes_one(world) -> None:
+    document = "https://example.com/pegboard.json"
+
+    async with world("documents", client_metadata_url=document) as scripted:
+        address = await sign_in(scripted)
+
+    assert "client_id=https%3A%2F%2Fexample.com%2Fpegboard.json" in address
+    assert not [line for line in log_of(world) if "register" in line]
+
+
+async def test_an_issuer_that_registers_nobody_needs_a_client_in_the_settings(world) -> None:
+    async with world("closed") as scripted:
+        servers = scripted.app.stash.get(SERVERS)
+        with pytest.raises(ToolError, match=r"set `mcp\.far\.oauth\.client_id`"):
+            await act(servers, "far", "auth", {})
+    async with world("closed", client_id="mine") as scripted:
+        address = await sign_in(scripted)
+
+    assert "client_id=mine" in address
+
+
+@pytest.mark.parametrize("word", ["liar", "mixup"])
+async def test_an_issuer_that_is_not_who_it_says_gets_no_code(world, word) -> None:
+    async with world(word) as scripted:
+        with pytest.raises((ToolError, Exception)):
+            await sign_in(scripted)
+
+    assert not [line for line in log_of(world) if " token " in line]
+
+
+async def test_what_a_browser_brings_without_the_state_is_not_taken(world) -> None:
+    async with world() as scripted:
+        servers = scripted.app.stash.get(SERVERS)
+        begun = await act(servers, "far", "auth", {})
+        sent = httpx.URL(begun["authorizationUrl"]).params
+        async with httpx.AsyncClient(trust_env=False) as browser:
+            odd = await browser.get(f"{sent['redirect_uri']}?code=c&state=other")
+
+        assert odd.status_code == 404
+        assert not servers.sign_in_of("far")[1].done()
+
+
+async def test_no_token_is_in_a_log_or_a_state_and_the_file_is_the_users(world, tmp_path) -> None:
+    async with world() as scripted:
+        await sign_in(scripted)
+        services = str(scripted.app.stash.get(SERVERS).named("far").__dict__)
+    files = [path for path in tmp_path.rglob("*") if path.is_file() and "world" not in path.parts]
+    with_token = [path for path in files if b"secret-token" in path.read_bytes()]
+
+    assert "secret-token" not in services
+    assert [path.parent.name for path in with_token] == ["auth"]
+    assert with_token[0].stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_logout_forgets_the_tokens(world) -> None:
+    async with world(script=(CALL,)) as scripted:
+        await sign_in(scripted)
+        await act(scripted.app.stash.get(SERVERS), "far", "logout", {})
+        turn = await scripted.turn()
+
+    assert "pegboard mcp auth far" in turn.calls[0].error
