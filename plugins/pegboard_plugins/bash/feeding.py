@@ -8,8 +8,8 @@ from pegboard_plugins.bash.listings import names_secret
 from pegboard_plugins.bash.marks import as_name
 from pegboard_plugins.bash.operands import apply, moves_content
 from pegboard_plugins.bash.patching import PATCHERS, patched
-from pegboard_plugins.bash.programs import runs_code, takes_names
-from pegboard_plugins.bash.syntax import Command, Operand, Word, lone
+from pegboard_plugins.bash.programs import option_values, runs_code, takes_names
+from pegboard_plugins.bash.syntax import Command, Feed, Operand, Word, lone
 
 _READ_OTHERWISE, _SPLITS = re.compile(r"['\"\\]"), re.compile(r"-\w*[d0]|--(d|nu)")
 """Signs that xargs takes away from a text, and its options with which it splits it otherwise."""
@@ -24,15 +24,19 @@ def feed(command: Command, words: Sequence[Word], findings: Findings) -> None:
     if sought and any(map(_takes_anything, command.inner)):
         findings.doubt("dynamic-args", command.words[0])
     if command.base == "xargs":
-        _feed_words(command, options, findings)
+        _feed_words(command, words, options, findings)
 
 
-def _feed_words(command: Command, options: Sequence[str], findings: Findings) -> None:
+def _feed_words(
+    command: Command, words: Sequence[Word], options: Sequence[str], findings: Findings
+) -> None:
     """What xargs gives to its command."""
     is_of_file = any(re.match(r"-a|--arg-file", text) for text in options)
     is_fed = findings.fed is not None
     if is_of_file:
-        findings.fed = None
+        named = option_values(findings.operands(words), ("-a", "--arg-file"))
+        files = (each.word for each in named if each.word)
+        findings.fed = next((Feed("file", word) for word in files), None)
     may_be_any = is_of_file or findings.values.feeds_any(findings.fed)
     is_taken = any(map(_takes_anything, command.inner))
     findings.reads_listed |= is_taken

@@ -122,7 +122,10 @@ def _of_pipe(parts: Sequence[Statement], findings: Findings) -> Iterable[Lost]:
 
 def _of_statement(statement: Statement, findings: Findings) -> Iterable[Lost]:
     if isinstance(statement, Simple):
-        return () if statement.runs is None else _of_command(statement.runs, findings)
+        if statement.runs is not None:
+            return _of_command(statement.runs, findings)
+        read = (each.word for each in statement.redirections if each.sign == "<")
+        return _put_out_by((feed for word in read for feed in _of_file(word, findings)), findings)
     if statement.kind == "pipe":
         return _of_pipe(statement.parts, findings)
     return [each for part in statement.parts for each in _of_statement(part, findings)]
@@ -186,8 +189,10 @@ def _listings(base: str, operands: Sequence[Operand], findings: Findings) -> Ite
         if act in _GIT_ALL:
             is_part = act == "ls-files" and any(map(_GIT_PARTS.fullmatch, texts))
             names = tuple(named[act == "ls-tree" :])
-            is_all = any(map(_ANYWHERE.match, names))
-            yield from _deep("", findings, () if is_all else names, is_part=is_part)
+            elsewhere = [name for name in names if _ANYWHERE.match(name)]
+            for name in elsewhere or [""]:
+                start, texts = ("" if name[:1] == ":" else name), () if elsewhere else names
+                yield from _deep(start, findings, texts, is_part=is_part)
         elif act in _GIT_SOME or act == "status":
             yield from _deep("", findings, (), is_part=True)
     elif base in _SEARCHES or "finds" in kinds(base):

@@ -51,6 +51,15 @@ ls | while read x; do echo $x; done | xargs rm
 ls | xargs -n1 echo | xargs rm
 ls > l; xargs rm < l
 git ls-files > l; rm $(cat l)
+ls > l; rm $(<l)
+ls > l; xargs -a l rm
+cd src && git ls-files .. | xargs rm
+set -- $(ls); for f in "$@"; do rm $f; done
+IFS=$'\n'; for f in $(ls); do g=$f; rm "$g"; done
+find . -type f -print0 | while IFS= read -r -d '' f; do rm "$f"; done
+ls | timeout 5 xargs rm
+grep -rL zzz . | xargs rm
+rg --files --hidden | xargs rm
 for f in *; do cp a.txt $f; done
 for f in $(ls); do cp -f a.txt "./$f"; done
 for f in $(ls); do install a.txt $f; done
