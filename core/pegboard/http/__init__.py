@@ -22,6 +22,7 @@ __getattr__, __dir__ = late_names(
         "pegboard.http.httpprovider": (
             "AnswerReader",
             "Endpoint",
+            "ErrorBody",
             "ErrorFrameError",
             "Framing",
             "HttpProvider",

@@ -11,6 +11,7 @@ from pegboard.http.encoding import note_instead as note_instead
 from pegboard.http.encoding import valid_id as valid_id
 from pegboard.http.httpprovider import AnswerReader as AnswerReader
 from pegboard.http.httpprovider import Endpoint as Endpoint
+from pegboard.http.httpprovider import ErrorBody as ErrorBody
 from pegboard.http.httpprovider import ErrorFrameError as ErrorFrameError
 from pegboard.http.httpprovider import Framing as Framing
 from pegboard.http.httpprovider import HttpProvider as HttpProvider

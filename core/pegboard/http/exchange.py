@@ -78,7 +78,9 @@ class Exchange:
                 )
         key = await self._key()
         secrets = tuple(each for each in self._secrets(key) if len(each) >= SHORTEST_VALUE)
-        refusals = Refusals(place, wire.meanings, secrets, request.tools)
+        refusals = Refusals(
+            place, wire.meanings, secrets, request.tools, read_error=wire.read_error
+        )
         answer = _Answer(wire.reader(request), refusals, first_event_s=place.first_event_s)
         following: ModelRequest | None = await self._prepared(request, wire)
         while following is not None:

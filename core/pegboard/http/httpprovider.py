@@ -97,6 +97,18 @@ class ErrorFrameError(Exception):
         self.error = error
 
 
+class ErrorBody(msgspec.Struct, frozen=True, kw_only=True):
+    """What the body of an error says: a sentence for the user, a code and a type for programs.
+
+    All of it is compared with the `meanings` of the wire format. A `code` of 400 or more is taken
+    for the status where an error inside a stream has it.
+    """
+
+    message: str = ""
+    code: str = ""
+    type: str = ""
+
+
 class AnswerReader(Protocol):
     """Reads the frames of one answer: the data of events, lines, or one whole JSON body."""
 
@@ -156,9 +168,11 @@ class WireFormat(msgspec.Struct, frozen=True, kw_only=True):
     answer. `before` looks at a request that is ready, and may ask the server something by GET;
     what it raises is the request's end. `go_on` is asked at an answer's end for a further request,
     whose answer the same reader reads. `meanings` are expressions for the words of its errors,
-    beside those that are known. `framing` is how it parts the frames, where the type of content
-    does not say: `text/event-stream` are events, `application/x-ndjson` and `application/jsonl`
-    lines, and `application/json` is one whole body unless `framing` says lines. `media` are the
+    in addition to those that are known. `read_error` reads its errors: the decoded JSON of a
+    refusal, or what an `ErrorFrameError` has. Without it, and where the JSON does not fit it or
+    has no message, the usual shapes are read. `framing` is how it parts the frames, where the type
+    of content does not say: `text/event-stream` are events, `application/x-ndjson` and
+    `application/jsonl` lines, `application/json` is one whole body. `media` are the
     limits of pictures and PDFs.
     """
 
@@ -167,6 +181,7 @@ class WireFormat(msgspec.Struct, frozen=True, kw_only=True):
     before: Callable[[ModelRequest, Post, Fetch], Awaitable[None]] = _nothing_before
     go_on: Callable[[ModelRequest, AnswerReader], ModelRequest | None] = _never
     meanings: Mapping[Meaning, str] = {}
+    read_error: Callable[[Any], ErrorBody] | None = None
     framing: Framing = "events"
     media: MediaLimits = MediaLimits()
 

@@ -89,4 +89,4 @@ def is_overflow(text: str, status: int | None = None, meanings: Mapping[Meaning,
 
 def _has(text: str, *expressions: str) -> bool:
     # Compiled at the first failure (and kept by `re`), not at every start.
-    return any(each and re.search(each, text, re.IGNORECASE) for each in expressions)
+    return any(each and re.search(each, text, re.IGNORECASE | re.MULTILINE) for each in expressions)

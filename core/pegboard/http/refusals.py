@@ -9,7 +9,7 @@ import json
 import os
 import re
 import ssl
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import SplitResult
 
@@ -21,15 +21,17 @@ from pegboard.errors import (
 )
 from pegboard.http.askedwait import asked_wait_s
 from pegboard.http.certificates import CERTIFICATES_HINT
-from pegboard.http.httpprovider import Endpoint, Meaning
+from pegboard.http.errorbody import excerpt, read_body, texts_of
+from pegboard.http.httpprovider import Endpoint, ErrorBody, Meaning
 from pegboard.http.keyadvice import key_advice
 from pegboard.http.overflow import OVERFLOWS, THROTTLED, is_overflow
 from pegboard.kit.hosts import is_loopback
 from pegboard.kit.redact import without_values
 from pegboard.providers import ToolDefinition
 
-EXCERPT_CHARS = 500
 _FIRST_ERROR = 400
+_DIGITS = 10
+"""A code with as many is no status."""
 _REFUSED = (401, 403)
 _NOT_FOUND = 404
 _MISUNDERSTOOD = (400, 422)
@@ -53,18 +55,15 @@ MEANINGS: Mapping[Meaning, str] = {
     "final": r"invalid|not.?found|unsupported|authentication|permission",
 }
 """Expressions, read without regard to case, by what they say of a request."""
-_HTML = r"\s*(<!doctype html|<html)"
-_TITLE = r"(?s)<title[^>]*>(.*?)</title>"
 _SHOULD_RETRY = {"true": True, "false": False}
-_REPEATED = ("input", "messages", "request", "body")
-"""Fields in which servers repeat what was sent to them."""
 _SECRET_HEADERS = ("set-cookie", "authorization", "proxy-authorization")
 
 
 class Refusals:
     """The errors of one endpoint; `meanings` are what it says in words of its own.
 
-    `tools` are those of the request, one of whose schemas an error may name.
+    `tools` are those of the request, one of whose schemas an error may name. `read_error` reads
+    errors of a shape of its own.
 
     No error has one of the `secrets` that were sent, however the server spells what it repeats.
     """
@@ -75,17 +74,26 @@ class Refusals:
         meanings: Mapping[Meaning, str],
         secrets: Sequence[str] = (),
         tools: Sequence[ToolDefinition] = (),
+        *,
+        read_error: Callable[[Any], ErrorBody] | None = None,
     ) -> None:
         self._endpoint = endpoint
         self._secrets = secrets
         self._tools = tools
         self._id = endpoint.id
         self._meanings = meanings
+        self._read_error = read_error
 
     def refused(self, status: int, headers: Mapping[str, str], body: str) -> ProviderError:
         """The error for an HTTP status that is not 200."""
         body = self._hidden(body)
-        message, texts = _message(body) or f"HTTP status {status}", _texts(body)
+        return self._refused(status, headers, body, read_body(body, self._read_error))
+
+    def _refused(
+        self, status: int, headers: Mapping[str, str], body: str, found: ErrorBody
+    ) -> ProviderError:
+        message = found.message or f"HTTP status {status}"
+        texts = texts_of(body, found)
         names = [name for name in headers if name not in _SECRET_HEADERS]
         facts: dict[str, Any] = {
             "provider_id": self._id,
@@ -133,12 +141,12 @@ class Refusals:
     def in_stream(self, error: object) -> ProviderError:
         """The error for an error object inside a stream that began with status 200."""
         body = self._hidden(json.dumps({"error": error}, ensure_ascii=False))
-        code = error.get("code") if isinstance(error, dict) else None
-        if isinstance(code, str) and code.isdigit():
-            code = int(code)
-        if isinstance(code, int) and code >= _FIRST_ERROR:
-            return self.refused(code, {}, body)
-        message, texts = f"{self._id}: {_message(body) or 'the answer broke off'}", _texts(body)
+        own = self._read_error
+        found = read_body(body, own and (lambda value: own(value["error"])))
+        if found.code.isdecimal() and len(found.code) < _DIGITS and int(found.code) >= _FIRST_ERROR:
+            return self._refused(int(found.code), {}, body, found)
+        message = f"{self._id}: {found.message or 'the answer broke off'}"
+        texts = texts_of(body, found)
         facts: dict[str, Any] = {
             "provider_id": self._id,
             "wait_s": asked_wait_s({}, None, body),
@@ -157,7 +165,7 @@ class Refusals:
     def no_stream(self, content_type: str, body: str) -> ProviderError:
         """The error for an answer of status 200 that is no answer of a model."""
         body = self._hidden(body)
-        what = _message(body) or _excerpt(body) or "nothing"
+        what = read_body(body, self._read_error).message or excerpt(body) or "nothing"
         return ProviderError(
             f"{self._id}: the server answered with {content_type or 'no content type'} instead of "
             f"a model's answer: {what}; is provider.{self._id}.options.baseURL right?",
@@ -218,8 +226,8 @@ class Refusals:
         return True if new or self._says(texts, "throttled") else None
 
     def _says(self, body: str, meaning: Meaning) -> bool:
-        own = self._meanings.get(meaning)
-        return says(body, meaning) or bool(own and re.search(own, body, re.IGNORECASE))
+        own, flags = self._meanings.get(meaning), re.IGNORECASE | re.MULTILINE
+        return says(body, meaning) or bool(own and re.search(own, body, flags))
 
 
 def says(text: str, meaning: Meaning) -> bool:
@@ -233,53 +241,3 @@ def _is_refused(error: OSError) -> bool:
     tried = str(error).count("[Errno ")
     refused = str(error).count(f"[Errno {errno.ECONNREFUSED}]")
     return isinstance(error, ConnectionRefusedError) or 0 < tried == refused
-
-
-def _message(body: str) -> str:
-    """The sentence in an error body, of whatever shape; an HTML page's title."""
-    if re.match(_HTML, body, re.IGNORECASE):
-        title = re.search(_TITLE, body, re.IGNORECASE)
-        return f"an HTML page titled {title[1].strip()!r}" if title else "an HTML page"
-    try:
-        return _excerpt(_sentence(json.loads(body)))
-    except (ValueError, RecursionError):
-        return _excerpt(body)
-
-
-def _sentence(value: object) -> str:
-    if isinstance(value, list) and value:
-        return _sentence(value[0])
-    if not isinstance(value, dict):
-        return value if isinstance(value, str) else ""
-    # OpenRouter's `metadata.raw` is what the server behind it said.
-    for key in ("error", "metadata", "raw", "message", "detail", "msg", "code", "type"):
-        found = _sentence(value.get(key))
-        if found:
-            return found
-    return ""
-
-
-def _texts(body: str) -> str:
-    """The strings in an error body, one a line; without the request, which some servers repeat."""
-    try:
-        return "\n".join(_strings(json.loads(body)))
-    except (ValueError, RecursionError):
-        return body
-
-
-def _strings(value: object) -> Iterator[str]:
-    match value:
-        case dict():
-            for name, each in value.items():
-                if name not in _REPEATED:
-                    yield from _strings(each)
-        case list():
-            for each in value:
-                yield from _strings(each)
-        case str():
-            yield value
-
-
-def _excerpt(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= EXCERPT_CHARS else f"{text[:EXCERPT_CHARS]}…"
