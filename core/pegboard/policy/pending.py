@@ -94,11 +94,13 @@ class PendingRequests:
     """The permission requests that wait for somebody's answer; for one event loop.
 
     `interactive` says whether somebody can answer, `rechecks` counts the calls of `recheck`.
+    `allowed_lines` has for each session the call and the command line that a user allowed last.
     """
 
     def __init__(self, *, interactive: bool) -> None:
         self.interactive = interactive
         self.rechecks = 0
+        self.allowed_lines: dict[str, tuple[object, object]] = {}
         self._open: dict[str, Waiting] = {}
 
     async def wait(

@@ -67,9 +67,9 @@ async def _may_run(
         outside = _outside(scanned.paths, context)
     for path in outside:
         await context.require_path(path, metadata=told)
-    if inside := _inside(scanned.writes, context):
-        facts = {**told, "runs_in": str(cwd)}
-        await context.require("edit", inside, always=["*"], metadata=facts)
+    inside, facts = _inside(scanned.writes, context), {**told, "runs_in": str(cwd)}
+    if inside:  # a denial comes before any question
+        await context.require("edit", inside, always=["*"], metadata=facts, later=True)
     commands = [" ".join(argv) for argv in scanned.commands]
     settings = [" ".join(argv) for argv in scanned.settings]
     patterns = [UNCLEAR + command] if scanned.unclear else [*commands, *settings] or [command]
@@ -86,6 +86,8 @@ async def _may_run(
             "runs_in": str(cwd),
         },
     )
+    if inside:  # a user who was asked about the line is not asked about its files
+        await context.require("edit", inside, always=["*"], metadata=facts)
     return cwd
 
 

@@ -42,12 +42,10 @@ async def approved(
         return Verdict(action="allow", reason=reason, source="approvals", rule=rule)
     if rest == request.patterns:
         return verdict
-    return await verdict_of_policies(engine, view, replace(request, patterns=rest))
+    return await policies(engine, view, replace(request, patterns=rest))
 
 
-async def verdict_of_policies(
-    engine: Engine, view: SessionView, request: PermissionRequest
-) -> Verdict:
+async def policies(engine: Engine, view: SessionView, request: PermissionRequest) -> Verdict:
     """Return the strictest verdict of all policies; without any the user is asked."""
     verdict = await engine.hooks.strictest(
         toolhooks.permission_ask, session=view, request=request, stash=engine.stash

@@ -13,8 +13,8 @@ from pegboard.engine.asking.approvals import (
     approve,
     approved,
     for_good,
+    policies,
     rules_for_good,
-    verdict_of_policies,
 )
 from pegboard.engine.engine import Engine
 from pegboard.engine.writer import Writer
@@ -69,7 +69,9 @@ def make_request(  # noqa: PLR0913 - the fields of a request, all keyword-only
 async def settle(
     engine: Engine, view: SessionView, request: PermissionRequest, writer: Writer
 ) -> None:
-    """Nothing, once the request is allowed.
+    """Wait until the request is allowed.
+
+    A user who has allowed the command line of a call is not asked again about what it does.
 
     :raises PermissionDeniedError: when it is denied, or nobody is there to be asked.
     :raises PermissionRejectedError: when the user rejects it.
@@ -80,6 +82,11 @@ async def settle(
         return
     if verdict.action == "deny":
         raise _denied(request, verdict)
+    line = request.tool, request.metadata.get("command")
+    if not verdict.firm and line[1] and engine.requests.allowed_lines.get(view.id) == line:
+        answer = PermissionAnswer(reply="once", by="approval")
+        await _record_answer(engine, request, answer, agent=view.agent.name, rules=())
+        return
     answer = await _asked(engine, view, as_asked(view, request, verdict), writer)
     if answer.by == "nobody":
         said = await _advised(engine, view, request, verdict)
@@ -88,6 +95,7 @@ async def settle(
         raise PermissionCorrectedError(f"{REJECTED} The user said: {answer.message}")
     if answer.reply == "reject":
         raise PermissionRejectedError(REJECTED)
+    engine.requests.allowed_lines[view.id] = line
 
 
 async def refuse_denied(engine: Engine, view: SessionView, request: PermissionRequest) -> None:
@@ -174,7 +182,7 @@ def unattended(request: PermissionRequest, verdict: Verdict) -> Verdict:
 
 async def judged(engine: Engine, view: SessionView, request: PermissionRequest) -> Verdict:
     """The verdict of all rules and plugins, with what the user has approved for good or `auto`."""
-    verdict = await verdict_of_policies(engine, view, request)
+    verdict = await policies(engine, view, request)
     if verdict.action == "ask" and not verdict.firm and not request.metadata.get(ONCE):
         verdict = await approved(engine, view, request, verdict)
     if verdict.action == "ask" and not verdict.firm:

@@ -77,7 +77,9 @@ class Policy:
         requests: list[PermissionRequest] = []
 
         async def note(request: PermissionRequest, _: bool) -> None:  # noqa: FBT001 - `Decide`
-            requests.append(request)
+            made = [(each.permission, each.patterns) for each in requests]
+            if (request.permission, request.patterns) not in made:  # one that is made again later
+                requests.append(request)
 
         values = await asyncio.to_thread(tool.validate, args)
         requirements = Requirements(engine, view, tool, note)
