@@ -1,0 +1,122 @@
+"""OpenTelemetry spans and metrics of turns, requests to models and tool calls.
+
+Nothing is imported, and nothing is sent, unless the environment names a collector or the program
+has set up OpenTelemetry itself.
+"""
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from pegboard import Activity, Plugin, hookimpl
+
+if TYPE_CHECKING:
+    from pegboard_otel.exporting import Export
+
+_ENDPOINTS = (
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+)
+_PARENT = ("TRACEPARENT", "TRACESTATE")
+LIMIT_S = 30.0
+"""The first turn waits for the import of OpenTelemetry's SDK on a busy machine."""
+
+
+class Telemetry:
+    """The telemetry of a process, which the Apps that are open in it share."""
+
+    def __init__(self) -> None:
+        self._apps = 0
+        self._export: Export | None = None
+        self._opening: asyncio.Lock | None = None
+        self._failed = False
+
+    @hookimpl(timeout_s=LIMIT_S)
+    async def startup(self, plugin: Plugin) -> None:
+        """Load what exports, while the user still types."""
+        self._apps += 1
+        await self._opened(plugin)
+
+    @hookimpl(timeout_s=LIMIT_S)
+    async def around_call(
+        self, activity: Activity, plugin: Plugin
+    ) -> tuple[AbstractContextManager[object], ...] | None:
+        """Return the span of an activity."""
+        export = self._export or await self._opened(plugin)
+        return None if export is None else (export.spans.around(activity),)
+
+    @hookimpl
+    async def text_complete(self, text: str) -> None:
+        """Add the model's text to the span of its request, if the user wants contents."""
+        if self._export is not None:
+            self._export.spans.note_text(text)
+
+    @hookimpl
+    async def shell_env(self, env: Mapping[str, str]) -> Mapping[str, str] | None:
+        """Take what is about this process out of tools' environment, and name their own parent."""
+        gone = [name for name in env if name.startswith("OTEL_") or name in _PARENT]
+        parent = self._parent()
+        if not gone and not parent:
+            return None
+        return {**{name: env[name] for name in env if name not in gone}, **parent}
+
+    @hookimpl(timeout_s=LIMIT_S)
+    async def shutdown(self) -> None:
+        """Send what is left, when the last App of the process closes."""
+        self._apps -= 1
+        export = self._export
+        if self._apps <= 0 and export is not None:
+            self._export = None
+            await export.aclose()
+
+    async def _opened(self, plugin: Plugin) -> "Export | None":
+        """The export, which is opened if it is wanted; importing its libraries takes a while."""
+        if self._failed or not wanted():
+            return None
+        self._opening = self._opening or asyncio.Lock()
+        async with self._opening:
+            if self._export is None and not self._failed:
+                try:
+                    self._export = await asyncio.to_thread(_open)
+                except ImportError as error:
+                    self._failed = True
+                    install = "pip install 'pegboard-otel[otlp]'"
+                    plugin.logger.warning("no telemetry is sent (%s): %s", error, install)
+        return self._export
+
+    def _parent(self) -> dict[str, str]:
+        """The variables that make a process of a tool a part of the tool's span."""
+        if self._export is None:
+            return {}
+        from opentelemetry import propagate
+
+        carrier: dict[str, str] = {}
+        propagate.inject(carrier)
+        found = {name.upper(): value for name, value in carrier.items()}
+        return {name: found[name] for name in _PARENT if name in found}
+
+
+def wanted() -> bool:
+    """Whether the user's environment names a collector, or the program has OpenTelemetry set up."""
+    if os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        return False
+    if any(os.environ.get(name, "").strip() for name in _ENDPOINTS):
+        return True
+    if "opentelemetry.sdk.trace" not in sys.modules:
+        return False
+    from pegboard_otel.exporting import has_own_provider
+
+    return has_own_provider()
+
+
+def _open() -> "Export":
+    from pegboard_otel.exporting import open_export
+
+    return open_export()
+
+
+telemetry = Telemetry()
