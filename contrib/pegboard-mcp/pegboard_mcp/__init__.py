@@ -5,14 +5,25 @@ by the first call of one of its tools, and the SDK is imported then.
 """
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from pegboard import Host, Plugin, Tool, hookimpl
+import msgspec
+
+from pegboard import Host, Plugin, Tool, Workspace, hookimpl
 from pegboard.schema.config import Command, Config, Service
 from pegboard.schema.message import Turn
 from pegboard.schema.part import Part, TextPart
 from pegboard.schema.session import PermissionRequest, Verdict
 
+
+class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the user may set; `claude` has the servers of Claude Code's settings, too."""
+
+    claude: bool = False
+
+
+options = Options
 REQUEST_LIMIT_S = 95
 """The time limit of a prompt or a resource, which may have its server started."""
 SIGN_IN_LIMIT_S = 330
@@ -25,6 +36,14 @@ async def config_load(config: Config) -> Config | None:
     from pegboard_mcp.rules import with_ids_of_tools
 
     return with_ids_of_tools(config)
+
+
+@hookimpl
+async def trusted_files(workspace: Workspace) -> Sequence[Path]:
+    """Return the files of the project that name servers."""
+    from pegboard_mcp.foreign import project_files
+
+    return project_files(workspace)
 
 
 @hookimpl
@@ -72,14 +91,19 @@ async def chat_message(message: Turn, plugin: Plugin) -> Turn | None:
 @hookimpl
 async def startup(app: Host, plugin: Plugin) -> None:
     """Set up the servers; none is started that is known already."""
+    from pegboard_mcp.foreign import claude_tables, project_tables
     from pegboard_mcp.servers import OPENED, Servers, configured_servers
     from pegboard_mcp.tools import SERVERS
 
-    configs, problems = configured_servers(app.config)
+    extra = [*project_tables(app)]
+    if plugin.options.claude:
+        extra += claude_tables(Path.home(), app.workspace)
+    configs, problems = configured_servers(app.config, extra)
     for each in problems:
         plugin.logger.warning("%s", each)
     servers = Servers(app, plugin, tuple(configs.values()))
     OPENED[plugin] = app.stash.setdefault(SERVERS, lambda: servers)
+    await servers.refresh()
     servers.start()
 
 

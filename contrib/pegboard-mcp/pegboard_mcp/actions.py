@@ -3,6 +3,7 @@
 import asyncio
 import webbrowser
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pegboard import ToolError
@@ -50,7 +51,8 @@ async def act(
     server = servers.named(name)
     match action:
         case "connect":
-            await server.connect()
+            with suppress(ToolError):  # its state says why
+                await server.connect()
         case "disconnect":
             await server.disconnect()
         case "logout":
@@ -70,7 +72,7 @@ async def act(
 async def sign_in(servers: Servers, name: str, show: "Show") -> None:
     """Have the user sign in to a server, and connect to it.
 
-    :raises ToolError: when the sign-in fails.
+    :raises InvalidInputError: when the sign-in fails.
     """
     _, task = await servers.begin_sign_in(name, show)
     await _signed_in(servers, name, task)
@@ -106,7 +108,7 @@ async def _signed_in(servers: Servers, name: str, task: "asyncio.Task[None]") ->
     try:
         await task
     except AuthorizationError as error:
-        raise ToolError(str(error)) from error
+        raise InvalidInputError(str(error)) from error
     await servers.named(name).connect()
 
 

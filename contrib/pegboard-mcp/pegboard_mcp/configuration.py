@@ -61,11 +61,9 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     headers: dict[str, str] = {}
     oauth: OAuthConfig | None = OAuthConfig()
     enabled: bool = True
-    required: bool = False
     start: Literal["lazy", "eager"] = "lazy"
     exposure: Literal["direct", "deferred", "hidden"] | None = None
     description: str = ""
-    instructions: bool = False
     tools: tuple[str, ...] = ("*",)
     without: tuple[str, ...] = ()
     call_timeout_s: float = 60.0

@@ -24,6 +24,7 @@ from pegboard_mcp.failure import (
     AuthorizationError,
     ConnectionLostError,
     RequestError,
+    StaleDefinitionError,
     reason_of,
 )
 from pegboard_mcp.listing import (
@@ -137,10 +138,14 @@ class Connection:
         tool: str,
         arguments: Mapping[str, Any],
         *,
+        digest: str = "",
         progress: ProgressFnT | None = None,
         ask_user: AskUser | None = None,
     ) -> types.CallToolResult:
         """Return the result of a tool; the server may ask the user meanwhile.
+
+        `digest` is that of the definition which the caller goes by. A call that the server refuses
+        since it was made by an older one is made again, if the definition is still this one.
 
         :raises ConnectionLostError: when the connection ends first.
         :raises RequestError: when the server refuses the call.
@@ -162,7 +167,18 @@ class Connection:
                 progress_callback=progress,
             )
 
-        return await self._rounds(send, ask_user)
+        try:
+            return await self._rounds(send, ask_user)
+        except StaleDefinitionError:
+            await self._check_definition(tool, digest)
+            return await self._rounds(send, ask_user)
+
+    async def _check_definition(self, tool: str, digest: str) -> None:
+        """List the tools again, for the headers that the SDK makes of their definitions."""
+        known = await self.list_everything()
+        if digest and digest not in {each.digest for each in known.tools if each.name == tool}:
+            text = f"the tool {tool} of the MCP server {self.name} has changed since its review"
+            raise RequestError(f"{text}; `pegboard mcp review {self.name}` shows how")
 
     async def prompt(
         self, name: str, arguments: Mapping[str, str], ask_user: AskUser | None = None
@@ -246,6 +262,8 @@ class Connection:
         try:
             return await request
         except MCPError as error:
+            if error.code == types.HEADER_MISMATCH:
+                raise StaleDefinitionError(str(error)) from error
             if not self.is_alive:
                 raise self._lost(was_sent=self.traffic.sent > sent) from error
             raise refusal(self.name, self.traffic, error, what=what) from error

@@ -13,6 +13,10 @@ class ConnectionLostError(RequestError):
         self.was_sent = was_sent
 
 
+class StaleDefinitionError(RequestError):
+    """A call that the server refuses because it was made by an older definition of the tool."""
+
+
 class AuthorizationError(RequestError):
     """A server that wants the user's authorization first."""
 

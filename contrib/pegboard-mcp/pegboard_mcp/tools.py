@@ -59,7 +59,7 @@ def _tool(config: ServerConfig, tool: ServerTool, name: str) -> Tool:
         name,
         tool.description or tool.title or f"{tool.name} of the MCP server {config.name}",
         tool.parameters,
-        partial(_call, config.name, tool.name),
+        partial(_call, config.name, tool),
         timeout_s=config.connect_timeout_s + config.call_timeout_s + CALL_MARGIN_S,
         requires=partial(_require, config, tool, name),
         exposure=config.exposure,
@@ -87,7 +87,7 @@ def first_use(request: PermissionRequest) -> str:
 
 
 async def _call(
-    server: str, tool: str, context: ToolContext, arguments: Mapping[str, Any]
+    server: str, tool: ServerTool, context: ToolContext, arguments: Mapping[str, Any]
 ) -> ToolResult:
     servers = context.stash.get(SERVERS)
     if servers is None:
@@ -96,15 +96,19 @@ async def _call(
     if found.config.is_project and not context.trusted:
         text = f"the MCP server {server} is the project's, which is not trusted"
         raise ToolError(f"{text}; the user can run `pegboard trust allow`")
-    await servers.approve(server, tool)
+    await servers.approve(server, tool.name)
 
     async def send(connection: "Connection") -> ToolResult:
         from pegboard_mcp.content import tool_result  # the SDK is there once a server runs
 
         result = await connection.call(
-            tool, arguments, progress=_progress(context), ask_user=_asking(context)
+            tool.name,
+            arguments,
+            digest=tool.digest,
+            progress=_progress(context),
+            ask_user=_asking(context),
         )
-        return tool_result(server, tool, result)
+        return tool_result(server, tool.name, result)
 
     return await found.request(send, can_ask=context.session.interactive)
 

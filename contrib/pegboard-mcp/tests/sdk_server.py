@@ -6,7 +6,7 @@ from typing import Annotated
 from mcp.server.elicitation import AcceptedElicitation, ElicitationResult
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.resolve import Elicit, Resolve
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 server = MCPServer("sdk", instructions="Be kind.")
 
@@ -26,6 +26,12 @@ def add(a: int, b: int) -> int:
 def long(size: int) -> str:
     """Return a long text."""
     return "x" * size
+
+
+@server.tool()
+def shard(region: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Region"})]) -> str:
+    """Return the region that a router sees in the headers."""
+    return region
 
 
 async def ask_who() -> Elicit[Who]:

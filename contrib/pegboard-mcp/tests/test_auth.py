@@ -9,9 +9,10 @@ from pathlib import Path
 import httpx
 import pytest
 from pegboard_mcp.actions import act
+from pegboard_mcp.failure import AuthorizationError
 from pegboard_mcp.tools import SERVERS
 
-from pegboard import ToolError
+from pegboard.errors import InvalidInputError
 
 HERE = Path(__file__).parent
 CALL = ("far_add", {"a": 2, "b": 3})
@@ -145,7 +146,7 @@ async def test_a_client_is_known_by_its_document_where_the_issuer_takes_one(worl
 async def test_an_issuer_that_registers_nobody_needs_a_client_in_the_settings(world) -> None:
     async with world("closed") as scripted:
         servers = scripted.app.stash.get(SERVERS)
-        with pytest.raises(ToolError, match=r"set `mcp\.far\.oauth\.client_id`"):
+        with pytest.raises(InvalidInputError, match=r"set `mcp\.far\.oauth\.client_id`"):
             await act(servers, "far", "auth", {})
     async with world("closed", client_id="mine") as scripted:
         address = await sign_in(scripted)
@@ -153,10 +154,17 @@ async def test_an_issuer_that_registers_nobody_needs_a_client_in_the_settings(wo
     assert "client_id=mine" in address
 
 
-@pytest.mark.parametrize("word", ["liar", "mixup"])
-async def test_an_issuer_that_is_not_who_it_says_gets_no_code(world, word) -> None:
-    async with world(word) as scripted:
-        with pytest.raises((ToolError, Exception)):
+async def test_an_issuer_whose_description_names_another_is_not_used(world) -> None:
+    async with world("liar") as scripted:
+        with pytest.raises(InvalidInputError, match="issuer"):
+            await sign_in(scripted)
+
+    assert {line.split()[0] for line in log_of(world)} == {"refused"}
+
+
+async def test_a_code_of_another_issuer_is_not_exchanged(world) -> None:
+    async with world("mixup") as scripted:
+        with pytest.raises(AuthorizationError, match="iss"):
             await sign_in(scripted)
 
     assert not [line for line in log_of(world) if " token " in line]

@@ -1,6 +1,7 @@
 """Servers over HTTP on this machine, of both eras."""
 
 import asyncio
+import json
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -75,3 +76,18 @@ async def test_a_server_that_is_not_there_is_named(served_app) -> None:
 async def test_a_url_is_https_or_of_this_machine(served_app, url) -> None:
     async with served_app({"far": {"type": "remote", "url": url}}) as scripted:
         assert [*scripted.app.stash.get(SERVERS)] == []
+
+
+async def test_an_argument_that_is_a_header_too_arrives_from_a_catalogue(
+    served_app, http_server, tmp_path
+) -> None:
+    server = {"type": "remote", "url": http_server}
+    async with served_app({"far": server}):
+        pass
+    catalogue = next((tmp_path / "cache").rglob("far-*.json"))
+    catalogue.write_text(json.dumps({**json.loads(catalogue.read_text()), "fresh_s": 3600}))
+
+    async with served_app({"far": server}, ("far_shard", {"region": "north"})) as scripted:
+        turn = await scripted.turn()
+
+    assert turn.calls[0].output == "north"

@@ -1,5 +1,10 @@
 """Tools of a server in a turn: offered from its list, asked about, and called."""
 
+import asyncio
+import json
+import sys
+from pathlib import Path
+
 from pegboard_mcp.tools import SERVERS
 
 from pegboard.schema.session import PermissionRequest
@@ -111,3 +116,40 @@ async def test_the_process_of_a_server_has_no_secret_of_the_environment(
     assert "sesame" not in output
     assert '"WANTED": "yes"' in output
     assert '"OWN": "1"' in output
+
+
+STARTING = """
+import asyncio, json, sys
+sys.path[:0] = json.loads(sys.argv[2])
+from pathlib import Path
+import pegboard_mcp
+from pegboard import App, AppOptions
+from pegboard_mcp.tools import SERVERS
+
+async def main():
+    root = Path(sys.argv[1])
+    folders = {f"{name}_dir": root / name for name in ("config", "data", "state", "cache")}
+    options = AppOptions(plugins=(pegboard_mcp,), config=json.loads(sys.argv[3]), **folders)
+    async with App.open(root / "project", options) as app:
+        while app.stash.get(SERVERS) is None:
+            await asyncio.sleep(0.01)
+        print("raw_t" in app.tools, sorted({"mcp", "httpx2", "mcp_types"} & {*sys.modules}))
+
+asyncio.run(main())
+"""
+
+
+async def test_a_start_with_a_known_server_imports_no_sdk(served_app, raw_server, tmp_path) -> None:
+    server = {"raw": raw_server()}
+    async with served_app(server):
+        pass
+    here = Path(__file__).parent
+    paths = json.dumps([str(here.parent), str(here)])
+    words = (str(tmp_path), paths, json.dumps({"mcp": server}))
+
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", STARTING, *words), stdout=asyncio.subprocess.PIPE
+    )
+    output, _ = await process.communicate()
+
+    assert output.decode().strip() == "True []"

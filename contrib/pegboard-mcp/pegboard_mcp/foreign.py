@@ -1,0 +1,60 @@
+"""Servers that stand in the files of other programs: `.mcp.json`, and Claude Code's settings."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pegboard import Host, Workspace
+from pegboard_mcp.configuration import Source, Table
+
+PROJECT_FILE = ".mcp.json"
+CLAUDE_FILE = ".claude.json"
+_KEY = "mcpServers"
+
+
+def project_files(workspace: Workspace) -> tuple[Path, ...]:
+    """Return the files of the project that name servers, outermost first."""
+    folders = dict.fromkeys((workspace.worktree, workspace.directory))
+    return tuple(path for each in folders if (path := each / PROJECT_FILE).is_file())
+
+
+def project_tables(host: Host) -> list[tuple[Source, Table]]:
+    """Return the servers of the project's files, as far as the user trusts these."""
+    files = host.trust.files
+    trusted = [
+        path
+        for path in project_files(host.workspace)
+        if path in files and path not in host.untrusted
+    ]
+    return [(_source(path, is_project=True), _servers(_parsed(files[path]))) for path in trusted]
+
+
+def claude_tables(home: Path, workspace: Workspace) -> list[tuple[Source, Table]]:
+    """Return the servers that the user has in Claude Code, for all projects and for this one."""
+    path = home / CLAUDE_FILE
+    try:
+        settings = _parsed(path.read_bytes())
+    except OSError:
+        return []
+    projects = settings.get("projects")
+    mine = projects.get(str(workspace.worktree)) if isinstance(projects, Mapping) else None
+    return [(_source(path), _servers(each)) for each in (settings, mine)]
+
+
+def _source(path: Path, *, is_project: bool = False) -> Source:
+    return Source(file=str(path), is_project=is_project, env=os.environ)
+
+
+def _parsed(content: bytes) -> Mapping[str, Any]:
+    try:
+        value = json.loads(content)
+    except ValueError:
+        return {}
+    return value if isinstance(value, Mapping) else {}
+
+
+def _servers(value: object) -> Table:
+    found = value.get(_KEY) if isinstance(value, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
