@@ -105,10 +105,10 @@ class Findings:
     `filled` stands in words for what a caller puts there. `reach` is how far the names reach that
     the line has listed, `listed` are folders elsewhere in which it has, `listings` what it has.
     `writes_listed`: what has one of these names is written. `lost` is what is gone by the names
-    that it has listed, `places_of` where it ran each command, `depth` how deep names are followed,
-    `saved` what puts out the text that it writes into a file.
-    `links` are those that it makes, each with where it leads. `unclear` is the first file of which
-    nobody can say which it is.
+    that it has listed, `places_of` where it ran each command, `depth` how deep names are followed
+    and `followed` how often, `saved` what puts out the text that it writes into a file. `links` are
+    those that it makes, each with where it leads. `unclear` is the first file of which nobody can
+    say which it is.
     """
 
     home: str
@@ -146,6 +146,7 @@ class Findings:
     lost: dict[Lost, None] = field(default_factory=dict)
     places_of: dict[Command, tuple[str, ...]] = field(default_factory=dict)
     depth: int = 0
+    followed: int = 0
     saved: dict[str, Feed] = field(default_factory=dict)
     links: dict[str, str] = field(default_factory=dict)
     unclear: Unclear | None = None

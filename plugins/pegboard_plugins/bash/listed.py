@@ -84,21 +84,28 @@ _CHOICE = re.compile(r"/([^/]+)/")
 _GREPS = frozenset({"ag", "egrep", "fgrep", "grep", "rg"})
 
 
-def gone(lost: Lost) -> list[str]:
-    """Return what is gone with names that are listed, as patterns: files, or about all of a folder.
+def gone(every: Sequence[Lost]) -> Iterator[str]:
+    """Yield what is gone with names that are listed, as patterns: files, or about all of a folder.
 
     All of it is that of all folders in it, or of none of them. That git ignores a file, or that it
     is hidden, makes it none that a listing has to have.
     """
-    if lost.listing is None:
-        places = {_name_of(path, lost.shown): path for path in shell_paths(lost.place)}
-        return [shell_escape(places[name]) for name in sifted([*places], lost.sieves)]
-    folder = os.path.normpath(shell_unescape(lost.listing.folder))
-    there = _shown(lost.listing, folder)
-    names = sifted(_chosen(there, lost.listing), lost.sieves)
-    depth = lost.listing.start.rstrip("/").count("/") + bool(lost.listing.start)
-    tops = [sum(each.count("/") == depth for each in every) for every in (names, there)]
-    return [lost.place] if _is_all(len(names), len(there)) or _is_all(*tops) else []
+    shown: dict[tuple[str, str], list[str]] = {}
+    for lost in every:
+        listing = lost.listing
+        if listing is None:
+            places = {_name_of(path, lost.shown): path for path in shell_paths(lost.place)}
+            yield from (shell_escape(places[name]) for name in sifted([*places], lost.sieves))
+            continue
+        folder = os.path.normpath(shell_unescape(listing.folder))
+        if (listing.start, folder) not in shown:
+            shown[listing.start, folder] = _shown(listing, folder)
+        there = shown[listing.start, folder]
+        names = sifted(_chosen(there, listing), lost.sieves)
+        depth = listing.start.rstrip("/").count("/") + bool(listing.start)
+        tops = [sum(each.count("/") == depth for each in some) for some in (names, there)]
+        if _is_all(len(names), len(there)) or _is_all(*tops):
+            yield lost.place
 
 
 def _is_all(number: int, there: int) -> bool:

@@ -24,7 +24,8 @@ from pegboard_plugins.bash.syntax import (
 )
 from pegboard_plugins.bash.values import Value
 
-_DEEPEST = 8
+_DEEPEST, _MOST_FOLLOWED = 8, 1000
+"""So deep, and so many in a line, are what puts out names followed."""
 _DYNAMIC = re.compile(f"(?:{LISTED}|{ANYTHING})+")
 _FLAT = frozenset({"ls", "dir", "vdir"})
 _DEEP = frozenset({"du", "tree"})
@@ -96,8 +97,12 @@ def _of_file(word: Word, findings: Findings) -> Iterator[Feed]:
 def _put_out_by(feeds: Iterable[Feed], findings: Findings) -> Iterator[Lost]:
     """Yield the names that are put out there."""
     cwd = findings.cwd
-    for feed in feeds if findings.depth < _DEEPEST else ():
+    for feed in feeds:
+        if findings.depth >= _DEEPEST or findings.followed >= _MOST_FOLLOWED:
+            findings.doubt("nested-too-deep")
+            return
         findings.depth += 1
+        findings.followed += 1
         found = list(_of_pipe(feed.parts, findings))
         findings.depth -= 1
         findings.cwd = cwd

@@ -38,9 +38,7 @@ def looked_up(found: Scan, command: str) -> Scan:
                 reads[path] = None
     if found.listings:
         _look_up_listed(found, paths, writes, reads)
-    destroys = dict.fromkeys(
-        (*found.destroys, *(path for each in found.lost for path in gone(each)))
-    )
+    destroys = dict.fromkeys((*found.destroys, *gone(found.lost)))
     return found._replace(
         paths=tuple(paths), writes=tuple(writes), reads=tuple(reads), destroys=tuple(destroys)
     )

@@ -26,6 +26,8 @@ def seen(line):
         "xargs " * 300 + "rm",
         "git submodule foreach " * 20 + "rm",
         "find . -exec " * 40 + "rm",
+        "".join(f"a{at}=$(echo {f'$a{at + 1} ' * 30}); " for at in range(9)) + "rm $a0",
+        "".join(f"f{at}() {{ {f'f{at + 1}; ' * 9} }}; " for at in range(9)) + "f0 | xargs rm",
     ],
 )
 def test_no_line_takes_long(line):
@@ -43,6 +45,12 @@ def test_an_expression_that_python_does_not_read_may_pick_secrets(pattern):
 @pytest.mark.parametrize("pattern", [r"\.(py|js)$", "^src", "[.]md", r"a\|b", "^(src|docs)/.*x"])
 def test_one_that_picks_no_secrets_is_of_names(pattern):
     assert seen(f"cat $(ls | grep '{pattern}')").unclear is None
+
+
+def test_names_that_are_listed_too_deep_to_be_followed_are_not_known():
+    line = "rm " + "$(echo " * 9 + "$(ls)" + ")" * 9
+
+    assert seen(line).unclear.code in ("nested-too-deep", "dynamic-path")
 
 
 def test_a_feeder_may_be_without_a_command():
