@@ -19,13 +19,21 @@ def _parsed(file: Path) -> ast.Module:
     return ast.parse(file.read_text())
 
 
-def tree(module: str) -> ast.Module:
-    """Return the source of a module of Pegboard or of its plugins, parsed."""
+def _file(module: str) -> Path:
     package, *parts = module.split(".")
     path = {"pegboard": CORE, "pegboard_plugins": PLUGINS}[package].joinpath(*parts)
-    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    stub = file.with_suffix(".pyi")
-    return _parsed(stub if stub.exists() else file)
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def tree(module: str) -> ast.Module:
+    """Return a module of Pegboard or of its plugins as type checkers see it."""
+    stub = _file(module).with_suffix(".pyi")
+    return _parsed(stub if stub.exists() else _file(module))
+
+
+def source(module: str) -> ast.Module:
+    """Return a module of Pegboard or of its plugins as Python sees it."""
+    return _parsed(_file(module))
 
 
 def _names(ring: str) -> dict[str, str]:

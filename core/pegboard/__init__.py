@@ -12,21 +12,31 @@ __version__ = "0.1.0"
 
 
 def late_names(
-    ring: str, homes: "Mapping[str, tuple[str, ...]]"
+    ring: str,
+    homes: "Mapping[str, tuple[str, ...]]",
+    moved: "Mapping[str, tuple[str, str]]" = {},  # noqa: B006 - a constant
 ) -> "tuple[Callable[[str], object], Callable[[], list[str]]]":
     """Return `__getattr__` and `__dir__` of a module whose names are loaded at their first use.
 
-    `homes` has the names by the module that defines them. To import a ring costs nothing.
+    `homes` has the names by the module that defines them. To import a ring costs nothing. `moved`
+    has old names: each with `ring:name` of today, and the release in which the old one goes.
     """
     places = {name: home for home, names in homes.items() for name in names}
 
     def value_of(name: str) -> object:
         if name == "__all__":
             return sorted(places)
-        if name not in places:
+        if name not in places and name not in moved:
             raise AttributeError(f"module {ring!r} has no attribute {name!r}")
         from importlib import import_module
 
+        if name in moved:
+            from pegboard.kit.deprecation import warn_of
+
+            place, goes_in = moved[name]
+            home, _, new = place.partition(":")
+            warn_of(f"{ring}.{name}", goes_in, f"{home}.{new}")
+            return getattr(import_module(home), new)
         return getattr(import_module(places[name]), name)
 
     return value_of, lambda: sorted(places)

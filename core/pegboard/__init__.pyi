@@ -32,5 +32,7 @@ from pegboard.workspace import Workspace as Workspace
 __version__: str
 
 def late_names(
-    ring: str, homes: Mapping[str, tuple[str, ...]]
+    ring: str,
+    homes: Mapping[str, tuple[str, ...]],
+    moved: Mapping[str, tuple[str, str]] = ...,
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]: ...

@@ -137,6 +137,7 @@ __getattr__, __dir__ = late_names(
         ),
         "pegboard.http.writtencalls": ("WrittenCalls",),
         "pegboard.ids": ("check_id",),
+        "pegboard.kit.deprecation": ("PegboardDeprecationWarning",),
         "pegboard.kit.hosts": (
             "host_pattern",
             "ip_address_of",

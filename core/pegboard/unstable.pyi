@@ -90,6 +90,7 @@ from pegboard.http.toolrefusal import refused_keyword as refused_keyword
 from pegboard.http.toolrefusal import refused_tools as refused_tools
 from pegboard.http.writtencalls import WrittenCalls as WrittenCalls
 from pegboard.ids import check_id as check_id
+from pegboard.kit.deprecation import PegboardDeprecationWarning as PegboardDeprecationWarning
 from pegboard.kit.hosts import host_pattern as host_pattern
 from pegboard.kit.hosts import ip_address_of as ip_address_of
 from pegboard.kit.hosts import is_literal as is_literal

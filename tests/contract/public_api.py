@@ -4,21 +4,29 @@ Run as a program it prints that text; `public_api.txt` is what was promised last
 """
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
-from surface import CORE, RINGS, definitions, marks, signature
+import pegboard
+from surface import CORE, PROMISED, RINGS, definitions, marks, signature
 
 STORED = Path(__file__).with_name("public_api.txt")
+_RELEASE = ".".join(pegboard.__version__.split(".")[:2])
 
 
 def describe() -> str:
-    """Return the exported names and the schema's structs with their signatures."""
+    """Return the promised names and the schema's structs with their signatures.
+
+    The line of a name ends in the release that it came with.
+    """
     lines = []
-    for ring, names in RINGS.items():
+    for ring in PROMISED:
         lines += [f"# {ring}"]
-        for name, module in sorted(names.items()):
+        for name, module in sorted(RINGS[ring].items()):
+            lines += [f"## {name}, since {since(ring, name)}"]
             for node in definitions(name, module):
                 lines += _lines(node)
         lines += [""]
@@ -28,6 +36,27 @@ def describe() -> str:
             lines += _lines(node)
         lines += [""]
     return "\n".join(lines) + "\n"
+
+
+def since(ring: str, name: str) -> str:
+    """Return the release that a name came with; a new name comes with this one."""
+    return _stored().get((ring, name), _RELEASE)
+
+
+@cache
+def _stored() -> dict[tuple[str, str], str]:
+    return releases(STORED.read_text()) if STORED.exists() else {}
+
+
+def releases(text: str) -> dict[tuple[str, str], str]:
+    """Return the release of each name in such a text, by ring and name."""
+    found, ring = {}, ""
+    for line in text.splitlines():
+        if head := re.fullmatch(r"# (\S+)", line):
+            ring = head[1]
+        elif name := re.fullmatch(r"## (\w+), since (\S+)", line):
+            found[ring, name[1]] = name[2]
+    return found
 
 
 def _lines(node: ast.stmt) -> Iterator[str]:

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
+from contract.public_api import since
 from docs.command_pages import commands_page
-from surface import CORE, RINGS, definitions, hooks, marks, signature, tree
+from surface import CORE, PROMISED, RINGS, definitions, hooks, marks, signature, source, tree
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 
@@ -34,7 +35,8 @@ API_HEAD = """# Python names
 <!-- Written by tests/docs/reference_pages.py from the docstrings. -->
 
 What other people's code may import, by the module that it is imported from; each name has one.
-Messages, parts, events, permissions and other values are on the page of [values](schema.md).
+[What is promised](promise.md) says what may change. Messages, parts, events, permissions and other
+values are on the page of [values](schema.md).
 
 """
 SCHEMA_HEAD = """# Values
@@ -116,10 +118,13 @@ def api_page() -> str:
     sections = (
         RING.format(
             ring=ring,
-            doc=_doc(tree(ring)),
-            entries="\n".join(_entry(*name) for name in sorted(names.items())),
+            doc=_doc(source(ring)),
+            entries="\n".join(
+                f"{_entry(*name)}\nSince {since(ring, name[0])}.\n"
+                for name in sorted(RINGS[ring].items())
+            ),
         )
-        for ring, names in RINGS.items()
+        for ring in PROMISED
     )
     handed = "\n".join(_entry(*name) for name in HANDED.items())
     last = RING.format(ring="Handed over", doc=HANDED_DOC, entries=handed)

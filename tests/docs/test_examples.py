@@ -21,7 +21,7 @@ from played import HI, Played, ToolsPlugin, call, calls, text, texts, tools_of
 from plugins.cli.commands import CommandLine
 from served import model, served
 from streams_heard import heard, prompt, until
-from surface import RINGS
+from surface import PROMISED
 
 EXAMPLE_FILES = sorted(EXAMPLES.glob("*.py"))
 
@@ -45,7 +45,7 @@ def test_an_example_uses_public_names_and_is_linked_from_a_page(file: Path) -> N
     ours = {name for name in imported if name.startswith("pegboard")}
 
     allowed = {
-        *RINGS,
+        *PROMISED,
         *(f"pegboard_plugins.{name}" for name in ("auth", "chat", "sandbox", "websearch")),
     }
     assert {name for name in ours - allowed if not name.startswith("pegboard.schema.")} == set()

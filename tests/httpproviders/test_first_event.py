@@ -56,7 +56,7 @@ async def test_comments_and_empty_frames_are_life_before_the_first_event(
 ) -> None:
     signs = [each for _ in range(25) for each in (sign, ms.Pause(SLOW_S / 16))]
     answer = [*signs, *ms.say("all is well")]
-    async with playing(tmp_path, answer, idle_s=SLOW_S) as setting:
+    async with playing(tmp_path, answer, idle_s=SLOW_S / 2) as setting:
         played = await setting.prompt()
 
     assert (played.text, len(played.requests)) == ("all is well", 1)

@@ -210,6 +210,8 @@ class _Answer:
                 break
             for event in self._all(frames, stream):
                 yield event
+            if not self._heard:
+                yield Heartbeat()
         else:
             while frames := await self._frames(stream, idle_s):
                 for event in self._all(frames, stream):

@@ -64,13 +64,17 @@ def doctor(directory: Path, style: Literal["text", "json"]) -> None:
 
 async def _found(directory: Path) -> tuple[list[Fault], tuple[Cost, ...], tuple[str, ...]]:
     import asyncio
+    import warnings
 
     from pegboard import App
+    from pegboard.unstable import PegboardDeprecationWarning
     from pegboard_plugins.cli.backend import surroundings
 
-    async with App.open(directory) as app:
-        known = [*_doubled(app), *_empty(app), *_tools(app)]
-        warnings = surroundings(app)
+    with warnings.catch_warnings(record=True) as old:
+        warnings.simplefilter("always", PegboardDeprecationWarning)
+        async with App.open(directory) as app:
+            known = [*_doubled(app), *_empty(app), *_tools(app)]
+            around = surroundings(app)
     costs = await asyncio.to_thread(import_costs, sorted(set(_imported(app))))
     faults = [
         *(Fault(each.kind, each.plugin, each.text) for each in app.plugins.problems),
@@ -79,7 +83,12 @@ async def _found(directory: Path) -> tuple[list[Fault], tuple[Cost, ...], tuple[
         *_commands(),
         *_slow(costs),
     ]
-    return list(dict.fromkeys(faults)), costs[:SHOWN], warnings
+    going = (
+        f"{each.filename}:{each.lineno}: {each.message}"
+        for each in old
+        if issubclass(each.category, PegboardDeprecationWarning)
+    )
+    return list(dict.fromkeys(faults)), costs[:SHOWN], (*around, *dict.fromkeys(going))
 
 
 def failed_hooks(app: "App") -> Iterator[Fault]:

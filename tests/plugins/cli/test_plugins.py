@@ -140,6 +140,30 @@ async def test_the_doctor_finds_nothing_where_nothing_is_wrong(pegboard: Command
     assert (done.code, done.out) == (0, "nothing is wrong\n")
 
 
+GOING = f"""
+from pegboard.kit.deprecation import deprecated
+
+@deprecated("9.1", instead="steer")
+def sail_on() -> None: ...
+
+sail_on()
+{GOOD}"""
+
+
+async def test_the_doctor_lists_what_a_plugin_uses_that_goes(
+    pegboard: CommandLine, tmp_path: Path
+) -> None:
+    site = tmp_path / "site"
+    plugin(site, "sailor", GOING)
+    pegboard.env["PYTHONPATH"] = str(site)
+
+    done = await pegboard("plugins", "doctor")
+
+    line = f"{site}/fault_sailor.py:7: sail_on goes in Pegboard 9.1: use steer"
+    assert done.code == 0, done.out
+    assert line in done.err
+
+
 async def test_the_doctor_says_what_of_the_configuration_waits_for_trust(
     pegboard: CommandLine,
 ) -> None:

@@ -47,7 +47,8 @@ async def test_a_cleared_environment_hides_no_tool(pegboard: CommandLine, before
 
 
 async def test_looking_goes_on(pegboard: CommandLine) -> None:
-    done = await call(pegboard, f"{own('trust list')} && {own('config get permission')}")
+    line = f"export HOME=$PWD; {own('trust list')} && {own('config get permission')}"
+    done = await call(pegboard, line)
 
     assert "no project is trusted yet" in done.out
     assert '"allow"' in json.loads(done.out)["output"]
