@@ -1,0 +1,258 @@
+"""Command hooks of other agents: hook files of Claude Code, Codex and Gemini CLI run as they are.
+
+Those of the user run. Those of a project run after `pegboard hooks trust`, by the digests of the
+file and of the scripts that it names. A hook can tighten and never loosen: its allow says nothing.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from pegboard import (
+    Host,
+    PendingCall,
+    Plugin,
+    SessionView,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    evolve,
+    hookimpl,
+)
+from pegboard.permissions import judge_rules
+from pegboard.schema.message import Turn, UserMessage
+from pegboard.schema.part import TextPart
+from pegboard.schema.session import PermissionRequest, Verdict
+
+if TYPE_CHECKING:
+    from pegboard_plugins.commandhooks.hookcommand import Product
+    from pegboard_plugins.commandhooks.runner import HookRunner
+
+HOOK_S = 660.0
+"""Longer than the longest hook, which is ended first."""
+REFUSED = "commandhooks.refused"
+"""The metadata of the part that a refused prompt has, with the reason."""
+_REFUSAL = (
+    "A hook has refused the user's prompt, and you do not see it. Say so in one sentence, with the"
+    " reason, and do nothing else."
+)
+FILES: "tuple[tuple[Product, str], ...]" = (
+    ("claude", ".claude/settings.json"),
+    ("claude", ".claude/settings.local.json"),
+    ("codex", ".codex/hooks.json"),
+    ("codex", ".codex/config.toml"),
+    ("gemini", ".gemini/settings.json"),
+)
+"""Where hooks may be, in the user's home and in a project, and whose form they have."""
+_APPS: "WeakKeyDictionary[Plugin, Host]" = WeakKeyDictionary()
+_RUNNERS: "WeakKeyDictionary[Plugin, HookRunner]" = WeakKeyDictionary()
+"""The Apps and their runners: hooks of tools get no other value that lives as long as an App."""
+
+
+def _runner(plugin: Plugin, session: SessionView) -> "HookRunner | None":
+    """Return the runner of the App, None where there is no hook file."""
+    if not _has_files(session):
+        return None
+    from pegboard_plugins.commandhooks.runner import HookRunner  # where there are hooks
+
+    if plugin not in _RUNNERS:
+        _RUNNERS[plugin] = HookRunner(plugin)
+        if plugin in _APPS:
+            _RUNNERS[plugin].open(_APPS[plugin])
+    return _RUNNERS[plugin]
+
+
+def _has_files(session: SessionView) -> bool:
+    folders = {session.home or Path.home(), session.worktree, session.directory}
+    return any((folder / name).exists() for folder in folders for _, name in FILES)
+
+
+@hookimpl
+async def startup(app: Host, plugin: Plugin) -> None:
+    """Take the App that hooks run for."""
+    _APPS[plugin] = app
+    if plugin in _RUNNERS:
+        _RUNNERS[plugin].open(app)
+
+
+@hookimpl(timeout_s=HOOK_S)
+async def tool_execute_before(
+    session: SessionView, call: PendingCall, plugin: Plugin
+) -> PendingCall | None:
+    """Run PreToolUse and BeforeTool, which can stop a call, have it asked about or change it."""
+    if (runner := _runner(plugin, session)) is None:
+        return None
+    found = await runner.run("PreToolUse", session, body={}, call=call)
+    if found.stops:
+        runner.abort(session.id)
+    if found.decision == "deny" or found.stops:
+        raise ToolError(found.reason or "A hook has stopped the turn.")
+    key = session.id, call.id
+    if found.decision == "ask":
+        if runner.asks_nothing(call.tool):
+            raise ToolError(f"A hook asks for a confirmation that is not possible: {found.reason}")
+        runner.asks[key] = found.reason
+    if found.context:
+        runner.contexts[key] = found.context
+    if found.input is None:
+        return None
+    from pegboard_plugins.commandhooks.toolnames import to_ours
+
+    return evolve(call, input={**call.input, **to_ours(call.tool, found.input)})
+
+
+@hookimpl(timeout_s=HOOK_S)
+async def permission_ask(
+    session: SessionView, request: PermissionRequest, plugin: Plugin
+) -> Verdict | None:
+    """Ask where PreToolUse says so, and run PermissionRequest where the user would be asked."""
+    if (runner := _runner(plugin, session)) is None:
+        return None
+    call_id = request.tool.call_id if request.tool else ""
+    reason = runner.asks.get((session.id, call_id))
+    rules = judge_rules(session.rulesets, request.permission, request.patterns, home=session.home)
+    if reason is None and rules.action != "ask":
+        return None
+    call = PendingCall(
+        id=call_id,
+        tool=request.permission,
+        input=request.metadata,
+        message_id=request.tool.message_id if request.tool else "",
+    )
+    found = await runner.run("PermissionRequest", session, body={}, call=call)
+    if found.decision == "deny":
+        return Verdict(action="deny", reason=found.reason)
+    if reason is None:
+        return None
+    return Verdict(action="ask", reason=reason, firm=True)
+
+
+@hookimpl(timeout_s=HOOK_S)
+async def tool_execute_after(
+    session: SessionView,
+    call: PendingCall,
+    result: ToolResult,
+    context: ToolContext,
+    plugin: Plugin,
+) -> ToolResult | None:
+    """Run PostToolUse and AfterTool, whose words go behind the result or in its place."""
+    del context
+    if (runner := _runner(plugin, session)) is None:
+        return None
+    key = session.id, call.id
+    runner.asks.pop(key, None)
+    before = runner.contexts.pop(key, ())
+    body = {"tool_response": _response(call, result)}
+    found = await runner.run("PostToolUse", session, body=body, call=call)
+    if found.stops:
+        runner.abort(session.id)
+    said = (found.reason,) if found.decision == "deny" and found.reason else ()
+    texts = (*before, *said, *found.context)
+    if not texts and found.output is None:
+        return None
+    output = result.output if found.output is None else found.output
+    return evolve(result, output="\n\n".join((output, *texts)))
+
+
+@hookimpl(timeout_s=HOOK_S)
+async def chat_message(session: SessionView, message: Turn, plugin: Plugin) -> Turn | None:
+    """Run SessionStart or SubagentStart, then UserPromptSubmit; their texts go behind it."""
+    if (runner := _runner(plugin, session)) is None:
+        return None
+    texts: list[str] = []
+    if session.id not in runner.sessions:
+        event = "SubagentStart" if session.depth else "SessionStart"
+        source = "resume" if session.info.model is not None else "startup"
+        body = {} if session.depth else {"source": source, "model": session.model.id}
+        names = (session.agent.name,) if session.depth else (source,)
+        texts += (await runner.run(event, session, body=body, names=names)).context
+    runner.sessions[session.id] = session
+    await runner.watch(session)
+    typed = "".join(
+        part.text for part in message.parts if isinstance(part, TextPart) and not part.synthetic
+    )
+    refused = ""
+    if typed and not session.depth and message.parts:
+        found = await runner.run("UserPromptSubmit", session, body={"prompt": typed})
+        texts += found.context
+        if found.decision == "deny" or found.stops:
+            refused = found.reason or "no reason"
+            texts = [f"{_REFUSAL} Its reason: {refused}"]
+    if not texts or not message.parts:
+        return None
+    text = "\n".join(texts)
+    part = TextPart(
+        id=f"{message.parts[-1].id}0",  # behind the last one, and before whatever comes next
+        session_id=session.id,
+        message_id=message.info.id,
+        text=f'<system-reminder session="{session.id}">\n{text}\n</system-reminder>',
+        synthetic=True,
+        metadata={REFUSED: refused} if refused else None,
+    )
+    return Turn(info=message.info, parts=(*message.parts, part))
+
+
+@hookimpl(required=True)
+async def chat_messages_transform(messages: tuple[Turn, ...]) -> tuple[Turn, ...] | None:
+    """Leave what a hook has refused out of what the model reads; it stays stored."""
+    changed = tuple(map(_readable, messages))
+    return changed if any(map(_is_other, changed, messages)) else None
+
+
+def _is_other(turn: Turn, before: Turn) -> bool:
+    return turn is not before
+
+
+def _readable(turn: Turn) -> Turn:
+    if not isinstance(turn.info, UserMessage):
+        return turn
+    marks = [
+        part
+        for part in turn.parts
+        if isinstance(part, TextPart) and REFUSED in (part.metadata or {})
+    ]
+    if not marks:
+        return turn
+    reason = str((marks[0].metadata or {}).get(REFUSED))
+    text = (
+        f"[A hook has refused the user's prompt, which you cannot see. Its reason: {reason}\n"
+        "Say so in one sentence, and do nothing else.]"
+    )
+    return evolve(turn, parts=(evolve(marks[0], text=text),))
+
+
+@hookimpl(timeout_s=HOOK_S)
+async def session_compacting(session: SessionView, prompt: str, plugin: Plugin) -> str | None:
+    """Run PreCompact and PreCompress, whose words are further instructions."""
+    if (runner := _runner(plugin, session)) is None:
+        return None
+    body = {"trigger": "auto", "custom_instructions": ""}
+    found = await runner.run("PreCompact", session, body=body, names=("auto",))
+    return "\n\n".join((prompt, *found.context)) if found.context else None
+
+
+@hookimpl(timeout_s=HOOK_S)
+async def shutdown(app: Host, plugin: Plugin) -> None:
+    """Run SessionEnd, and end what runs in the background."""
+    del app
+    _APPS.pop(plugin, None)
+    if (runner := _RUNNERS.pop(plugin, None)) is None:
+        return
+    from pegboard_plugins.commandhooks.watching import end
+
+    await end(runner)
+    await runner.close()
+
+
+def _response(call: PendingCall, result: ToolResult) -> Mapping[str, Any]:
+    """Return a result in Claude Code's form, with Gemini CLI's fields next to it."""
+    gemini = {"llmContent": result.output, "returnDisplay": result.title}
+    if call.tool == "bash":
+        shown = result.metadata.get("output")
+        stdout = shown if isinstance(shown, str) else result.output
+        return {"stdout": stdout, "stderr": "", "interrupted": False, **gemini}
+    if call.tool in {"edit", "write", "multiedit"}:
+        named = {name: call.input.get(name) for name in ("filePath", "oldString", "newString")}
+        return {**{k: v for k, v in named.items() if v is not None}, **gemini}
+    return {"output": result.output, **gemini}

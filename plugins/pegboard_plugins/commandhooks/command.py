@@ -1,0 +1,112 @@
+"""`pegboard hooks`: the command hooks of other agents that are found here, and trust in them."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from pegboard import App
+from pegboard.cli import Group, open_app, run_async
+from pegboard.display import visible
+from pegboard.errors import TrustError
+from pegboard.unstable import ProgramSearch, TrustStore, refuse_within_tool
+from pegboard_plugins.commandhooks.hookfiles import HookFile, named_files, places, read_hooks
+
+
+@click.group(cls=Group)
+def hooks() -> None:
+    """List and trust the command hooks of Claude Code, Codex and Gemini CLI."""
+
+
+@hooks.command("list")
+@click.pass_obj
+def list_hooks(directory: Path) -> None:
+    """List the hooks that are found, with what of their files is not honoured."""
+    run_async(_list(directory))
+
+
+@hooks.command()
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def trust(directory: Path, *, yes: bool) -> None:
+    """Trust the hooks of this project as they are now.
+
+    They are the hook files, and the files of the project that their commands name. One that changes
+    does not run until it is trusted again. What a script loads is not looked at.
+    """
+    refuse_within_tool("pegboard hooks trust")
+    run_async(_trust(directory, yes=yes))
+
+
+async def _list(directory: Path) -> None:
+    async with open_app(directory) as app:
+        found = list(_files(app))
+        for file in found:
+            differing = _differing(app, file)
+            mark = "not trusted" if differing else "runs"
+            click.echo(visible(f"{file.path} ({mark})"))
+            _show(file)
+        if not found:
+            click.echo("no hooks are found here")
+
+
+async def _trust(directory: Path, *, yes: bool) -> None:
+    async with open_app(directory) as app:
+        decision = app.decision
+        if decision.files and not decision.trusted_by_user:
+            raise TrustError(f"{decision.root} is not trusted; `pegboard trust allow` comes first")
+        files = [file for file in _files(app) if _is_project(app, file)]
+        digests = {name: digest for file in files for name, digest in _digests(app, file).items()}
+        if not digests:
+            click.echo("no hooks of this project are found")
+            return
+        for file in files:
+            click.echo(visible(str(file.path)))
+            _show(file)
+        for name, digest in digests.items():
+            click.echo(visible(f"{digest[:16]}  {name}"))
+        if not yes:
+            click.confirm(visible(f"Run these hooks of {decision.root}?"), abort=True)
+        store = TrustStore(app.places.trust)
+        if not decision.trusted_by_user:
+            store.allow(decision)
+        store.allow_programs(decision.root, digests)
+        click.echo(visible(f"trusted in {decision.root}"))
+
+
+def _files(app: App) -> Iterator[HookFile]:
+    place = app.workspace
+    for product, path, is_project in places(Path.home(), place.directory, place.worktree):
+        if (file := read_hooks(product, path, is_project=is_project)) is not None:
+            yield file
+
+
+def _is_project(app: App, file: HookFile) -> bool:
+    return file.path.is_relative_to(app.workspace.worktree)
+
+
+def _digests(app: App, file: HookFile) -> dict[str, str]:
+    """Return the digests of a file, and of the files of the project that its commands name."""
+    root, directory = app.workspace.worktree.resolve(), app.workspace.directory
+    search = ProgramSearch(root=root, directory=directory, trusted_by_user=True, env=os.environ)
+    found = {os.path.relpath(file.path, root): file.digest}
+    for hook in file.hooks:
+        for path in named_files(hook, directory, root):
+            found |= search.digests(path)
+    return found
+
+
+def _differing(app: App, file: HookFile) -> bool:
+    if not _is_project(app, file):
+        return False
+    allowed = app.decision.allowed
+    return any(allowed.get(name) != digest for name, digest in _digests(app, file).items())
+
+
+def _show(file: HookFile) -> None:
+    for hook in file.hooks:
+        words = " ".join((hook.command, *(hook.args or ())))
+        click.echo(visible(f"  {hook.name} {hook.matcher or '*'}: {words}"))
+    for note in file.notes:
+        click.echo(visible(f"  {note}"))

@@ -1,0 +1,108 @@
+"""A command that other agents' hook files name, and which calls and events it is for."""
+
+import re
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+Product = Literal["claude", "codex", "gemini"]
+MATCH_WITHIN_S = 0.1
+"""For one regular expression of a matcher."""
+_EXACT: dict[Product, re.Pattern[str]] = {
+    "claude": re.compile(r"[\w\-,| ]*"),
+    "codex": re.compile(r"[\w|]*"),
+    "gemini": re.compile(r"(?!)"),
+}
+"""The matchers that are lists of names; all others are regular expressions."""
+_RULE = re.compile(r"\s*(?P<tool>[\w*-]+)\s*(?:\((?P<pattern>.*)\))?\s*", re.DOTALL)
+_COMMANDS = re.compile(r"&&|\|\||[;|&\n(){}]")
+_UNCLEAR = re.compile(r"[$`'\"\\<>]")
+"""With these in a shell line its commands are not what a split of the line gives."""
+_ASSIGNMENTS = re.compile(r"\s*(?:\w+=\S*\s+)*")
+
+
+class CommandHook(msgspec.Struct, frozen=True, kw_only=True):
+    """One command of a hook file, for one event; `event` is Claude Code's name of it.
+
+    `args` make it a program and its arguments; without them it is a line for `sh`. `is_project`:
+    the file is the project's, so that it runs only by digest.
+    """
+
+    product: Product
+    event: str
+    name: str
+    command: str
+    file: Path
+    matcher: str = ""
+    args: tuple[str, ...] | None = None
+    timeout_s: float = 600.0
+    rule: str = ""
+    is_async: bool = False
+    blocks_on_failure: bool = False
+    is_project: bool = False
+
+    @property
+    def label(self) -> str:
+        """How messages name it."""
+        return f"{self.name} hook `{self.command}` of {self.file}"
+
+    def fits(self, names: Sequence[str]) -> bool:
+        """Return whether the matcher fits one of these names of a tool, or of an event's source.
+
+        An expression that cannot be used fits everything, so that no guard is lost.
+        """
+        if self.matcher in {"", "*"}:
+            return True
+        if _EXACT[self.product].fullmatch(self.matcher):
+            wanted = {each.strip() for each in re.split(r"[|,]", self.matcher)}
+            return not wanted.isdisjoint(names)
+        import regex  # type: ignore[import-untyped]  # 20 ms that only such matchers cost
+
+        try:
+            expression = regex.compile(self.matcher)
+            return any(expression.search(each, timeout=MATCH_WITHIN_S) for each in names)
+        except (regex.error, TimeoutError):
+            return True
+
+    def applies(self, names: Sequence[str], subject: str, root: Path) -> bool:
+        """Return whether the `if` rule fits a call; `subject` is its command or its path.
+
+        A shell line whose commands cannot be told apart fits.
+        """
+        if not self.rule:
+            return True
+        parsed = _RULE.fullmatch(self.rule)
+        if parsed is None:
+            return True
+        if not any(fnmatch(each, parsed["tool"]) for each in names):
+            return False
+        pattern = parsed["pattern"]
+        if not pattern or pattern == "*":
+            return True
+        if "Bash" in names or "run_shell_command" in names:
+            return bool(_UNCLEAR.search(subject)) or any(
+                _fits_command(each, pattern) for each in _commands(subject)
+            )
+        return any(fnmatch(each, pattern.removeprefix("./")) for each in _paths(subject, root))
+
+
+def _commands(line: str) -> Iterable[str]:
+    for each in _COMMANDS.split(line):
+        yield _ASSIGNMENTS.sub("", each, count=1).strip()
+
+
+def _fits_command(command: str, pattern: str) -> bool:
+    if pattern.endswith(":*"):
+        start = pattern.removesuffix(":*")
+        return command == start or command.startswith(f"{start} ")
+    return fnmatch(command, pattern)
+
+
+def _paths(subject: str, root: Path) -> Iterable[str]:
+    yield subject
+    path = Path(subject)
+    if path.is_relative_to(root):
+        yield str(path.relative_to(root))

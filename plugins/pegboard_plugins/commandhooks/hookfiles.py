@@ -1,0 +1,176 @@
+"""The hook files of Claude Code, Codex and Gemini CLI: found, read, and never run here."""
+
+import hashlib
+import os
+import re
+import shlex
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pegboard.unstable import read_bounded
+from pegboard_plugins.commandhooks import FILES
+from pegboard_plugins.commandhooks.hookcommand import CommandHook, Product
+
+GEMINI_EVENTS = {
+    "BeforeTool": "PreToolUse",
+    "AfterTool": "PostToolUse",
+    "BeforeAgent": "UserPromptSubmit",
+    "AfterAgent": "Stop",
+    "PreCompress": "PreCompact",
+    "SessionStart": "SessionStart",
+    "SessionEnd": "SessionEnd",
+    "Notification": "Notification",
+}
+LONGEST_S = 600.0
+_DEFAULTS_S = {"UserPromptSubmit": 30.0, "SessionEnd": 1.5}
+_GEMINI_S = 60.0
+_VARIABLE = re.compile(r"\$\{?\w+\}?")
+_WORD = re.compile(r"[\w./@%+~-]+")
+
+
+class HookFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A hook file as it was read: its hooks, what of it is not honoured, and its digest."""
+
+    path: Path
+    digest: str
+    hooks: tuple[CommandHook, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def places(home: Path, directory: Path, worktree: Path) -> Iterator[tuple[Product, Path, bool]]:
+    """Yield where hook files may be, the user's first, and whether they are the project's."""
+    for product, name in FILES:
+        if not name.endswith(".local.json"):
+            yield product, home / name, False
+    for folder in dict.fromkeys((worktree, directory)):
+        if folder != home:
+            for product, name in FILES:
+                yield product, folder / name, True
+
+
+def read_hooks(product: Product, path: Path, *, is_project: bool) -> HookFile | None:
+    """Return a hook file with its hooks, None where there is none with hooks. It blocks."""
+    content, error = read_bounded(path)
+    if error or not content:
+        return None
+    digest = hashlib.sha256(content).hexdigest()
+    try:
+        text = content.decode()
+        table = tomllib.loads(text) if path.suffix == ".toml" else msgspec.json.decode(text)
+    except (ValueError, msgspec.MsgspecError, RecursionError) as wrong:
+        return HookFile(path=path, digest=digest, notes=(f"{path} cannot be read: {wrong}",))
+    if not isinstance(table, dict) or not isinstance(table.get("hooks"), dict):
+        return None
+    if table.get("disableAllHooks") is True or _is_off(table.get("hooksConfig")):
+        return None
+    reader = _Reader(product, path, is_project=is_project)
+    hooks = tuple(reader.read(table["hooks"]))
+    return HookFile(path=path, digest=digest, hooks=hooks, notes=tuple(reader.notes))
+
+
+def _is_off(settings: object) -> bool:
+    return isinstance(settings, dict) and settings.get("enabled") is False
+
+
+class _Reader:
+    """Turns the tables of one file into hooks; `notes` are what it passes over."""
+
+    def __init__(self, product: Product, path: Path, *, is_project: bool) -> None:
+        self.notes: dict[str, None] = {}
+        self._product = product
+        self._path = path
+        self._is_project = is_project
+
+    def read(self, hooks: Mapping[str, Any]) -> Iterator[CommandHook]:
+        for name, groups in hooks.items():
+            event = GEMINI_EVENTS.get(name) if self._product == "gemini" else name
+            if event not in HONOURED_EVENTS:
+                self._note(f"the event {name}")
+                continue
+            for group in groups if isinstance(groups, list) else ():
+                if isinstance(group, dict) and group.get("sequential"):
+                    self._note("the field sequential")
+                if isinstance(group, dict) and isinstance(group.get("hooks"), list):
+                    for each in group["hooks"]:
+                        yield from self._hook(name, event, group.get("matcher"), each)
+
+    def _hook(self, name: str, event: str, matcher: object, table: Any) -> Iterator[CommandHook]:  # noqa: ANN401 - JSON
+        match table:
+            case {"type": "command", "command": str(command)} if command.strip():
+                pass
+            case {"type": str(kind)}:
+                self._note(f"a hook of the type {kind}")
+                return
+            case _:
+                return
+        if table.get("shell", "bash") != "bash":
+            self._note(f"the shell {table['shell']}")
+            return
+        for key in ("asyncRewake", "once", "statusMessage"):
+            if key in table:
+                self._note(f"the field {key}")
+        args = table.get("args")
+        rule = table.get("if")
+        yield CommandHook(
+            product=self._product,
+            event=event,
+            name=name,
+            command=command,
+            args=tuple(map(str, args)) if isinstance(args, list) else None,
+            file=self._path,
+            matcher=matcher if isinstance(matcher, str) else "",
+            timeout_s=self._timeout_s(event, table.get("timeout")),
+            rule=rule if isinstance(rule, str) else "",
+            is_async=table.get("async") is True,
+            blocks_on_failure=table.get("onFailure") == "block",
+            is_project=self._is_project,
+        )
+
+    def _timeout_s(self, event: str, given: object) -> float:
+        if self._product == "gemini":
+            found = given / 1000 if isinstance(given, int | float) else _GEMINI_S
+        else:
+            default = _DEFAULTS_S.get(event, LONGEST_S)
+            found = float(given) if isinstance(given, int | float) else default
+        return min(max(found, 0.0), LONGEST_S)
+
+    def _note(self, what: str) -> None:
+        self.notes[f"{self._path}: {what} is not honoured"] = None
+
+
+HONOURED_EVENTS = frozenset(
+    {
+        *("PreToolUse", "PermissionRequest", "PostToolUse", "UserPromptSubmit", "SessionStart"),
+        *("SubagentStart", "PreCompact", "SessionEnd", "Notification", "PostToolUseFailure"),
+        *("PostCompact", "StopFailure", "PermissionDenied", "Stop", "SubagentStop"),
+    }
+)
+"""By Claude Code's names."""
+
+
+def named_files(hook: CommandHook, directory: Path, root: Path) -> tuple[str, ...]:
+    """Return the files of the project that a hook's words name, however they are quoted.
+
+    A word is looked at from the directory and from the root, and as what stands behind a variable.
+    It reads names; what a script loads is not looked at.
+    """
+    found: dict[str, None] = {}
+    for text in (hook.command, *(hook.args or ())):
+        for word in (text, *_shell_words(text), *_WORD.findall(text)):
+            for base in (directory, root):
+                for name in (word, _VARIABLE.sub("", word).lstrip("/")):
+                    path = os.path.normpath(base / name)
+                    if Path(path).is_relative_to(root) and os.path.isfile(path):  # noqa: PTH113 - any text
+                        found[path] = None
+    return tuple(found)
+
+
+def _shell_words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return []

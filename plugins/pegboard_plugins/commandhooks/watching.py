@@ -1,0 +1,90 @@
+"""The hooks that only watch: they run by events, and what they decide has no effect."""
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+from pegboard import Host
+from pegboard.schema.event import (
+    Event,
+    PartUpdated,
+    PermissionAsked,
+    PermissionReplied,
+    QuestionAsked,
+    SessionCompacted,
+    SessionFailed,
+    SessionIdle,
+)
+from pegboard.schema.part import Failed, ToolPart
+from pegboard_plugins.commandhooks.runner import HookRunner
+
+END_WITHIN_S = 1.5
+"""For all SessionEnd hooks together."""
+
+
+async def listen(runner: HookRunner, app: Host) -> None:
+    """Run hooks by the events of the App until it is closed."""
+    async with app.subscribe() as events:
+        async for event in events:
+            async with runner.busy:
+                await watch(runner, event)
+
+
+async def watch(runner: HookRunner, event: Event) -> None:
+    """Run the hooks that an event of a known session is for."""
+    session = runner.sessions.get(event.session_id or "")
+    if session is None:
+        return
+    body: dict[str, Any]
+    match event.properties:
+        case PermissionAsked(request=asked):
+            kind = "permission_prompt"
+            body = {"message": f"{asked.permission} needs your permission", "title": "Pegboard"}
+            await runner.run(
+                "Notification",
+                session,
+                body={**body, "notification_type": kind},
+                names=(kind, "ToolPermission"),
+            )
+        case QuestionAsked():
+            kind = "elicitation_dialog"
+            body = {"message": "the agent asks a question", "notification_type": kind}
+            await runner.run("Notification", session, body=body, names=(kind,))
+        case PermissionReplied(reply="reject"):
+            await runner.run("PermissionDenied", session, body={"reason": "the user said no"})
+        case PartUpdated(part=ToolPart(state=Failed(error=error)) as part):
+            call = runner.call_of(part)
+            body = {"error": error, "is_interrupt": False}
+            await runner.run("PostToolUseFailure", session, body=body, call=call)
+        case SessionCompacted():
+            body = {"trigger": "auto", "compact_summary": ""}
+            await runner.run("PostCompact", session, body=body, names=("auto",))
+        case SessionFailed(error=failure):
+            text = failure.data.message if failure is not None else ""
+            await runner.run("StopFailure", session, body={"error": text})
+        case SessionIdle():
+            event_name = "SubagentStop" if session.depth else "Stop"
+            await runner.run(event_name, session, body={"stop_hook_active": False})
+
+
+async def end(runner: HookRunner) -> None:
+    """Run the SessionEnd hooks of all sessions that had a prompt, within their time.
+
+    Hooks of events that run already get as long.
+    """
+    await asyncio.sleep(0)  # for the events that came last
+    with suppress(TimeoutError):
+        async with asyncio.timeout(END_WITHIN_S), runner.busy:
+            pass
+    ending = [
+        runner.run("SessionEnd", session, body={"reason": "other"}, names=("other",))
+        for session in runner.sessions.values()
+        if not session.depth
+    ]
+    if ending:
+        _, late = await asyncio.wait(
+            [asyncio.ensure_future(each) for each in ending], timeout=END_WITHIN_S
+        )
+        for each in late:
+            each.cancel()
+        await asyncio.gather(*late, return_exceptions=True)

@@ -1,0 +1,117 @@
+"""No hook of a project runs before the user trusts exactly that hook."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hook_house import CLAUDE, CODEX, GEMINI, SHELL, House
+from pegboard import App
+from pegboard.unstable import TrustStore
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
+
+
+TRAPS = (
+    *("PreToolUse", "BeforeTool", "UserPromptSubmit", "BeforeAgent", "SessionStart"),
+    *("SessionEnd", "Stop", "AfterTool", "PostToolUse"),
+)
+
+
+@pytest.mark.parametrize("at", [CLAUDE, ".claude/settings.local.json", CODEX, GEMINI])
+@pytest.mark.parametrize(
+    "event",
+    [
+        "PreToolUse",
+        "BeforeTool",
+        "UserPromptSubmit",
+        "BeforeAgent",
+        "SessionStart",
+        "SessionEnd",
+        "Stop",
+        "AfterTool",
+        "PostToolUse",
+    ],
+)
+async def test_no_hook_of_a_project_runs_without_trust(house: House, at: str, event: str) -> None:
+    trap = house.project.parent / "trap"
+    house.write(house.project / at, event, f"touch {trap}")
+    await house.run(SHELL)
+
+    assert house.ran
+    assert not trap.exists()
+
+
+async def test_trust_in_the_project_s_code_is_none_in_its_hooks(house: House) -> None:
+    trap = house.project.parent / "trap"
+    house.write(house.project / CLAUDE, "PreToolUse", f"touch {trap}")
+    async with App.open(house.project, house.options()) as app:
+        TrustStore(app.places.trust).allow(app.decision)
+    await house.run(SHELL)
+
+    assert not trap.exists()
+
+
+def trusting(house: House) -> None:
+    code = "from pegboard.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "-C", str(house.project), "hooks", "trust", "--yes"],
+        env=house.env,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "PreToolUse" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        '"$CLAUDE_PROJECT_DIR"/.claude/check.sh',
+        "${CLAUDE_PROJECT_DIR}/.claude/check.sh",
+        "sh .claude/check.sh",
+        "true && sh ./.claude/check.sh | cat; exit 2",
+        "sh '.claude/my check.sh'",
+        '"$CLAUDE_PROJECT_DIR/.claude/my check.sh"',
+        "sh $(pwd)/.claude/check.sh",
+    ],
+)
+async def test_a_trusted_hook_of_a_project_runs_until_its_script_changes(
+    house: House, command: str
+) -> None:
+    script = house.project / ".claude" / ("my check.sh" if "my check" in command else "check.sh")
+    house.write(house.project / CLAUDE, "PreToolUse", command, matcher="Bash")
+    script.write_text("#!/bin/sh\necho rule >&2; exit 2\n")
+    script.chmod(0o755)
+    trusting(house)
+    await house.run(SHELL)
+    assert not house.ran
+
+    trap = house.project.parent / "trap"
+    script.write_text(f"#!/bin/sh\ntouch {trap}\n")
+    await house.run(SHELL)
+    assert house.ran
+    assert not trap.exists()
+
+
+async def test_a_trusted_hook_file_that_changes_does_not_run(house: House) -> None:
+    trap = house.project.parent / "trap"
+    house.write(house.project / CLAUDE, "PreToolUse", "true")
+    trusting(house)
+    house.write(house.project / CLAUDE, "PreToolUse", f"touch {trap}")
+    await house.run(SHELL)
+
+    assert not trap.exists()
+
+
+async def test_trust_for_one_run_covers_the_hooks(house: House) -> None:
+    house.write(house.project / CLAUDE, "PreToolUse", "echo no >&2; exit 2")
+    await house.run(SHELL, trust=True)
+
+    assert not house.ran
