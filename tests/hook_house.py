@@ -1,7 +1,10 @@
 """A home and a project with hook files of other agents, and turns of a scripted model in it."""
 
+import asyncio
 import json
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,8 @@ from pegboard.schema.message import Turn
 from pegboard.schema.part import Completed, Failed, ToolPart
 
 Json = dict[str, Any]
+WITHIN_S = 30
+"""The longest wait for anything that is to happen."""
 FOLDERS = ("config", "data", "state", "cache")
 SHELL = {"tool": "bash", "input": {"command": "echo ran > ran.txt", "description": "Try it"}}
 WRITE = {"tool": "write", "input": {"filePath": "made.txt", "content": "text\n"}}
@@ -72,8 +77,24 @@ class House:
         async with App.open(self.project, self.options(config=config, **options)) as app:
             session = await app.create_session()
             await app.prompt(session, prompt)
-            self.turns = await app.turns(session.id)
+            self.turns = await app.list_turns(session.id)
         return self.turns[-1]
+
+    async def run_asked(self, config: Json) -> None:
+        """Take a turn in which the user is asked once, and says yes when a hook has noticed."""
+        transcript = self.home / "model.json"
+        steps = [{"calls": [SHELL]}, {"text": "Done."}]
+        transcript.write_text(json.dumps({"scripts": [{"steps": steps}]}))
+        config = {"model": f"scripted/{transcript}", **config}
+        async with App.open(self.project, self.options(config=config, interactive=True)) as app:
+            session = await app.create_session()
+            turn = asyncio.ensure_future(app.prompt(session, "Do it"))
+            await _becomes(
+                lambda: app.permissions.pending() and (self.home / "given.json").exists()
+            )
+            (asked,) = app.permissions.pending()
+            await app.answer_permission(asked.id, "once")
+            await turn
 
     @property
     def ended(self) -> Completed | Failed:
@@ -94,3 +115,11 @@ def own(event: str, **facts: object) -> Json:
 
 def decided(word: str) -> Json:
     return own("PreToolUse", permissionDecision=word, permissionDecisionReason="no")
+
+
+async def _becomes(condition: Callable[[], object]) -> None:
+    """Wait until something holds."""
+    end = time.monotonic() + WITHIN_S
+    while not condition():
+        assert time.monotonic() < end
+        await asyncio.sleep(0.02)

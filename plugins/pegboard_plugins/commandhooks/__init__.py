@@ -157,23 +157,21 @@ async def tool_execute_after(
 
 @hookimpl(timeout_s=HOOK_S)
 async def chat_message(session: SessionView, message: Turn, plugin: Plugin) -> Turn | None:
-    """Run SessionStart or SubagentStart, then UserPromptSubmit; their texts go behind it."""
-    if (runner := _runner(plugin, session)) is None:
+    """Run SessionStart, then UserPromptSubmit; their texts go behind the prompt."""
+    if session.info.parent_id is not None or (runner := _runner(plugin, session)) is None:
         return None
     texts: list[str] = []
     if session.id not in runner.sessions:
-        event = "SubagentStart" if session.depth else "SessionStart"
         source = "resume" if session.info.model is not None else "startup"
-        body = {} if session.depth else {"source": source, "model": session.model.id}
-        names = (session.agent.name,) if session.depth else (source,)
-        texts += (await runner.run(event, session, body=body, names=names)).context
+        body = {"source": source, "model": session.model.id}
+        texts += (await runner.run("SessionStart", session, body=body, names=(source,))).context
     runner.sessions[session.id] = session
     await runner.watch(session)
     typed = "".join(
         part.text for part in message.parts if isinstance(part, TextPart) and not part.synthetic
     )
     refused = ""
-    if typed and not session.depth and message.parts:
+    if typed:
         found = await runner.run("UserPromptSubmit", session, body={"prompt": typed})
         texts += found.context
         if found.decision == "deny" or found.stops:
@@ -191,6 +189,21 @@ async def chat_message(session: SessionView, message: Turn, plugin: Plugin) -> T
         metadata={REFUSED: refused} if refused else None,
     )
     return Turn(info=message.info, parts=(*message.parts, part))
+
+
+@hookimpl(timeout_s=HOOK_S)
+async def chat_system_transform(
+    session: SessionView, system: tuple[str, ...], plugin: Plugin
+) -> tuple[str, ...] | None:
+    """Run SubagentStart with a subagent's first request; its words are in all of its requests."""
+    if session.info.parent_id is None or (runner := _runner(plugin, session)) is None:
+        return None
+    if session.id not in runner.sessions:
+        runner.sessions[session.id] = session
+        names = (session.agent.name,)
+        found = await runner.run("SubagentStart", session, body={}, names=names)
+        runner.started[session.id] = found.context
+    return (*system, *runner.started[session.id])
 
 
 @hookimpl(required=True)

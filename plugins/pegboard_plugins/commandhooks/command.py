@@ -53,7 +53,7 @@ async def _list(directory: Path) -> None:
 
 async def _trust(directory: Path, *, yes: bool) -> None:
     async with open_app(directory) as app:
-        decision = app.decision
+        decision = app.trust
         if decision.files and not decision.trusted_by_user:
             raise TrustError(f"{decision.root} is not trusted; `pegboard trust allow` comes first")
         files = [file for file in _files(app) if _is_project(app, file)]
@@ -100,7 +100,7 @@ def _digests(app: App, file: HookFile) -> dict[str, str]:
 def _differing(app: App, file: HookFile) -> bool:
     if not _is_project(app, file):
         return False
-    allowed = app.decision.allowed
+    allowed = app.trust.allowed
     return any(allowed.get(name) != digest for name, digest in _digests(app, file).items())
 
 

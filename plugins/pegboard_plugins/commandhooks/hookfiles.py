@@ -13,18 +13,9 @@ import msgspec
 
 from pegboard.unstable import read_bounded
 from pegboard_plugins.commandhooks import FILES
+from pegboard_plugins.commandhooks.honoured import EVENTS, GEMINI_EVENTS
 from pegboard_plugins.commandhooks.hookcommand import CommandHook, Product
 
-GEMINI_EVENTS = {
-    "BeforeTool": "PreToolUse",
-    "AfterTool": "PostToolUse",
-    "BeforeAgent": "UserPromptSubmit",
-    "AfterAgent": "Stop",
-    "PreCompress": "PreCompact",
-    "SessionStart": "SessionStart",
-    "SessionEnd": "SessionEnd",
-    "Notification": "Notification",
-}
 LONGEST_S = 600.0
 _DEFAULTS_S = {"UserPromptSubmit": 30.0, "SessionEnd": 1.5}
 _GEMINI_S = 60.0
@@ -88,7 +79,7 @@ class _Reader:
     def read(self, hooks: Mapping[str, Any]) -> Iterator[CommandHook]:
         for name, groups in hooks.items():
             event = GEMINI_EVENTS.get(name) if self._product == "gemini" else name
-            if event not in HONOURED_EVENTS:
+            if event not in EVENTS:
                 self._note(f"the event {name}")
                 continue
             for group in groups if isinstance(groups, list) else ():
@@ -140,16 +131,6 @@ class _Reader:
 
     def _note(self, what: str) -> None:
         self.notes[f"{self._path}: {what} is not honoured"] = None
-
-
-HONOURED_EVENTS = frozenset(
-    {
-        *("PreToolUse", "PermissionRequest", "PostToolUse", "UserPromptSubmit", "SessionStart"),
-        *("SubagentStart", "PreCompact", "SessionEnd", "Notification", "PostToolUseFailure"),
-        *("PostCompact", "StopFailure", "PermissionDenied", "Stop", "SubagentStop"),
-    }
-)
-"""By Claude Code's names."""
 
 
 def named_files(hook: CommandHook, directory: Path, root: Path) -> tuple[str, ...]:

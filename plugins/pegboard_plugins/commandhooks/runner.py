@@ -50,6 +50,7 @@ class HookRunner:
         self._slots = asyncio.Semaphore(MOST_IN_BACKGROUND)
         self.busy = asyncio.Lock()
         self.sessions: dict[str, SessionView] = {}
+        self.started: dict[str, tuple[str, ...]] = {}
         self.asks: dict[tuple[str, str], str] = {}
         self.contexts: dict[tuple[str, str], tuple[str, ...]] = {}
 
@@ -208,7 +209,7 @@ class HookRunner:
         The bytes that were parsed are those that the digest is of. Files that its words name are
         looked at each time: the agent may have changed them since.
         """
-        decision = app.decision
+        decision = app.trust
         if decision.reason == THIS_TIME:
             return ""
         read = self._files[hook.file][1]
@@ -248,7 +249,7 @@ class HookRunner:
         if hook.product == "gemini":
             return {**found, "timestamp": datetime.now(UTC).isoformat()}
         found["permission_mode"] = mode
-        if session.depth:
+        if session.info.parent_id is not None:
             found |= {"agent_id": session.id, "agent_type": session.agent.name}
         if hook.product == "codex":
             turn = session.turns[-1].prompt_id if session.turns else session.id

@@ -63,7 +63,7 @@ async def watch(runner: HookRunner, event: Event) -> None:
             text = failure.data.message if failure is not None else ""
             await runner.run("StopFailure", session, body={"error": text})
         case SessionIdle():
-            event_name = "SubagentStop" if session.depth else "Stop"
+            event_name = "Stop" if session.info.parent_id is None else "SubagentStop"
             await runner.run(event_name, session, body={"stop_hook_active": False})
 
 
@@ -79,7 +79,7 @@ async def end(runner: HookRunner) -> None:
     ending = [
         runner.run("SessionEnd", session, body={"reason": "other"}, names=("other",))
         for session in runner.sessions.values()
-        if not session.depth
+        if session.info.parent_id is None
     ]
     if ending:
         _, late = await asyncio.wait(

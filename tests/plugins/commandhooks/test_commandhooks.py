@@ -333,3 +333,11 @@ async def test_hooks_that_are_switched_off_do_not_run(house: House) -> None:
     await house.run(SHELL)
 
     assert house.ran
+
+
+async def test_words_before_a_call_stand_behind_its_result(house: House) -> None:
+    house.hook("PreToolUse", house.saying(own("PreToolUse", additionalContext="mind the gap")))
+    await house.run(SHELL)
+
+    assert isinstance(house.ended, Completed)
+    assert house.ended.output.endswith("mind the gap")

@@ -50,7 +50,7 @@ async def test_trust_in_the_project_s_code_is_none_in_its_hooks(house: House) ->
     trap = house.project.parent / "trap"
     house.write(house.project / CLAUDE, "PreToolUse", f"touch {trap}")
     async with App.open(house.project, house.options()) as app:
-        TrustStore(app.places.trust).allow(app.decision)
+        TrustStore(app.places.trust).allow(app.trust)
     await house.run(SHELL)
 
     assert not trap.exists()

@@ -1,0 +1,91 @@
+"""Hooks of subagents, summaries and notifications, and what is not honoured."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hook_house import House, Json, own
+from pegboard import App
+from pegboard_plugins.commandhooks.hookfiles import read_hooks
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
+
+
+async def test_a_subagent_has_hooks_of_its_own(house: House) -> None:
+    house.hook("SubagentStart", house.saying(own("SubagentStart", additionalContext="be brief")))
+    task = {"description": "d", "prompt": "SUB", "subagent_type": "general"}
+    calls = [{"tool": "task", "input": task}]
+    scripts = [
+        {"when": {"system": "be brief", "prompt": "SUB"}, "steps": [{"text": "Brief."}]},
+        {"when": {"prompt": "Do it"}, "steps": [{"calls": calls}, {"text": "."}]},
+    ]
+    transcript = house.home / "scripts.json"
+    transcript.write_text(json.dumps({"scripts": scripts}))
+    await house.run(config={"model": f"scripted/{transcript}"})
+
+    assert house.given["hook_event_name"] == "SubagentStart"
+    assert house.given["agent_type"] == "general"
+    assert "Brief." in str(house.ended)
+
+
+async def test_words_before_a_summary_are_instructions(house: House) -> None:
+    house.hook("PreCompact", house.saying("name each colour"))
+    scripts = [
+        {"when": {"tools": False, "prompt": "name each colour"}, "steps": [{"text": "Red."}]},
+        {"steps": [{"text": "Hello."}]},
+    ]
+    transcript = house.home / "scripts.json"
+    transcript.write_text(json.dumps({"scripts": scripts}))
+    config = {"model": f"scripted/{transcript}"}
+    async with App.open(house.project, house.options(config=config)) as app:
+        session = await app.create_session()
+        await app.prompt(session, "Hi")
+        summary = await app.summarize(session.id)
+
+    assert summary.text == "Red."
+    assert house.given["hook_event_name"] == "PreCompact"
+
+
+async def test_the_user_s_programs_hear_that_the_user_is_asked(house: House) -> None:
+    house.hook("Notification", house.saying(""), matcher="permission_prompt")
+    config = {"permission": {"*": "allow", "bash": "ask"}}
+    await house.run_asked(config)
+
+    assert house.given["hook_event_name"] == "Notification"
+    assert house.given["notification_type"] == "permission_prompt"
+
+
+@pytest.mark.parametrize(
+    ("event", "hook", "wanted"),
+    [
+        ("BeforeModel", {"type": "command", "command": "x"}, "the event BeforeModel"),
+        ("PreToolUse", {"type": "http", "url": "x"}, "the type http"),
+        ("PreToolUse", {"type": "prompt", "prompt": "x"}, "the type prompt"),
+        ("PreToolUse", {"type": "command", "command": "x", "asyncRewake": True}, "asyncRewake"),
+        ("PreToolUse", {"type": "command", "command": "x", "shell": "powershell"}, "powershell"),
+    ],
+)
+def test_what_is_not_honoured_is_named(tmp_path: Path, event: str, hook: Json, wanted: str) -> None:
+    file = tmp_path / "settings.json"
+    file.write_text(json.dumps({"hooks": {event: [{"hooks": [hook]}]}}))
+    read = read_hooks("claude", file, is_project=False)
+
+    assert read is not None
+    assert [note for note in read.notes if wanted in note and str(file) in note] != []
+
+
+async def test_hooks_in_toml_are_read(house: House) -> None:
+    file = house.home / ".codex" / "config.toml"
+    file.parent.mkdir()
+    file.write_text(
+        'model = "x"\n[[hooks.PreToolUse]]\nmatcher = "Bash"\n'
+        '[[hooks.PreToolUse.hooks]]\ntype = "command"\ncommand = "echo no >&2; exit 2"\n'
+    )
+    read = read_hooks("codex", file, is_project=False)
+
+    assert read is not None
+    assert [(each.event, each.matcher) for each in read.hooks] == [("PreToolUse", "Bash")]
