@@ -274,7 +274,7 @@ class HookRunner:
             words = (hook.command, *hook.args)
             argv = [word.replace("${CLAUDE_PROJECT_DIR}", root) for word in words]
         try:
-            async with app.enclosed(argv, cwd=session.directory, env=env) as line:
+            async with app.in_sandbox(argv, cwd=session.directory, env=env) as line:
                 done = await run_program(
                     line,
                     cwd=session.directory,
