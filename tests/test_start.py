@@ -129,7 +129,7 @@ from pegboard.cli.main import main
 
 main()
 """
-MOST_FOR_AN_EDIT = 234
+MOST_FOR_AN_EDIT = 235
 """Files of ours that a run loads in which a model reads a file and edits it."""
 
 
