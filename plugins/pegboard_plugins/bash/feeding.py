@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from pegboard_plugins.bash.findings import Findings
+from pegboard_plugins.bash.findings import ANY_NUMBER, Findings
 from pegboard_plugins.bash.listings import names_secret
 from pegboard_plugins.bash.marks import as_name
 from pegboard_plugins.bash.operands import apply, moves_content
@@ -53,11 +53,15 @@ def fed_texts(findings: Findings) -> Sequence[str]:
     """The texts that are fed, as far as they stand in the line: behind `echo`, or as a text."""
     fed = findings.fed
     if fed is not None and fed.kind == "text" and fed.word:
-        return findings.values.texts(fed.word)
+        return findings.values.texts(fed.word, number=ANY_NUMBER)
     one = lone(fed.parts) if fed is not None and fed.kind == "pipe" else None
     if one is None or one.words[0].literal not in ("echo", "printf"):
         return ()
-    return [" ".join(map(as_name, findings.values.names(one.words[1:]))).replace("\\n", "\n")]
+    return [
+        " ".join(map(as_name, findings.values.names(one.words[1:], number=ANY_NUMBER))).replace(
+            "\\n", "\n"
+        )
+    ]
 
 
 def named_on_input(

@@ -34,11 +34,12 @@ MOST_MATCHES = 2000
 """So many paths that a wildcard fits are looked at."""
 ANYWHERE = "\0"
 """Stands among the folders of a line for one of which nobody knows which it is."""
+ANY_NUMBER = "[0-9]*"
+"""Stands in the name of a file for a number."""
 PROCESS = "/proc/environ"
 """Stands for what any process was given, whichever it is."""
 _GLOB = re.compile(r"[*?\[]")
 _EXTENSION = re.compile(r"[^/]\.\w{1,4}$")
-_ANY_NUMBER = "[0-9]*"
 _ORDERS = re.compile(r"/+proc/sysrq-trigger|/+sys/power/.*")
 _DEVICE = re.compile(r"/dev/(null|zero|random|urandom|full|tty|stdin|stdout|stderr|fd/\d+)")
 
@@ -168,7 +169,7 @@ class Findings:
             bare = not word.is_quoted or word.pieces[0].kind == "variable"
             names = self.values.names([word], number=NUMBER)
             names += [marked(each) for each in names if NUMBER in each and is_wild(each)]
-            names = [each.replace(NUMBER, _ANY_NUMBER) for each in names]
+            names = [each.replace(NUMBER, ANY_NUMBER) for each in names]
             found += [Operand(as_name(each), bare, word, is_wild(each)) for each in names]
         return found
 

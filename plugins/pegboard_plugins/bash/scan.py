@@ -24,7 +24,7 @@ from pegboard_plugins.bash.dragnet import (
     line_destruction,
 )
 from pegboard_plugins.bash.environment import hijacks
-from pegboard_plugins.bash.findings import PROCESS, Findings, Glob, Listing, Lost
+from pegboard_plugins.bash.findings import ANY_NUMBER, PROCESS, Findings, Glob, Listing, Lost
 from pegboard_plugins.bash.hazards import tells_of_process
 from pegboard_plugins.bash.line import Call, Line, Rule
 from pegboard_plugins.bash.programs import (
@@ -152,7 +152,7 @@ def _walked(line: Line, body: Block, findings: Findings, worktree: Path | None) 
     except RecursionError:
         raise Unclear("nested-too-deep") from None
     for name in _NAME_FILES & line.values.held.keys():
-        for text in line.values.texts(Word((Piece("variable", name),))):
+        for text in line.values.texts(Word((Piece("variable", name),)), number=ANY_NUMBER):
             findings.touch(Operand(text), write=True)
     if findings.writes_listed:
         findings.writes |= {f"{folder}/*": None for folder in findings.listed}

@@ -99,6 +99,8 @@ def test_a_patch_that_is_looked_at_changes_nothing(project, option):
         ("mktemp src/t.XXXX", {"src"}),
         ("bash <<< 'xargs -a list rm'", {"*"}),
         ("echo *.log | xargs rm", set()),
+        ("xargs -n1 rm <<< src/$((2)).x", {"src"}),
+        ("echo src/$((2)).x | xargs rm", {"src"}),
     ],
 )
 def test_a_command_changes_what_it_names(project, command, writes):
