@@ -63,7 +63,6 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     enabled: bool = True
     start: Literal["lazy", "eager"] = "lazy"
     exposure: Literal["direct", "deferred", "hidden"] | None = None
-    description: str = ""
     tools: tuple[str, ...] = ("*",)
     without: tuple[str, ...] = ()
     call_timeout_s: float = 60.0
@@ -154,7 +153,17 @@ def server_of(source: Source, name: str, entry: Table) -> ServerConfig:
         raise _error(source, name, "needs either a `command` or a `url`")
     if server.url:
         _check_url(source, server)
-    return server
+    return _tightened(server) if source.is_project else server
+
+
+def _tightened(server: ServerConfig) -> ServerConfig:
+    """Return a project's server without what only a user may decide."""
+    return msgspec.structs.replace(
+        server,
+        exposure=None if server.exposure == "direct" else server.exposure,
+        network=False if server.network is False else None,
+        reads=(),
+    )
 
 
 def _facts(source: Source, name: str, entry: Table) -> Iterator[tuple[str, object]]:

@@ -86,11 +86,6 @@ class Connection:
         """Whether it can be asked."""
         return not self.traffic.ended.is_set()
 
-    @property
-    def version(self) -> str:
-        """The protocol's version that was agreed on."""
-        return self._client.protocol_version
-
     async def list_everything(self) -> Catalogue:
         """Return what the server lists now.
 
@@ -113,7 +108,6 @@ class Connection:
             discovered=discovered.model_dump(mode="json", by_alias=True) if discovered else None,
             server_name=info.name if info else "",
             server_version=info.version if info else "",
-            instructions=client.instructions or "",
             tools=checked.tools,
             notes=checked.notes,
             prompts=read_prompts(prompts),

@@ -54,8 +54,9 @@ async def opened(config: ServerConfig, ground: Ground, wishes: Wishes) -> AsyncI
     cwd = ground.directory / config.cwd
     env = {**ground.env, **config.environment}
     reads = tuple(map(Path, config.reads))
-    network = config.network if config.network is False or not config.is_project else None
-    enclosed = ground.enclosed(config.command, cwd=cwd, env=env, reads=reads, network=network)
+    enclosed = ground.enclosed(
+        config.command, cwd=cwd, env=env, reads=reads, network=config.network
+    )
     async with enclosed as argv:
         transport = process_streams(argv, cwd=cwd, env=env, traffic=traffic)
         async with connected(config.name, transport, traffic, wishes) as connection:

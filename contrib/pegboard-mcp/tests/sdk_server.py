@@ -1,14 +1,28 @@
 """A server of the SDK, over standard streams or over HTTP on a port of this machine."""
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 from mcp.server.elicitation import AcceptedElicitation, ElicitationResult
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.resolve import Elicit, Resolve
 from pydantic import BaseModel, Field
 
 server = MCPServer("sdk", instructions="Be kind.")
+
+
+@server.tool()
+async def grow(context: Context[Any, Any]) -> str:
+    """Have one more tool from here on."""
+
+    def grown() -> str:
+        """Be new."""
+        return "new"
+
+    server.add_tool(grown)
+    await context.notify_tools_changed()
+    await context.session.send_tool_list_changed()
+    return "grown"
 
 
 class Who(BaseModel):

@@ -88,6 +88,15 @@ def test_a_project_can_switch_a_server_off() -> None:
     assert not servers["s"].enabled
 
 
+def test_a_project_only_tightens_what_a_server_may_reach() -> None:
+    entry = {"command": ["a"], "network": True, "reads": ["/etc"], "exposure": "direct"}
+
+    server = server_of(PROJECT, "s", entry)
+
+    assert (server.network, server.reads, server.exposure) == (None, (), None)
+    assert server_of(PROJECT, "s", {**entry, "network": False}).network is False
+
+
 def test_variables_of_another_programs_file_are_replaced() -> None:
     source = Source(file=".mcp.json", env={"TOKEN": "t"})
     entry = {"command": "a", "args": ["${TOKEN}", "${MISSING:-other}", "${MISSING}"]}

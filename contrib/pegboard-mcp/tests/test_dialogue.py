@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pegboard_mcp.listing import ServerPrompt
 from pegboard_mcp.prompts import prompt_arguments
+from settled import settled
 
 from pegboard.schema.event import QuestionAsked
 from pegboard.schema.part import TextPart
@@ -161,3 +162,13 @@ def test_arguments_of_a_prompt_are_taken_in_order_or_by_name(line, expected) -> 
     prompt = ServerPrompt(name="p", arguments=("x", "y"))
 
     assert prompt_arguments(prompt, line) == expected
+
+
+@ERAS
+async def test_a_tool_that_comes_while_a_server_runs_is_offered_later(sdk_app, version) -> None:
+    async with sdk_app(version, ("sdk_grow", {}), "done", ("sdk_grown", {})) as scripted:
+        await scripted.turn()
+        await settled(lambda: "sdk_grown" in scripted.app.tools)
+        turn = await scripted.turn()
+
+    assert turn.calls[0].output == "new"

@@ -3,11 +3,16 @@
 import asyncio
 import json
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
 
+import pytest
+from pegboard_mcp.tools import SERVERS
 from settled import settled
+
+from pegboard.testing import CANCEL
 
 PROGRAM = """
 import asyncio, json, sys
@@ -66,6 +71,31 @@ async def test_twenty_calls_at_once_share_one_server(served_app, raw_server) -> 
         turn = await scripted.turn()
 
     assert [each.output for each in turn.calls] == [str(number) for number in range(20)]
+
+
+async def test_a_turn_that_is_stopped_leaves_the_server_and_the_session_in_order(
+    served_app, raw_server
+) -> None:
+    call = [("raw_t", {"a": "x"}), CANCEL]
+
+    async with served_app({"raw": raw_server("hang_call")}, call) as scripted:
+        turn = await scripted.turn()
+        state = scripted.app.stash.get(SERVERS).named("raw").state
+
+    assert turn.cancelled
+    assert state == "running"
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="no bwrap on this machine")
+async def test_a_server_runs_in_the_sandbox_of_tools(served_app, raw_server, tmp_path) -> None:
+    outside, call = tmp_path / "outside", ("raw_t", {"a": "x"})
+    config = {"sandbox": "workspace"}
+
+    async with served_app({"raw": raw_server("touch", outside)}, call, config=config) as scripted:
+        turn = await scripted.turn()
+
+    assert turn.calls[0].output == "x"
+    assert not outside.exists()
 
 
 def descriptors() -> int:
