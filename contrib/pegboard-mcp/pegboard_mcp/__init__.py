@@ -103,7 +103,8 @@ async def startup(app: Host, plugin: Plugin) -> None:
         plugin.logger.warning("%s", each)
     servers = Servers(app, plugin, tuple(configs.values()))
     OPENED[plugin] = app.stash.setdefault(SERVERS, lambda: servers)
-    await servers.refresh()
+    if extra:
+        await servers.refresh()
     servers.start()
 
 
@@ -125,7 +126,7 @@ async def services(app: Host) -> tuple[Service, ...]:
     from pegboard_mcp.tools import SERVERS
 
     servers = app.stash.get(SERVERS)
-    return () if servers is None else services_of(servers)
+    return () if servers is None else await services_of(servers)
 
 
 @hookimpl(optionalhook=True, timeout_s=SIGN_IN_LIMIT_S)

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from pegboard_mcp.signin import Show
 
 
-def services_of(servers: Servers) -> tuple[Service, ...]:
+async def services_of(servers: Servers) -> tuple[Service, ...]:
     """Return the servers with what has become of them."""
-    return tuple(_service(servers, each) for each in servers)
+    return tuple([await _service(servers, each) for each in servers])
 
 
-def _service(servers: Servers, server: Server) -> Service:
+async def _service(servers: Servers, server: Server) -> Service:
     name, state = server.config.name, server.state
-    if changed := servers.changed(name):
+    if changed := await servers.changed(server):
         names = ", ".join(each.name for each in changed)
         text = f"changed since their review: {names}; `pegboard mcp review {name}` shows how"
         return Service(kind="mcp", name=name, state="changed", error=text)

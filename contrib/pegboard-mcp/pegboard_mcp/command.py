@@ -178,7 +178,6 @@ async def _servers(directory: Path) -> AsyncIterator[tuple[App, Servers]]:
         while (servers := app.stash.get(SERVERS)) is None:  # noqa: ASYNC110 - a hook sets it
             await asyncio.sleep(0.005)
         limit.reschedule(None)
-        await servers.refresh()
         yield app, servers
 
 
@@ -202,7 +201,7 @@ async def _rows(directory: Path, *, connect: bool) -> list[dict[str, Any]]:
                 "source": server.config.source,
                 "error": service.error,
             }
-            for service, server in zip(services_of(servers), servers, strict=True)
+            for service, server in zip(await services_of(servers), servers, strict=True)
         ]
 
 

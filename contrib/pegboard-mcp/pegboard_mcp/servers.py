@@ -38,7 +38,6 @@ class Servers:
         self._host = host
         self._plugin = plugin
         self._servers: dict[str, Server] = {}
-        self._changed: dict[str, tuple[ServerTool, ...]] = {}
         self._starting: set[asyncio.Task[None]] = set()
         self._sign_ins: dict[str, tuple[SignIn, asyncio.Task[None]]] = {}
         for each in configs:
@@ -58,9 +57,12 @@ class Servers:
             await self._servers[config.name].aclose()
         self._look_later(self._put(config))
 
-    def changed(self, name: str) -> tuple[ServerTool, ...]:
+    async def changed(self, server: Server) -> tuple[ServerTool, ...]:
         """Return the tools of a server that are not offered until they are reviewed."""
-        return self._changed.get(name, ())
+        if server.catalogue is None:
+            return ()
+        pins = await asyncio.to_thread(server.files.pins.read)
+        return pins.changed(server.catalogue.tools)
 
     def named(self, name: str) -> Server:
         """Return the server.
@@ -163,7 +165,6 @@ class Servers:
             if server.config.enabled and server.catalogue is not None:
                 pins = await asyncio.to_thread(server.files.pins.read)
                 tools += pegboard_tools(server.config, pins.offered(server.catalogue.tools))
-                self._changed[server.config.name] = pins.changed(server.catalogue.tools)
                 prompts = server.catalogue.prompts
                 commands += [prompt_command(server.config, each) for each in prompts]
         self._host.replace_tools(self._plugin.name, tools)

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from pegboard_mcp.listing import definition_digest
 from pegboard_mcp.tools import SERVERS
 from settled import settled
 
@@ -31,6 +32,17 @@ def offered(scripted) -> set[str]:
 
 
 @pytest.mark.parametrize("changed", CHANGES.values(), ids=CHANGES)
+def test_each_change_of_what_a_model_or_a_user_goes_by_changes_the_digest(changed) -> None:
+    assert definition_digest(changed) != definition_digest(TOOL)
+
+
+def test_what_has_no_meaning_for_a_definition_does_not_change_its_digest() -> None:
+    other = {"_meta": {"now": 1}, "icons": [], **dict(reversed(TOOL.items()))}
+
+    assert definition_digest(other) == definition_digest(TOOL)
+
+
+@pytest.mark.parametrize("changed", [CHANGES["description"], CHANGES["schema"]])
 async def test_a_tool_that_has_changed_is_neither_offered_nor_callable(
     served_app, raw_server, listing, changed
 ) -> None:
