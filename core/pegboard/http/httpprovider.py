@@ -172,8 +172,8 @@ class WireFormat(msgspec.Struct, frozen=True, kw_only=True):
     refusal, or what an `ErrorFrameError` has. Without it, and where the JSON does not fit it or
     has no message, the usual shapes are read. `framing` is how it parts the frames, where the type
     of content does not say: `text/event-stream` are events, `application/x-ndjson` and
-    `application/jsonl` lines, `application/json` is one whole body. `media` are the
-    limits of pictures and PDFs.
+    `application/jsonl` lines, and, unless `framing` says lines, `application/json` is one whole
+    body. `media` are the limits of pictures and PDFs.
     """
 
     encode: Callable[[ModelRequest, Endpoint, str], Post]

@@ -44,6 +44,8 @@ BEGIN_LIMIT_S = 10.0
 """How long a cancel waits for the calls before it to begin."""
 SILENT_S = 0.5
 """How long a call that tells of no progress is left at work before a cancel."""
+_OF_THE_TEST = ("options", "order", "clash")
+"""Problems of a built-in plugin that come of what the test sets."""
 _T = TypeVar("_T")
 Begun = defaultdict[str, asyncio.Event]
 """By the id of a call, whether it has begun."""
@@ -75,8 +77,9 @@ class TurnRecord:
 
     `text` is the model's last one, `error` what the turn ended with, also before the model was
     asked, "" if it ended well;
-    `failures` are the faults of the plugins under test, at load and in hooks; a built-in plugin
-    that a busy machine has slowed down is not among them. `requests` are what the model was
+    `failures` are the faults of the plugins under test, at load and in hooks, and of the settings
+    that the test makes. A built-in plugin that this machine slows down or cannot load is not among
+    them. `requests` are what the model was
     asked, `events` what everybody could hear.
     """
 
@@ -146,11 +149,17 @@ class ScriptedApp:
         return answer.info.error if isinstance(answer.info, AssistantMessage) else None
 
     def _faults(self) -> tuple[str, ...]:
-        problems = (each for each in self.app.plugins.problems if each.kind != "replaced")
-        at_load = (f"{each.plugin}: {each.text}" for each in problems)
-        built_in = {each.name for each in self.app.plugins.infos if each.origin == "builtin"}
-        failed = (each for each in self.app.failures if each.plugin not in built_in)
-        return (*at_load, *(each.message for each in failed))
+        infos = self.app.plugins.infos
+        tested = {each.name for each in infos if each.origin != "builtin"}
+        others = {each.name for each in infos} - tested
+        problems = (
+            f"{each.plugin}: {each.text}"
+            for each in self.app.plugins.problems
+            if each.kind in _OF_THE_TEST or each.plugin not in others
+            if each.kind != "replaced"
+        )
+        failed = (each.message for each in self.app.failures if each.plugin not in others)
+        return (*problems, *failed)
 
 
 @asynccontextmanager
