@@ -34,11 +34,20 @@ API_HEAD = """# Python names
 
 <!-- Written by tests/docs/reference_pages.py from the docstrings. -->
 
-What other people's code may import, by the module that it is imported from; each name has one.
-[What is promised](promise.md) says what may change. Messages, parts, events, permissions and other
-values are on the page of [values](schema.md).
+What the code of others may import. First come the names that a tool needs, then all others by the
+module that they are imported from; each name has one. [What is promised](promise.md) says what may
+change. Messages, parts, events, permissions and other values are on the page of
+[values](schema.md).
 
 """
+TOOL_NAMES = (
+    *("tool", "ToolContext", "PermissionContext", "ToolResult", "Attachment", "ToolError"),
+    *("Plugin", "hookimpl", "evolve", "Tool"),
+)
+"""What authors of tools import from `pegboard`, in the order in which they need it."""
+TOOL_DOC = """All of these are imported from `pegboard`. A file with `@tool` functions is a whole
+plugin: see [Your first tool](../tutorial/first-tool.md),
+[Package a tool](../how-to/package-a-tool.md) and [Test a plugin](../how-to/test-a-plugin.md)."""
 SCHEMA_HEAD = """# Values
 
 <!-- Written by tests/docs/reference_pages.py from core/pegboard/schema. -->
@@ -114,21 +123,28 @@ def _kind(mark: ast.Call) -> str:
 
 
 def api_page() -> str:
-    """Every public name with its signature and docstring, by ring."""
+    """Return every public name with its signature and docstring: tools first, then by ring."""
+    entries = "\n".join(_since("pegboard", name) for name in TOOL_NAMES)
+    first = RING.format(ring="For a tool", doc=TOOL_DOC, entries=entries)
     sections = (
         RING.format(
             ring=ring,
             doc=_doc(source(ring)),
             entries="\n".join(
-                f"{_entry(*name)}\nSince {since(ring, name[0])}.\n"
-                for name in sorted(RINGS[ring].items())
+                _since(ring, name)
+                for name in sorted(RINGS[ring])
+                if ring != "pegboard" or name not in TOOL_NAMES
             ),
         )
         for ring in PROMISED
     )
     handed = "\n".join(_entry(*name) for name in HANDED.items())
     last = RING.format(ring="Handed over", doc=HANDED_DOC, entries=handed)
-    return API_HEAD + "\n".join([*sections, last])
+    return API_HEAD + "\n".join([first, *sections, last])
+
+
+def _since(ring: str, name: str) -> str:
+    return f"{_entry(name, RINGS[ring][name])}\nSince {since(ring, name)}.\n"
 
 
 def schema_page() -> str:
