@@ -2,8 +2,9 @@
 
 import asyncio
 import importlib
+import sys
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -91,3 +92,27 @@ def test_a_call_is_cancelled_once_it_has_told_of_its_progress(run_turn) -> None:
 
     assert turn.cancelled
     assert (turn.project / "dry.txt").read_text() == "dry"
+
+
+def test_a_built_in_plugin_that_cannot_be_loaded_is_no_fault_of_the_plugin_under_test(
+    run_turn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pegboard_plugins.glob", None)
+
+    turn = run_turn(ModuleType("under_test"), script=["done"])
+
+    assert [each for each in turn.failures if "glob" in each] == []
+
+
+def test_a_fault_of_a_plugin_that_is_called_like_a_built_in_one_is_told(run_turn) -> None:
+    plugin = ModuleType("glob")
+
+    @hookimpl
+    def text_complete(text: str) -> str:
+        raise ValueError(text)
+
+    vars(plugin)["text_complete"] = text_complete
+
+    turn = run_turn(plugin, script=["done"])
+
+    assert any("ValueError: done" in each for each in turn.failures)

@@ -389,27 +389,3 @@ def test_a_run_without_the_fixtures_loads_the_module_alone(tmp_path: Path) -> No
     done = _suite(tmp_path, home=tmp_path)
 
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_a_built_in_plugin_that_cannot_be_loaded_is_no_fault_of_the_plugin_under_test(
-    run_turn, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "pegboard_plugins.glob", None)
-
-    turn = run_turn(ModuleType("under_test"), script=["done"])
-
-    assert [each for each in turn.failures if "glob" in each] == []
-
-
-def test_a_fault_of_a_plugin_that_is_called_like_a_built_in_one_is_told(run_turn) -> None:
-    plugin = ModuleType("glob")
-
-    @hookimpl
-    def text_complete(text: str) -> str:
-        raise ValueError(text)
-
-    vars(plugin)["text_complete"] = text_complete
-
-    turn = run_turn(plugin, script=["done"])
-
-    assert any("ValueError: done" in each for each in turn.failures)
