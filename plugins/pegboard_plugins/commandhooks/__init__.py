@@ -88,13 +88,12 @@ async def tool_execute_before(
         runner.abort(session.id)
     if found.decision == "deny" or found.stops:
         raise ToolError(found.reason or "A hook has stopped the turn.")
-    key = session.id, call.id
-    if found.decision == "ask":
-        if runner.asks_nothing(call.tool):
-            raise ToolError(f"A hook asks for a confirmation that is not possible: {found.reason}")
-        runner.asks[key] = found.reason
-    if found.context:
-        runner.contexts[key] = found.context
+    asks = found.reason if found.decision == "ask" else None
+    if asks is not None and runner.asks_nothing(call.tool):
+        raise ToolError(f"A hook asks for a confirmation that is not possible: {asks}")
+    from pegboard_plugins.commandhooks.runner import PendingHooks
+
+    runner.begin(session.id, PendingHooks(call=call, asks=asks, context=found.context))
     if found.input is None:
         return None
     from pegboard_plugins.commandhooks.toolnames import to_ours
@@ -109,23 +108,17 @@ async def permission_ask(
     """Ask where PreToolUse says so, and run PermissionRequest where the user would be asked."""
     if (runner := _runner(plugin, session)) is None:
         return None
-    call_id = request.tool.call_id if request.tool else ""
-    reason = runner.asks.get((session.id, call_id))
+    pending = runner.pending(session.id, request.tool.call_id) if request.tool else None
+    asks = pending.asks if pending else None
     rules = judge_rules(session.rulesets, request.permission, request.patterns, home=session.home)
-    if reason is None and rules.action != "ask":
+    if pending is None or (asks is None and rules.action != "ask"):
         return None
-    call = PendingCall(
-        id=call_id,
-        tool=request.permission,
-        input=request.metadata,
-        message_id=request.tool.message_id if request.tool else "",
-    )
-    found = await runner.run("PermissionRequest", session, body={}, call=call)
+    found = await runner.run("PermissionRequest", session, body={}, call=pending.call)
     if found.decision == "deny":
         return Verdict(action="deny", reason=found.reason)
-    if reason is None:
+    if asks is None:
         return None
-    return Verdict(action="ask", reason=reason, firm=True)
+    return Verdict(action="ask", reason=asks, firm=True)
 
 
 @hookimpl(timeout_s=HOOK_S)
@@ -140,9 +133,8 @@ async def tool_execute_after(
     del context
     if (runner := _runner(plugin, session)) is None:
         return None
-    key = session.id, call.id
-    runner.asks.pop(key, None)
-    before = runner.contexts.pop(key, ())
+    pending = runner.pending(session.id, call.id)
+    before = pending.context if pending else ()
     body = {"tool_response": _response(call, result)}
     found = await runner.run("PostToolUse", session, body=body, call=call)
     if found.stops:
@@ -162,6 +154,7 @@ async def chat_message(session: SessionView, message: Turn, plugin: Plugin) -> T
         return None
     texts: list[str] = []
     if session.id not in runner.sessions:
+        await runner.warn(session)
         source = "resume" if session.info.model is not None else "startup"
         body = {"source": source, "model": session.model.id}
         texts += (await runner.run("SessionStart", session, body=body, names=(source,))).context

@@ -22,6 +22,7 @@ OUTPUT_LIMIT_BYTES = 1 << 20
 OPEN_WITHIN_S = 10.0
 """The longest wait for the App to be open, before its first hook."""
 MOST_IN_BACKGROUND = 16
+MOST_PENDING = 1000
 THIS_TIME = "trusted for this time"
 """The reason of a decision that the user made for one run, by `--trust`."""
 WATCHING = frozenset(
@@ -34,8 +35,16 @@ WATCHING = frozenset(
 _State = tuple[int, int, int] | None
 
 
+class PendingHooks(msgspec.Struct, frozen=True):
+    """What PreToolUse said of a call that has not ended yet; with `asks` the user is asked."""
+
+    call: PendingCall
+    asks: str | None = None
+    context: tuple[str, ...] = ()
+
+
 class HookRunner:
-    """Runs the hooks of one App; `asks` and `contexts` wait for the rest of their calls.
+    """Runs the hooks of one App.
 
     `busy` is held while hooks run for an event.
     """
@@ -51,8 +60,7 @@ class HookRunner:
         self.busy = asyncio.Lock()
         self.sessions: dict[str, SessionView] = {}
         self.started: dict[str, tuple[str, ...]] = {}
-        self.asks: dict[tuple[str, str], str] = {}
-        self.contexts: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._pending: dict[tuple[str, str], PendingHooks] = {}
 
     def open(self, app: Host) -> None:
         """Take the App that hooks run for."""
@@ -87,6 +95,24 @@ class HookRunner:
         """Return the MCP server of a tool, empty for all others."""
         found = self._app.result().tools.get(tool) if self._app.done() else None
         return (found.source or "") if found is not None else ""
+
+    def begin(self, session_id: str, pending: PendingHooks) -> None:
+        """Remember what was said of a call; calls that fail are forgotten after others."""
+        self._pending[session_id, pending.call.id] = pending
+        while len(self._pending) > MOST_PENDING:
+            del self._pending[next(iter(self._pending))]
+
+    def pending(self, session_id: str, call_id: str) -> PendingHooks | None:
+        """Return what was said of a call."""
+        return self._pending.get((session_id, call_id))
+
+    async def warn(self, session: SessionView) -> None:
+        """Tell the user of each hook of the project that does not run."""
+        app = await self._opened()
+        for file in await asyncio.to_thread(self._read, session):
+            for hook in file.hooks:
+                if hook.is_project:
+                    self.tell(await asyncio.to_thread(self._refusal, app, hook, session))
 
     def asks_nothing(self, tool: str) -> bool:
         """Return whether a tool requests no permission, so that no user can be asked."""
@@ -148,8 +174,8 @@ class HookRunner:
         return outcome
 
     def tell(self, text: str) -> None:
-        """Tell the user something once."""
-        if text not in self._told:
+        """Tell the user something once; an empty text is nothing."""
+        if text and text not in self._told:
             self._told.add(text)
             self._plugin.logger.warning("%s", text)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hook_house import House, Json, own
+from hook_house import WRITE, House, Json, own
 from pegboard import App
 from pegboard_plugins.commandhooks.hookfiles import read_hooks
 
@@ -89,3 +89,11 @@ async def test_hooks_in_toml_are_read(house: House) -> None:
 
     assert read is not None
     assert [(each.event, each.matcher) for each in read.hooks] == [("PreToolUse", "Bash")]
+
+
+async def test_a_request_is_told_with_the_arguments_of_its_call(house: House) -> None:
+    house.hook("PermissionRequest", house.saying(""), matcher="Write")
+    await house.run(WRITE, config={"permission": {"*": "allow", "edit": "ask"}})
+
+    assert house.given["tool_name"] == "Write"
+    assert house.given["tool_input"]["file_path"] == str(house.project / "made.txt")

@@ -115,3 +115,12 @@ async def test_trust_for_one_run_covers_the_hooks(house: House) -> None:
     await house.run(SHELL, trust=True)
 
     assert not house.ran
+
+
+async def test_a_hook_that_does_not_run_is_named_with_the_first_prompt(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    house.write(house.project / CLAUDE, "PreToolUse", "true")
+    await house.run()
+
+    assert [text for text in caplog.messages if "pegboard hooks trust" in text] != []
