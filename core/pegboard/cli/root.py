@@ -35,10 +35,12 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the first word names.
+        """The command that the first word names; a sentence is a prompt for the command `ALONE`.
 
         :raises click.UsageError: with the nearest names, when there is none.
         """
+        if ctx.parent is None and " " in args[0].strip() and self.get_command(ctx, ALONE):
+            args = [ALONE, *args]
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -150,7 +152,8 @@ class LazyGroup(Group):
 def root(ctx: click.Context, directory: Path) -> object:
     """Pegboard, a coding agent whose every tool, provider and policy is a plugin.
 
-    Without a command it is a chat in this terminal, and takes the options of `pegboard chat`.
+    Without a command it is a chat in this terminal, and takes the options of `pegboard chat`;
+    a prompt in quotes begins the chat.
     """
     interrupt_as_python_does()
     try:

@@ -57,10 +57,10 @@ async def choose_model(chat: "Chat", argument: str) -> None:
     if talk.feed.facts.model or talk.feed.facts.server:
         talk.say(f"Model: {chosen} (this chat only)")
     else:
-        talk.say(f"Model: {chosen} ({await _saved(chat, 'model', chosen)})")
+        talk.say(f"Model: {chosen} ({await saved(chat, 'model', chosen)})")
 
 
-async def _saved(chat: "Chat", setting: str, value: str) -> str:
+async def saved(chat: "Chat", setting: str, value: str) -> str:
     """Save a setting for the chats to come; the words that say whether that was possible."""
     # JSON is a text in TOML too, whatever it would be without quotes.
     complaint = await chat.outside.pegboard_beside("config", "set", setting, json.dumps(value))
@@ -166,7 +166,7 @@ async def choose_theme(chat: "Chat", argument: str) -> None:
     items = [Item(value=name) for name in names]
     chosen = argument or await chat.choose("Theme", items, current=chat.theme.name)
     if chosen is not None and draw_in_theme(chat, chosen):
-        _talk(chat).say(f"Theme: {chosen} ({await _saved(chat, THEME_SETTING, chosen)})")
+        _talk(chat).say(f"Theme: {chosen} ({await saved(chat, THEME_SETTING, chosen)})")
 
 
 def draw_in_theme(chat: "Chat", name: str) -> bool:

@@ -5,7 +5,8 @@ from contextlib import suppress
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from pegboard_plugins.chat import choosing
+from pegboard_plugins.chat import choosing, permissionmode
+from pegboard_plugins.chat.keys import key_name
 from pegboard_plugins.chat.modes import Item
 
 if TYPE_CHECKING:
@@ -27,11 +28,14 @@ def _talk(chat: "Chat") -> "Talk":
 
 
 async def first_run(chat: "Chat") -> None:
-    """Show the first screen where no model is chosen, until one is, or the user skips it."""
+    """Say where a new chat is; where no model is chosen, ask until one is, or the user skips it."""
     talk = _talk(chat)
+    if talk.course is None:
+        mode = f"mode {chat.state.mode} ({key_name(chat.window.key_of('mode'))})"
+        talk.say(f"Pegboard {version('pegboard')} · {mode} · ? keys · / commands")
     if chat.state.model or talk.feed.facts.server:
         return
-    talk.say(f"Welcome to Pegboard {version('pegboard')}. Choose a model to start.", "plain")
+    talk.say("Welcome to Pegboard. Choose a model to start.", "plain")
     found = [f"{name} answers on port {port}." for port, name in await _servers()]
     none = f"No local model server found ({', '.join(SERVERS.values())})."
     talk.say("\n".join(found or [none]))
@@ -46,6 +50,7 @@ def _keyed(chat: "Chat") -> list[str]:
 
 
 async def _begin(chat: "Chat") -> None:
+    """Have a model chosen, then the permission mode."""
     while not chat.state.model:
         ways = [MODEL, KEY] if _keyed(chat) else [KEY, MODEL]
         match await chat.pick("Get started", [*ways, DEMO, SKIP]):
@@ -58,6 +63,7 @@ async def _begin(chat: "Chat") -> None:
                 await chat.outside.pegboard("demo")
             case _:
                 return
+    await permissionmode.choose_default(chat)
 
 
 async def log_in(chat: "Chat", argument: str) -> bool:

@@ -2,11 +2,15 @@
 
 from typing import TYPE_CHECKING
 
+from pegboard_plugins.chat import choosing
 from pegboard_plugins.chat.modes import Item
 from pegboard_plugins.shared.frontend import ASK, MODES, PLAN
 
 if TYPE_CHECKING:
     from pegboard_plugins.chat.chat import Chat
+    from pegboard_plugins.chat.talk import Talk
+
+SETTING = "permission_mode"
 
 
 async def choose_mode(chat: "Chat", argument: str) -> None:
@@ -17,6 +21,22 @@ async def choose_mode(chat: "Chat", argument: str) -> None:
     chosen = argument or await chat.choose("Mode", items(), current=chat.state.mode)
     if chosen is not None:
         switch(chat, chosen)
+        _talk(chat).say(f"Mode: {chosen} (this session)")
+
+
+async def choose_default(chat: "Chat") -> None:
+    """Choose the mode of this session and of those to come."""
+    modes = [item for item in items() if item.value != PLAN]
+    chosen = await chat.choose("What may the agent do unasked?", modes, current=chat.state.mode)
+    if chosen is not None:
+        switch(chat, chosen)
+        is_saved = await choosing.saved(chat, SETTING, chosen)
+        _talk(chat).say(f"Mode: {chosen} ({is_saved})")
+
+
+def _talk(chat: "Chat") -> "Talk":
+    assert chat.talk is not None
+    return chat.talk
 
 
 def items() -> list[Item]:
@@ -26,9 +46,8 @@ def items() -> list[Item]:
 
 async def next_mode(chat: "Chat", _: str) -> None:
     """Choose the next mode."""
-    assert chat.talk is not None
     names = [*MODES]
-    if PLAN not in [each.name for each in await chat.talk.feed.agents()]:
+    if PLAN not in [each.name for each in await _talk(chat).feed.agents()]:
         names.remove(PLAN)
     mode = chat.state.mode
     switch(chat, names[(names.index(mode) + 1) % len(names)] if mode in names else names[0])
@@ -36,8 +55,7 @@ async def next_mode(chat: "Chat", _: str) -> None:
 
 def switch(chat: "Chat", mode: str) -> None:
     """Use the mode from the next request on; `plan` is the agent of that name, which asks."""
-    talk = chat.talk
-    assert talk is not None
+    talk = _talk(chat)
     choices, agent = talk.choices, chat.state.agent
     if mode == PLAN and agent != PLAN:
         choices.agent, choices.agent_before_plan = PLAN, agent

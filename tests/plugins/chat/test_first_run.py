@@ -44,13 +44,18 @@ async def test_after_a_login_a_model_is_chosen_and_the_chat_begins(
         await terminal.see_now("❯ fake/say-10")
         terminal.press("enter")
         await terminal.see("Model: fake/say-10 (saved)")
+        await terminal.see_now("❯ ask ✓  ask before edits and commands")
+        terminal.press("down", "enter")
+        await terminal.see("Mode: accept-edits (saved)")
         await terminal.gone(MENU)
         await terminal.say("hello")
         await terminal.see("One.")
         assert terminal.everything.count("Welcome to Pegboard") == 1
+        assert terminal.everything.count("mode ask (Shift+Tab) · ? keys · / commands") == 1
     async with chat(pegboard, ready="fake/say-10") as terminal:
-        await terminal.quiet()
+        await terminal.see("mode accept-edits (Shift+Tab) · ? keys · / commands")
         assert "Welcome" not in terminal.everything
+        assert "· accept-edits ·" in terminal.status
 
     assert server.requests
 

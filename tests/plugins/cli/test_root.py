@@ -9,6 +9,7 @@ import pytest
 
 from pegboard.cli.root import root
 from pegboard.unstable import complain
+from plugins.chat.screen import scripts
 from plugins.cli.commands import CommandLine
 
 
@@ -157,7 +158,7 @@ async def test_wrong_usage_is_said_and_has_its_code(
     [
         (["sesion", "list"], "Did you mean session?"),
         (["session", "shw"], "Did you mean show?"),
-        (["fix the bug"], 'To ask the agent: pegboard run "..."'),
+        (["fix the bug"], 'the chat needs a terminal; for one prompt: pegboard run "..."'),
         (["fix", "the", "bug"], 'To ask the agent: pegboard run "..."'),
         (["zzzzzz"], "Known are audit, "),
     ],
@@ -199,7 +200,7 @@ async def test_options_alone_are_those_of_the_chat(pegboard: CommandLine) -> Non
 
     assert "the chat needs a terminal" in chosen.err
     assert "Usage: pegboard chat" in unknown.err
-    assert "Did you mean '--model'?" in unknown.err
+    assert "'--model'" in unknown.err
     assert "Usage: pegboard [OPTIONS] [COMMAND]" in with_command.err
     assert "No such option '-m'" in with_command.err
     assert (chosen.code, unknown.code, with_command.code) == (2, 2, 2)
@@ -221,3 +222,11 @@ def test_an_error_that_a_server_has_worded_is_spelt_out(
     complain("no \x1b]0;x\x07 such\n\nmodel \u202e: café")
 
     assert capsys.readouterr().err == "error: no \\x1b]0;x\\x07 such model \\u202e: café\n"
+
+
+async def test_a_prompt_in_quotes_begins_a_chat(pegboard: CommandLine) -> None:
+    scripts(pegboard)
+    pegboard.env["TERM"] = "xterm-256color"
+
+    async with pegboard.terminal("-C", ".", "say it back", "--mode", "plan") as terminal:
+        await terminal.see("You said: say it back")

@@ -1,0 +1,74 @@
+"""The mode of a chat is in its last line, and counts from the next request on."""
+
+from plugins.chat.conftest import Place
+from plugins.chat.screen import chat, scripts
+from plugins.cli.commands import CommandLine
+
+WRITE = [{"calls": [{"tool": "write", "input": {"filePath": "new.txt", "content": "x\n"}}]}]
+FINISH = [{"calls": [{"tool": "plan_exit", "input": {}}]}, {"text": "Planned."}]
+
+
+def prepared(pegboard: CommandLine, **settings: object) -> None:
+    said = {"permission_mode": "ask", **settings}
+    scripts(pegboard, write=[*WRITE, {"text": "Written."}], finish=FINISH, settings=said)
+
+
+async def test_the_mode_decides_what_is_asked_from_the_next_request_on(
+    pegboard: CommandLine, place: Place
+) -> None:
+    prepared(pegboard)
+    file = pegboard.project / "new.txt"
+    async with chat(pegboard, *await place.arguments(), columns=120) as terminal:
+        await terminal.until(lambda: "· ask ·" in terminal.status)
+        await terminal.say("write it")
+        await terminal.see_dialog("mode ask: ask before edits")
+        assert not file.exists()
+        terminal.press("y")
+        await terminal.see("Written.")
+        file.unlink()
+        terminal.press("s-tab")
+        await terminal.until(lambda: "· accept-edits ·" in terminal.status)
+        await terminal.say("write it again")
+        await terminal.until(file.exists)
+        terminal.press("s-tab")
+        await terminal.until(lambda: "· plan ·" in terminal.status)
+        terminal.press("s-tab")
+        await terminal.until(lambda: "· build · everything ·" in terminal.status)
+        await terminal.say("/mode nope")
+        await terminal.see("no mode is called nope; the modes are ask, accept-edits, plan")
+
+
+async def test_a_plan_that_is_approved_ends_plan_mode(pegboard: CommandLine, place: Place) -> None:
+    prepared(pegboard)
+    async with chat(pegboard, *await place.arguments(), "--mode", "plan", columns=120) as terminal:
+        await terminal.until(lambda: "· plan ·" in terminal.status)
+        await terminal.say("finish it")
+        await terminal.see_dialog("Question")
+        terminal.press("1")
+        await terminal.until(lambda: "· build · ask ·" in terminal.status)
+
+
+async def test_a_session_keeps_its_mode_and_two_chats_show_the_same(
+    pegboard: CommandLine,
+) -> None:
+    prepared(pegboard)
+    place = Place(pegboard, attached=True)
+    arguments = await place.arguments()
+    async with chat(pegboard, *arguments, "--mode", "everything", columns=120) as first:
+        await first.say("hello")
+        await first.see("You said: hello")
+        async with chat(pegboard, *arguments, "-c", columns=120) as second:
+            await second.until(lambda: "· everything ·" in second.status)
+            second.press("s-tab")
+            await second.until(lambda: "· ask ·" in second.status)
+            await first.until(lambda: "· ask ·" in first.status)
+    await place.close()
+
+
+async def test_a_chat_without_a_chosen_mode_asks(pegboard: CommandLine) -> None:
+    prepared(pegboard, permission_mode=None)
+
+    async with chat(pegboard, columns=120) as terminal:
+        assert "· ask ·" in terminal.status
+        await terminal.say("write it")
+        await terminal.see_dialog("mode ask")
