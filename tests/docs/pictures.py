@@ -36,6 +36,8 @@ from plugins.cli.commands import CommandLine
 FOLDER = Path(__file__).parents[2] / "docs" / "tutorial" / "pictures"
 ROWS = 40
 MODEL = "openai/gpt-4.1"
+UNASKED = {"bash": "allow", "edit": "allow"}
+"""Rules with which the mode `ask` has no question, for scenes that are about something else."""
 ENVIRONMENT = {"COLORTERM": "truecolor", "PEGBOARD_DISABLE_PLUGINS": ""}
 SETTLED_S = 1.2
 """After the last piece of an answer: the rest is drawn."""
@@ -283,7 +285,8 @@ async def taken(scene: Scene, home: Path) -> str:
     async with ModelServer(prompts(scene.answers)) as server:
         if scene.has_model:
             openai = {"options": {"baseURL": server.url, "apiKey": "key"}}
-            pegboard.configure(model=MODEL, provider={"openai": openai}, **scene.settings)
+            settings = {"permission": UNASKED, **scene.settings}
+            pegboard.configure(model=MODEL, provider={"openai": openai}, **settings)
         async with chat(
             pegboard,
             columns=scene.columns,
