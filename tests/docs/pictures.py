@@ -285,8 +285,8 @@ async def taken(scene: Scene, home: Path) -> str:
     async with ModelServer(prompts(scene.answers)) as server:
         if scene.has_model:
             openai = {"options": {"baseURL": server.url, "apiKey": "key"}}
-            settings = {"permission": UNASKED, **scene.settings}
-            pegboard.configure(model=MODEL, provider={"openai": openai}, **settings)
+            rules = {**UNASKED, **scene.settings.get("permission", {})}
+            pegboard.configure(model=MODEL, provider={"openai": openai}, permission=rules)
         async with chat(
             pegboard,
             columns=scene.columns,
