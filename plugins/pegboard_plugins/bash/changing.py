@@ -49,10 +49,12 @@ def _named(operands: Words) -> list[Operand]:
 
 
 def _behind_first(operands: Words) -> Words:
-    """Return all operands but the first; a listing in its place may be several."""
+    """Return all operands but those of the first word; a listing in its place may be several."""
     named = _named(operands)
-    is_listing = named and named[0].dynamic and named[0].word and named[0].word.splits
-    return named if is_listing else named[1:]
+    first = named[0].word if named else None
+    if named and named[0].dynamic and first and first.splits:
+        return named
+    return [word for word in named[1:] if word.word is None or word.word is not first]
 
 
 def _installed(base: str, operands: Words) -> Words:

@@ -40,7 +40,8 @@ _unpacks = _says(
 )
 _goes_deep = _says(
     r"\b(grep|cp|diff|tar|zip)\b[^;|&\n]*(?<= )(-\w*[rRac]\w*|cf?) [^;|&\n]*"
-    r"(?<=[ \"'])(\.{1,2}|\.\./proj|~(/proj)?|\$PWD|\$\(pwd\)|\$HOME(/proj)?)/?\"?(?=[\s;)&|'\"]|$)"
+    r"(?<=[ \"'])(\.{1,2}|\.\./proj|~(/proj)?|\$PWD|\$\(pwd\)|\$HOME(/proj)?)"
+    r"(/\.?)?\"?(?=[\s;)&|'\"]|$)"
 )
 """A command that goes through a folder in which other words of the line are wildcards."""
 EXPLAINED = {

@@ -114,6 +114,8 @@ def test_a_command_changes_what_it_names(project, command, writes):
         ("V=one; V=two; sort a -o $V", {"one", "two"}),
         ("for f in 'a b'/*.x; do rm \"$f\"; done", {"a b"}),
         ("for f in one two; do cp a $f; done", {"one", "two"}),
+        ('V=one; V=two; split -n 2 "$V"', {"x"}),
+        ('test -d src && cd src; split -n 2 "$PWD"/a', {"x", "src/x"}),
     ],
 )
 def test_each_value_of_a_word_is_changed(project, command, writes):
