@@ -11,7 +11,6 @@ import time
 from pathlib import Path
 
 import uvicorn
-from sdk_server import server
 from starlette.applications import Starlette
 from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.requests import Request
@@ -87,6 +86,8 @@ def issuer(address: str) -> Starlette:
 
 
 def tools(address: str) -> Starlette:
+    from sdk_server import server  # the issuer does without the SDK
+
     app = server.streamable_http_app()
 
     async def resource(_request: Request) -> Response:

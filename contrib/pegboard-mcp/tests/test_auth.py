@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import subprocess
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -35,11 +36,11 @@ async def started(role: str, folder: Path, *words: str):
 class World:
     """A remote server whose issuer is of some kind, and Apps that have it."""
 
-    def __init__(self, folder: Path, served_app, stack: AsyncExitStack) -> None:
+    def __init__(self, folder: Path, place: str, served_app, stack: AsyncExitStack) -> None:
         self.folder = folder
+        self._place = place
         self._served_app = served_app
         self._stack = stack
-        self._place = ""
 
     @asynccontextmanager
     async def __call__(self, *words: str, script=(), **oauth: object):
@@ -51,19 +52,29 @@ class World:
 
     @asynccontextmanager
     async def same_issuer(self, script=(), **oauth: object):
-        if not self._place:
-            self._place = await self._stack.enter_async_context(started("tools", self.folder))
         server = {"type": "remote", "url": f"{self._place}/mcp", "oauth": oauth or True}
         async with self._served_app({"far": server}, *script) as scripted:
             yield scripted
 
 
+@pytest.fixture(scope="module")
+def tools_server(tmp_path_factory):
+    """The folder and the address of a server of tools that wants a token."""
+    folder = tmp_path_factory.mktemp("world")
+    command = [sys.executable, str(HERE / "oauth_server.py"), "tools", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        yield folder, json.loads(process.stdout.readline())
+        process.kill()
+
+
 @pytest.fixture
-async def world(tmp_path, served_app):
-    folder = tmp_path / "world"
-    folder.mkdir()
+async def world(tools_server, served_app):
+    folder, place = tools_server
+    for path in folder.iterdir():
+        path.unlink()
     async with AsyncExitStack() as stack:
-        yield World(folder, served_app, stack)
+        yield World(folder, place, served_app, stack)
 
 
 async def sign_in(scripted):

@@ -1,9 +1,9 @@
 """Servers over HTTP on this machine, of both eras."""
 
-import asyncio
 import json
+import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,17 +12,13 @@ from pegboard_mcp.tools import SERVERS
 HERE = Path(__file__).parent
 
 
-@pytest.fixture
-async def http_server() -> AsyncIterator[str]:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", str(HERE / "sdk_server.py"), "http"),
-        stdout=asyncio.subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    port = int(await process.stdout.readline())
-    yield f"http://127.0.0.1:{port}/mcp"
-    process.kill()
-    await process.wait()
+@pytest.fixture(scope="module")
+def http_server() -> Iterator[str]:
+    command = [sys.executable, "-P", str(HERE / "sdk_server.py"), "http"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"
+        process.kill()
 
 
 async def test_a_tool_of_a_remote_server_is_called(served_app, http_server) -> None:
