@@ -29,6 +29,7 @@ __getattr__, __dir__ = late_names(
             "redirections",
             "shown_before",
         ),
+        "pegboard.contract.apphooks": ("mention",),
         "pegboard.contract.toolhooks": ("render_tool",),
         "pegboard.contract.tools": ("serving",),
         "pegboard.display.blocklines": (

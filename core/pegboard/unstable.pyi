@@ -12,6 +12,7 @@ from pegboard.config.layer import json_config as json_config
 from pegboard.config.layer import read_layer as read_layer
 from pegboard.config.project import redirections as redirections
 from pegboard.config.project import shown_before as shown_before
+from pegboard.contract.apphooks import mention as mention
 from pegboard.contract.toolhooks import render_tool as render_tool
 from pegboard.contract.tools import serving as serving
 from pegboard.display.blocklines import block_lines as block_lines

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import hookimpl
+from pegboard import Host, hookimpl
 from pegboard.schema.part import AgentInput, FileInput, TextInput
 from pegboard.schema.session import PermissionRequest, Verdict
 from pegboard.workspace import open_workspace
@@ -120,3 +120,25 @@ async def test_what_a_prompt_says_is_not_searched_for_mentions(tmp_path: Path) -
         [turn, _] = await app.list_turns(session.id)
 
     assert len(turn.parts) == 1
+
+
+class Tickets:
+    """Knows tickets by their number."""
+
+    @hookimpl
+    async def mention(self, app: Host, name: str) -> tuple[TextInput, ...] | None:
+        kind, _, number = name.partition(":")
+        if kind != "ticket":
+            return None
+        return (TextInput(text=f"{number} of {app.workspace.directory.name}", synthetic=True),)
+
+
+@pytest.mark.fires("mention")
+async def test_plugins_are_asked_for_names_that_are_no_files_and_no_agents(tmp_path: Path) -> None:
+    async with opened(tmp_path, Played(text("x")), Tickets()) as app:
+        (app.workspace.directory / "ticket:1").write_text("a file")
+        session = await app.create_session()
+        found = await mentioned(app, session.id, "Do @ticket:7, @helper, @ticket:1 and @nothing.")
+
+    assert [type(each) for each in found] == [AgentInput, FileInput, TextInput]
+    assert found[2] == TextInput(text="7 of project", synthetic=True)

@@ -15,6 +15,7 @@ from pegboard.providers.keylookup import Keys, KeyStore
 from pegboard.providers.spending import OpenBudget
 from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.event import Event
+from pegboard.schema.part import FileInput, TextInput
 from pegboard.schema.session import Rule
 from pegboard.snapshots import Snapshots
 from pegboard.storage import OpenStorage
@@ -447,6 +448,30 @@ def trusted_files(workspace: Workspace) -> Sequence[Path] | None:
         path = app.workspace.worktree / "house.json"
         if path in app.trust.files and path not in app.untrusted:
             print(app.trust.files[path].decode())
+    ```
+    """
+
+
+@hookspec("collect", since="0.1")
+def mention(app: Host, name: str) -> Sequence[FileInput | TextInput] | None:
+    """Return the parts that `@name` stands for in a prompt that the user typed.
+
+    Called for each name that is no file of the project and no agent, by the program that takes the
+    prompt. Without an answer it stays text. Collect: a plugin that raises is reported and left out.
+
+    - name: without the `@`, such as `tickets:42`.
+
+    ```python
+    from pegboard import Host, hookimpl
+    from pegboard.schema.part import TextInput
+
+
+    @hookimpl
+    async def mention(app: Host, name: str) -> tuple[TextInput, ...] | None:
+        kind, found, number = name.partition(":")
+        if kind != "tickets" or not found:
+            return None
+        return (TextInput(text=f"Ticket {number}: the door is stuck.", synthetic=True),)
     ```
     """
 

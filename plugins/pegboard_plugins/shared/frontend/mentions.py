@@ -8,6 +8,7 @@ import asyncio
 import os
 import re
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -16,6 +17,7 @@ import msgspec
 from pegboard import App, Workspace
 from pegboard.schema.config import Agent
 from pegboard.schema.part import DIRECTORY_MIME, AgentInput, FileInput, TextInput, mime_of
+from pegboard.unstable import mention
 
 MENTIONS_LIMIT = 50
 """A text that mentions more files is no typed one; the rest stays plain text."""
@@ -117,15 +119,15 @@ def parts_for(
     sentence for the model.
     """
     parts: list[MentionInput] = []
-    for mention in wanted:
-        match found.get(mention):
+    for each in wanted:
+        match found.get(each):
             case FileInput() as file:
                 parts.append(file)
             case str(reason):
-                text = f"[@{mention.name} is not attached: {reason}]"
+                text = f"[@{each.name} is not attached: {reason}]"
                 parts.append(TextInput(text=text, synthetic=True))
             case None:
-                agent = agents.get(mention.name)
+                agent = agents.get(each.name)
                 if agent is not None and agent.mode != "primary":
                     parts.append(AgentInput(name=agent.name))
     return tuple(parts)
@@ -134,7 +136,7 @@ def parts_for(
 async def mentioned(
     app: App, session_id: str, text: str, *, agent: str | None = None
 ) -> tuple[MentionInput, ...]:
-    """The files and agents that a text mentions which the user has typed.
+    """The files and agents that a text mentions which the user has typed, and what plugins know.
 
     A file that the rules of the agent do not let it read at once is left out, with a sentence
     that says so.
@@ -149,7 +151,10 @@ async def mentioned(
         return ()  # the prompt is stored, and then the run says so
     files = await asyncio.to_thread(find_files, wanted, app.workspace)
     found = {file.mention: await _attachable(app, session_id, file, name) for file in files}
-    return parts_for(wanted, found, app.agents)
+    unknown = [each.name for each in wanted if each not in found and each.name not in app.agents]
+    answers = [await app.hooks.collect(mention, app=app, name=each) for each in unknown]
+    brought = (answer.value for answer in chain(*answers))
+    return (*parts_for(wanted, found, app.agents), *brought)
 
 
 async def _attachable(app: App, session_id: str, file: Found, agent: str) -> FileInput | str:
