@@ -63,13 +63,7 @@ async def main():
 asyncio.run(main())
 print([name for name in sys.modules if name.startswith("opentelemetry")])
 """
-    env = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
-    here = Path(__file__).parents[1]
-    env["PYTHONPATH"] = os.pathsep.join([str(here), str(here.parents[1] / "tests")])
-
-    done = subprocess.run(
-        [sys.executable, "-c", code, tmp_path], env=env, capture_output=True, text=True, check=False
-    )
+    done = run_python(code, tmp_path)
 
     assert done.stdout.splitlines() == ["[]", "[]"], done.stderr
 
@@ -140,3 +134,51 @@ def test_a_run_of_the_command_line_sends_its_spans(tmp_path: Path, collector: Co
 
     assert (done.returncode, done.stdout) == (0, "Hi.\n"), done.stderr
     assert {"invoke_agent build", "chat answer.json"} <= {each.name for each in collector.spans}
+
+
+EMBEDDING = """
+import asyncio, sys
+from pathlib import Path
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from pegboard_otel import Telemetry
+from played import Played, opened, text
+
+memory = InMemorySpanExporter()
+provider = TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(memory))
+trace.set_tracer_provider(provider)
+
+async def main():
+    async with opened(Path(sys.argv[1]), Played(text("done")), Telemetry()) as app:
+        session = await app.create_session()
+        with trace.get_tracer("mine").start_as_current_span("mine"):
+            await app.prompt(session.id, "go")
+
+asyncio.run(main())
+ids = {span.context.span_id: span.name for span in memory.get_finished_spans()}
+for span in memory.get_finished_spans():
+    print(span.name, "<", ids[span.parent.span_id] if span.parent else "")
+"""
+
+
+def test_a_program_with_telemetry_of_its_own_gets_the_spans(tmp_path: Path) -> None:
+    done = run_python(EMBEDDING, tmp_path)
+
+    assert done.stdout.splitlines() == [
+        "chat m < invoke_agent build",
+        "invoke_agent build < mine",
+        "mine < ",
+    ], done.stderr
+
+
+def run_python(code: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+    """Run a program that finds the plugin and the tests' modules, and no collector."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
+    here = Path(__file__).parents[1]
+    env["PYTHONPATH"] = os.pathsep.join([str(here), str(here.parents[1] / "tests")])
+    return subprocess.run(
+        [sys.executable, "-c", code, folder], env=env, capture_output=True, text=True, check=False
+    )
