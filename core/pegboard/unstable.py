@@ -165,6 +165,7 @@ __getattr__, __dir__ = late_names(
             "files_to_trust",
             "find_plugins",
         ),
+        "pegboard.policy.agents": ("exposure_of",),
         "pegboard.policy.clock": ("current_clock",),
         "pegboard.processes.background": ("ToolProcesses",),
         "pegboard.processes.family": (

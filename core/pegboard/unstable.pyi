@@ -108,6 +108,7 @@ from pegboard.kit.threads import closing as closing
 from pegboard.kit.threads import in_own_thread as in_own_thread
 from pegboard.opening.options import files_to_trust as files_to_trust
 from pegboard.opening.options import find_plugins as find_plugins
+from pegboard.policy.agents import exposure_of as exposure_of
 from pegboard.policy.clock import current_clock as current_clock
 from pegboard.processes.background import ToolProcesses as ToolProcesses
 from pegboard.processes.family import Family as Family

@@ -1,7 +1,6 @@
 """System prompt, history and tools become one request to a model."""
 
 from collections.abc import Mapping
-from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -11,10 +10,10 @@ from pegboard.contract.tools import Tool
 from pegboard.engine.engine import Engine
 from pegboard.engine.run import Run
 from pegboard.hooks.callers import Hooks
-from pegboard.policy.permissions import hidden, matches_pattern
+from pegboard.policy.agents import exposure_of, last_fitting
+from pegboard.policy.permissions import hidden
 from pegboard.providers import ModelMessage, ModelRequest, ToolDefinition
 from pegboard.providers.spending import within_window
-from pegboard.schema.config import AgentConfig, Exposure
 from pegboard.schema.message import Turn, UserMessage
 
 MAX_OUTPUT_TOKENS = 32_000
@@ -24,8 +23,6 @@ LAST_STEP = (
     "and what should come next."
 )
 
-_T = TypeVar("_T")
-
 
 async def offered_tools(
     hooks: Hooks, tools: Mapping[str, Tool], view: SessionView, user: UserMessage
@@ -33,12 +30,17 @@ async def offered_tools(
     """The tools that this agent may use for this message, as plugins describe them."""
     permissions = {tool.id: tool.permission for tool in tools.values()}
     switches = user.tools or {}
-    by_user = {tool.id for tool in tools.values() if _last_match(switches, tool) is False}
+    by_user = {
+        tool.id
+        for tool in tools.values()
+        if (said := last_fitting(switches, tool)) is not None and not switches[said]
+    }
     unoffered = {tool.id for tool in tools.values() if tool.serves == "refused_calls"}
     off = hidden(permissions, view.rulesets) | by_user | unoffered
     offered = []
     for tool in (each for each in tools.values() if each.id not in off):
-        exposure = _exposure(tool, view, switches)
+        exposure, _ = exposure_of(tool, view.config, view.agent.name)
+        exposure = "direct" if switches.get(tool.id) else exposure
         if exposure == "hidden":
             continue
         found = ToolDefinition(
@@ -51,24 +53,6 @@ async def offered_tools(
         )
         offered.append(await hooks.fold(modelhooks.tool_definition, session=view, tool=found))
     return tuple(offered)
-
-
-def _exposure(tool: Tool, view: SessionView, switches: Mapping[str, bool]) -> Exposure | None:
-    """How a model gets at a tool: by the prompt, the agent's settings, all settings, or itself."""
-    if switches.get(tool.id):
-        return "direct"
-    own = view.config.agent.get(view.agent.name, AgentConfig()).exposure
-    return _last_match(own, tool) or _last_match(view.config.exposure, tool) or tool.exposure
-
-
-def _last_match(said: Mapping[str, _T], tool: Tool) -> _T | None:
-    """Return what the last pattern that fits a tool's id or permission stands for."""
-    found = [
-        value
-        for pattern, value in said.items()
-        if matches_pattern(pattern, tool.id) or matches_pattern(pattern, tool.permission)
-    ]
-    return found[-1] if found else None
 
 
 async def build_request(

@@ -9,7 +9,7 @@ from pegboard.contract.tools import Tool
 from pegboard.errors import ConfigError, NotFoundError
 from pegboard.kit.suggestions import nearest_names
 from pegboard.policy.permissions import matches_pattern, rooted
-from pegboard.schema.config import Agent, AgentConfig, Config
+from pegboard.schema.config import Agent, AgentConfig, Config, Exposure
 from pegboard.schema.part import ModelChoice
 from pegboard.schema.session import Rule, Ruleset
 
@@ -193,3 +193,21 @@ def rulesets_for(
     return tuple(
         Ruleset(source=source, rules=rooted(rules, root)) for source, rules in sources if rules
     )
+
+
+def exposure_of(tool: Tool, config: Config, agent: str) -> tuple[Exposure | None, str]:
+    """Return how a model gets at a tool, and the key of the setting that says so, "" for none."""
+    own = config.agent.get(agent, AgentConfig()).exposure
+    for said, key in ((own, f"agent.{agent}.exposure"), (config.exposure, "exposure")):
+        if (pattern := last_fitting(said, tool)) is not None:
+            return said[pattern], f"{key}.{pattern}"
+    return tool.exposure, ""
+
+
+def last_fitting(patterns: Iterable[str], tool: Tool) -> str | None:
+    """Return the last pattern that fits a tool's id or permission, None if none does."""
+    fitting = None
+    for pattern in patterns:
+        if matches_pattern(pattern, tool.id) or matches_pattern(pattern, tool.permission):
+            fitting = pattern
+    return fitting

@@ -40,7 +40,7 @@ def list_tools(directory: Path, style: Literal["text", "json"]) -> None:
         return
     from pegboard_plugins.cli.tables import table
 
-    headers = ("tool", "plugin", "permission", "effect", "description")
+    headers = ("tool", "plugin", "permission", "effect", "exposure", "description")
     click.echo(table(headers, [[row[name] for name in headers] for row in rows]), nl=False)
 
 
@@ -116,10 +116,20 @@ async def _listed(directory: Path) -> list[dict[str, str]]:
                 "plugin": owners.get(each.id, ""),
                 "permission": each.permission,
                 "effect": each.effect,
+                "exposure": _exposure(app, each),
                 "description": each.description.strip().partition("\n")[0],
             }
             for each in sorted(app.tools.values(), key=lambda each: each.id)
         ]
+
+
+def _exposure(app: "App", tool: "Tool") -> str:
+    """How the model of the first agent gets at a tool, with the setting that says so."""
+    from pegboard.unstable import exposure_of
+
+    word, key = exposure_of(tool, app.config, app.default_agent().name)
+    own = "automatic" if tool.id in app.hooks.sources else "direct"
+    return f"{word} ({key})" if key else word or own
 
 
 async def _schema(directory: Path, name: str) -> dict[str, Any]:

@@ -199,6 +199,19 @@ async def test_tools_are_listed_with_their_plugins(photographing: CommandLine) -
     assert any(line.startswith("photo ") for line in table.out.splitlines())
 
 
+async def test_the_list_says_how_a_model_gets_at_a_tool_and_by_which_setting(
+    photographing: CommandLine,
+) -> None:
+    photographing.configure(exposure={"web*": "hidden", "webfetch": "deferred"})
+
+    rows = json.loads((await photographing("tool", "list", "--format", "json")).out)
+
+    found = {each["tool"]: each["exposure"] for each in rows}
+    assert found["photo"] == "automatic"
+    assert found["bash"] == "direct"
+    assert found["webfetch"] == "deferred (exposure.webfetch)"
+
+
 async def test_a_schema_is_what_a_model_reads(photographing: CommandLine) -> None:
     found = said(await photographing("tool", "schema", "photo", "--format", "json"))
     text = await photographing("tool", "schema", "photo")
