@@ -191,7 +191,7 @@ class Scene:
     answers: Mapping[str, Sequence[Answer]] = field(default_factory=dict)
     columns: int = 90
     look: Look = DARK
-    settings: Mapping[str, object] = field(default_factory=dict)
+    rules: Mapping[str, str] = field(default_factory=dict)
     has_model: bool = True
 
 
@@ -228,7 +228,7 @@ async def _begin(terminal: ChatTerminal) -> None:
 
 
 def _scenes() -> Iterator[tuple[str, Scene]]:
-    asks = {"permission": {"edit": "ask"}}
+    asks = {"edit": "ask"}
     mending: Mapping[str, list[Answer]] = {
         "mend": [step(READ), step(EDIT), step(TEST), said(MENDED)]
     }
@@ -248,14 +248,14 @@ def _scenes() -> Iterator[tuple[str, Scene]]:
     for name, look in (("diff", DARK), ("diff-light", LIGHT)):
         yield (
             name,
-            Scene(title="A change", drive=_allow, answers=mending, look=look, settings=asks),
+            Scene(title="A change", drive=_allow, answers=mending, look=look, rules=asks),
         )
     dialog = asked("mend it", "Yes, once")
     for name, columns in (("permission", 90), ("narrow", 40)):
         title = "A permission dialog"
         yield (
             name,
-            Scene(title=title, drive=dialog, answers=mending, columns=columns, settings=asks),
+            Scene(title=title, drive=dialog, answers=mending, columns=columns, rules=asks),
         )
     works = asked("mend it", "▸ Run", "Running bash")
     yield "todo", Scene(title="Tasks", drive=works, answers={"mend": [step(TODO), step(WAIT)]})
@@ -285,7 +285,7 @@ async def taken(scene: Scene, home: Path) -> str:
     async with ModelServer(prompts(scene.answers)) as server:
         if scene.has_model:
             openai = {"options": {"baseURL": server.url, "apiKey": "key"}}
-            rules = {**UNASKED, **scene.settings.get("permission", {})}
+            rules = {**UNASKED, **scene.rules}
             pegboard.configure(model=MODEL, provider={"openai": openai}, permission=rules)
         async with chat(
             pegboard,
