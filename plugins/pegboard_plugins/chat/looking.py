@@ -4,6 +4,7 @@ import base64
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from pegboard.display import Block, Span
@@ -18,7 +19,7 @@ from pegboard.schema.part import (
 )
 from pegboard.schema.session import FileDiff
 from pegboard.schema.wire import to_json
-from pegboard.unstable import block_lines, counted, lines_of, shown_line, todo_lines
+from pegboard.unstable import block_lines, counted, lines_of, one_line, shown_line, todo_lines
 from pegboard_plugins.chat.finished import Drawn
 from pegboard_plugins.chat.keys import KEYS, key_name
 from pegboard_plugins.chat.modes import SpanLine
@@ -182,6 +183,28 @@ async def show_permissions(chat: "Chat", _: str) -> None:
     """What was allowed for good."""
     if await chat.outside.pegboard("permission", "list"):
         chat.warn("the list could not be shown")
+
+
+async def show_config(chat: "Chat", _: str) -> None:
+    """Show each setting with the file that makes it."""
+    if await chat.outside.pegboard("config", "show"):
+        chat.warn("the settings could not be shown")
+
+
+async def show_status(chat: "Chat", _: str) -> None:
+    """Show what the chat runs with."""
+    state = chat.state
+    facts = {
+        "version": version("pegboard"),
+        "folder": str(state.directory),
+        "session": " ".join(filter(None, (state.session_id, one_line(state.title)))) or "none yet",
+        "mode": state.mode,
+        "agent": state.agent,
+        "model": state.model or "none",
+        "server": _talk(chat).feed.facts.server or "none: it runs in this process",
+    }
+    width = max(map(len, facts))
+    _talk(chat).say("\n".join(f"{name:{width}}  {fact}" for name, fact in facts.items()), "plain")
 
 
 async def show_output(chat: "Chat", _: str) -> None:

@@ -49,6 +49,8 @@ OWN: Mapping[str, tuple[str, Act]] = {
     "tools": ("list the tools", looking.show_tools),
     "plugins": ("list the plugins", looking.show_plugins),
     "trace": ("show what plugins changed in requests", looking.show_trace),
+    "config": ("show the settings and where they come from", looking.show_config),
+    "status": ("show version, session, mode, agent and model", looking.show_status),
     "permissions": ("list saved approvals", looking.show_permissions),
     "trust": (
         "review this project's code, and the instructions that an agent wrote",

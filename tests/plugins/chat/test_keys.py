@@ -184,6 +184,8 @@ async def look(day: Day, pegboard: CommandLine) -> None:
     await day.run("rename a new name", "renamed to a new name")
     await day.outside(f"export {pegboard.home}/out.jsonl")
     await day.outside("permissions")
+    await day.outside("config")
+    await day.run("status", "mode     everything")
     await day.outside("doctor")
     await day.run("trust", "no code of this project waits for trust")
     await day.outside("login nobody", "x y", "enter", asked="Key of nobody")
