@@ -16,13 +16,16 @@ from pegboard_plugins.commandhooks.hookfiles import HookFile, named_files, place
 
 @click.group(cls=Group)
 def hooks() -> None:
-    """List and trust the command hooks of Claude Code, Codex and Gemini CLI."""
+    """List and trust command hooks of other agents."""
 
 
 @hooks.command("list")
 @click.pass_obj
 def list_hooks(directory: Path) -> None:
-    """List the hooks that are found, with what of their files is not honoured."""
+    """List the hooks that are found.
+
+    What of their files is not honoured stands below them.
+    """
     run_async(_list(directory))
 
 
