@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 TICK_S = 1.0
 """How often the seconds of what runs are counted; nothing ticks at rest."""
+ENTERED_S = 30.0
+"""How long `/reload` waits for the commands that were entered before it."""
 UNKNOWN = "{} is from another chat: paste the text again, or press Enter to send it as it is"
 
 
@@ -175,7 +177,7 @@ class Chat:
         self.options = msgspec.structs.replace(options, replayed=None, mode=None)
         self._tasks.discard(asyncio.current_task())
         if self._tasks:  # commands that were entered before the reload take effect
-            await asyncio.wait(self._tasks, timeout=5)
+            await asyncio.wait(self._tasks, timeout=ENTERED_S)
         await self.unload()
         await self.installed.renew()
         try:
