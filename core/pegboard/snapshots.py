@@ -189,7 +189,8 @@ class Snapshots(Protocol):
         """Restore files that are in their state of `before` to their state of `after`.
 
         A file in neither state has been changed by somebody: it is left, and so is one whose
-        state is no longer kept. A file is deleted only where `after` has none.
+        state is no longer kept. A file is deleted only where `after` has none. A path whose states
+        are the same is that of an empty folder, which is made again if snapshots knew it.
         """
         ...
 

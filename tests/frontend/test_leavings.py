@@ -97,6 +97,31 @@ async def test_without_snapshots_the_files_stay_and_the_reason_is_named(
     assert why in back.files.unknown
 
 
+async def test_an_empty_folder_that_cannot_come_back_is_named(
+    tmp_path: Path, project: Path
+) -> None:
+    (project / "old" / "empty").mkdir(parents=True)
+    async with played(tmp_path, shell("rm -r old")) as (app, session):
+        prompt = await ask(app, session)
+        (project / "old").symlink_to(tmp_path)
+        back = await reverted(app, session, prompt)
+        forth = await unreverted(app, session)
+
+    assert left(back) == {"old": "changed", "empty": "empty"}
+    assert "`mkdir -p old/empty` makes it again" in back.warning
+    assert not (tmp_path / "empty").exists()
+    assert left(forth) == {}
+
+
+async def test_a_file_in_the_place_of_an_empty_folder_goes(tmp_path: Path, project: Path) -> None:
+    (project / "empty").mkdir()
+    command = "rmdir empty; echo x > empty"
+    async with played(tmp_path, shell("true"), shell(command)) as (app, session):
+        await reverted(app, session, await ask(app, session))
+
+    assert not (project / "empty").is_file()
+
+
 async def test_a_repository_within_the_worktree_is_named(tmp_path: Path, project: Path) -> None:
     inner_repository(project / "known")
     with_submodule(project)

@@ -64,6 +64,19 @@ async def test_empty_folders_of_a_removed_folder_come_back(tmp_path: Path, proje
     assert modes(project, "own/logs") == {"own/logs": 0o700}
 
 
+@pytest.mark.parametrize("command", ["rmdir inbox own/logs/old", "mv inbox other", "rm -r *"])
+async def test_empty_folders_that_go_alone_come_back(
+    tmp_path: Path, project: Path, command: str
+) -> None:
+    (project / "inbox").chmod(0o700)
+    (project / "own/logs/old").chmod(0o750)
+    before = modes(project, "inbox", "own/logs/old")
+
+    await undone(tmp_path, command)
+
+    assert modes(project, *before) == before
+
+
 async def test_a_folder_that_was_empty_stays_when_the_session_s_file_in_it_goes(
     tmp_path: Path, project: Path
 ) -> None:

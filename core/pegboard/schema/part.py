@@ -133,9 +133,9 @@ class StepFinishPart(StoredPart, frozen=True, tag_field="type", tag="step-finish
     snapshot: str | None = None
 
 
-Unkept = Literal["large", "many", "ignored", "nested", "submodule"]
-"""Why no snapshot has a file: it is long, one of very many that git does not track, ignored by
-git, or in a repository of its own."""
+Unkept = Literal["large", "many", "ignored", "nested", "submodule", "empty"]
+"""Why no snapshot has a path: it is long, one of very many that git does not track, ignored by
+git, in a repository of its own, or an empty folder."""
 
 
 class Staged(Wire, frozen=True):

@@ -46,6 +46,11 @@ class Apart:
         """From here on no tree has this path."""
         self.reasons.setdefault(path, reason)
 
+    def forget_folder(self, path: bytes) -> None:
+        """Let trees have this path again, if it was an empty folder: a file is there now."""
+        if self.reasons.get(path) == "empty":
+            del self.reasons[path]
+
     def above(self, path: bytes) -> bytes | None:
         """The repository in the worktree that a path lies in, if it does in one."""
         here = path
@@ -67,6 +72,8 @@ class Apart:
 
     def _look(self, path: bytes) -> _Facts:
         facts = facts_of(self._root + path)
+        if self.reasons[path] == "empty":
+            return (bool(facts),)  # what is in it has paths of its own
         if self.reasons[path] in ("nested", "submodule"):
             newest, total = _below(self._root + path)
             self.times[path] = newest

@@ -50,6 +50,9 @@ def moves_of(
             lost.append(Left(path=path, reason="lost"))
             continue
         name = os.fsencode(path.relative_to(root))
+        if way.before == way.after:  # of an empty folder, which no tree has
+            moves.append(Move(path=name, expected=None, wanted=None))
+            continue
         try:
             before, after = trees.look_up(way.before, name), trees.look_up(way.after, name)
         except MissingObjectError:
@@ -90,6 +93,17 @@ def put_back(root: Path, move: Move, content: bytes, *, stays: Path, traits: Tra
         with suppress(OSError):
             temporary.unlink()
         raise
+
+
+def make_empty(root: Path, path: bytes, traits: Traits) -> None:
+    """Make a folder that was empty, if it is gone; the path of anything else is left.
+
+    :raises OSError: when it cannot be made.
+    """
+    if path in traits.empty_folders():
+        place = root / os.fsdecode(path)
+        _check_parents(root, place)
+        _make_folder(root, place, traits)
 
 
 def _check_parents(root: Path, place: Path) -> None:

@@ -149,6 +149,10 @@ class WorktreeState:
         if whole:
             changed = self._take_all()
             self.traits.look(self.folders, len(self._files))
+            empty = self.traits.empty_folders()
+            for path in empty:
+                self.apart.add(path, "empty")
+            self.apart.changed(empty)
             return changed if first else changed | unkept
         gone = self._files.keys() - self._index.keys() - looked.keys()
         return self._take({**looked, **dict.fromkeys(gone)}) | unkept
@@ -327,6 +331,7 @@ class WorktreeState:
 
     def _fits(self, path: bytes, size: int) -> bool:
         """Whether a file that git does not track is copied; from here on, or never."""
+        self.apart.forget_folder(path)
         if self._flooded:
             self.apart.add(path, "many")
         elif path not in self.apart.reasons and not self._large.fits(path, size):

@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from shlex import quote
 from typing import Literal, ParamSpec, TypeVar
@@ -27,7 +27,7 @@ from pegboard_plugins.snapshots import refusal
 from pegboard_plugins.snapshots.claims import Claims, Copies, Writing
 from pegboard_plugins.snapshots.git import GitUnusableError, ShadowGit
 from pegboard_plugins.snapshots.objects import NoRoomError, Objects, tree_of
-from pegboard_plugins.snapshots.restore import Move, file_diff, moves_of, put_back
+from pegboard_plugins.snapshots.restore import Move, file_diff, make_empty, moves_of, put_back
 from pegboard_plugins.snapshots.staging import restage
 from pegboard_plugins.snapshots.state import TooMuchError, WorktreeState
 from pegboard_plugins.snapshots.store import REPLACED, Store, drop_orphans, place_of
@@ -340,6 +340,9 @@ class GitSnapshots:
         """None for a file that was put back, else why it was not."""
         found = self._state.entry(move.path)
         if found == move.wanted:
+            if found is None:
+                with suppress(OSError):
+                    make_empty(self._root, move.path, self._state.traits)
             return "same"
         if found != move.expected:
             return "changed"

@@ -106,7 +106,11 @@ async def _moved(
     unkept = left_by(turns, here=here, there=point)
     if snapshots is not None:
         tree = await snapshots.track(fresh=True)
-        files = await snapshots.restore(between(turns, here=here, there=point))
+        changed = between(turns, here=here, there=point)
+        if point is not None and tree is not None:  # a path that is in no tree: an empty folder
+            empty = [each.path for each in unkept if each.reason == "empty"]
+            changed |= dict.fromkeys(empty, RestoreWay(before=tree, after=tree))
+        files = await snapshots.restore(changed)
         ways = staged_between(turns, here=here, there=point)
         files = replace(files, left=(*files.left, *await snapshots.restage(ways)))
         before, behind = split(turns, point)
@@ -117,6 +121,9 @@ async def _moved(
             point = replace(point, snapshot=kept, diff="".join(diff.patch for diff in undone))
     doubtful = _by_commands(app, turns, here=here, there=point)
     copies = _among(files.replaced, doubtful)
+    unkept = tuple(
+        each for each in unkept if each.reason != "empty" or (point and not each.path.is_dir())
+    )
     files = replace(files, left=(*files.left, *unkept), unknown=unknown, replaced=copies)
     change = ChangeSession(
         session_id=session.id,
@@ -184,6 +191,7 @@ _REASONS = {
     "unstaged": "what was staged of it before is not in the repository any more",
     "locked": "still staged, as git's index is in use: `git restore --staged {file}`",
     "nested": "in a repository of its own: `git -C {folder} status` shows what changed there",
+    "empty": "an empty folder, of which git has no copy: `mkdir -p {file}` makes it again",
     "submodule": "in a submodule: `git -C {folder} status` shows what changed there",
 }
 
