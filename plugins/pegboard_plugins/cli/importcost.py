@@ -15,6 +15,7 @@ import sys
 import pegboard.app.application, pegboard.contract.apphooks, pegboard.schema.event
 for name in sys.argv[1:]:
     sys.stderr.write("{_MARK}" + name + "\\n")
+    sys.stderr.flush()
     try:
         __import__(name)
     except BaseException:
@@ -31,23 +32,26 @@ class Cost(NamedTuple):
 
 
 def import_costs(modules: Sequence[str]) -> tuple[Cost, ...]:
-    """What plugins' modules cost in a process of its own beside Pegboard, the dearest first.
+    """Return what plugins' modules cost in a process of its own beside Pegboard, the dearest first.
 
-    Each plugin's own code counts under the name of its module.
+    Each plugin's own code counts under the name of its module. What is not imported within
+    `_LIMIT_S` is left out.
     """
     if not modules:
         return ()
-    done = subprocess.run(
-        [sys.executable, "-P", "-X", "importtime", "-c", _SCRIPT, *modules],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        timeout=_LIMIT_S,
-        check=False,
-    )
-    sections = done.stderr.split(_MARK)[1:]
+    try:
+        heard = subprocess.run(
+            [sys.executable, "-P", "-X", "importtime", "-c", _SCRIPT, *modules],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=_LIMIT_S,
+            check=False,
+        ).stderr
+    except subprocess.TimeoutExpired as error:
+        heard = error.stderr or b""
+    sections = heard.decode(errors="replace").split(_MARK)[1:]
     found = (cost for section in sections for cost in _costs(*section.split("\n", 1)))
     return tuple(sorted(found, reverse=True))
 

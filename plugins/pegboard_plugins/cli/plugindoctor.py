@@ -98,9 +98,9 @@ def failed_hooks(app: "App") -> Iterator[Fault]:
 
 
 def _imported(app: "App") -> Iterator[str]:
-    """The modules of foreign entry points; of those that are switched off no code is run."""
+    """Yield the modules of foreign entry points that were imported, and could be."""
     for each in app.plugins.infos:
-        if each.origin == "installed" and not each.blocked:
+        if each.origin == "installed" and not each.blocked and not each.error:
             yield each.location.partition(":")[0].strip()
 
 
