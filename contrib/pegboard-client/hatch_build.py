@@ -15,6 +15,7 @@ _WORDS = (
     (r"\ba(close|read|iter_bytes)\b", r"\1"),
     (r"\banext\(", "next("),
     (r"\basyncio\.sleep\(", "sleep("),
+    (r"\basyncio\.to_thread\((\w+), ", r"\1("),
     (r"^import asyncio\n", ""),
     (r"^from time import monotonic$", "from time import monotonic, sleep"),
     (r"`(async )with`", "`with`"),

@@ -1,5 +1,6 @@
 """A client of one server and one project."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -135,17 +136,18 @@ class AsyncClient:
         relative to the client's directory.
         """
         place = route("session", id_of(session), "message")
-        return await self._link.turn(Turn, place, self._body(prompt, mentions))
+        return await self._link.turn(Turn, place, await self._body(prompt, mentions))
 
     async def prompt_async(
         self, session: Session | str, prompt: str | Prompt, *, mentions: str | None = None
     ) -> None:
         """Return as soon as the prompt is stored; all else comes as events."""
         place = route("session", id_of(session), "prompt_async")
-        await self._link.post(type(None), place, self._body(prompt, mentions))
+        await self._link.post(type(None), place, await self._body(prompt, mentions))
 
-    def _body(self, prompt: str | Prompt, mentions: str | None) -> PromptBody:
-        return prompt_body(prompt, mentions, self._link.address.directory)
+    async def _body(self, prompt: str | Prompt, mentions: str | None) -> PromptBody:
+        directory = self._link.address.directory
+        return await asyncio.to_thread(prompt_body, prompt, mentions, directory)
 
     async def withdraw(self, session_id: str, message_id: str) -> bool:
         """Whether a prompt is gone, because no model has read it yet; else it stays as it is."""
