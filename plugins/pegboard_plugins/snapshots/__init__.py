@@ -48,6 +48,14 @@ def refusal(worktree: Path, env: Mapping[str, str]) -> str:
     return ""
 
 
+def add_lineage(
+    known: dict[str, tuple[str, ...]], session_id: str, parent_id: str | None
+) -> tuple[str, ...]:
+    """Return a session and those above it, and add them to the known ones."""
+    above = () if parent_id is None else known.get(parent_id, (parent_id,))
+    return known.setdefault(session_id, (session_id, *above))
+
+
 class LateSnapshots:
     """The `GitSnapshots` of a worktree, of which a plain answer needs none."""
 
@@ -91,8 +99,7 @@ class LateSnapshots:
 
     def lineage(self, session_id: str, parent_id: str | None) -> tuple[str, ...]:
         """The session and those above it."""
-        above = () if parent_id is None else self._lineages.get(parent_id, (parent_id,))
-        return self._lineages.setdefault(session_id, (session_id, *above))
+        return add_lineage(self._lineages, session_id, parent_id)
 
     def writing(self, owners: tuple[str, ...], *, tells: bool) -> "AbstractContextManager[Writing]":
         """A call that may write files."""

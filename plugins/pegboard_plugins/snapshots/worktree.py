@@ -23,7 +23,7 @@ from pegboard.schema.part import Staged, Unkept
 from pegboard.schema.session import FileDiff
 from pegboard.snapshots import Followed, Left, Replaced, Restored, RestoreWay, StagedWay, Trail
 from pegboard.unstable import StepSnapshots, name_of
-from pegboard_plugins.snapshots import refusal
+from pegboard_plugins.snapshots import add_lineage, refusal
 from pegboard_plugins.snapshots.claims import Claims, Copies, Writing
 from pegboard_plugins.snapshots.git import GitUnusableError, ShadowGit
 from pegboard_plugins.snapshots.objects import NoRoomError, Objects, tree_of
@@ -95,8 +95,7 @@ class GitSnapshots:
 
     def lineage(self, session_id: str, parent_id: str | None) -> tuple[str, ...]:
         """The session and those above it: what a subagent writes is its callers' work, too."""
-        above = () if parent_id is None else self._lineages.get(parent_id, (parent_id,))
-        return self._lineages.setdefault(session_id, (session_id, *above))
+        return add_lineage(self._lineages, session_id, parent_id)
 
     @contextmanager
     def writing(self, owners: tuple[str, ...], *, tells: bool) -> Iterator[Writing]:
