@@ -64,13 +64,13 @@ async def permission_ask(session: SessionView, request: PermissionRequest) -> Ve
 
     Asked is too before an agent calls Pegboard, with which it could trust and allow by itself.
     """
-    destroys = _texts(request, "destroys")
+    destroys = request.list_strings("destroys")
     said = None
     if (
         destroys
-        or _texts(request, "overlays")
+        or request.list_strings("overlays")
         or _written(session, request)
-        or _texts(request, "lands")
+        or request.list_strings("lands")
     ):
         said = await asyncio.to_thread(_opinion, session, request, destroys)
     if said is not None and said.action == "deny":
@@ -98,7 +98,7 @@ def _opinion(
             return Verdict(action="deny", reason=_refusal(target, reason), source="guard")
     if swept := _swept([each for each in destroys if each], session, request):
         return Verdict(action="deny", reason=_refusal(*swept), source="guard")
-    for target in _texts(request, "overlays"):
+    for target in request.list_strings("overlays"):
         name = _written_over(target, session)
         if name and not _named(session, request, DESTROY, target):
             reason = _refusal(target, f"is {name}: all that is in it could be written over")
@@ -112,15 +112,15 @@ def _opinion(
 
 def _protected(session: SessionView, request: PermissionRequest) -> Iterator[tuple[Path, str]]:
     """The protected paths that would change, with links resolved, and why they are."""
-    written, landing = [*_written(session, request)], [*_texts(request, "lands")]
-    written += _held(session, _texts(request, "destroys"))
+    written, landing = [*_written(session, request)], [*request.list_strings("lands")]
+    written += _held(session, request.list_strings("destroys"))
     if not written and not landing:
         return
     from pegboard.unstable import protected_folder, protected_path  # not before a file is changed
 
     changes = [(Path(resolved_path(text)), protected_path) for text in written]
     changes += [(Path(resolved_path(text)), protected_folder) for text in landing]
-    others = (Path(resolved_path(text)) for text in _texts(request, "writes"))
+    others = (Path(resolved_path(text)) for text in request.list_strings("writes"))
     places = (*others, *(path for path, _ in changes))
     changed = {each for path in places for each in (path, *path.parents)}
     for path, reason_of in changes:
@@ -162,12 +162,7 @@ def _written(session: SessionView, request: PermissionRequest) -> list[str]:
     if request.permission == "edit":
         return [os.path.join(session.worktree, text) for text in request.patterns]  # noqa: PTH118
     inside = f"{session.worktree}/"
-    return [text for text in _texts(request, "writes") if not text.startswith(inside)]
-
-
-def _texts(request: PermissionRequest, key: str) -> list[str]:
-    value = request.metadata.get(key)
-    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+    return [text for text in request.list_strings("writes") if not text.startswith(inside)]
 
 
 def _hazards(request: PermissionRequest) -> list[tuple[str, str]]:

@@ -57,14 +57,9 @@ def _read(request: PermissionRequest) -> Iterator[str]:
     path = request.metadata.get("filepath")
     if isinstance(path, str):
         yield path
-    renamed = {*_texts(request, "destroys"), *_texts(request, "linked")}
-    written = {*_texts(request, "writes")} - renamed - {*_texts(request, "reads")}
-    yield from (each for each in _texts(request, "paths") if each not in written)
-
-
-def _texts(request: PermissionRequest, key: str) -> list[str]:
-    value = request.metadata.get(key)
-    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+    renamed = {*request.list_strings("destroys"), *request.list_strings("linked")}
+    written = {*request.list_strings("writes")} - renamed - {*request.list_strings("reads")}
+    yield from (each for each in request.list_strings("paths") if each not in written)
 
 
 def _users(session: SessionView) -> tuple[Ruleset, ...]:
@@ -85,7 +80,7 @@ def _forbidden(
 ) -> Verdict | None:
     """Return what the rules say against reading one of the files; of a folder all are read."""
     home = session.home or Path.home()
-    fitting = islice(map(pegboard.unstable.shell_paths, _texts(request, "globs")), _MOST_GLOBS)
+    fitting = islice(map(pegboard.unstable.shell_paths, request.list_strings("globs")), _MOST_GLOBS)
     for text in (*_read(request), *islice(chain.from_iterable(fitting), _MOST_MATCHES)):
         names = dict.fromkeys((text, resolved_path(text)))
         inside = [f"{name}/*" for name in names if os.path.isdir(name)]  # noqa: PTH112 - texts

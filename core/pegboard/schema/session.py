@@ -96,6 +96,15 @@ class PermissionRequest(Wire, frozen=True):
             return ""
         return command
 
+    def list_strings(self, key: str) -> tuple[str, ...]:
+        """Return the strings of a list in the metadata, such as `writes`; none without the list."""
+        value = self.metadata.get(key)
+        return (
+            tuple(each for each in value if isinstance(each, str))
+            if isinstance(value, list)
+            else ()
+        )
+
 
 DecisionKind = Literal["decision", "reply", "call", "revoke"]
 
