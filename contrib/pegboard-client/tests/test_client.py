@@ -193,28 +193,6 @@ async def test_a_rejected_question_ends_the_turn(async_client: AsyncClient) -> N
     assert await async_client.questions.list() == ()
 
 
-async def test_the_files_of_a_prompt_are_read_beside_the_event_loop(
-    async_client: AsyncClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    note = tmp_path / "note.txt"
-    note.write_text("read me")
-    readers: list[threading.Thread] = []
-    attach = Prompt.attach
-
-    def noted(prompt: Prompt, directory: Path) -> Prompt:
-        readers.append(threading.current_thread())
-        return attach(prompt, directory)
-
-    monkeypatch.setattr(Prompt, "attach", noted)
-    session = await async_client.sessions.create()
-    await async_client.prompt(session, Prompt("look", files=[str(note)], no_reply=True))
-    [turn] = await async_client.messages(session.id)
-
-    assert "read me" in str(turn.parts)
-    assert readers
-    assert threading.main_thread() not in readers
-
-
 async def test_a_turn_is_aborted(async_client: AsyncClient) -> None:
     session = await async_client.sessions.create()
     async with asyncio.timeout(LIMIT_S), async_client.events() as events:

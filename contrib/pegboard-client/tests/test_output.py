@@ -1,10 +1,11 @@
-"""A final answer with a form, over the wire."""
+"""A final answer with a form, and files of a prompt, over the wire."""
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pegboard_client import Client, ServerError
+from pegboard_client import AsyncClient, Client, ServerError
 
 from pegboard import Prompt
 from pegboard.errors import InvalidInputError
@@ -53,3 +54,26 @@ def test_a_form_that_is_none_is_refused(client: Client) -> None:
 
     assert (raised.value.status, raised.value.name) == (400, "BadRequest")
     assert "JSON Schema of the output is wrong" in raised.value.message
+
+
+async def test_the_files_of_a_prompt_are_read_beside_the_event_loop(
+    server: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note = tmp_path / "note.txt"
+    note.write_text("read me")
+    readers: list[threading.Thread] = []
+    attach = Prompt.attach
+
+    def noted(prompt: Prompt, directory: Path) -> Prompt:
+        readers.append(threading.current_thread())
+        return attach(prompt, directory)
+
+    monkeypatch.setattr(Prompt, "attach", noted)
+    async with AsyncClient.discover(server.directory, env=server.env) as client:
+        session = await client.sessions.create()
+        await client.prompt(session, Prompt("look", files=[str(note)], no_reply=True))
+        [turn] = await client.messages(session.id)
+
+    assert "read me" in str(turn.parts)
+    assert readers
+    assert threading.main_thread() not in readers

@@ -46,6 +46,12 @@ class Apart:
         """From here on no tree has this path."""
         self.reasons.setdefault(path, reason)
 
+    def add_empty(self, folders: Collection[bytes]) -> None:
+        """Note from here on when one of these empty folders goes."""
+        for path in folders:
+            self.add(path, "empty")
+        self.changed(folders)
+
     def forget_folder(self, path: bytes) -> None:
         """Let trees have this path again, if it was an empty folder: a file is there now."""
         if self.reasons.get(path) == "empty":

@@ -11,12 +11,7 @@ import msgspec
 from pegboard.files import secret_path
 from pegboard.schema.part import Staged
 from pegboard.unstable import COPIED_LIMIT_BYTES
-from pegboard_plugins.snapshots.apart import (
-    FREE_BYTES,
-    Apart,
-    LargeFiles,
-    Traits,
-)
+from pegboard_plugins.snapshots.apart import FREE_BYTES, Apart, LargeFiles, Traits
 from pegboard_plugins.snapshots.git import Listing, ShadowGit
 from pegboard_plugins.snapshots.objects import (
     EXECUTABLE,
@@ -149,10 +144,7 @@ class WorktreeState:
         if whole:
             changed = self._take_all()
             self.traits.look(self.folders, len(self._files))
-            empty = self.traits.empty_folders()
-            for path in empty:
-                self.apart.add(path, "empty")
-            self.apart.changed(empty)
+            self.apart.add_empty(self.traits.empty_folders())
             return changed if first else changed | unkept
         gone = self._files.keys() - self._index.keys() - looked.keys()
         return self._take({**looked, **dict.fromkeys(gone)}) | unkept
