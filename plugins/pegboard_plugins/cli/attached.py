@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ from pegboard.schema.part import Part, Pending, ToolPart
 from pegboard.schema.session import Session
 from pegboard.unstable import Bus, given_block
 from pegboard_plugins.cli.backend import QUEUED_EVENTS, PromptRequest, model_name
-from pegboard_plugins.shared.frontend import LeftOut
+from pegboard_plugins.shared.frontend import LeftOut, Protection
 
 if TYPE_CHECKING:
     from pegboard_client import AsyncEventStream
@@ -57,6 +57,7 @@ async def attached(
         client.events() as events,
     ):
         backend = AttachedBackend(client)
+        await backend.look()
         hearing = backend.hear_all(events)
         try:
             yield backend
@@ -70,6 +71,7 @@ class AttachedBackend(Attachment):
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
+        self._held = Protection(sandbox="")
         self._bus = Bus()
         self._hearing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._posting: asyncio.Task[Turn] | None = None
@@ -82,18 +84,23 @@ class AttachedBackend(Attachment):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Nothing: a server tells its warnings in its own log."""
-        return ()
+        """The lines of the server that every run repeats; it logs its other warnings."""
+        return (*self.left_out.lines, *self.unseen)
 
     @property
     def unseen(self) -> tuple[str, ...]:
-        """None: likewise."""
-        return ()
+        """The server's."""
+        return self._held.unseen
 
     @property
     def left_out(self) -> LeftOut:
-        """Nothing: likewise."""
-        return LeftOut()
+        """What does not run in the server's App."""
+        return LeftOut(lines=self._held.left_out)
+
+    async def look(self) -> None:
+        """Ask the server for what holds in the project; an older one has no answer."""
+        with suppress(ServerError):
+            self._held = await self._client.protection()
 
     @property
     def failures(self) -> Sequence[PluginFailed]:
@@ -112,8 +119,8 @@ class AttachedBackend(Attachment):
 
     @property
     def untrusted(self) -> bool:
-        """Never known: no call of a server tells it."""
-        return False
+        """Whether the server's App leaves files out."""
+        return bool(self._held.untrusted)
 
     async def commands(self) -> Mapping[str, Command]:
         """The server's."""

@@ -14,6 +14,7 @@ from pegboard_plugins.shared.frontend import (
     Protection,
     TraceEntry,
     begin_trace,
+    left_out,
     plugin_entries,
     standing,
     trace_entries,
@@ -34,7 +35,14 @@ async def protection(app: Here) -> Response:
     """The level of the sandbox, and the project's files that do not count for lack of trust."""
     untrusted = tuple(str(path) for path in app.untrusted)
     unseen = await asyncio.to_thread(unseen_warnings, app)
-    return answer(Protection(sandbox=app.config.sandbox, untrusted=untrusted, unseen=unseen))
+    return answer(
+        Protection(
+            sandbox=app.config.sandbox,
+            untrusted=untrusted,
+            unseen=unseen,
+            left_out=left_out(app).lines,
+        )
+    )
 
 
 @routes.get("/pegboard/standing", **operation("pegboard.standing", gives=dict[str, int]))

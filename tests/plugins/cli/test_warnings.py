@@ -6,6 +6,7 @@ from pathlib import Path
 from model_server import ModelServer, by_step, say
 from pegboard_plugins.cli.warnings import FILE, MOST_PROJECTS, shortened, unread
 from plugins.cli.commands import CommandLine, Done
+from served import make_project, model, served
 
 MONDAY, TUESDAY = date(2026, 3, 2), date(2026, 3, 3)
 
@@ -128,3 +129,19 @@ async def test_what_a_run_leaves_out_the_doctor_shows_in_full(pegboard: CommandL
     assert all(f"broken{number}" in shown.err for number in range(4))
     assert all(f"nothing{number}" in trusted.out for number in range(4))
     assert "dict where a tuple of Agent is expected" in trusted.out
+
+
+async def test_an_attached_run_names_code_that_its_server_leaves_out(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    with model() as port, served(tmp_path / "root", port) as server:
+        project = make_project(tmp_path / "project")
+        (project / "tool").mkdir()
+        (project / "tool" / "hello.py").write_text("from pegboard import tool\n")
+        user = CommandLine(server.places, project)
+        words = ("run", "--attach", server.url)
+        runs = [await user(*words, "%say Done.") for _ in range(2)]
+        record = await user(*words, "--format", "json", "%say Done.")
+
+    line = "warning: not loaded: tool/hello.py (not trusted); `pegboard trust allow` shows and"
+    assert [done.err.count(line) for done in runs] == [1, 1]
+    assert any("tool/hello.py" in str(each.get("message")) for each in record.records)

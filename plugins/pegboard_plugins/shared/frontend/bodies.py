@@ -275,12 +275,14 @@ class Branch(Wire, frozen=True):
 class Protection(Wire, frozen=True):
     """The level of the sandbox, and the project's files that do not count for lack of trust.
 
-    `unseen` is a line for documents that agents wrote and the user has not accepted.
+    `unseen` is a line for documents that agents wrote and the user has not accepted, `left_out` one
+    for code that does not run.
     """
 
     sandbox: str
     untrusted: tuple[str, ...] = ()
     unseen: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 class PluginEntry(Wire, frozen=True):
