@@ -63,6 +63,11 @@ EXPLAINED = {
     "a whole folder is searched or copied, which says nothing of each file": lambda each: (
         each.kind in ("read", "secret") and _goes_deep(each.line)
     ),
+    "a folder is searched in which wildcards of the line were looked up": lambda each: (
+        each.kind == "read"
+        and (found := re.search(r"\bgrep -r \w+ (\w+)$", each.line))
+        and f"/{found[1]}/" in each.path
+    ),
     "only the types of files are read": lambda each: each.kind == "read" and _types(each.line),
     "a listing gives the name of a link, or the line makes one": lambda each: (
         (_lists(each.line) or re.search(r"\bln\b.*[|&;]", each.line))

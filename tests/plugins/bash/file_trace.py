@@ -49,6 +49,7 @@ def changed_by_calls(text):
             continue
         name, arguments, result = read.groups()
         paths = list(_paths(arguments, folders.get(process, "")))
+        paths = paths[1:] if name.startswith("symlink") else paths  # the first is its text
         if name in ("clone", "clone3", "fork", "vfork"):
             folders.setdefault(result, folders.get(process, ""))
         elif name in ("chdir", "fchdir"):
