@@ -163,7 +163,7 @@ def logout(directory: Path, name: str) -> None:
 @click.argument("name")
 @click.pass_obj
 def debug(directory: Path, name: str) -> None:
-    """Start the server NAME, and show each step with what is known of it; no secret is shown."""
+    """Start the server NAME, and print each step; secrets are left out."""
     for line in run_async(_debugged(directory, name)):
         click.echo(visible(line))
 

@@ -96,7 +96,7 @@ async def answer_elicitation(
     except QuestionRejectedError:
         return types.ElicitResult(action="decline")
     except ToolError:
-        return types.ElicitResult(action="cancel")  # nobody is there
+        return types.ElicitResult(action="cancel")  # no user is there
     if content is None:
         return types.ElicitResult(action="decline")
     return types.ElicitResult(action="accept", content=content)

@@ -19,7 +19,7 @@ _HIDDEN = re.compile(
 )
 """Control, zero-width, bidirectional and tag characters: a user does not see them, a model does."""
 _CUT = " [cut: the server's text is longer]"
-_SHOWN_NAME = 80
+_NAME_LETTERS = 80
 
 
 class ServerTool(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,16 +69,18 @@ def read_tools(raw: Sequence[object]) -> ToolList:
             notes.append("a tool without a name is left out")
             continue
         if name in tools:
-            notes.append(f"{_shown(name)} is listed twice; the first one counts")
+            notes.append(f"{_quoted(name)} is listed twice; the first one counts")
             continue
         if flaw := _flaw(each):
-            notes.append(f"{_shown(name)} is left out: {flaw}")
+            notes.append(f"{_quoted(name)} is left out: {flaw}")
             continue
         if len(tools) == LIST_TOOLS:
-            notes.append(f"only {LIST_TOOLS} tools are used; {_shown(name)} and later ones are not")
+            notes.append(
+                f"only {LIST_TOOLS} tools are used; {_quoted(name)} and later ones are not"
+            )
             break
         tools[name], changes = _tool(name, each)
-        notes += [f"{_shown(name)}: {change}" for change in changes]
+        notes += [f"{_quoted(name)}: {change}" for change in changes]
     return ToolList(tuple(tools.values()), tuple(notes))
 
 
@@ -212,5 +214,5 @@ def _described(raw: Mapping[str, Any]) -> str:
     return clean_text(str(raw.get("description") or raw.get("title") or ""), 1024)[0]
 
 
-def _shown(name: str) -> str:
-    return repr(_HIDDEN.sub("", name)[:_SHOWN_NAME])
+def _quoted(name: str) -> str:
+    return repr(_HIDDEN.sub("", name)[:_NAME_LETTERS])

@@ -11,7 +11,7 @@ _T = TypeVar("_T")
 
 
 def with_ids_of_tools(config: Config) -> Config:
-    """Return the configuration with all about `mcp__SERVER__TOOL` also said about tools' ids."""
+    """Return the configuration with each rule about `mcp__SERVER__TOOL` also for tools' ids."""
     agents = {
         name: evolve(
             each,

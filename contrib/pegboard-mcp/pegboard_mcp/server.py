@@ -363,7 +363,7 @@ def _is_alive(ready: "asyncio.Future[Connection]") -> bool:
 
 
 def _retrieve(ready: "asyncio.Future[Connection]") -> None:
-    """Look at the error, so that one that nobody awaits is not reported as lost."""
+    """Look at the error, so that asyncio does not report one without a waiting call."""
     if not ready.cancelled():
         ready.exception()
 

@@ -12,7 +12,7 @@ PER_SECOND_BYTES = 1 << 20
 
 
 class ServerLog:
-    """A file of at most twice `LOG_BYTES`, the older half beside it."""
+    """A file of at most twice `LOG_BYTES`, the older half in a file of its own."""
 
     def __init__(self, path: Path, secrets: Sequence[str]) -> None:
         self.path = path

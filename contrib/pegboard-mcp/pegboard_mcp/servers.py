@@ -1,4 +1,4 @@
-"""The servers of an App: their tools for the model, kept in step with what the servers list."""
+"""The servers of an App: their tools and commands, in step with what the servers list."""
 
 import asyncio
 from collections.abc import Iterator, Sequence

@@ -61,7 +61,7 @@ class SignIn:
 
     @property
     def state(self) -> str:
-        """The state of the address that was shown, "" before."""
+        """The state of the address that the user opens, "" before."""
         if not self.address.done():
             return ""
         return parse_qs(urlsplit(self.address.result()).query).get("state", [""])[0]

@@ -118,14 +118,14 @@ def _asking(context: ToolContext) -> "Callable[..., Awaitable[Any]] | None":
 
 
 def _progress(context: ToolContext) -> "ProgressFnT":
-    shown_at = 0.0
+    drawn_at = 0.0
 
     async def show(progress: float, total: float | None, message: str | None) -> None:
-        nonlocal shown_at
+        nonlocal drawn_at
         now = time.monotonic()
-        if now - shown_at < PROGRESS_S:
+        if now - drawn_at < PROGRESS_S:
             return
-        shown_at = now
+        drawn_at = now
         share = f"{progress:g}/{total:g}" if total else f"{progress:g}"
         context.progress(title=f"{message[:200]} ({share})" if message else share)
 
