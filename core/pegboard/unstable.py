@@ -46,6 +46,7 @@ __getattr__, __dir__ = late_names(
             "subject_of",
             "todo_lines",
         ),
+        "pegboard.display.userwords": ("user_words",),
         "pegboard.display.visibletext": (
             "exposed",
             "without_passwords",

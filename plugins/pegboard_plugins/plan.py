@@ -19,7 +19,7 @@ async def plan_exit(context: ToolContext) -> ToolResult:
     """Ask the user to leave plan mode, when the plan is complete and you have given it."""
     return await _switched(
         context,
-        question="The plan is complete. Shall it be carried out?",
+        question="The plan is ready. Start building?",
         agent=BUILD,
         prompt="The plan is approved. Carry it out.",
     )
@@ -30,7 +30,7 @@ async def plan_enter(context: ToolContext) -> ToolResult:
     """Ask the user to change to plan mode, for work that should be thought through first."""
     return await _switched(
         context,
-        question="Shall a plan be made first, without changing anything?",
+        question="Make a plan first, without changing files?",
         agent=PLAN,
         prompt="Make a plan first.",
     )
@@ -42,8 +42,8 @@ async def _switched(context: ToolContext, *, question: str, agent: str, prompt: 
     :raises QuestionRejectedError: on no, which ends the turn.
     """
     options = (
-        QuestionOption(label=YES, description=f"go on with the agent {agent}"),
-        QuestionOption(label=NO, description=f"stay with the agent {context.agent}"),
+        QuestionOption(label=YES, description=f"switch to {agent}"),
+        QuestionOption(label=NO, description=f"stay in {context.agent}"),
     )
     ((answer, *_),) = (
         labels or (NO,)

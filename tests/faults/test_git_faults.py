@@ -126,5 +126,5 @@ async def test_a_signal_is_heeded_while_git_hangs(
         done = await finished(process)  # which waits for half as long as git would take
 
     assert done.code == 130
-    assert "interrupted; the session is kept" in done.err
+    assert "interrupted; the session is saved" in done.err
     assert alive(MARK) == []

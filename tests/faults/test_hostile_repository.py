@@ -246,7 +246,7 @@ async def test_its_code_runs_once_it_is_trusted_and_its_rules_still_only_tighten
 
     assert repository.canary.exists(), done.err
     assert "from-bash" not in repository.unharmed()
-    assert "nobody is there to be asked" in done.err
+    assert "there is no terminal to ask on" in done.err
 
 
 async def test_through_a_program_that_embeds_it(tmp_path: Path, evil: ModelServer) -> None:

@@ -62,7 +62,7 @@ def test_of_a_command_that_was_stopped_the_end_of_its_output_is_drawn() -> None:
 
     rows = drawn(default_block(stopped))
 
-    assert (rows[0], rows[-2:]) == ("line 0", ["line 49", "The call was stopped before it ended."])
+    assert (rows[0], rows[-2:]) == ("line 0", ["line 49", "Stopped."])
     assert len(rows) == TAIL_LINES + 2
 
 

@@ -152,8 +152,8 @@ class LazyGroup(Group):
 def root(ctx: click.Context, directory: Path) -> object:
     """Pegboard, a coding agent whose every tool, provider and policy is a plugin.
 
-    Without a command it is a chat in this terminal, and takes the options of `pegboard chat`;
-    a prompt in quotes begins the chat.
+    Without a command it starts a chat in this terminal and takes the options of `pegboard chat`;
+    a prompt in quotes starts the chat.
     """
     interrupt_as_python_does()
     try:

@@ -48,16 +48,24 @@ def default_block(part: ToolPart) -> Block:
     """The block of a call that nobody draws otherwise: its subject, and what its metadata tell."""
     title = subject_of(part.state.input)
     match part.state:
-        case Failed(error=error, metadata={"output": str(output)}) if output.strip():
-            why = (Span(error.rpartition("\n")[2], "error"),)
-            shown = (*lines_of(output, "dim"), why)
-            return Block(title=title, lines=shown, fold=TAIL_LINES + 1, keep="both")
-        case Failed(error=error):
-            return block_of_text(error, title=title, style="error", fold=ERROR_LINES)
+        case Failed() as failed:
+            return _of_failure(failed, title)
         case Completed(metadata=metadata, output=output):
             return _by_metadata(metadata, output, title)
         case _:
             return Block(title=title)
+
+
+def _of_failure(failed: Failed, title: str) -> Block:
+    from pegboard.display.userwords import user_words  # few calls fail
+
+    error = user_words(failed.error)
+    match failed.metadata:
+        case {"output": str(output)} if output.strip():
+            lines = (*lines_of(output, "dim"), (Span(error.rpartition("\n")[2], "error"),))
+            return Block(title=title, lines=lines, fold=TAIL_LINES + 1, keep="both")
+        case _:
+            return block_of_text(error, title=title, style="error", fold=ERROR_LINES)
 
 
 _SUBJECTS = ("command", "pattern", "filePath", "url", "query", "path")

@@ -16,8 +16,8 @@ from pegboard.schema.model import Model, ModelFacts, filled
 from pegboard.schema.part import FilePart, Part
 
 NONE_CHOSEN = (
-    "Name one with -m provider/model, or set `model` in pegboard.toml; `pegboard models` lists "
-    "those that can be asked, and `pegboard auth login` keeps a key."
+    "Choose one with -m provider/model, or set `model` in pegboard.toml. `pegboard models` lists "
+    "the available ones, and `pegboard auth login` saves an API key."
 )
 
 

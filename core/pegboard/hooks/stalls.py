@@ -41,8 +41,8 @@ class Holder(msgspec.Struct, frozen=True):
 class Stalls:
     """The watch over the event loop of one App.
 
-    `report` is called on the loop when it turns again, with who held it and a text that says
-    where.
+    `report` is called on the loop when it turns again, with the call that held it and a text that
+    says where. What no known call holds is logged: no plugin is blamed for it.
     """
 
     def __init__(self, report: Callable[[Holder, str], None]) -> None:
@@ -121,41 +121,41 @@ class Stalls:
             held_s = time.monotonic() - turned_at - (starved(loop_thread) - starved_s)
             if not self._awake.is_set() or held_s < STALL_S or not (found := self._look(loop)):
                 continue
+            holder, text = found
             if turned_at != told_at:
                 told_at = turned_at
-                with suppress(RuntimeError):  # the loop was closed meanwhile
-                    loop.call_soon_threadsafe(self._report, *found)
+                if holder is None:
+                    _log("something %s", text)
+                else:
+                    with suppress(RuntimeError):  # the loop was closed meanwhile
+                        loop.call_soon_threadsafe(self._report, holder, text)
             if turned_at != hung_at and held_s >= HANG_S:
                 hung_at = turned_at
-                _warn(*found, held_s)
+                who = f"{holder.what} of plugin {holder.plugin}" if holder else "something"
+                _log("%s %s, and has not let go for %.0f s", who, text, held_s)
 
-    def _look(self, loop: asyncio.AbstractEventLoop) -> tuple[Holder, str] | None:
-        """Who holds the loop and where, None if it only waits for its turn of the processor."""
+    def _look(self, loop: asyncio.AbstractEventLoop) -> tuple[Holder | None, str] | None:
+        """Return who holds the loop and where, None if it only waits for the processor.
+
+        The holder is None where no call that is known does: a library, or a task of its own.
+        """
         frames = _innermost(sys._current_frames().get(self._loop_thread))  # noqa: SLF001 - the documented way
         running = dict(self._running)
         if not frames or not running:
             return None
         place = ", called from ".join(frames)
+        text = f"held up everything for more than {STALL_S:g} s"
         task = asyncio.current_task(loop)
         if task is not None and task in running:
-            return running[task], f"held up everything for more than {STALL_S:g} s at {place}"
-        names = ", ".join(
-            dict.fromkeys(f"{each.what} of {each.plugin}" for each in running.values())
-        )
-        text = f"was running when something held up everything for more than {STALL_S:g} s"
-        return next(iter(running.values())), f"{text} ({names}) at {place}"
+            return running[task], f"{text} at {place}"
+        names = dict.fromkeys(f"{each.what} of {each.plugin}" for each in running.values())
+        return None, f"{text} while there ran {', '.join(names)}, at {place}"
 
 
-def _warn(holder: Holder, text: str, held_s: float) -> None:
+def _log(text: str, *facts: object) -> None:
     import logging  # 2 ms that only a program in trouble pays
 
-    logging.getLogger("pegboard.plugins").warning(
-        "%s of plugin %s %s, and has not let go for %.0f s",
-        holder.what,
-        holder.plugin,
-        text,
-        held_s,
-    )
+    logging.getLogger("pegboard.plugins").warning(text, *facts)
 
 
 def starved(thread_id: int) -> float:

@@ -214,7 +214,7 @@ def advice(request: PermissionRequest, *, because: Verdict | None = None) -> str
         return no_rule(because)
     rules = advised_rules(request)
     lines = ", ".join(f'{_key(rule.pattern)} = "allow"' for rule in rules)
-    place = ", behind its other rules" if because and because.decider == "config" else ""
+    place = ", after its other rules" if because and because.decider == "config" else ""
     return (
         f"to allow it, add to your own (not the project's) pegboard.toml{place}: "
         f"permission = {{ {_key(request.permission)} = {{ {lines} }} }}"

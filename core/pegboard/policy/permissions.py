@@ -127,7 +127,7 @@ def _sentence(rule: Rule, source: str) -> str:
         case "deny":
             return f"denied by {name}"
         case "ask":
-            return f"asked because of {name}"
+            return f"asked by {name}"
         case "allow":
             return f"allowed by {name}"
 

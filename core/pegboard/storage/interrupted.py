@@ -7,7 +7,7 @@ INTERRUPTED_CALL = (
 """The error of a call that ran when its process died: the model is told that it may have acted."""
 NEVER_RAN = "interrupted: the program ended before this call ran"
 """The error of a call that was pending when its process died."""
-INTERRUPTED_ANSWER = "interrupted: the program ended during this answer"
+INTERRUPTED_ANSWER = "interrupted: Pegboard was closed during this answer"
 """The error of an answer that a model had not ended when its process died."""
 UNSTORED_CALL = (
     "interrupted: the database could not store the end of this call. What it had done by then is "

@@ -23,7 +23,7 @@ async def checked(provider: "Provider | None", key: str) -> str:
     """
     endpoint = getattr(provider, "endpoint", None)
     if not (isinstance(endpoint, Endpoint) and endpoint.url and (check := endpoint.key_check)):
-        return "untested: no provider here says how a key for it is tested"
+        return "not verified: no provider here says how its key is checked"
     url = endpoint.at(check.path)
     plain = {**endpoint.headers, **check.headers}
     head = {**plain, check.header: f"{check.prefix}{key}"}
@@ -39,15 +39,16 @@ async def checked(provider: "Provider | None", key: str) -> str:
                 and (await client.get(url, headers=plain)).status_code == _OK
             )
     except httpx.HTTPError as error:
-        text = f"GET {_shown(url)}: {str(error) or type(error).__name__}; the key was not kept"
+        why = f"GET {_shown(url)}: {str(error) or type(error).__name__}"
+        text = f"{why}; the key was not verified or saved (--no-check saves it anyway)"
         raise ProviderError(text, provider_id=endpoint.id) from error
     call = f"GET {_shown(url)} answered {answer.status_code}"
     if answer.status_code in _REFUSED:
-        text = f"{call}: the key is refused, and was not kept"
+        text = f"{call}: the key was rejected, and was not saved"
         raise ProviderAuthError(text, provider_id=endpoint.id, status=answer.status_code)
     if is_open:
-        return f"untested: {call} without a key too"
-    return f"{call}, {_count(answer)}" if answer.status_code == _OK else f"untested: {call}"
+        return f"not verified: {call} without a key, too"
+    return f"{call}, {_count(answer)}" if answer.status_code == _OK else f"not verified: {call}"
 
 
 def _shown(url: str) -> str:

@@ -36,15 +36,15 @@ class _Order:
 
 @click.group(cls=Group)
 def auth() -> None:
-    """Keep, list and forget the keys of providers."""
+    """Save, list and remove the API keys of providers."""
 
 
 @auth.command()
 @click.argument("provider", required=False)
-@click.option("--as", "label", default="", help="Its label: one of several keys of the provider.")
-@click.option("--with", "way", help="Sign in in this way of a plugin's, in the place of a key.")
-@click.option("--keyring", "ring", is_flag=True, help="Keep it in the system's keyring.")
-@click.option("--no-check", is_flag=True, help="Do not try the key.")
+@click.option("--as", "label", default="", help="A label, for one of several keys of the provider.")
+@click.option("--with", "way", help="Sign in by this method of a plugin instead of a key.")
+@click.option("--keyring", "ring", is_flag=True, help="Save the key in the system's keyring.")
+@click.option("--no-check", is_flag=True, help="Do not check the key.")
 @click.pass_obj
 def login(  # noqa: PLR0913 - the command's options
     directory: Path,
@@ -55,9 +55,9 @@ def login(  # noqa: PLR0913 - the command's options
     ring: bool,
     no_check: bool,
 ) -> None:
-    """Keep the key of PROVIDER, once it was tried.
+    """Save an API key of PROVIDER after checking it.
 
-    The key is typed and not shown, or comes through a pipe.
+    The key is read from the terminal without echo, or from a pipe.
     """
     from pegboard.display import visible
 
@@ -89,10 +89,10 @@ def list_keys(directory: Path, *, as_json: bool) -> None:
 
 @auth.command()
 @click.argument("provider")
-@click.option("--as", "label", default="", help="The label of one of several keys.")
+@click.option("--as", "label", default="", help="The label of one of several keys of the provider.")
 @click.pass_obj
 def logout(directory: Path, provider: str, *, label: str) -> None:
-    """Forget the key of PROVIDER that is kept."""
+    """Remove the saved API key of PROVIDER."""
     from pegboard.display import visible
 
     for line in run_async(_logout(directory, provider, label)):
@@ -110,9 +110,9 @@ async def _login(directory: Path, order: _Order) -> list[str]:
             where = kept.keep_credential(provider_id, credential, label=label)
         else:
             key = _typed(provider_id)
-            told = await _tried(app, provider_id, key) if order.check else "untested"
+            told = await _tried(app, provider_id, key) if order.check else "not verified"
             where = await kept.keep(provider_id, key, label=label, ring=order.ring)
-        told = f"{provider_id}: kept in {where} ({told})"
+        told = f"{provider_id}: saved to {where} ({told})"
         return [told, *_shadows(app, provider_id, label, where)]
 
 
@@ -123,7 +123,7 @@ async def _logout(directory: Path, provider_id: str, label: str) -> list[str]:
         provider = app.providers.get(provider_id)
         left = app.keys.source(provider_id, provider.env if provider else ())
         more = [f"{provider_id}: a key still comes from {left}"] if left else []
-        return [f"{provider_id}: forgotten", *more]
+        return [f"{provider_id}: removed", *more]
 
 
 async def _rows(directory: Path) -> list[dict[str, Any]]:
@@ -178,12 +178,12 @@ def _asked(question: str, *, hide_input: bool = False) -> str:
 def _typed(provider_id: str) -> str:
     """The key, from a terminal that does not show it, or the first line of standard input."""
     if sys.stdin.isatty():
-        key = _asked(f"Key of {provider_id} (not shown)", hide_input=True)
+        key = _asked(f"API key of {provider_id} (hidden)", hide_input=True)
     else:
         key = sys.stdin.readline()
     key = key.strip()
     if not _KEY.fullmatch(key):
-        raise InvalidInputError("no key: one line of letters, digits and signs without a blank")
+        raise InvalidInputError("no key: enter one line of letters, digits and signs")
     return str(key)
 
 

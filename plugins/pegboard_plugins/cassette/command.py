@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     default=1,
     show_default=True,
     metavar="N",
-    help="The prompt to begin with; what came before stays as it was.",
+    help="The prompt to start from; earlier messages are copied.",
 )
 @click.pass_obj
 def replay(directory: Path, session: str, *, model: str, first: int) -> int:
-    """Ask what was asked in SESSION again, of another model.
+    """Send the prompts of SESSION again, to another model.
 
-    The answers stand in a session of their own. Tools run again, on the files as they are; what
-    would be asked is denied.
+    The answers go to a new session. Tools run again, on the files as they are now; what needs a
+    permission is denied.
     """
     return run_async(_replayed(directory, session, model, first))
 

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,19 +37,21 @@ class _Found(msgspec.Struct, frozen=True, kw_only=True):
 
 @click.command()
 @click.argument("text", required=False)
-@click.option("--refresh", is_flag=True, help="Fetch prices, and ask servers, before listing.")
-@click.option("--local", is_flag=True, help="Ask the servers on this machine before listing.")
-@click.option("--all", "every", is_flag=True, help="Those whose key is missing as well.")
-@click.option("--json", "as_json", is_flag=True, help="All that is known of each, as JSON.")
+@click.option("--refresh", is_flag=True, help="Fetch prices and ask servers first.")
+@click.option("--local", is_flag=True, help="Ask the servers on this machine first.")
+@click.option("--all", "every", is_flag=True, help="Include models whose key is missing.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print everything known about each model, as JSON."
+)
 @click.pass_obj
 def models(  # noqa: PLR0913 - the options of a command
     directory: Path, text: str | None, *, refresh: bool, local: bool, every: bool, as_json: bool
 ) -> None:
-    """List the models that can be asked, or those whose name has TEXT.
+    """List the available models, or those whose name contains TEXT.
 
-    Prices are US dollars for a million tokens. A provider may serve more models than are
-    listed: `provider/model` asks it for any name. Where no name has TEXT and a
-    plugin knows it as an alias, the model that it stands for is listed.
+    Prices are US dollars per million tokens. A provider may serve more models than are listed:
+    `provider/model` takes any name. If no name contains TEXT and TEXT is an alias, the model that
+    it stands for is listed.
     """
     from pegboard.display import visible
     from pegboard.unstable import without_passwords
@@ -112,7 +115,7 @@ async def _found(directory: Path, text: str, *, refresh: bool, local: bool, ever
 
     async with open_app(directory) as app:
         told = await _asked(app, refresh=refresh, local=local) if refresh or local else ()
-        known = await app.models(without_keys=every)
+        known = await _with_configured(app, await app.models(without_keys=every))
         aliased = () if _named(text, known) else await _aliased(app, text)
         keys = {name: _key_state(app, each) for name, each in app.providers.items()}
     missing = [] if every else [name for name, state in keys.items() if state == "missing"]
@@ -128,6 +131,19 @@ async def _found(directory: Path, text: str, *, refresh: bool, local: bool, ever
         },
         told=told,
     )
+
+
+async def _with_configured(app: "App", listed: "Sequence[Model]") -> "Sequence[Model]":
+    """Return the models with those of the configuration, which no list may have."""
+    from pegboard.errors import ModelNotFoundError
+
+    models = {_name(each): each for each in listed}
+    for name in filter(None, (app.config.model, app.config.small_model)):
+        with suppress(ModelNotFoundError):
+            found = await app.resolve_model(name)
+            if _key_state(app, app.providers[found.provider_id]) != "missing":
+                models.setdefault(_name(found), found)
+    return tuple(models.values())
 
 
 async def _asked(app: "App", *, refresh: bool, local: bool) -> "tuple[Outcome, ...]":

@@ -31,6 +31,7 @@ from pegboard_plugins.chat.notices import Notices
 from pegboard_plugins.chat.offers import Offers
 from pegboard_plugins.chat.outside import Outside, private_file
 from pegboard_plugins.chat.statusline import status_line
+from pegboard_plugins.chat.surface import has_all_colours
 from pegboard_plugins.chat.talk import Talk
 from pegboard_plugins.chat.themes import ThemeChoice
 from pegboard_plugins.chat.window import Window
@@ -43,7 +44,7 @@ TICK_S = 1.0
 """How often the seconds of what runs are counted; nothing ticks at rest."""
 ENTERED_S = 30.0
 """How long `/reload` waits for the commands that were entered before it."""
-UNKNOWN = "{} is from another chat: paste the text again, or press Enter to send it as it is"
+UNKNOWN = "{} is from another chat: paste the text again, or press Enter to send it unchanged"
 
 
 class Chat:
@@ -106,7 +107,7 @@ class Chat:
             await first_run(self)
         except PegboardError as error:
             self.failed = str(error)
-            self.warn(f"{error}\nthe chat cannot begin; ctrl-d leaves")
+            self.warn(f"{error}\nthe chat cannot start; Ctrl+D leaves")
             return
         finally:
             self.notice = ""
@@ -264,7 +265,7 @@ class Chat:
 
     def _draw_in(self, theme: Theme) -> None:
         """Draw in its colours from here on."""
-        self.palette = palette_of(theme, PALETTE)
+        self.palette = palette_of(theme, has_all_colours=has_all_colours(self.env))
         self._pen = None
         self.window.restyle(self.palette)
 
@@ -336,7 +337,7 @@ class Chat:
         words, files = self.draft.expanded(text)
         if text.startswith("!") and text[1:].strip():
             async with talk.rest.before(one_line(text)):
-                talk.shell(words[1:].strip())
+                talk.shell(talk.order(words[1:].strip(), typed=text))
         elif not (text.startswith("/") and await slash.run(self, text)):
             order = talk.order(words, files=files, typed=text)
             (talk.later if later else talk.send)(order)
@@ -357,7 +358,7 @@ class Chat:
         """Lines on the whole screen, until the person leaves them."""
         rows = self.pen.lines([tuple(line) for line in lines], 10_000)
         if not await self.outside.page(rows):
-            self.warn("`less` is not installed, so here it is")
+            self.warn("`less` is not installed, so the page is here:")
             self.window.frames.commit(rows)
 
     def _slash_items(self) -> Sequence[Item]:

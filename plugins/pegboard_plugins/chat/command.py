@@ -31,8 +31,8 @@ _INSTEAD = 'the chat needs a terminal; for one prompt: pegboard run "..."'
 @click.option("-m", "--model", metavar="PROVIDER/MODEL", help="The model to ask.")
 @click.option("--agent", metavar="NAME", help="The agent to ask.")
 @click.option("--mode", type=click.Choice([*MODES]), help="What runs before you are asked.")
-@click.option("-c", "--continue", "continued", is_flag=True, help="Go on with the last session.")
-@click.option("-s", "--session", "session_id", metavar="ID", help="Go on with this session.")
+@click.option("-c", "--continue", "continued", is_flag=True, help="Continue the last session.")
+@click.option("-s", "--session", "session_id", metavar="ID", help="Continue this session.")
 @click.option(
     "--replay",
     "replayed",
@@ -40,18 +40,18 @@ _INSTEAD = 'the chat needs a terminal; for one prompt: pegboard run "..."'
     default=REPLAYED,
     show_default=True,
     metavar="N",
-    help="Show so many prompts of it again.",
+    help="Show the last N prompts of the session again.",
 )
-@click.option("--trust", is_flag=True, help="Run the code that this project brings, this time.")
+@click.option("--trust", is_flag=True, help="Trust this project's code for this run.")
 @click.option(
-    "--sandbox", type=click.Choice(get_args(SandboxLevel)), help="How tightly to enclose tools."
+    "--sandbox", type=click.Choice(get_args(SandboxLevel)), help="How strictly to sandbox tools."
 )
-@click.option("--attach", metavar="URL", help="Talk with a server's session.")
+@click.option("--attach", metavar="URL", help="Use the sessions of the server at URL.")
 @click.option(
     "--password-file",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="The first line of FILE opens the server, where its own token does not.",
+    help="Read the server's password from the first line of FILE.",
 )
 @click.argument("words", metavar="[MESSAGE]...", nargs=-1)
 @click.pass_obj
@@ -70,17 +70,23 @@ def chat(directory: Path, /, **said: Any) -> int:  # noqa: ANN401 - click's own 
     if said["attach"] and find_spec("pegboard_client") is None:
         raise InvalidInputError(f"--attach needs pegboard_client; {_CLIENT}")
     words = said.pop("words")
-    from pegboard_plugins.shared.terminal import painted  # no other command has a footer
+    from pegboard_plugins.shared.terminal import (  # no other command has a footer
+        painted,
+        write_plain_signs,
+    )
 
+    write_plain_signs(sys.stdout)
     password = password_of(password_file) if password_file else None
     with painted() as take_away:
         from pegboard_plugins.chat.chat import Chat  # 0.12 s, with the footer there
         from pegboard_plugins.chat.chatoptions import Options
+        from pegboard_plugins.chat.logfile import logging_to_file
 
         options = Options(directory=directory, prompt=" ".join(words), password=password, **said)
         chat = Chat(options, os.environ, open_feed)
         chat.window.type(take_away())
-        return run_async(chat.run())
+        with logging_to_file(os.environ):
+            return run_async(chat.run())
 
 
 async def open_feed(options: "Options") -> "Feed":

@@ -136,7 +136,7 @@ class Course:
                     self._clock.miss(part.call_id)
                 yield from self._part(part)
             if not self.busy or _has_ended(info):
-                yield from self._texts_end()
+                yield from self.texts_end()
             yield from self._why_failed(info)
 
     def take(self, event: Event) -> Iterator[Finished]:
@@ -221,7 +221,7 @@ class Course:
             case SessionWarned(message=message):
                 yield Noted(message, "warning")
             case SessionCompacted():
-                yield Noted("compacted: a summary takes the place of the history", "dim")
+                yield Noted("compacted: a summary replaces the history", "dim")
             case _:
                 pass
 
@@ -269,7 +269,7 @@ class Course:
         """What has finished by now, when nothing runs in the session any more."""
         self.status = Idle()
         self.thinking = ""
-        yield from self._texts_end()
+        yield from self.texts_end()
         yield from self._in_order(every=True)
         yield from self._taken()
         self.calls.clear()
@@ -339,7 +339,7 @@ class Course:
             self._streamed[part.id].append(part.text[len(seen) :])
             yield from (Answered(block) for block in blocks.feed(part.text[len(seen) :]))
 
-    def _texts_end(self) -> Iterator[Finished]:
+    def texts_end(self) -> Iterator[Finished]:
         """What is left of the texts of which no more comes."""
         for part_id in tuple(self._texts):
             yield from self._text_end(part_id, None)
@@ -350,7 +350,7 @@ class Course:
         self._done.add(part_id)
         if text is not None and not text.startswith(seen.rstrip()):
             blocks = MarkdownBlocks()
-            yield Noted("a plugin has changed this text:", "dim")
+            yield Noted("changed by a plugin:", "dim")
             seen = ""
         rest = text[len(seen) :] if text is not None else ""
         yield from (Answered(block) for block in blocks.feed(rest))
@@ -367,7 +367,7 @@ class Course:
         shown = "".join(self._streamed.pop(part_id, ()))
         self._texts.pop(part_id, None)
         if shown:
-            yield Noted("the answer broke off; what was shown of it does not count", "dim")
+            yield Noted("the answer broke off and starts again", "dim")
 
     def _call(self, part: ToolPart) -> Iterator[Finished]:
         self.thinking = ""

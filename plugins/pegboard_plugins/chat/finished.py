@@ -7,7 +7,7 @@ import msgspec
 from pegboard.display import Block, Span
 from pegboard.schema.part import Failed, Pending, Running, ToolPart
 from pegboard.unstable import block_lines, lines_of, shown_line, with_note
-from pegboard_plugins.shared.terminal import Pen, wrapped
+from pegboard_plugins.shared.terminal import Pen, coloured_diff, wrapped
 
 SpanLine = tuple[Span, ...]
 MARK = (Span("  │ ", "dim"),)
@@ -115,7 +115,8 @@ def call_head(
     mark = Span("✗ ", "error") if isinstance(part.state, Failed) else Span("● ", "tool")
     seconds = _seconds(part, now_ms)
     worked = None if None in (seconds, waited_s) else max(0.0, (seconds or 0) - (waited_s or 0))
-    took = (Span(f"  {worked:.1f} s", "dim"),) if worked is not None else ()
+    failed = "failed after " if isinstance(part.state, Failed) else ""
+    took = (Span(f"  {failed}{worked:.1f} s", "dim"),) if worked is not None else ()
     name, about = Span(part.tool, "bold"), Span(f" {title}" if title else "")
     return shown_line((mark, name, about, *took))
 
@@ -148,7 +149,9 @@ def _body(block: Block, pen: Pen, width: int) -> list[str]:
         shown = [mark + row for row in rows[: block.fold]]
         note = [mark + f"… {hidden} more lines (ctrl-o)"] if hidden > 0 else []
         return [*shown, *note]
-    return pen.lines(with_note(block_lines(block), "ctrl-o"), width, mark=MARK)
+    lines = with_note(block_lines(block), "ctrl-o")
+    coloured = coloured_diff(lines, block.diff) if pen.is_tinted else lines
+    return pen.lines(coloured, width, mark=MARK)
 
 
 def _first(text: str) -> str:

@@ -1,6 +1,6 @@
 """The lines of the footer: what goes on, what waits, what is asked, and the state of things."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from time import time
 
@@ -9,12 +9,12 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples
 
 from pegboard.display import Span
 from pegboard.schema.part import Completed, Failed, Running, ToolPart
-from pegboard.unstable import counted, one_line, shown_line
+from pegboard.unstable import counted, one_line, shown_line, user_words
 from pegboard_plugins.chat.course import Child, Course
 from pegboard_plugins.chat.finished import call_head, subject_of
 from pegboard_plugins.chat.liveline import live_line, retry_text
 from pegboard_plugins.chat.modes import Mode, SpanLine
-from pegboard_plugins.shared.terminal import wrapped
+from pegboard_plugins.shared.terminal import row_sign, wrapped
 
 TAIL_LINES, TAIL_LETTERS = 5, 2000
 CALLS, CHILDREN, TODOS, QUEUED, OFFERED = 4, 4, 5, 3, 6
@@ -110,20 +110,33 @@ def fragments(lines: Iterable[SpanLine]) -> StyleAndTextTuples:
     """The lines as prompt_toolkit's styled text."""
     found: StyleAndTextTuples = []
     for line in lines:
-        found += [(f"class:{span.style}", span.text) for span in line]
+        place, sign = row_sign(line)
+        ground = f" class:{sign}_row" if sign else ""
+        for number, span in enumerate(line, start=-place):
+            style = f"class:{span.style}"
+            if ground and number >= 0:  # the row's own letters have the ground's colour
+                is_plain = number > 1 and span.style == sign
+                style = style + ground if is_plain else f"{ground.strip()} {style}"
+            found.append((style, span.text))
         found.append(("", "\n"))
     return found[:-1]
 
 
 def style_rules(palette: dict[str, str]) -> dict[str, str]:
-    """A palette in prompt_toolkit's words."""
-    return {role: " ".join(map(_word, style.split())) for role, style in palette.items()}
+    """Return a palette in prompt_toolkit's words."""
+    return {role: " ".join(_words(style.split())) for role, style in palette.items()}
 
 
-def _word(word: str) -> str:
-    if word in ("dim", "bold", "italic", "underline", "reverse", "on") or word.startswith("#"):
-        return word
-    return f"ansi{word.replace('_', '')}"
+def _words(style: Iterable[str]) -> Iterator[str]:
+    ground = ""
+    for word in style:
+        if word == "on":
+            ground = "bg:"
+        elif word in ("dim", "bold", "italic", "underline", "reverse"):
+            yield word
+        else:
+            colour = word if word.startswith("#") else "ansi" + word.replace("_", "")
+            yield ground + colour
 
 
 def _notice(text: str) -> Sequence[SpanLine]:
@@ -149,7 +162,7 @@ def _live_line(course: Course | None) -> Sequence[SpanLine]:
 def _queue(footing: Footing) -> Sequence[SpanLine]:
     steers = footing.course.steers.values() if footing.course else ()
     said = [("↳ next step: ", each.text) for each in steers] + [
-        ("⏳ after this turn: ", t) for t in footing.queue
+        ("↳ after this turn: ", t) for t in footing.queue
     ]
     rows = [shown_line((Span(kind, "active"), Span(one_line(text)))) for kind, text in said]
     more = len(rows) - QUEUED
@@ -177,7 +190,10 @@ def _call(part: ToolPart, now_ms: int, waited_s: float | None) -> SpanLine:
         case Completed():
             return (Span("✓ ", "done"), *line[1:])
         case Failed(error=error):
-            return (*line, *shown_line((Span(f"  {one_line(error, REASON_LETTERS)}", "error"),)))
+            return (
+                *line,
+                *shown_line((Span(f"  {one_line(user_words(error), REASON_LETTERS)}", "error"),)),
+            )
         case _:
             return line
 

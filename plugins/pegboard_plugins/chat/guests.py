@@ -1,7 +1,7 @@
 """What plugins have given to the chat, and their code when it is called."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from math import inf
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from pegboard import HookCalls
 from pegboard_plugins.chat import hookspecs
 from pegboard_plugins.chat.hookspecs import ChatKey, ChatState, SlashCommand, StatusItem, Theme
 from pegboard_plugins.chat.modes import Item, SpanLine
+from pegboard_plugins.shared.terminal import PALETTE
 
 WIDGET_LINES = 5
 ASKED_EVERY_S = 1.0
@@ -119,6 +120,11 @@ class Guests:
             self._asking.cancel()
 
 
-def palette_of(theme: Theme | None, otherwise: Mapping[str, str]) -> dict[str, str]:
-    """The styles of a theme; roles that it does not name are as otherwise."""
-    return {**otherwise, **(theme.palette if theme else {})}
+def palette_of(theme: Theme, *, has_all_colours: bool) -> dict[str, str]:
+    """Return the styles of a theme, with the terminal's own colours for roles that it has not.
+
+    Rows of a diff have no background where not all colours can be drawn: the nearest that is there
+    may be far too strong.
+    """
+    palette = {**PALETTE, **theme.palette}
+    return palette if has_all_colours else {**palette, "added_row": "", "removed_row": ""}

@@ -19,11 +19,20 @@ from pegboard.schema.part import (
 )
 from pegboard.schema.session import FileDiff
 from pegboard.schema.wire import to_json
-from pegboard.unstable import block_lines, counted, lines_of, one_line, shown_line, todo_lines
+from pegboard.unstable import (
+    block_lines,
+    counted,
+    lines_of,
+    one_line,
+    shown_line,
+    todo_lines,
+    user_words,
+)
 from pegboard_plugins.chat.finished import Drawn
 from pegboard_plugins.chat.keys import KEYS, key_name
 from pegboard_plugins.chat.modes import SpanLine
 from pegboard_plugins.chat.outside import private_file
+from pegboard_plugins.shared.terminal import coloured_diff
 
 if TYPE_CHECKING:
     from pegboard_plugins.chat.chat import Chat
@@ -79,18 +88,23 @@ async def show_diff(chat: "Chat", _: str) -> None:
         return
     more, less = sum(c.additions for c in changes), sum(c.deletions for c in changes)
     head = f"{counted(len(changes), 'file')} +{more} -{less}"
-    lines = [line for change in changes for line in _change(change)]
+    lines = [line for change in changes for line in _change(chat, change)]
     if len(lines) <= INLINE_LINES:
         _talk(chat).draw(Drawn(head, Block(lines=tuple(lines), fold=INLINE_LINES)))
     else:
         await chat.show_page([(Span(head, "bold"),), *lines])
 
 
-def _change(change: FileDiff) -> Iterator[SpanLine]:
-    """The name of a file and how much of it has changed, then the changes."""
+def _change(chat: "Chat", change: FileDiff) -> Iterator[SpanLine]:
+    """Yield the name of a file and how much of it has changed, then the changes."""
     counts = f"  +{change.additions} -{change.deletions}"
     yield shown_line((Span(change.file, "path"), Span(counts, "dim")))
-    yield from block_lines(Block(diff=change.patch), "whole").lines
+    yield from _whole(chat, Block(diff=change.patch))
+
+
+def _whole(chat: "Chat", block: Block) -> Iterable[SpanLine]:
+    lines = block_lines(block, "whole").lines
+    return coloured_diff(lines, block.diff) if chat.pen.is_tinted else lines
 
 
 async def show_context(chat: "Chat", _: str) -> None:
@@ -182,7 +196,7 @@ async def show_trace(chat: "Chat", _: str) -> None:
 async def show_permissions(chat: "Chat", _: str) -> None:
     """What was allowed for good."""
     if await chat.outside.pegboard("permission", "list"):
-        chat.warn("the list could not be shown")
+        chat.warn("the list of approvals could not be read")
 
 
 async def show_config(chat: "Chat", _: str) -> None:
@@ -211,17 +225,17 @@ async def show_output(chat: "Chat", _: str) -> None:
     """The last call, in full."""
     talk = _talk(chat)
     if not talk.called:
-        talk.say("no tool was called yet")
+        talk.say("no tool has been called yet")
         return
     part = talk.called[-1].part
     block = await talk.feed.block(part, chat.window.width)
     lines: list[SpanLine] = [shown_line((Span(f"{part.tool} {block.title}", "bold"),))]
-    lines += block_lines(block, "whole").lines
+    lines += _whole(chat, block)
     match part.state:
         case Completed(output=output) if not (block.lines or block.diff or block.markdown):
             lines += [shown_line(line) for line in lines_of(output)]
         case Failed(error=error):
-            why = [shown_line(line) for line in lines_of(error, "error")]
+            why = [shown_line(line) for line in lines_of(user_words(error), "error")]
             lines += [] if lines[1:] == why else why
         case _:
             pass
@@ -245,11 +259,11 @@ async def show_transcript(chat: "Chat", _: str) -> None:
                     lines += [shown_line(line) for line in lines_of(output, "dim")]
                 case ToolPart(tool=tool, state=Failed(error=error)):
                     lines.append(shown_line((Span(f"✗ {tool}", "error"),)))
-                    lines += [shown_line(line) for line in lines_of(error, "error")]
+                    lines += [shown_line(line) for line in lines_of(user_words(error), "error")]
                 case _:
                     continue
             lines.append(())
-    await chat.show_page(lines or [(Span("nothing was said yet", "dim"),)])
+    await chat.show_page(lines or [(Span("there is no message yet", "dim"),)])
 
 
 async def copy(chat: "Chat", argument: str) -> None:
@@ -269,5 +283,5 @@ async def copy(chat: "Chat", argument: str) -> None:
     content = answers[-number].encode()[:COPIED_BYTES]
     chat.window.painter.write_raw(f"\x1b]52;c;{base64.b64encode(content).decode()}\a")
     chat.window.painter.flush()
-    also = f"; if pasting fails, all of it is in {file}" if file is not None else ""
+    also = f"; if pasting fails, it is in {file}" if file is not None else ""
     _talk(chat).say(f"copied {len(content):,} bytes{also}")

@@ -37,17 +37,20 @@ class Outside:
 
     @asynccontextmanager
     async def _away(self) -> AsyncIterator[None]:
-        """The terminal and its signals are another program's."""
+        """Give the terminal and its signals to another program.
+
+        The terminal reports its focus only while it echoes nothing: else it would show the report.
+        """
         self._frames.draw()
+        self._notices.end()
         try:
             async with in_terminal():
                 self._screen.paused = True
-                self._notices.end()
                 with _keys_of_signals():
                     yield
-                self._notices.begin()
         finally:
             self._screen.paused = False
+            self._notices.begin()
             self._frames.touch()
 
     async def run(self, *command: str) -> int:

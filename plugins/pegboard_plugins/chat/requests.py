@@ -25,10 +25,10 @@ ALWAYS_LETTERS = 120
 """Of the patterns in an answer; the page has all of them."""
 HEAD_ROWS = 3
 """Of a question."""
-_ALWAYS_ONCE = "this is asked every time"
+_ALWAYS_ONCE = "asked every time"
 _INSTEAD = "Tell the agent what to do instead · Enter sends it · Esc goes back"
 _NARROWER = "Always allow in this project, one pattern per line · Enter saves · Esc goes back"
-_VERY_TEXT = "a is for exactly what is asked: there is no pattern to change"
+_VERY_TEXT = "`a` allows exactly this: there is no pattern to change"
 _STEPS = {"up": -1, "down": 1, "s-tab": -1, "tab": 1}
 
 
@@ -141,7 +141,7 @@ class Permission:
         every = (row for line in lines for row in wrapped(line, width))
         rows = list(islice(every, MOST_ROWS + 1))
         if len(rows) > MOST_ROWS:
-            rows[-1] = (Span("… this is too long to scroll: v shows all of it", "warning"),)
+            rows[-1] = (Span("… too long to scroll: v shows everything", "warning"),)
         return rows
 
     def _reason(self, width: int) -> Sequence[SpanLine]:

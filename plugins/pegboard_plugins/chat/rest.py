@@ -24,7 +24,7 @@ class Rest:
     def notice(self) -> str:
         """What waits, "" when nothing does."""
         waits = ", ".join(self._waits.values())
-        return f"{waits} waits until the session rests; esc ends the wait" if waits else ""
+        return f"{waits} waits for the end of the turn; Esc cancels it" if waits else ""
 
     def look(self) -> None:
         """Look whether the session rests: something has ended."""
@@ -51,7 +51,7 @@ class Rest:
                 await self._begun()
         except TimeoutError as error:
             if limit in self._waits:
-                text = f"{command}: the session still works after {REST_S} s; esc stops it"
+                text = f"{command}: the turn is still running after {REST_S} s; Esc stops it"
                 raise InvalidInputError(text) from error
             raise AbortedError(f"{command} was not done") from error
         finally:

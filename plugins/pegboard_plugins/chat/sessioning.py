@@ -31,7 +31,7 @@ def _session_id(chat: "Chat") -> str:
 async def begin(chat: "Chat", _: str) -> None:
     """Begin a new session with the next prompt."""
     _talk(chat).leave()
-    _talk(chat).say("a new session begins with the next prompt")
+    _talk(chat).say("the next prompt starts a new session")
 
 
 async def choose_session(chat: "Chat", argument: str) -> None:
@@ -149,8 +149,8 @@ async def trust(chat: "Chat", _: str) -> None:
     """Show what agents wrote, else the project's code, and ask whether it counts, or may run."""
     facts = _talk(chat).feed.facts
     if not (facts.unseen or facts.untrusted or facts.server):
-        text = "no code of this project waits for trust"
-        _talk(chat).say(f"{text}; `pegboard trust` tells more, and vouches for its programs")
+        talk = _talk(chat)
+        talk.say("nothing to trust here: no code waits; `pegboard trust program` is for programs")
         return
     if await chat.outside.pegboard("trust", "documents" if facts.unseen else "allow") == 0:
         await chat.reload()

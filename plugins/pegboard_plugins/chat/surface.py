@@ -14,6 +14,8 @@ from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import BaseStyle
 
+from pegboard_plugins.shared.terminal import SIGNS
+
 FRAMES = 15
 """A second at most while something streams; a key is drawn at once, beside them."""
 KEY_WAIT_S = 0.05
@@ -53,6 +55,8 @@ class Painter(Vt100_Output):
             return
         self._buffer.insert(0, _BEGIN)
         self._buffer.append(_END)
+        encoding = self.encoding()
+        self._buffer = ["".join(self._buffer).encode(encoding, SIGNS).decode(encoding)]
         super().flush()
 
 
@@ -230,6 +234,11 @@ def colour_depth(env: Mapping[str, str]) -> ColorDepth:
     if env.get("COLORTERM") in ("truecolor", "24bit"):
         return ColorDepth.DEPTH_24_BIT
     return ColorDepth.DEPTH_8_BIT if "256color" in env.get("TERM", "") else ColorDepth.DEPTH_4_BIT
+
+
+def has_all_colours(env: Mapping[str, str]) -> bool:
+    """Whether each colour is drawn as it is, and not the nearest of 256 or fewer."""
+    return colour_depth(env) is ColorDepth.DEPTH_24_BIT
 
 
 def reports_colours(env: Mapping[str, str]) -> bool:

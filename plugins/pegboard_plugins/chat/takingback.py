@@ -33,7 +33,7 @@ async def _withdraw(
     """Put a steer in the editor if the model has not read it."""
     typed = talk.typed_as(steer.text)
     if typed is None and not steer.is_text:
-        chat.notice = "it has files and was sent by another client: it cannot be edited here"
+        chat.notice = "a message with files from another client cannot be edited here"
         return
     steer.leaving = True
     try:
@@ -44,4 +44,4 @@ async def _withdraw(
         course.steers.pop(message_id, None)
         chat.draft.put_before(typed or steer.text)
     else:
-        chat.notice = "the model has read it already"
+        chat.notice = "the model has already read it"

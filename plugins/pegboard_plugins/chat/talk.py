@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from pegboard import PegboardError
-from pegboard.errors import AbortedError
+from pegboard import InvalidInputError, PegboardError
+from pegboard.errors import AbortedError, ServerUnreachableError, SessionBusyError
 from pegboard.schema.event import Custom, Event, MessageUpdated, PluginFailed
 from pegboard.schema.message import UserMessage
 from pegboard.schema.session import (
@@ -20,7 +20,7 @@ from pegboard_plugins.chat.course import Course
 from pegboard_plugins.chat.feed import RESYNC, Choices, Facts, Feed, Order
 from pegboard_plugins.chat.finished import Answered, Called, Finished, Noted, NoteStyle, rows_of
 from pegboard_plugins.chat.rest import Rest
-from pegboard_plugins.shared.frontend import mode_of
+from pegboard_plugins.shared.frontend import missing_files, mode_of
 from pegboard_plugins.shared.terminal import Pen
 
 REPLAYED = 20
@@ -28,6 +28,7 @@ REPLAYED = 20
 CALLS_KEPT = 20
 DRAWN_AT_ONCE = 4000
 """Letters of Markdown; more are drawn beside the loop, which has keys to take."""
+BUSY = "another chat is using this session, and your message is in the editor again"
 SENT_KEPT = 50
 """Prompts of this chat that may not have been read yet."""
 
@@ -281,6 +282,7 @@ class Talk:
 
     async def _send(self, order: Order) -> None:
         session = await self.session()
+        await self._warn_of_missing(order.typed)
         self.sent = [*self.sent, order][-SENT_KEPT:]
         async with self._in_order:
             await self._taken.wait()
@@ -289,12 +291,25 @@ class Talk:
         try:
             await self._tell_mode()
             await self.feed.prompt(session.id, order)
-        except PegboardError:
-            if not self._taken.is_set():
-                self.on_unsent(order)
-            raise
+        except PegboardError as error:
+            if self._taken.is_set():
+                raise
+            self._unsent(order, error)
         finally:
             self._taken.set()
+
+    def _unsent(self, order: Order, error: PegboardError) -> None:
+        """Give back what was not sent, and say why."""
+        self.on_unsent(order)
+        if isinstance(error, SessionBusyError) and not error.kept:
+            raise InvalidInputError(BUSY) from error
+        raise error
+
+    async def _warn_of_missing(self, typed: str) -> None:
+        facts = self.feed.facts
+        if "@" in typed and not facts.server:
+            for warning in await asyncio.to_thread(missing_files, typed, facts.directory):
+                self.say(warning, "warning")
 
     def typed_as(self, text: str) -> str | None:
         """What stood in the editor when a prompt of this text was sent from here."""
@@ -316,12 +331,15 @@ class Talk:
             task.cancel()
             self.asking.remove(asked)
 
-    def shell(self, command: str) -> None:
-        """Run a command of the person's own, which the model gets to see."""
-        self._work(self._shell(command))
+    def shell(self, order: Order) -> None:
+        """Run the command of the user's that the order's text is; the model gets to see it."""
+        self._work(self._shell(order))
 
-    async def _shell(self, command: str) -> None:
-        await self.feed.shell((await self.session()).id, command, self.order(""))
+    async def _shell(self, order: Order) -> None:
+        try:
+            await self.feed.shell((await self.session()).id, order.text, order)
+        except (SessionBusyError, ServerUnreachableError) as error:
+            self._unsent(order, error)
 
     def later(self, order: Order) -> None:
         """Send it when the session rests."""
@@ -350,6 +368,11 @@ class Talk:
         self.on_rest()
         self._next()
         self.rest.look()
+
+    def conclude(self) -> None:
+        """Draw what has come of an answer that goes on: the chat is left."""
+        for piece in self.course.texts_end() if self.course is not None else ():
+            self.draw(piece)
 
     async def aclose(self) -> None:
         """End all of it."""

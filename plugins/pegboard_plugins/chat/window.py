@@ -226,7 +226,7 @@ class Window:
             loop.default_exception_handler(context)  # it ends the program
             return
         what = f"{type(error).__name__}: {error}" if error else context["message"]
-        self._chat.warn(f"something went wrong beside the chat: {what}")
+        self._chat.warn(f"error outside the conversation: {what}")
 
     def follow(self, task: asyncio.Task[None]) -> None:
         """End `run` with the error of a task without which nothing would be shown any more."""
@@ -240,6 +240,8 @@ class Window:
     def leave(self) -> None:
         """End `run`."""
         if self.screen.is_running and not self.screen.is_done:
+            if self._chat.talk is not None:
+                self._chat.talk.conclude()
             self.screen.exit()
 
     def anew(self) -> None:

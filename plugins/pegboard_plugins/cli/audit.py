@@ -13,7 +13,7 @@ from pegboard_plugins.cli import auditlog
 
 @click.group(cls=Group)
 def audit() -> None:
-    """Show and check the log of permission decisions and tool calls."""
+    """Show and verify the log of decisions and tool calls."""
 
 
 audit.add_command(auditlog.show)
@@ -21,7 +21,7 @@ audit.add_command(auditlog.show)
 
 @audit.command()
 def verify() -> None:
-    """Check that no line was changed, added, moved or taken out."""
+    """Check that no line was changed, added, moved or removed."""
     from pegboard_plugins.audit.check import verify_audit as verified
 
     places = UserFolders.of(os.environ)
@@ -34,15 +34,15 @@ def verify() -> None:
         click.echo(f"note: {note}", err=True)
     if found.fault:
         raise StorageError(f"{found.fault}; `pegboard audit acknowledge` once you know why")
-    click.echo(f"{found.lines} lines are as they were written: {path}")
+    click.echo(f"{found.lines} entries, none altered: {path}")
 
 
 @audit.command()
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 def acknowledge(*, yes: bool) -> None:
-    """Say that you know of what `verify` finds.
+    """Acknowledge what `verify` finds.
 
-    The log is set aside, and goes on in new files.
+    The log is set aside and continues in new files.
     """
     from pegboard_plugins.audit.acknowledgement import acknowledge_audit as acknowledged
     from pegboard_plugins.audit.check import verify_audit as verified
@@ -63,6 +63,6 @@ def _confirm(*, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise StorageError("nobody is there to be asked; look at the log, then say --yes")
+        raise StorageError("there is no terminal to ask on; review the log, then pass --yes")
     if not click.confirm("Set the log aside and go on?", default=False, err=True):
         raise StorageError("not acknowledged; nothing was changed")

@@ -34,11 +34,13 @@ _MS = 1000
     metavar="N",
     default=50,
     show_default=True,
-    help="At most N of the newest.",
+    help="Show at most the N newest.",
 )
-@click.option("--session", "session_id", metavar="ID", help="Of sessions whose id begins so.")
-@click.option("--tool", metavar="NAME", help="Of this tool, or of this permission.")
-@click.option("--since", metavar="WHEN", help="From then on: 90m, 2h, 7d, or a date.")
+@click.option(
+    "--session", "session_id", metavar="ID", help="Only sessions whose id starts with ID."
+)
+@click.option("--tool", metavar="NAME", help="Only this tool or permission.")
+@click.option("--since", metavar="WHEN", help="Only since WHEN: 90m, 2h, 7d, or a date.")
 @format_option("table")
 def show(
     max_count: int,
@@ -49,7 +51,7 @@ def show(
 ) -> None:
     """Show the newest lines of the log, oldest first.
 
-    As JSON it is one record a line. Whether they are as they were written says `audit verify`.
+    As JSON it is one record a line. `audit verify` says whether any line was altered.
     """
     from_ms = _instant(since) if since else 0
     found: deque[dict[str, Any]] = deque(maxlen=max_count)

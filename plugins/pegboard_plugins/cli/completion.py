@@ -13,9 +13,9 @@ _WAYS = {
 @click.argument("shell", type=click.Choice(list(_WAYS)))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print what makes a shell complete what you type.
+    """Print a shell completion script.
 
-    Commands, options, sessions, models, agents and plugins are completed.
+    The script completes commands, options, sessions, models, agents and plugins.
     """
     from click.shell_completion import get_completion_class
 

@@ -20,7 +20,7 @@ _NOT_SECRET = frozenset({"tokens", "max_tokens", "keyring"})
 
 @click.group(cls=Group)
 def config() -> None:
-    """Show the configuration, and change it key by key."""
+    """Show and change the configuration."""
 
 
 for each in configkeys.COMMANDS:
@@ -31,7 +31,7 @@ for each in configkeys.COMMANDS:
 @format_option("text")
 @click.pass_obj
 def show(directory: Path, style: Literal["text", "json"]) -> None:
-    """Show each key that is set, with the file that set it.
+    """Show each key that is set, and the file that sets it.
 
     Secrets are masked.
     """

@@ -20,7 +20,9 @@ from pegboard_plugins.cli.jsontext import as_json
 from pegboard_plugins.shared.frontend import write_config
 
 NAME = "pegboard.toml"
-_PROJECT = click.option("--project", is_flag=True, help="The project's file, not your own.")
+_PROJECT = click.option(
+    "--project", is_flag=True, help="Change the project's file instead of your own."
+)
 
 
 @click.command("get")
@@ -52,8 +54,8 @@ def get_key(directory: Path, key: str) -> None:
 def set_key(directory: Path, key: str, value: str, *, project: bool) -> None:
     """Set KEY to VALUE in your configuration.
 
-    Nothing is written that would not be valid. VALUE is a TOML value such as 2.5, true or ["a",
-    "b"]; what is none is text. Comments and all other keys stay as they are.
+    VALUE is a TOML value such as 2.5, true or ["a", "b"]; anything else is a string. An invalid
+    value is not written. Comments and all other keys stay as they are.
     """
     _change(directory, key, value_of(value), project=project)
 
@@ -63,7 +65,7 @@ def set_key(directory: Path, key: str, value: str, *, project: bool) -> None:
 @_PROJECT
 @click.pass_obj
 def unset_key(directory: Path, key: str, *, project: bool) -> None:
-    """Take KEY out of your configuration."""
+    """Remove KEY from your configuration."""
     _change(directory, key, None, project=project)
 
 
@@ -73,7 +75,7 @@ def unset_key(directory: Path, key: str, *, project: bool) -> None:
 def edit_file(directory: Path, *, project: bool) -> None:
     """Open your configuration in $VISUAL or $EDITOR.
 
-    It says what is wrong with it then.
+    Invalid changes are reported and not saved.
     """
     refuse_within_tool("pegboard config edit")
     file = config_file(directory, project=project)
@@ -196,13 +198,30 @@ def _text(file: Path) -> str:
 
 
 def _write(directory: Path, file: Path, text: str) -> None:
-    """The file with this text; as it was before when the configuration is not valid with it."""
+    """Write the text to the file, unless it or an option of a plugin would not be valid then."""
+    has_options = "options" in text
+    before = run_async(_option_flaws(directory)) if has_options else frozenset()
     edit = write_config(file, text)
     try:
         run_async(_source(directory, "", file))
+        flaws = run_async(_option_flaws(directory)) - before if has_options else ()
     except ConfigError as error:
         edit.undo()
         raise InvalidInputError(f"{error}; nothing was changed") from error
+    if flaws:
+        edit.undo()
+        raise InvalidInputError(f"{'; '.join(sorted(flaws))}; nothing was changed")
+
+
+async def _option_flaws(directory: Path) -> frozenset[str]:
+    """Return what is wrong with options of plugins; empty where no App can be opened."""
+    from pegboard import App, PegboardError
+
+    try:
+        async with App.open(directory) as app:
+            return frozenset(p.text for p in app.plugins.problems if p.kind == "options")
+    except PegboardError:
+        return frozenset()
 
 
 def source(directory: Path, key: str, changed_file: Path) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @format_option("table")
 @click.pass_obj
 def cost(directory: Path, session_id: str | None, style: Literal["table", "json"]) -> None:
-    """Show what a conversation has cost, by agent and model.
+    """Show the cost of a session, by agent and model.
 
     Prices are US dollars. The sessions of subagents are counted in. The cost is "unknown" where
     the model's price is not known or the provider reports no usage.

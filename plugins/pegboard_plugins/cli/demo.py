@@ -31,10 +31,12 @@ _IDENTITY = ("-c", "user.name=Pegboard", "-c", "user.email=demo@pegboard.invalid
 
 
 @click.command()
-@click.option("-m", "--model", metavar="PROVIDER/MODEL", help="Let a real model do it.")
-@click.option("--keep", is_flag=True, help="Keep the project and the session, and say where.")
+@click.option("-m", "--model", metavar="PROVIDER/MODEL", help="Use a real model.")
+@click.option(
+    "--keep", is_flag=True, help="Keep the project and the session, and print their location."
+)
 def demo(model: str | None, *, keep: bool) -> int:
-    """Watch the agent mend a small project.
+    """Watch the agent fix a small project.
 
     The project is a copy in a temporary folder with a bug and a failing test. What the model
     says is read from a script; all else is real: the searches, the edit, the test runs.

@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 _PROGRAMS = {
     "git": "without it nothing is undone, and no file is known to be the project's",
-    "rg": "without it searches are slower",
+    "rg": "not found: searches are slower",
 }
 
 
 @click.group(cls=Group, invoke_without_command=True)
-@click.option("--json", "as_json", is_flag=True, help="The findings as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def doctor(ctx: click.Context, *, as_json: bool) -> None:
-    """Say what works here, what does not, and what to do.
+    """Check the setup and say what to do about each problem.
 
-    It looks at the install, the configuration, keys, the chosen model and plugins.
+    The checks cover the installation, the configuration, keys, the chosen model and plugins.
     """
     if ctx.invoked_subcommand is None:
         _report(run_async(_health(ctx.obj)), as_json=as_json)
@@ -36,12 +36,12 @@ def doctor(ctx: click.Context, *, as_json: bool) -> None:
 
 @doctor.command("model")
 @click.argument("name", required=False, shell_complete=live("model"))
-@click.option("--json", "as_json", is_flag=True, help="The findings as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 def model(directory: Path, name: str | None, *, as_json: bool) -> None:
-    """Ask a model for a text, a tool call and a look at a picture.
+    """Test a model with a text, a tool call and a picture.
 
-    That costs some cents at the most.
+    This costs a few cents at most.
     """
     _report(run_async(_probed(directory, name)), as_json=as_json, failed=Exit.PROVIDER)
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("command", required=False)
-@click.option("--tool", "tool_id", help="Explain this tool; else the one that serves the shell.")
+@click.option("--tool", "tool_id", help="The tool to explain instead of the shell.")
 @click.option("--args", "arguments", help="The tool's arguments, as JSON.")
-@click.option("--agent", help="As this agent; else as the one that talks to you.")
+@click.option("--agent", help="The agent to use instead of the default one.")
 @format_option("text")
 @click.pass_obj
 def explain(  # noqa: PLR0913, PLR0917 - a command's options
@@ -32,10 +32,10 @@ def explain(  # noqa: PLR0913, PLR0917 - a command's options
     agent: str | None,
     style: Literal["text", "json"],
 ) -> None:
-    """Show what COMMAND would run and touch, and who allows it.
+    """Show what COMMAND would do, and which rule decides.
 
-    The rules and plugins that speak are named, and the verdict. Nothing is run. Another tool is
-    explained with --tool NAME --args JSON.
+    The output names the rules and plugins that decide, and the verdict. Nothing is run. For
+    another tool, use --tool NAME --args JSON.
     """
     args = _arguments(command, arguments)
     found = run_async(_explained(directory, tool_id, args, agent))
@@ -149,7 +149,7 @@ def lines(found: "Explanation") -> "Iterator[Line]":
         yield Line(head=visible(request.permission), text="", style="tool")
         yield from _request_lines(found, request)
     if found.line:
-        yield Line(head="of the command", text="", style="dim")
+        yield Line(head="in the command", text="", style="dim")
         yield from (Line(text=exposed(each), indent=1) for each in found.line.split("\n"))
     if outside := paths_outside(found.session, found.requests):
         yield Line(head="outside", text=visible(", ".join(outside)), style="warning")
@@ -159,7 +159,7 @@ def lines(found: "Explanation") -> "Iterator[Line]":
         yield from (Line(text=visible(text), indent=1) for text in told)
     yield Line(head=f"{found.verdict.action}:", text=visible(found.verdict.reason), style="tool")
     if found.headless.action != found.verdict.action:
-        text = f"{found.headless.action} where nobody is there to be asked"
+        text = f"{found.headless.action} without a terminal to ask on"
         yield Line(text=text, style="dim", indent=1)
     if len(set(found.modes.values())) > 1:
         text = " · ".join(f"{name}: {action}" for name, action in found.modes.items())
@@ -167,11 +167,11 @@ def lines(found: "Explanation") -> "Iterator[Line]":
     if found.sandbox:
         yield Line(head="sandbox", text=visible(found.sandbox), style="dim")
     # The last rule that fits counts, and the user has one that asks.
-    behind = ", behind your other rules" if found.verdict.decider == "config" else ""
+    behind = ", after your other rules" if found.verdict.decider == "config" else ""
     for text in _to_add(found):
         yield Line(text=f"to allow it: {visible(text)}{behind}", style="dim", indent=1)
     if found.verdict.action == "ask" and not found.to_allow:
-        yield Line(text="no rule of yours about it would allow it", style="dim", indent=1)
+        yield Line(text="no rule of yours can allow it", style="dim", indent=1)
 
 
 def _request_lines(found: "Explanation", request: "PermissionRequest") -> "Iterator[Line]":

@@ -43,7 +43,7 @@ def first_lines(found: Sequence[str]) -> tuple[Line, ...]:
     """The page: what was found, and how to go on; it asks nothing."""
     width = max(len(way) for way, _ in _WAYS)
     return (
-        Line(text="no model is chosen yet", style="warning"),
+        Line(text="no model is selected yet", style="warning"),
         *(Line(text=text, indent=1) for text in found),
         *(Line(head=f"{way:{width}}", text=text, indent=1) for way, text in _WAYS),
     )

@@ -27,7 +27,7 @@ def format_option(plain: str, *, default: str = "") -> Callable[[_Command], _Com
         type=click.Choice([plain, "json"]),
         default=default or plain,
         show_default=True,
-        help="For people, or as JSON.",
+        help="A table for people, or JSON.",
     )
 
 

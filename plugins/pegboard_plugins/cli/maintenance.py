@@ -25,7 +25,7 @@ _UNIT = 1024
 
 @click.command()
 def repair() -> int:
-    """Look whether the database is sound, and end what a crash left.
+    """Check and repair the database after a crash.
 
     Opening the database does the repair; this says what there was to do. A damaged file is kept
     beside a new one, with all in it that could be read. It ends with 1 when something is wrong
@@ -76,10 +76,10 @@ async def _looked_at() -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...
 @click.command()
 @click.pass_obj
 def gc(directory: Path) -> None:
-    """Drop what nobody needs any more, and give its room back.
+    """Delete old tool outputs and snapshots to free disk space.
 
-    That is: outputs of tools that are older than 7 days, snapshots that are too old or that no
-    session can go back to, and the empty pages of the database.
+    These are tool outputs older than 7 days, snapshots that are too old or that no session can
+    return to, and empty database pages.
     """
     freed = run_async(_collected(directory, _places()))
     for name, size in freed.items():
@@ -114,9 +114,9 @@ def _drop_outputs(folder: Path) -> int:
 @click.command()
 @format_option("table")
 def du(style: Literal["table", "json"]) -> None:
-    """Show what the sessions of each project take on the disk.
+    """Show the disk usage of the sessions, by project.
 
-    The largest stand first.
+    The largest project comes first.
     """
     from pegboard_plugins.cli.tables import table
 

@@ -22,6 +22,7 @@ UNTRUSTED = (
     "this project's own commands are not loaded, because it is not trusted: `pegboard trust allow` "
     "shows and trusts it; behind `--` a message is sent as it stands"
 )
+AS_TEXT = "to send it as text, write `--` before it: pegboard run -- MESSAGE"
 _SLASH = re.compile(r"/(?P<name>[\w:.-]+)(?:\s(?P<arguments>.*)|$)", re.DOTALL)
 
 
@@ -39,7 +40,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
         :raises InvalidInputError: when there is nothing but blanks.
         """
         if not self.whole:
-            raise InvalidInputError("the message is empty: pegboard run MESSAGE, or - to read it")
+            raise InvalidInputError("the message is empty: pegboard run MESSAGE, or `-` to read it")
         return self.whole
 
     @property
@@ -73,12 +74,12 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
         return not self.stdin and STDIN not in self.words and not self.literal
 
     def command(self, known: Iterable[str], *, untrusted: bool = False) -> tuple[str, str] | None:
-        """Name and arguments, if the message begins with a slash command.
+        """Return name and arguments, if the message begins with a slash command.
 
         `untrusted`: the project may have commands that are not loaded.
 
         :raises NotFoundError: for a name that is almost one of the known ones.
-        :raises InvalidInputError: for one that may be of those that are not loaded.
+        :raises InvalidInputError: for any other unknown name.
         """
         match = _SLASH.match(self.text) if self.is_slashed else None
         if match is None:
@@ -88,9 +89,8 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
             return name, (match["arguments"] or "").strip()
         if meant := nearest_names(name, names):
             raise NotFoundError("command", name, suggestions=meant)
-        if untrusted:
-            raise InvalidInputError(f"there is no command /{name}: {UNTRUSTED}")
-        return None
+        why = f": {UNTRUSTED}" if untrusted else f"; {AS_TEXT}"
+        raise InvalidInputError(f"there is no command /{name}{why}")
 
 
 class MessageCommand(click.Command):
@@ -125,8 +125,8 @@ def read_stdin(stdin: BinaryIO, words: Sequence[str], warn: Callable[[str], None
     if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
         return ""
     if not select.select([number], [], [], TELL_S)[0]:
-        warn("waiting for what is piped in; with </dev/null there is nothing to wait for")
+        warn("waiting for piped input; pass </dev/null if there is none")
         if not select.select([number], [], [], WAIT_S - TELL_S)[0]:
-            warn(f"nothing was piped in for {WAIT_S:g} s: going on without; `-` waits for ever")
+            warn(f"no piped input for {WAIT_S:g} s: continuing without it; `-` waits for ever")
             return ""
     return stdin.read().decode(errors="replace")

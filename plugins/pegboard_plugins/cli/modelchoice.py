@@ -1,4 +1,4 @@
-"""The model of a prompt where nothing names one: a person chooses it, or is told how to begin."""
+"""The model of a prompt where nothing names one, and the check of a model's variant."""
 
 from collections.abc import Callable
 

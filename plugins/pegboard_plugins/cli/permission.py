@@ -18,16 +18,16 @@ _WHOLE = 1_000_000
 
 @click.group(cls=Group)
 def permission() -> None:
-    """Show and take back what you have approved for good."""
+    """List and revoke saved approvals."""
 
 
 @permission.command("list")
 @format_option("table")
 @click.pass_obj
 def list_approvals(directory: Path, style: Literal["table", "json"]) -> None:
-    """List what may be done here without asking, because you said so.
+    """List the saved approvals that apply in this project.
 
-    That is: in single sessions of this project, in this project, and in all of yours.
+    These are approvals for single sessions, for this project, and for all your projects.
     """
     found = run_async(_approvals(directory))
     if style == "json":
@@ -42,12 +42,12 @@ def list_approvals(directory: Path, style: Literal["table", "json"]) -> None:
 
 @permission.command()
 @click.argument("what", metavar="NUMBER...|PERMISSION [PATTERN]", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="Take back all that `list` shows.")
+@click.option("--all", "everything", is_flag=True, help="Revoke all approvals that `list` shows.")
 @click.pass_obj
 def revoke(directory: Path, what: tuple[str, ...], everything: bool) -> None:
-    """Take back approvals by number, or by permission and pattern.
+    """Revoke approvals by number, or by permission and pattern.
 
-    PATTERN limits it; both take wildcards. It holds at once, for what runs too.
+    PERMISSION and PATTERN take wildcards. The change applies at once, also to running sessions.
     """
     if everything == bool(what):
         raise click.UsageError("give numbers, or a PERMISSION, or --all")

@@ -35,10 +35,10 @@ class Fault(NamedTuple):
 @format_option("text")
 @click.pass_obj
 def doctor(directory: Path, style: Literal["text", "json"]) -> None:
-    """Look for what is wrong with the plugins of this project.
+    """Check the plugins of this project for problems.
 
-    The exit code is 8 if anything is. Foreign plugins are imported once more in a process of their
-    own, to see what that costs.
+    The exit code is 8 if there are problems. Third-party plugins are imported again in a separate
+    process to measure their import time.
     """
     faults, costs, warnings = run_async(_found(directory))
     if style == "json":
@@ -69,12 +69,14 @@ async def _found(directory: Path) -> tuple[list[Fault], tuple[Cost, ...], tuple[
     from pegboard import App
     from pegboard.unstable import PegboardDeprecationWarning
     from pegboard_plugins.cli.backend import surroundings
+    from pegboard_plugins.cli.skippedtools import skipped_tool_files
 
     with warnings.catch_warnings(record=True) as old:
         warnings.simplefilter("always", PegboardDeprecationWarning)
         async with App.open(directory) as app:
             known = [*_doubled(app), *_empty(app), *_tools(app)]
-            around = surroundings(app)
+            folders = (app.workspace.worktree, app.workspace.directory)
+            around = (*surroundings(app), *skipped_tool_files(folders))
     costs = await asyncio.to_thread(import_costs, sorted(set(_imported(app))))
     faults = [
         *(Fault(each.kind, each.plugin, each.text) for each in app.plugins.problems),

@@ -23,7 +23,7 @@ STYLE = format_option("text")
 @click.argument("requirements", nargs=-1, required=True, metavar="PACKAGE...")
 @STYLE
 def install(requirements: tuple[str, ...], style: Literal["text", "json"]) -> None:
-    """Install PACKAGEs, by name, path or URL, beside Pegboard.
+    """Install PACKAGEs, by name, path or URL, next to Pegboard.
 
     An installed package is trusted: its plugins run at the next start.
     """

@@ -43,12 +43,12 @@ KINDS: Mapping[str, tuple[str, str]] = {
     type=click.Choice(list(KINDS)),
     default="tool",
     show_default=True,
-    help="What the plugin is.",
+    help="One sentence about the plugin.",
 )
 @click.option(
     "--into",
     type=click.Path(file_okay=False, path_type=Path),
-    help="The folder to make it in, instead of the one that is worked in.",
+    help="The folder to create the package in.",
 )
 @format_option("text")
 @click.pass_obj

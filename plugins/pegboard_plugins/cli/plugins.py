@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=Group)
 def plugins() -> None:
-    """Show, mend and make plugins."""
+    """List, check, install and create plugins."""
 
 
 for _command in (disable, doctor, enable, info, install, new, secret, trace, uninstall):
@@ -34,12 +34,12 @@ for _command in (disable, doctor, enable, info, install, new, secret, trace, uni
 
 @plugins.command("list")
 @format_option("table")
-@click.option("--hook", help="Only those that have this hook, in the order of its calls.")
+@click.option("--hook", help="Only plugins that have this hook, in the order of its calls.")
 @click.pass_obj
 def list_plugins(directory: Path, style: Literal["table", "json"], hook: str | None) -> None:
-    """List the plugins in the order in which they are asked.
+    """List the plugins in the order of their hook calls.
 
-    What is wrong with them stands below.
+    Problems are listed below the table.
     """
     found, problems, order = run_async(_plugins(directory, hook))
     if hook is not None:

@@ -21,7 +21,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 @click.group(cls=Group)
 def secret() -> None:
-    """Keep, list and forget the secrets of plugins."""
+    """Save, list and remove the secrets of plugins."""
 
 
 @secret.command("set")
@@ -29,9 +29,9 @@ def secret() -> None:
 @click.argument("key")
 @click.pass_obj
 def set_secret(directory: Path, plugin: str, key: str) -> None:
-    """Keep the secret KEY of PLUGIN.
+    """Save the secret KEY of PLUGIN.
 
-    It is typed and not shown, or comes through a pipe.
+    The secret is read from the terminal without echo, or from a pipe.
     """
     from pegboard_plugins.shared.frontend import store_secret
 
@@ -44,7 +44,7 @@ def set_secret(directory: Path, plugin: str, key: str) -> None:
 @click.argument("plugin", shell_complete=live("plugin"))
 @click.argument("key")
 def unset_secret(plugin: str, key: str) -> None:
-    """Forget the secret KEY of PLUGIN, which may be gone already."""
+    """Remove the secret KEY of PLUGIN, if there is one."""
     from pegboard.plugins import nearest_names
     from pegboard_plugins.shared.frontend import store_secret
 
@@ -62,7 +62,7 @@ def unset_secret(plugin: str, key: str) -> None:
 @secret.command("list")
 @click.argument("plugin", shell_complete=live("plugin"))
 def list_secrets(plugin: str) -> None:
-    """List the names of the secrets that are kept for PLUGIN."""
+    """List the names of the saved secrets of PLUGIN."""
     _, names = _kept(_places(), plugin)
     for name in names:
         click.echo(name)
@@ -96,7 +96,7 @@ def _places() -> "UserFolders":
 
 def _typed(plugin: str, key: str) -> str:
     if sys.stdin.isatty():
-        text = click.prompt(f"{key} of {plugin} (not shown)", hide_input=True, err=True)
+        text = click.prompt(f"{key} of {plugin} (hidden)", hide_input=True, err=True)
     else:
         text = sys.stdin.read()
     text = str(text).removesuffix("\n")

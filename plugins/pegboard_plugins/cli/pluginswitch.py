@@ -26,7 +26,7 @@ STYLE = format_option("text")
 @STYLE
 @click.pass_obj
 def enable(directory: Path, name: str, style: Literal["text", "json"]) -> None:
-    """Switch the plugin NAME on again, for all projects of this user."""
+    """Enable the plugin NAME again in all your projects."""
     _switched(directory, name, style, enabled=True)
 
 
@@ -35,9 +35,9 @@ def enable(directory: Path, name: str, style: Literal["text", "json"]) -> None:
 @STYLE
 @click.pass_obj
 def disable(directory: Path, name: str, style: Literal["text", "json"]) -> None:
-    """Switch the plugin NAME off, for all projects of this user.
+    """Disable the plugin NAME in all your projects.
 
-    Nothing of it is imported.
+    A disabled plugin is not imported.
     """
     _switched(directory, name, style, enabled=False)
 
@@ -47,7 +47,7 @@ def disable(directory: Path, name: str, style: Literal["text", "json"]) -> None:
 @STYLE
 @click.pass_obj
 def info(directory: Path, name: str, style: Literal["text", "json"]) -> None:
-    """Show where the plugin NAME is from, what it has, how it is set."""
+    """Show origin, contributions and settings of the plugin NAME."""
     found = run_async(_about(directory, name))
     if style == "json":
         click.echo(as_json(found, indent=2))

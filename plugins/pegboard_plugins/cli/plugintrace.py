@@ -22,11 +22,11 @@ _OWN = "embedded:Scripted:"
 
 @click.command()
 @click.argument("prompt", default="hello")
-@click.option("--agent", help="As this agent; else as the one that talks to you.")
+@click.option("--agent", help="The agent to use instead of the default one.")
 @format_option("text")
 @click.pass_obj
 def trace(directory: Path, prompt: str, agent: str | None, style: Literal["text", "json"]) -> None:
-    """Send PROMPT through all plugins and show what each did.
+    """Send PROMPT through all plugins and show what each one does.
 
     No model is asked. A script answers in the place of a model. Shown are the lines of the system
     prompt with the plugins that wrote them, each hook that changed something, and the time of each.

@@ -155,7 +155,7 @@ def always_lines(request: PermissionRequest) -> tuple[Line, ...]:
     """What an answer for good would allow from now on, and the answers with what each means."""
     refusals = (_choice("n", "no"), _choice("w", "no, and what to do instead"))
     if request.metadata.get("once"):
-        asked = Line(text="this is asked every time", style="dim", indent=1)
+        asked = Line(text="asked every time", style="dim", indent=1)
         return asked, _choice("y", "yes, once"), *refusals
     patterns = ", ".join(exposed(pattern) for pattern in request.always)
     agent = request.metadata.get("agent")

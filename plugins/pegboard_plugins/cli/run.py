@@ -30,12 +30,13 @@ from pegboard_plugins.cli.runoptions import Options, read_options, run_options
 from pegboard_plugins.cli.tally import Tally
 from pegboard_plugins.cli.turn import Ask, Refuser, take_turn
 from pegboard_plugins.cli.views import Result, TextView, View
+from pegboard_plugins.shared import terminal
 
 if TYPE_CHECKING:
     from pegboard import App
 
 
-AUTO = "auto: what would be asked is allowed without asking; what is denied stays denied\n"
+AUTO = "auto: everything that would be asked is allowed; denied calls stay denied\n"
 
 
 @click.command(cls=MessageCommand)
@@ -45,9 +46,9 @@ AUTO = "auto: what would be asked is allowed without asking; what is denied stay
 def run(ctx: click.Context, /, words: tuple[str, ...], **said: Any) -> int:  # noqa: ANN401 - click's own types
     """Send one prompt and show what the agent does.
 
-    The words of MESSAGE are joined with blanks; what is piped in stands behind them, or where
-    the word `-` is, and all that follows `--` is text. The answer goes to standard output,
-    everything else to standard error.
+    The words of MESSAGE are joined with spaces; piped input is appended, or replaces the word
+    `-`. Everything after `--` is sent as text. The answer goes to standard output, everything
+    else to standard error.
     """
     message = Message(
         words=words,
@@ -55,6 +56,8 @@ def run(ctx: click.Context, /, words: tuple[str, ...], **said: Any) -> int:  # n
         stdin=read_stdin(sys.stdin.buffer, words, complain),
     )
     options = read_options(ctx, message, **said)
+    if not sys.stdout.encoding.lower().startswith("utf"):  # most have all signs
+        terminal.write_plain_signs(sys.stdout, sys.stderr)
     with answer_stream() as out:
         return run_async(_report(options, out))
 
@@ -71,7 +74,7 @@ def answer_stream() -> Iterator[TextIO]:
     try:
         with (
             os.fdopen(
-                kept, "w", encoding=sys.stdout.encoding, errors="replace", closefd=False
+                kept, "w", encoding=sys.stdout.encoding, errors=sys.stdout.errors, closefd=False
             ) as out,
             pegboard.unstable.named_output(),
         ):
@@ -170,6 +173,11 @@ async def _turn(  # noqa: PLR0913, PLR0917 - what a prompt needs
     for warning in await _warnings(backend, options):
         view.warn(warning)
     prompt = await _prompt(backend, options, parts)
+    if "@" in prompt.typed and options.attach is None:
+        from pegboard_plugins.shared.frontend import missing_files  # few prompts mention a file
+
+        for warning in await asyncio.to_thread(missing_files, prompt.typed, options.directory):
+            view.warn(warning)
     found = None
     if options.session_id or options.continued:
         from pegboard_plugins.cli.foundsession import old_session  # most runs begin one
@@ -351,9 +359,7 @@ async def _switches(
     from pegboard_plugins.cli.chosentools import switches
 
     if command is not None and options.attach is not None:
-        text = (
-            "--tools: a server takes it with a message, not with a command; leave one of them out"
-        )
+        text = "--tools: a server takes it with a message, not with a command; use only one of them"
         raise InvalidInputError(text)
     return switches(options.tools, await backend.tools())
 

@@ -94,19 +94,19 @@ _OPTIONS = (
         shell_complete=_live("agent"),
     ),
     click.option("--mode", type=click.Choice(MODES), help="What runs before you are asked."),
-    click.option(
-        "-c", "--continue", "continued", is_flag=True, help="Go on with the last session."
-    ),
+    click.option("-c", "--continue", "continued", is_flag=True, help="Continue the last session."),
     click.option(
         "-s",
         "--session",
         "session_id",
         metavar="ID",
-        help="Go on with this session.",
+        help="Continue this session.",
         shell_complete=_live("session"),
     ),
-    click.option("--fork", "forked", is_flag=True, help="Go on in a copy of it; with -c or -s."),
-    click.option("--no-save", "unsaved", is_flag=True, help="Leave no session behind."),
+    click.option(
+        "--fork", "forked", is_flag=True, help="Continue in a copy of the session; needs -c or -s."
+    ),
+    click.option("--no-save", "unsaved", is_flag=True, help="Do not save the session."),
     click.option("--title", help="The title of a new session."),
     click.option(
         "--command",
@@ -120,67 +120,67 @@ _OPTIONS = (
         type=click.Choice(["text", "json"]),
         default="text",
         show_default=True,
-        help="Text for people, or one JSON record a line.",
+        help="Text, or one JSON record per line.",
     ),
     click.option(
         "--json-schema",
         "--output-schema",
         "schema",
         metavar="FILE|TEXT",
-        help="Print the answer as JSON that fits this JSON Schema, and nothing else.",
+        help="Print only the answer, as JSON that matches this JSON Schema.",
     ),
-    click.option("--thinking", is_flag=True, help="Show all that the model thinks."),
+    click.option("--thinking", is_flag=True, help="Show the model's thinking."),
     click.option(
         "-f",
         "--file",
         "files",
         multiple=True,
         type=click.Path(path_type=Path),
-        help="Attach a file or a folder; may be given again.",
+        help="Attach a file or a folder; repeatable.",
     ),
     click.option(
         "--tools",
         metavar="NAMES",
-        help="Offer these tools alone: names with commas, `web*` too.",
+        help="Offer only these tools: names separated by commas, wildcards allowed.",
         shell_complete=_live("tool"),
     ),
-    click.option("--trust", is_flag=True, help="Run the code that this project brings, this time."),
+    click.option("--trust", is_flag=True, help="Trust this project's code for this run."),
     click.option(
-        "--auto", is_flag=True, help="Allow what would be asked; what is denied stays so."
+        "--auto", is_flag=True, help="Allow whatever would be asked; denied calls stay denied."
     ),
     click.option(
         "--time-limit",
         "limit_s",
         type=click.FloatRange(min=0, min_open=True),
         metavar="SECONDS",
-        help="Stop the turn after so long.",
+        help="Stop the turn after SECONDS.",
     ),
     click.option(
         "--budget-usd",
         type=click.FloatRange(min=0),
         metavar="DOLLARS",
-        help="Stop before the turn, subagents included, costs more.",
+        help="Stop before the turn, including subagents, costs more.",
     ),
     click.option(
         "--sandbox",
         type=click.Choice(get_args(SandboxLevel)),
-        help="How tightly to enclose what tools start.",
+        help="How strictly to sandbox the processes of tools.",
     ),
     click.option(
         "--profile",
         metavar="NAME",
-        help="Lay `[profile.NAME]` over the configuration.",
+        help="Apply `[profile.NAME]` of the configuration.",
         shell_complete=_live("profile"),
     ),
-    click.option("--worktree", is_flag=True, help="Work in a fresh git worktree of this project."),
+    click.option("--worktree", is_flag=True, help="Work in a new git worktree of this project."),
     click.option(
-        "--attach", metavar="URL", help="Send it to a server, as `pegboard serve` starts one."
+        "--attach", metavar="URL", help="Send the prompt to a server that `pegboard serve` started."
     ),
     click.option(
         "--password-file",
         type=_FILE,
         metavar="FILE",
-        help="The first line of FILE opens the server, where its own token does not.",
+        help="Read the server's password from the first line of FILE.",
     ),
     click.option(
         "--wait-permission",
@@ -189,13 +189,16 @@ _OPTIONS = (
         metavar="SECONDS",
         default=WAIT_S,
         show_default=True,
-        help="How long another client of the server may take to answer what is asked.",
+        help="Seconds to wait for another client to answer a permission request.",
     ),
     click.option(
-        "--record", type=_FILE, metavar="FILE", help="Keep the answers of models in FILE."
+        "--record", type=_FILE, metavar="FILE", help="Record the model's answers in FILE."
     ),
     click.option(
-        "--replay", type=_FILE, metavar="FILE", help="Ask no model: FILE has the answers."
+        "--replay",
+        type=_FILE,
+        metavar="FILE",
+        help="Answer from the recording FILE instead of a model.",
     ),
 )
 

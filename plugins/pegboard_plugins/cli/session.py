@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=Group)
 def session() -> None:
-    """List, show and keep the conversations of this project."""
+    """List, show and manage the sessions of this project."""
 
 
 for each in (*sessioncommands.COMMANDS, *undoing.COMMANDS, *maintenance.COMMANDS, costs.cost):
@@ -32,13 +32,21 @@ for each in (*sessioncommands.COMMANDS, *undoing.COMMANDS, *maintenance.COMMANDS
 
 @session.command("list")
 @click.option(
-    "-n", "--max-count", type=click.IntRange(min=1), metavar="N", help="At most N of the newest."
+    "-n", "--max-count", type=click.IntRange(min=1), metavar="N", help="Show at most the N newest."
 )
 @format_option("table")
 @click.option(
-    "-a", "--all", "archived", is_flag=True, help="Those in the archive and without answer, too."
+    "-a",
+    "--all",
+    "archived",
+    is_flag=True,
+    help="Include archived sessions and those without an answer.",
 )
-@click.option("--all-projects", is_flag=True, help="Those of every project, with their folders.")
+@click.option(
+    "--all-projects",
+    is_flag=True,
+    help="Include the sessions of every project, with their folders.",
+)
 @click.pass_obj
 def list_sessions(
     directory: Path,
@@ -48,7 +56,7 @@ def list_sessions(
     archived: bool,
     all_projects: bool,
 ) -> None:
-    """List the sessions that you talk to, the newest first."""
+    """List the sessions, newest first."""
     from pegboard.display import visible
     from pegboard_plugins.cli.render import LABEL_WIDTH
     from pegboard_plugins.cli.tables import moment, show_table
@@ -74,7 +82,7 @@ def list_sessions(
 @format_option("text")
 @click.pass_obj
 def show(directory: Path, session_id: str | None, style: Literal["text", "json"]) -> None:
-    """Show a conversation.
+    """Show a session.
 
     As JSON it is `{info, messages}`, with all that is stored.
     """

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def delete(directory: Path, session_ids: tuple[str, ...], *, yes: bool) -> None:
-    """Delete conversations for good, with those of their subagents.
+    """Delete sessions permanently, with those of their subagents.
 
-    All ids are looked up before anything is deleted.
+    Nothing is deleted unless all ids exist.
     """
     run_async(_delete(directory, session_ids, yes=yes))
 
@@ -53,7 +53,7 @@ def _line(session: "Session") -> str:
 
 def _confirm(sessions: "list[Session]") -> None:
     if not sys.stdin.isatty():
-        raise InvalidInputError("nobody is there to be asked; say --yes to delete")
+        raise InvalidInputError("there is no terminal to ask on; pass --yes to delete")
     for session in sessions:
         click.echo(_line(session), err=True)
     from pegboard_plugins.shared.terminal import interruptible
@@ -68,7 +68,7 @@ def _confirm(sessions: "list[Session]") -> None:
 @click.argument("title")
 @click.pass_obj
 def rename(directory: Path, session_id: str, title: str) -> None:
-    """Give a conversation another title."""
+    """Rename a session."""
     if not title.strip():
         raise InvalidInputError("the title is empty; give one")
     session = run_async(_updated(directory, session_id, title=title))
@@ -77,10 +77,10 @@ def rename(directory: Path, session_id: str, title: str) -> None:
 
 @click.command()
 @click.argument("session_id", metavar="ID", shell_complete=live("session"))
-@click.option("--undo", is_flag=True, help="Take it out of the archive again.")
+@click.option("--undo", is_flag=True, help="Restore the session from the archive.")
 @click.pass_obj
 def archive(directory: Path, session_id: str, *, undo: bool) -> None:
-    """Put a conversation away, where it is kept.
+    """Archive a session.
 
     `session list --all` still shows it.
     """
@@ -100,10 +100,10 @@ async def _updated(
 
 @click.command()
 @click.argument("session_id", metavar="[ID]", required=False, shell_complete=live("session"))
-@click.option("--at", "message_id", metavar="MESSAGE", help="Take only what is before it along.")
+@click.option("--at", "message_id", metavar="MESSAGE", help="Copy only what comes before MESSAGE.")
 @click.pass_obj
 def fork(directory: Path, session_id: str | None, message_id: str | None) -> None:
-    """Begin a new conversation with what was said in another.
+    """Start a new session as a copy of another.
 
     The new id is printed.
     """
@@ -122,9 +122,9 @@ async def _forked(directory: Path, session_id: str | None, message_id: str | Non
 @click.argument("old_folder", type=click.Path(path_type=Path))
 @click.pass_obj
 def adopt(directory: Path, old_folder: Path) -> None:
-    """Make the sessions of a renamed or moved folder those of this one.
+    """Take over the sessions of a renamed or moved folder.
 
-    OLD_FOLDER is the path that does not exist any more.
+    OLD_FOLDER is the path that no longer exists.
     """
     for session in run_async(_adopted(directory, old_folder)):
         click.echo(_line(session))
@@ -147,9 +147,9 @@ async def _adopted(directory: Path, old_folder: Path) -> "tuple[Session, ...]":
 )
 @click.pass_obj
 def export_session(directory: Path, session_id: str | None, output: Path | None) -> None:
-    """Write a conversation as lines of JSON.
+    """Export a session as JSON lines.
 
-    Those of its subagents are in it.
+    The sessions of its subagents are included.
     """
     from pegboard_plugins.cli.run import answer_stream
 
@@ -184,10 +184,10 @@ async def _exported(directory: Path, session_id: str | None) -> bytes:
 @click.argument("file", type=click.File("rb"))
 @click.pass_obj
 def import_session(directory: Path, file: BinaryIO) -> None:
-    """Take in a conversation that `session export` has written.
+    """Import a session that `session export` wrote.
 
-    The new id is printed. It becomes one of this project. A FILE with any mistake in it is refused
-    whole; `-` is standard input.
+    The session joins this project, and its new id is printed. A FILE with any mistake is refused
+    as a whole; `-` is standard input.
     """
     click.echo(run_async(_imported(directory, file)).id)
 
@@ -209,13 +209,13 @@ async def _imported(directory: Path, file: BinaryIO) -> "Session":
     default=50,
     show_default=True,
     metavar="N",
-    help="At most N of the newest.",
+    help="Show at most the N newest.",
 )
 @click.pass_obj
 def search(directory: Path, text: str, max_count: int) -> int:
-    """Find conversations by their title or by what was said.
+    """Search the sessions by title and text.
 
-    It ends with 1 when there is none.
+    The exit code is 1 if nothing is found.
     """
     from pegboard_plugins.cli.tables import moment, show_table
 

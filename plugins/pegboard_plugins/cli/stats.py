@@ -35,14 +35,12 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @click.command()
-@click.option(
-    "--days", type=click.IntRange(min=1), metavar="N", help="Of the last N days; of all otherwise."
-)
-@click.option("--all", "everywhere", is_flag=True, help="Of all projects, not only of this one.")
-@click.option("--json", "as_json", is_flag=True, help="The figures as JSON.")
+@click.option("--days", type=click.IntRange(min=1), metavar="N", help="Only the last N days.")
+@click.option("--all", "everywhere", is_flag=True, help="Include all projects, not only this one.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 def stats(directory: Path, *, days: int | None, everywhere: bool, as_json: bool) -> None:
-    """Show the tokens, costs, models and tools of your sessions."""
+    """Show tokens, costs, models and tools of your sessions."""
     usage = run_async(_usage(directory, days, everywhere=everywhere))
     if as_json:
         click.echo(schema_json(usage))

@@ -59,7 +59,7 @@ class TerminalScreen:
         else:
             self._markdown = MarkdownBlocks()
             if self._blocks:
-                self.line(Line(text="a plugin has changed this text:", style="dim"))
+                self.line(Line(text="changed by a plugin:", style="dim"))
                 self._turn_to(is_answer=True)
             self._write_blocks(self._markdown.feed(text))
         self._write_blocks(self._markdown.flush())

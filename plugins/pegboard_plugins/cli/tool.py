@@ -26,14 +26,14 @@ _STYLE = format_option("text")
 
 @click.group(cls=Group)
 def tool() -> None:
-    """Show the tools of this project, and call them."""
+    """List and call the tools of this project."""
 
 
 @tool.command("list")
 @_STYLE
 @click.pass_obj
 def list_tools(directory: Path, style: Literal["text", "json"]) -> None:
-    """List the tools with the plugins that they come from."""
+    """List the tools and their plugins."""
     rows = run_async(_listed(directory))
     if style == "json":
         click.echo(as_json(rows, indent=2))
@@ -67,9 +67,13 @@ def schema(directory: Path, name: str, style: Literal["text", "json"]) -> None:
 @tool.command()
 @click.argument("name")
 @click.argument("arguments", default="{}", metavar="JSON")
-@click.option("--dry-run", is_flag=True, help="Show what would be asked, and the verdict.")
-@click.option("--keep", is_flag=True, help="Keep the session that the call is made in.")
-@click.option("--agent", help="As this agent; else as the one that talks to you.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Show what would be asked and the verdict, without running the tool.",
+)
+@click.option("--keep", is_flag=True, help="Keep the session of the call.")
+@click.option("--agent", help="The agent to use instead of the default one.")
 @format_option("text", default="json")
 @click.pass_obj
 def call(  # noqa: PLR0913, PLR0917 - a command's options
@@ -81,7 +85,7 @@ def call(  # noqa: PLR0913, PLR0917 - a command's options
     agent: str | None,
     style: Literal["text", "json"],
 ) -> None:
-    """Call the tool NAME with arguments in JSON, as a model would.
+    """Call the tool NAME with JSON arguments, as a model would.
 
     No model is asked. The call asks for permission and runs in the sandbox as in a run. Its result
     is printed as JSON, or with --format text as a model reads it.

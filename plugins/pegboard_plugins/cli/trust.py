@@ -24,7 +24,7 @@ _SHOWN_DIGITS = 16
 
 @click.group(cls=Group)
 def trust() -> None:
-    """Say which projects may run the code that they bring."""
+    """Manage which projects may run their own code."""
 
 
 @trust.command()
@@ -38,22 +38,26 @@ def allow(directory: Path, *, yes: bool) -> None:
     takes `trust program` as well.
     """
     from pegboard.display import visible
-    from pegboard.unstable import TrustStore, refuse_within_tool
+    from pegboard.unstable import TrustStore, counted, refuse_within_tool
+    from pegboard_plugins.cli.skippedtools import skipped_tool_files
 
     refuse_within_tool("pegboard trust allow")
     places = _places()
     store = TrustStore(places.trust)
     decision = run_async(_decision(directory, places))
+    for warning in skipped_tool_files((decision.root, directory)):
+        click.echo(visible(f"warning: {warning}"), err=True)
     if decision.trusted_by_user:
         click.echo(visible(decision.reason))
         return
     _show(decision, store.difference(decision))
     if not yes:
-        what = "this code" if decision.files else "what is configured for the code"
-        _confirm(f"Run {what} of {decision.root}?")
+        what = "code" if decision.files else "configured programs; it brings no code"
+        _confirm(f"Trust {decision.root} to run its {what}?")
     _note(places, "allow", decision.root, files=sorted(map(str, decision.files)), key=decision.key)
     store.allow(decision)
-    click.echo(visible(f"trusted: {decision.root}"))
+    files = counted(len(decision.files), "file") if decision.files else "it brings no code"
+    click.echo(visible(f"trusted: {decision.root} ({files})"))
 
 
 @trust.command()
@@ -80,7 +84,7 @@ def program(directory: Path, programs: tuple[Path, ...], *, yes: bool) -> None:
     for name, digest in digests.items():
         click.echo(visible(f"{name}  {digest[:_SHOWN_DIGITS]}"))
     if not yes:
-        _confirm(f"Run these programs of {decision.root}?")
+        _confirm(f"Trust {decision.root} to run these programs?")
     _note(places, "program", decision.root, files=sorted(digests), programs=digests)
     store.allow_programs(decision.root, digests)
     click.echo(visible(f"trusted in {decision.root}"))
@@ -90,7 +94,7 @@ def program(directory: Path, programs: tuple[Path, ...], *, yes: bool) -> None:
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def documents(directory: Path, *, yes: bool) -> None:
-    """Accept the instructions and skills that an agent has written.
+    """Review the instructions and skills that an agent wrote.
 
     Such a file of the project is material until you have seen it here. One that an agent changes
     again asks again.
@@ -104,12 +108,12 @@ def documents(directory: Path, *, yes: bool) -> None:
     unseen = UnseenDocuments(places.unseen_documents)
     found = dict(unseen.below(root))
     if not found:
-        click.echo(visible(f"no document in {root} waits for you"))
+        click.echo(visible(f"no document in {root} needs your review"))
         return
     for path, content in found.items():
         click.echo(visible(f"{path}\n\n{content.decode(errors='replace')}\n"))
     if not yes:
-        _confirm(f"Take what an agent wrote there for instructions in {root}?")
+        _confirm(f"Accept what an agent wrote there as instructions in {root}?")
     _note(places, "documents", root, files=sorted(map(str, found)))
     try:
         unseen.accept(found)
@@ -135,7 +139,7 @@ def list_trusted() -> None:
 @trust.command()
 @click.pass_obj
 def revoke(directory: Path) -> None:
-    """Trust this project no longer."""
+    """Stop trusting this project."""
     from pegboard.display import visible
     from pegboard.unstable import TrustStore, open_workspace
 
@@ -152,7 +156,7 @@ def revoke(directory: Path) -> None:
 def lock(directory: Path, file: Path | None) -> None:
     """Write the digests of this project's code to FILE.
 
-    They are for runs where nobody is asked. A run trusts exactly these files when
+    They are for runs without a terminal. A run trusts exactly these files when
     PEGBOARD_TRUST_LOCK names the lock file. FILE is .pegboard/trust.lock in the project unless it
     is given.
     """
@@ -270,6 +274,6 @@ def _confirm(question: str) -> None:
     from pegboard.display import visible
 
     if not sys.stdin.isatty():
-        raise TrustError("nobody is there to be asked; look at the files, then say --yes")
+        raise TrustError("there is no terminal to ask on; review the files, then pass --yes")
     if not click.confirm(visible(question), default=False, err=True):
         raise TrustError("not trusted; nothing was stored")

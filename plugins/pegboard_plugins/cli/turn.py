@@ -45,8 +45,8 @@ DEAF_LIMIT_S = 4.0
 
 _SHOW_CURSOR = "\x1b[?25h"
 _STOPPED = {
-    Exit.INTERRUPTED: "interrupted; the session is kept",
-    Exit.TIME_LIMIT: "the time limit is over; the session is kept",
+    Exit.INTERRUPTED: "interrupted; the session is saved",
+    Exit.TIME_LIMIT: "the time limit is over; the session is saved",
 }
 
 Ask = Callable[[PermissionRequest | QuestionRequest], Coroutine[None, None, None]]
@@ -91,7 +91,7 @@ def _end_in_time(reason: Exit, limit_s: float = END_LIMIT_S) -> None:
     """End the process after `limit_s`, whatever holds it up: a thread, or the event loop."""
 
     def leave(*_: object) -> NoReturn:
-        complain(f"not all has ended within {limit_s:g} s, and it is left behind")
+        complain(f"some work did not stop within {limit_s:g} s and is left running")
         _leave_at_once(reason)
 
     signal.signal(signal.SIGALRM, leave)
@@ -364,4 +364,4 @@ def _failure(turn: Turn) -> str:
         case AssistantMessage(finish=str(finish)) if finish in CUT:
             return CUT[finish]
         case _:
-            return "the model gave no answer"
+            return "the model returned no answer"

@@ -27,9 +27,9 @@ _STYLE = format_option("text")
 def revert(
     directory: Path, session_id: str | None, message_id: str | None, style: Literal["text", "json"]
 ) -> int:
-    """Take back what was done since your last prompt, or MESSAGE.
+    """Undo your last prompt, or all since MESSAGE, files included.
 
-    Files are put back, too. It ends with 1 when something could not be put back.
+    The exit code is 1 if a file could not be restored.
     """
     return _shown(directory, run_async(_reverted(directory, session_id, message_id)), style)
 
@@ -39,9 +39,9 @@ def revert(
 @_STYLE
 @click.pass_obj
 def unrevert(directory: Path, session_id: str | None, style: Literal["text", "json"]) -> int:
-    """Do again what `revert` has taken back.
+    """Undo `revert`.
 
-    The next prompt makes that impossible. It ends with 1 when something could not be put back.
+    This is possible until the next prompt. The exit code is 1 if a file could not be restored.
     """
     return _shown(directory, run_async(_unreverted(directory, session_id)), style)
 

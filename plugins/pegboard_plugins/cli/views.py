@@ -286,7 +286,7 @@ class Viewer:
             case PartRemoved(part_id=part_id):
                 self._forget_call(part_id)
                 if self._streamed.pop(part_id, "") or part_id in self._texts:
-                    self._note("the answer broke off; what was shown of it does not count")
+                    self._note("the answer broke off and starts again")
             case SessionCompacted():
                 self._note("the history was summarised")
             case PermissionReplied(reply="reject"):

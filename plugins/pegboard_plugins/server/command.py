@@ -17,17 +17,17 @@ import click
     show_default=True,
     help="The port; 0 takes a free one.",
 )
-@click.option("--allow-host", multiple=True, help="A further name of this server, for a proxy.")
+@click.option("--allow-host", multiple=True, help="Another host name of this server, for a proxy.")
 @click.option("--cors", multiple=True, metavar="ORIGIN", help="A web site that may use the server.")
-@click.option("--trust", is_flag=True, help="Run the code of projects without asking.")
-@click.option("--no-auth", is_flag=True, help="Let in everybody on this machine: experiments only.")
+@click.option("--trust", is_flag=True, help="Trust the code of all projects.")
+@click.option("--no-auth", is_flag=True, help="Require no token: for experiments only.")
 @click.option(
     "--password-file",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Let in who knows the first line of FILE, beside who has the token.",
+    help="Also accept the password in the first line of FILE.",
 )
-@click.option("--quiet", is_flag=True, help="Log only what is wrong.")
+@click.option("--quiet", is_flag=True, help="Log only warnings and errors.")
 @click.pass_obj
 def serve(  # noqa: PLR0913 - the options of a command
     directory: Path,
@@ -41,7 +41,7 @@ def serve(  # noqa: PLR0913 - the options of a command
     password_file: Path | None,
     quiet: bool,
 ) -> None:
-    """Serve the protocol that clients of OpenCode speak.
+    """Serve the protocol of OpenCode's clients over HTTP.
 
     The token is in a file that only you can read; PEGBOARD_SERVER_PASSWORD sets a password.
     """

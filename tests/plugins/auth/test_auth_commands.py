@@ -53,10 +53,10 @@ async def test_a_key_from_a_pipe_is_tried_and_kept(pegboard):
 
     file = pegboard.home / "data" / "auth.json"
     call = f"GET {web.url('/v1/models')} answered 200, 2 models"
-    assert (done.code, done.out, done.err) == (0, f"acme: kept in {file} ({call})\n", "")
+    assert (done.code, done.out, done.err) == (0, f"acme: saved to {file} ({call})\n", "")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert (listed.out, listed.code) == (f"acme  {file}\n", 0)
-    assert (gone.out, kept(pegboard)) == ("acme: forgotten\n", {})
+    assert (gone.out, kept(pegboard)) == ("acme: removed\n", {})
 
 
 async def test_a_key_that_is_refused_is_not_kept(pegboard):
@@ -65,7 +65,7 @@ async def test_a_key_that_is_refused_is_not_kept(pegboard):
         done = await pegboard("auth", "login", "acme", stdin=KEY)
 
     assert done.code == 4
-    assert f"GET {web.url('/models')} answered 401: the key is refused" in done.err
+    assert f"GET {web.url('/models')} answered 401: the key was rejected" in done.err
     assert KEY not in done.err + done.out
     assert not (pegboard.home / "data" / "auth.json").exists()
 
@@ -86,7 +86,7 @@ async def test_a_list_that_is_open_to_all_tells_nothing_of_a_key(pegboard):
         acme(pegboard, web.url(""))
         done = await pegboard("auth", "login", "acme", stdin=KEY)
 
-    assert f"(untested: GET {web.url('/models')} answered 200 without a key too)" in done.out
+    assert f"(not verified: GET {web.url('/models')} answered 200 without a key, too)" in done.out
     assert kept(pegboard) == {"acme": {"type": "api", "key": KEY}}
 
 
@@ -145,8 +145,8 @@ async def test_without_a_check_nobody_is_asked_and_a_dead_server_is_an_error(peg
     refused = await pegboard("auth", "login", "acme", stdin=KEY)
     unchecked = await pegboard("auth", "login", "acme", "--no-check", stdin=KEY)
 
-    assert (refused.code, "the key was not kept" in refused.err) == (4, True)
-    assert (unchecked.code, "(untested)" in unchecked.out) == (0, True)
+    assert (refused.code, "the key was not verified or saved" in refused.err) == (4, True)
+    assert (unchecked.code, "(not verified)" in unchecked.out) == (0, True)
     assert web.requests == []
 
 
@@ -203,15 +203,15 @@ async def test_a_key_that_is_typed_is_not_shown(pegboard):
     acme(pegboard, "http://127.0.0.1:9")
 
     async with pegboard.terminal("auth", "login", "acme", "--no-check") as terminal:
-        await terminal.see("not shown")
+        await terminal.see("(hidden)")
         terminal.type(f"{KEY}\n")
         code = await terminal.end()
 
-    assert (code, KEY in terminal.shown, "kept in" in terminal.shown) == (0, False, True)
+    assert (code, KEY in terminal.shown, "saved to" in terminal.shown) == (0, False, True)
     assert kept(pegboard) == {"acme": {"type": "api", "key": KEY}}
 
 
-@pytest.mark.parametrize(("arguments", "asked"), [((), "Provider ("), (("acme",), "not shown")])
+@pytest.mark.parametrize(("arguments", "asked"), [((), "Provider ("), (("acme",), "(hidden)")])
 async def test_ctrl_c_leaves_each_question_at_once(pegboard, arguments, asked) -> None:
     async with pegboard.terminal("auth", "login", *arguments, "--no-check") as terminal:
         await terminal.see(asked)
@@ -256,7 +256,7 @@ async def test_a_key_in_the_keyring_is_nowhere_else_and_is_forgotten_there_too(p
     pegboard.env["PEGBOARD_KEYRING"] = "off"
     off = await pegboard(*words, stdin=KEY)
 
-    assert (done.out, ring) == ("acme: kept in the keyring (untested)\n", {"acme": KEY})
-    assert (listed.out, gone.out) == ("acme  the keyring\n", "acme: forgotten\n")
+    assert (done.out, ring) == ("acme: saved to the keyring (not verified)\n", {"acme": KEY})
+    assert (listed.out, gone.out) == ("acme  the keyring\n", "acme: removed\n")
     assert json.loads((packages / "ring.json").read_text()) == kept(pegboard) == {}
     assert (off.code, "switched off" in off.err, KEY in off.err) == (3, True, False)

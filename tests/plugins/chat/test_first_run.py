@@ -32,7 +32,7 @@ async def log_in(terminal: AnyTerminal) -> None:
     terminal.press("l")
     await terminal.see_now("❯ fake")
     terminal.press("enter")
-    await terminal.see("Key of fake")
+    await terminal.see("API key of fake")
     terminal.press("a-key", "enter")
 
 

@@ -14,7 +14,7 @@ async def test_a_session_of_another_folder_is_refused(
     other = replace(pegboard, project=pegboard.home / "other")
     other.project.mkdir()
 
-    async with chat(other, "-s", session, ready="the chat cannot begin") as terminal:
+    async with chat(other, "-s", session, ready="the chat cannot start") as terminal:
         seen = terminal.everything
 
     assert f"! session {session} works in" in seen

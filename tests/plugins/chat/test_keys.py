@@ -187,8 +187,8 @@ async def look(day: Day, pegboard: CommandLine) -> None:
     await day.outside("config")
     await day.run("status", "mode     everything")
     await day.outside("doctor")
-    await day.run("trust", "no code of this project waits for trust")
-    await day.outside("login nobody", "x y", "enter", asked="Key of nobody")
+    await day.run("trust", "nothing to trust here")
+    await day.outside("login nobody", "x y", "enter", asked="API key of nobody")
 
 
 async def choose(day: Day) -> None:
@@ -210,11 +210,11 @@ async def go_on(day: Day, file: Path) -> None:
     day.terminal.press("c-c")
     await day.run("redo", "redone")
     assert "a + b" in file.read_text()  # noqa: ASYNC240 - a file of two lines
-    await day.run("compact", "a summary takes the place of the history")
+    await day.run("compact", "a summary replaces the history")
     await day.run("fork", "forked: this is now")
     await day.run("reload", "settings reloaded")
     await day.run("init", "AGENTS.md")
-    await day.run("new", "a new session begins")
+    await day.run("new", "the next prompt starts a new session")
 
 
 @pytest.mark.timeout(180)
@@ -247,7 +247,7 @@ async def test_the_last_answer_is_copied_and_no_summary(pegboard: CommandLine) -
         await terminal.say("hello")
         await terminal.see("You said: hello")
         await terminal.say("/compact")
-        await terminal.see("a summary takes the place of the history")
+        await terminal.see("a summary replaces the history")
         await terminal.say("/copy")
         await terminal.see("copied 15 bytes")
 

@@ -157,7 +157,7 @@ async def test_a_chat_that_cannot_begin_leaves_the_terminal_as_it_was(
 
     async with shell_of(pegboard, way) as shell:
         before = await shell.state()
-        await shell.begin("-s", "ses_nobody", *arguments, ready="the chat cannot begin")
+        await shell.begin("-s", "ses_nobody", *arguments, ready="the chat cannot start")
         shell.terminal.press("c-d")
         code = await shell.ended()
         after = await shell.state()
@@ -306,3 +306,22 @@ async def test_a_chat_with_a_session_ends_with_the_command_that_resumes_it(
     _, *found = everything.replace("\n", "").split("Resume this session: pegboard chat -s ses_")
     assert len(found) == 1
     assert [each for each in arguments if each not in found[0]] == []
+
+
+async def test_what_has_come_of_an_answer_stays_when_the_chat_is_left(
+    pegboard: CommandLine, way: Way
+) -> None:
+    text = f"FIRST half {'and more ' * 100}"
+    scripts(pegboard, tell={"text": text}, chunk_chars=11, delay_s=0.5)
+    arguments = await way.arguments()
+
+    async with shell_of(pegboard, way) as shell:
+        await shell.begin(*arguments)
+        await shell.terminal.say("tell")
+        await shell.terminal.see_now("FIRST half")
+        shell.terminal.write(b"\x04\x04")
+        await shell.ended()
+        everything = shell.terminal.everything
+
+    assert everything.count("FIRST half") == 1
+    assert everything.index("❯ tell") < everything.index("FIRST half") < everything.index("Resume")

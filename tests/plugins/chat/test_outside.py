@@ -1,6 +1,9 @@
 """What leaves the chat for a moment runs nothing of the project."""
 
+from pathlib import Path
+
 from plugins.chat.screen import chat, scripts
+from plugins.chat.test_paint import program
 from plugins.cli.commands import CommandLine
 from plugins.cli.test_own_programs import importing, marking, ran
 from worktrees import git
@@ -37,3 +40,39 @@ async def test_commands_pages_and_editors_run_nothing_of_the_project(
         await terminal.end()
 
     assert ran(pegboard) == []
+
+
+NOTED = """
+import sys
+import termios
+from pegboard_plugins.chat.notices import Notices
+from pegboard_plugins.shared.terminal.firstpaint import main
+
+def noted(act):
+    def with_state(self):
+        echoes = bool(termios.tcgetattr(0)[3] & termios.ECHO)
+        with open(NOTE, "a") as file:
+            file.write(f"{act.__name__} {echoes}\\n")
+        act(self)
+    return with_state
+
+Notices.begin, Notices.end = noted(Notices.begin), noted(Notices.end)
+sys.argv[1:] = ["chat"]
+main()
+"""
+
+
+async def test_the_terminal_reports_its_focus_only_while_it_echoes_nothing(
+    pegboard: CommandLine, tmp_path: Path
+) -> None:
+    scripts(pegboard)
+    note = tmp_path / "states"
+
+    async with program(pegboard, f"NOTE = {str(note)!r}\n{NOTED}") as terminal:
+        await terminal.see_now("script.json")
+        await terminal.say("/doctor")
+        await terminal.see("nothing is wrong with them")
+        await terminal.back()
+        await terminal.until(lambda: len(note.read_text().splitlines()) == 3)
+
+    assert note.read_text().splitlines() == ["begin False", "end False", "begin False"]

@@ -51,7 +51,7 @@ def test_of_a_line_whose_variables_decide_the_dialog_shows_all() -> None:
         always=(),
     )
 
-    assert _shown(asked)[1:4] == ["ls $((OSTYPE))", "of the command", line]
+    assert _shown(asked)[1:4] == ["ls $((OSTYPE))", "in the command", line]
 
 
 def test_a_line_of_the_footer_that_does_not_fit_ends_in_an_ellipsis() -> None:

@@ -144,6 +144,6 @@ async def test_of_an_unclear_line_there_is_no_pattern_to_edit(
         terminal.press("unclear", "enter")
         await terminal.see_dialog("a    Yes, always in this project: [unclear] $CMD -x")
         terminal.press("e")
-        await terminal.see_now("exactly what is asked: there is no pattern to change")
+        await terminal.see_now("allows exactly this: there is no pattern to change")
         terminal.press("n")
         await terminal.see("The user rejected permission")

@@ -18,7 +18,7 @@ BEGUN = [{"text": "Begun.", "calls": [SLOW]}, {"text": "First answer."}]
 @pytest.mark.parametrize(
     ("command", "done"),
     [
-        ("/compact", "a summary takes the place of the history"),
+        ("/compact", "a summary replaces the history"),
         ("/undo", "undone: begin"),
         ("/fork", "forked: this is now"),
         ("/reload", "plugins and settings reloaded"),
@@ -34,7 +34,7 @@ async def test_a_command_waits_until_the_turn_has_ended(
         await terminal.say("begin")
         await terminal.see("● bash")
         await terminal.say(command)
-        await terminal.see_now(f"{command} waits until the session rests")
+        await terminal.see_now(f"{command} waits for the end of the turn")
         await terminal.see("First answer.")
         await terminal.until(lambda: done in terminal.everything.partition("First answer.")[2])
 
@@ -48,7 +48,7 @@ async def test_escape_ends_the_wait_and_not_the_turn(pegboard: CommandLine, plac
         await terminal.say("begin")
         await terminal.see("● bash")
         await terminal.say("/compact")
-        await terminal.see_now("/compact waits until the session rests")
+        await terminal.see_now("/compact waits for the end of the turn")
         terminal.press("escape")
         await terminal.see("/compact was not done")
         await terminal.see("First answer.")
@@ -79,7 +79,7 @@ async def test_a_wait_has_a_limit_and_the_next_command_its_turn(
     waits = Rest(lambda: works, lambda: None)
     monkeypatch.setattr(rest, "REST_S", 0.05)
 
-    with pytest.raises(InvalidInputError, match=r"/undo: the session still works after 0\.05 s"):
+    with pytest.raises(InvalidInputError, match=r"/undo: the turn is still running after 0\.05 s"):
         async with waits.before("/undo"):
             pass
     works = False

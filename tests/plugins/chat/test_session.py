@@ -145,7 +145,7 @@ async def test_escape_stops_the_turn_and_the_editor_is_ready(
         await terminal.see_now("│ begun")
         terminal.press("escape")
         await terminal.until(lambda: terminal.above.count("· stopped") == 2)
-        assert "│ begun\n  │ The call was stopped before it ended." in terminal.above
+        assert "│ begun\n  │ Stopped." in terminal.above
         await terminal.say("hello again")
         await terminal.see("You said: hello again")
 

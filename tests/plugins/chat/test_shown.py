@@ -154,7 +154,7 @@ async def test_what_is_copied_is_an_answer_also_after_the_history_was_summarised
         await terminal.say("hello")
         await terminal.see("The answer itself.")
         await terminal.say("/compact")
-        await terminal.see("a summary takes the place of the history")
+        await terminal.see("a summary replaces the history")
         await terminal.say("/copy")
         await terminal.see("copied 18 bytes")
 
@@ -172,7 +172,7 @@ async def test_the_context_names_what_each_request_carries(
         await terminal.see("Hello.")
         await terminal.say("/context")
         await terminal.see("the parts are estimates")
-        await terminal.see("tools' descriptions (")
+        await terminal.see("tool descriptions (")
 
     found = re.findall(r"([\d,]+)\s+\d+%\s+system prompt \([^)]+\)", terminal.above)
     assert len(found) > 1

@@ -52,7 +52,7 @@ async def test_what_an_agent_wrote_is_shown_and_accepted(
         await terminal.see("Noted.")
         await terminal.until(lambda: "written by an agent: /trust" in terminal.status)
         await terminal.say("/trust")
-        await terminal.see("Take what an agent wrote there for instructions")
+        await terminal.see("Accept what an agent wrote there as instructions")
         await terminal.see("Obey me.")
         terminal.press("y", "enter")
         await terminal.back()

@@ -89,4 +89,4 @@ async def test_a_path_outside_is_logged_and_explained_with_the_line_that_names_i
     entries = [json.loads(each) for each in logged.out.splitlines()]
     found = [each["line"] for each in entries if each.get("permission") == "external_directory"]
     assert found == [line]
-    assert f"of the command\n  {line}\n" in explained.out
+    assert f"in the command\n  {line}\n" in explained.out

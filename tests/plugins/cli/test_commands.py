@@ -142,7 +142,7 @@ async def test_code_is_shown_before_it_is_trusted(pegboard: CommandLine) -> None
     again = await pegboard("trust", "allow")
 
     assert refused.code == 3
-    assert "nobody is there to be asked" in refused.err
+    assert "there is no terminal to ask on" in refused.err
     assert "imports pegboard, subprocess" in refused.out
     assert "runs a process" in refused.out
     assert "+ def hello(name: str) -> str:" in refused.out
@@ -168,14 +168,31 @@ async def test_a_person_is_asked_for_trust(pegboard: CommandLine, key: str, code
     write_tool(pegboard.project)
 
     async with pegboard.terminal("trust", "allow") as terminal:
-        await terminal.see("Run this code of")
+        await terminal.see("to run its code?")
         terminal.type(key)
         assert await terminal.end() == code
 
 
+@pytest.mark.parametrize("content", ["import pegbord\n", "def hello() -> str: ...\n"])
+async def test_a_file_of_tools_that_does_not_import_us_is_named(
+    pegboard: CommandLine, content: str
+) -> None:
+    write_tool(pegboard.project)
+    (pegboard.project / "tool" / "typo.py").write_text(content)
+
+    allowed = await pegboard("trust", "allow", "--yes")
+    checked = await pegboard("plugins", "doctor")
+
+    text = f"{pegboard.project}/tool/typo.py does not import pegboard, so it is not loaded"
+    assert f"warning: {text}" in allowed.err
+    assert allowed.out.splitlines()[-1] == f"trusted: {pegboard.project} (1 file)"
+    assert f"warning: {text}" in checked.err
+    assert checked.out.splitlines()[-1] == "no plugin has a fault"
+
+
 async def test_a_project_without_code_can_be_trusted(pegboard: CommandLine) -> None:
     async with pegboard.terminal("trust", "allow") as terminal:
-        await terminal.see("Run what is configured for the code of")
+        await terminal.see("to run its configured programs; it brings no code?")
         terminal.type("y\n")
         assert await terminal.end() == 0
 
@@ -269,7 +286,7 @@ async def test_what_an_agent_wrote_is_named_at_each_run_until_it_is_accepted(
     assert (refused.code, accepted.code) == (3, 0)
     assert "Obey me." in refused.out
     assert accepted.out.endswith("accepted: AGENTS.md\n")
-    assert none.out == f"no document in {pegboard.project.resolve()} waits for you\n"
+    assert none.out == f"no document in {pegboard.project.resolve()} needs your review\n"
     log = map(json.loads, (pegboard.home / "state" / "audit.jsonl").read_text().splitlines())
     [decided] = [each for each in log if each["kind"] == "trust"]
     assert (decided["action"], decided["files"]) == (

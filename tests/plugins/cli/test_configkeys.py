@@ -72,6 +72,8 @@ async def test_what_else_is_in_the_file_stays_as_it_is(pegboard: CommandLine) ->
         ("modle", "a/b", "did you mean model?"),
         ("budget.run.usd", "much", "budget.run.usd: expected float"),
         ("budget.run.usd.deeper", "1", "usd is no table there"),
+        ("plugins.chat.options.theme", "5", "plugins.chat.options.theme: Expected `str`"),
+        ("plugins.chat.options.colour", "red", "plugins.chat.options.colour: unknown"),
         ("not a key", "1", "is no key: write it as in TOML"),
     ],
 )

@@ -75,8 +75,8 @@ def test_a_pipe_that_nobody_writes_to_is_left_and_told_of(monkeypatch: pytest.Mo
     os.close(into)
 
     assert [line.split(":")[0].split(";")[0] for line in told] == [
-        "waiting for what is piped in",
-        "nothing was piped in for 0.02 s",
+        "waiting for piped input",
+        "no piped input for 0.02 s",
     ]
 
 

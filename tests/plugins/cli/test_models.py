@@ -246,3 +246,15 @@ async def test_a_key_command_that_fails_is_told_and_the_others_are_asked(
     assert done.code == 0
     assert "mine: 1 model" in done.err
     assert any(line.startswith("bad: ") for line in done.err.splitlines())
+
+
+async def test_the_configured_model_is_listed_whatever_the_catalogue_knows(
+    pegboard: CommandLine,
+) -> None:
+    pegboard.env["OPENAI_API_KEY"] = "sk-test"
+    pegboard.configure(model="openai/house-model", small_model="openai/house-small")
+
+    done = await pegboard("models", "house")
+
+    names = [line.split()[0] for line in done.out.splitlines()]
+    assert names == ["model", "openai/house-model", "openai/house-small"]

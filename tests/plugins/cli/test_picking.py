@@ -77,7 +77,7 @@ async def test_run_offers_the_models_where_none_is_chosen(pegboard: CommandLine)
             code = await terminal.end()
 
     assert (headless.code, "none is chosen" in headless.err) == (4, True)
-    assert "no model is chosen yet" not in headless.err
+    assert "no model is selected yet" not in headless.err
     assert code == 0
     assert "`pegboard config set model fake/model` keeps this choice" in terminal.shown
     assert "One." in terminal.shown
@@ -141,7 +141,7 @@ async def test_a_first_run_says_what_was_found_and_asks_nothing(
             assert done.out == ""
 
     assert code == 4
-    assert "no model is chosen yet" in shown
+    assert "no model is selected yet" in shown
     assert "keys: none is set" in shown
     assert f"servers on this machine: ollama (127.0.0.1:{port})" in shown
     assert "`-m ollama/MODEL` asks it" in shown

@@ -237,7 +237,7 @@ def test_of_a_command_that_is_judged_in_parts_all_is_shown_too() -> None:
         "permission bash",
         "  ls",
         "  git push",
-        "  of the command",
+        "  in the command",
         "  ls >/dev/null &&\\u202e git push",
         "  asked because of \\x1b",
     ]
@@ -246,7 +246,7 @@ def test_of_a_command_that_is_judged_in_parts_all_is_shown_too() -> None:
 def test_a_command_that_goes_on_after_the_call_is_said_to() -> None:
     shown = request_lines(request(metadata={"command": "serve", "background": True}))
 
-    assert "  it goes on in the background" in [line.plain() for line in shown]
+    assert "  runs in the background" in [line.plain() for line in shown]
 
 
 def test_always_says_what_it_would_allow() -> None:
@@ -256,7 +256,7 @@ def test_always_says_what_it_would_allow() -> None:
     by_agent = [line.plain() for line in always_lines(request(metadata={"agent": "plan\x1b"}))]
     assert "  S A U    the same for the agent plan\\x1b alone" in by_agent
     once = [line.plain() for line in always_lines(request(metadata={"once": True}))]
-    assert once == ["  this is asked every time", "  y        yes, once", *plain[-2:]]
+    assert once == ["  asked every time", "  y        yes, once", *plain[-2:]]
 
 
 def test_a_failure_is_one_line_that_can_be_read() -> None:

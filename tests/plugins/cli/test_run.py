@@ -124,7 +124,7 @@ async def test_without_a_terminal_a_question_is_a_no_with_a_reason(pegboard: Com
     assert done.code == 5
     result = result_of(done)
     assert (result["outcome"], result["exit_code"]) == ("denied", 5)
-    assert "nobody is there to be asked" in done.err
+    assert "there is no terminal to ask on" in done.err
 
 
 async def test_a_denial_that_the_agent_gets_round_is_no_failure(pegboard: CommandLine) -> None:
@@ -315,7 +315,7 @@ async def test_a_signal_stops_the_turn_and_keeps_the_session(
         went_on = await pegboard("run", "-c", "go on")
 
     assert done.code == 130
-    assert "interrupted; the session is kept" in done.err
+    assert "interrupted; the session is saved" in done.err
     assert "MessageAbortedError" in shown.out
     assert (went_on.code, went_on.out) == (0, "Here I am again.\n")
 

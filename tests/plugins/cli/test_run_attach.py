@@ -177,7 +177,7 @@ async def test_where_nobody_can_be_asked_the_answer_is_no(
     question = await attach(user, server, *at_once, "%question Which?|Red|Blue")
 
     assert done.code == 5
-    assert "nobody is there to be asked" in done.err
+    assert "there is no terminal to ask on" in done.err
     assert "permission_asked" in kinds(done)
     (call,) = [each["part"]["state"] for each in done.records if each["type"] == "tool_use"]
     assert call["error"].startswith('bash "echo asked" needs a permission')
@@ -203,7 +203,7 @@ async def test_nobody_is_waited_for_twice(user: CommandLine, server: Served) -> 
 
     assert done.code == 5
     assert done.err.count("waiting 0.3 s") == 1
-    assert "nobody is there to be asked" in done.err
+    assert "there is no terminal to ask on" in done.err
 
 
 async def test_a_fork_and_a_session_that_is_not_kept(

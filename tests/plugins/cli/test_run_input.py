@@ -50,3 +50,33 @@ async def test_a_slash_command_that_is_not_trusted_is_not_sent_as_text(
     assert "pegboard trust allow" in refused.err
     assert sent.code == 0
     assert len(server.requests) == 1
+
+
+async def test_what_looks_like_a_command_and_is_none_is_not_sent_as_text(
+    pegboard: CommandLine,
+) -> None:
+    async with ModelServer(by_step(say("Done."))) as server:
+        pegboard.use_model(server.url, title="off")
+        refused = await pegboard("run", "/nope", "words")
+        sent = await pegboard("run", "--", "/nope words")
+        path = await pegboard("run", "/etc/hosts is a path")
+
+    assert refused.code == 2
+    assert "error: there is no command /nope; to send it as text, write `--`" in refused.err
+    assert (sent.code, path.code) == (0, 0)
+    assert len(server.requests) == 2
+
+
+async def test_a_mentioned_file_that_is_not_there_is_named(pegboard: CommandLine) -> None:
+    (pegboard.project / "there.py").write_text("")
+    async with ModelServer(by_step(say("Done."))) as server:
+        pegboard.use_model(server.url, title="off")
+        done = await pegboard("run", "compare @there.py, @nofile.py and @src/none for @general")
+        text = await pegboard("run", "--", "look at @nofile.py")
+
+    assert (done.code, text.code) == (0, 0)
+    assert [line for line in done.err.splitlines() if "@" in line] == [
+        "warning: @nofile.py is sent as text: there is no such file",
+        "warning: @src/none is sent as text: there is no such file",
+    ]
+    assert "warning" not in text.err

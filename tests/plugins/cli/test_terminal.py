@@ -122,7 +122,7 @@ async def test_what_wraps_an_interpreter_has_no_answer_for_good(pegboard: Comman
             code = await terminal.end()
 
     assert code == 0
-    assert "this is asked every time" in terminal.shown
+    assert "asked every time" in terminal.shown
     assert "always in this project" not in terminal.shown
     assert terminal.shown.count(QUESTION) == 1
     left = await pegboard("permission", "list", "--format", "json")
@@ -185,5 +185,5 @@ async def test_a_session_that_was_stopped_in_its_answer_is_listed(pegboard: Comm
             terminal.process.send_signal(signal.SIGINT)
             code = await terminal.end()
 
-    assert (code, "the session is kept" in terminal.shown) == (130, True)
+    assert (code, "the session is saved" in terminal.shown) == (130, True)
     assert "tell me" in (await pegboard("session", "list")).out

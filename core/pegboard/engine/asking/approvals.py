@@ -88,7 +88,7 @@ def check_narrowed(request: PermissionRequest, patterns: tuple[str, ...]) -> Non
     if not patterns:
         return
     if request.metadata.get(ONCE):
-        raise InvalidInputError("this is asked every time, so that nothing allows it for good")
+        raise InvalidInputError("asked every time, so that nothing allows it for good")
     offered = rules_for_good(request)
     for pattern in patterns:
         if not any(_is_less(pattern, rule.pattern) for rule in offered):

@@ -92,7 +92,10 @@ __getattr__, __dir__ = late_names(
             "disarmed",
             "material",
         ),
-        "pegboard_plugins.shared.frontend.mentions": ("mentioned",),
+        "pegboard_plugins.shared.frontend.mentions": (
+            "mentioned",
+            "missing_files",
+        ),
         "pegboard_plugins.shared.frontend.modelorder": ("newest_first",),
         "pegboard_plugins.shared.frontend.permissionmodes": (
             "ASK",

@@ -61,6 +61,7 @@ from pegboard_plugins.shared.frontend.marking import as_source as as_source
 from pegboard_plugins.shared.frontend.marking import disarmed as disarmed
 from pegboard_plugins.shared.frontend.marking import material as material
 from pegboard_plugins.shared.frontend.mentions import mentioned as mentioned
+from pegboard_plugins.shared.frontend.mentions import missing_files as missing_files
 from pegboard_plugins.shared.frontend.modelorder import newest_first as newest_first
 from pegboard_plugins.shared.frontend.permissionmodes import ASK as ASK
 from pegboard_plugins.shared.frontend.permissionmodes import MODES as MODES

@@ -34,7 +34,7 @@ def standing(app: App, session_id: str, agent: str) -> Mapping[str, int]:
     for entry in plugin_entries(app):
         for tool in (app.tools[name] for name in entry.tools if name in app.tools):
             size = len(tool.description) + len(json.dumps(tool.parameters))
-            found[f"tools' descriptions ({entry.name})"] += size
+            found[f"tool descriptions ({entry.name})"] += size
     return found
 
 

@@ -17,7 +17,7 @@ import msgspec
 from pegboard import App, Workspace
 from pegboard.schema.config import Agent
 from pegboard.schema.part import DIRECTORY_MIME, AgentInput, FileInput, TextInput, mime_of
-from pegboard.unstable import mention
+from pegboard.unstable import mention, open_workspace
 
 MENTIONS_LIMIT = 50
 """A text that mentions more files is no typed one; the rest stays plain text."""
@@ -106,6 +106,27 @@ def _found(mention: Mention, workspace: Workspace) -> Found | None:
         if path.is_relative_to(root) and (is_dir or path.is_file()):
             return Found(mention=mention, given=given, path=path, is_dir=is_dir)
     return None
+
+
+def missing_files(text: str, directory: Path) -> tuple[str, ...]:
+    """Return a warning for each mention in `text` that looks like a file and leads to none.
+
+    A name looks like a file if it has a dot or a slash, and no colon, which names of plugins
+    have. It looks at the disk.
+    """
+    wanted = [
+        each
+        for each in mentions(text)
+        if ("." in each.name or "/" in each.name) and ":" not in each.name
+    ]
+    if not wanted:
+        return ()
+    found = {file.mention for file in find_files(wanted, open_workspace(directory))}
+    return tuple(
+        f"@{each.name} is sent as text: there is no such file"
+        for each in wanted
+        if each not in found
+    )
 
 
 def parts_for(

@@ -5,7 +5,8 @@ from pegboard import late_names
 __getattr__, __dir__ = late_names(
     __name__,
     {
-        "pegboard_plugins.shared.terminal.firstpaint": ("painted",),
+        "pegboard_plugins.shared.terminal.diffcolours": ("coloured_diff", "row_sign"),
+        "pegboard_plugins.shared.terminal.firstpaint": ("SIGNS", "painted", "write_plain_signs"),
         "pegboard_plugins.shared.terminal.interruption": ("interruptible",),
         "pegboard_plugins.shared.terminal.markdownblocks": ("MarkdownBlocks",),
         "pegboard_plugins.shared.terminal.outcome": (

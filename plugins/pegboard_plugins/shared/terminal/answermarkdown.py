@@ -16,6 +16,7 @@ from rich.text import Text
 from rich.theme import Theme
 
 from pegboard.display import visible
+from pegboard_plugins.shared.terminal.codetokens import CODE_ROLES
 
 DEEPEST = 16
 """Levels of Markdown that are drawn: the parser leaves out what is in the twentieth."""
@@ -31,22 +32,12 @@ _ROLES = {
 }
 """The roles of what rich tells apart in Markdown: whatever has a colour."""
 _CODE_ROLES = {
-    ("Comment",): "dim",
-    ("Keyword",): "accent",
-    ("Operator", "Word"): "accent",
-    ("Name", "Function"): "tool",
-    ("Name", "Class"): "tool",
-    ("Name", "Tag"): "tool",
-    ("Name", "Decorator"): "accent",
-    ("Name", "Builtin"): "code",
-    ("Literal", "String"): "done",
-    ("Literal", "Number"): "code",
+    **CODE_ROLES,
     ("Generic", "Inserted"): "added",
     ("Generic", "Deleted"): "removed",
     ("Generic", "Heading"): "heading",
     ("Generic", "Subheading"): "hunk",
 }
-"""The roles of Pygments' kinds of tokens, which count for the kinds below them, too."""
 
 
 class _LeftHeading(Heading):

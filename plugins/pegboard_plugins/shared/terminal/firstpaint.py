@@ -4,6 +4,7 @@ What is typed until the chat is there is shown at once, and is the editor's afte
 """
 
 import atexit
+import codecs
 import os
 import select
 import sys
@@ -13,10 +14,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from threading import Thread
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from pegboard.cli.memorylimit import is_limited
 
+SIGNS = "pegboard_signs"
+"""The name of the error handler that writes `-` or `>` for a sign that an encoding has not."""
+_PLAIN = str.maketrans(
+    "─│·•…⋯⏎❯▸↳✗✓●○◆↑↓\u2013\u2014\u2018\u2019\u201c\u201d", "-|-*~~~>>>xv*o*^v--''\"\""
+)
+"""Each as wide as the sign that it stands for."""
 _RULE, _PROMPT = "─", "❯ "
 _AWAY = "\r\x1b[A\x1b[K\x1b[B\x1b[J\x1b[A"
 """From the editor's row to the first, and nothing stands there; see `Painter.erase_down`."""
@@ -120,14 +127,29 @@ def main() -> NoReturn:
 
         call_guardian()
     if _begins_a_chat(sys.argv[1:]):
-        if hasattr(sys.stdout, "reconfigure"):
-            sys.stdout.reconfigure(errors="replace")
+        write_plain_signs(sys.stdout)
         footer = _Footer()
         atexit.register(footer.end)
         _STANDING.set(footer)
     from pegboard.cli.main import main as run  # the footer is there
 
     run()
+
+
+def write_plain_signs(*streams: TextIO) -> None:
+    """Let the streams write a plain sign, else a question mark, for what they cannot encode."""
+    for stream in streams:
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors=SIGNS)
+
+
+def _plain(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeEncodeError)
+    signs = error.object[error.start : error.end].translate(_PLAIN)
+    return "".join(sign if sign.isascii() else "?" for sign in signs), error.end
+
+
+codecs.register_error(SIGNS, _plain)
 
 
 def _begins_a_chat(arguments: list[str]) -> bool:

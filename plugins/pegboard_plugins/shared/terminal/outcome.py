@@ -63,10 +63,11 @@ def exit_of_answer(answer: Message, *, denied: bool) -> Exit:
 def denial_of(part: ToolPart) -> str:
     """Why a rule, a plugin or the user said no to this call; empty when nobody did."""
     match part.state:
-        case Failed(error=error, metadata={"denied": True, "advice": str(advice)}):
-            return f"{error.rstrip('.')}; {advice}"
-        case Failed(error=error, metadata={"denied": True}):
-            return error
+        case Failed(error=error, metadata={"denied": True} as facts):
+            from pegboard.unstable import user_words  # few calls are denied
+
+            words, advice = user_words(error), (facts or {}).get("advice")
+            return f"{words.rstrip('.')}; {advice}" if isinstance(advice, str) else words
         case _:
             return ""
 

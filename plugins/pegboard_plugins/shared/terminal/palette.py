@@ -13,6 +13,8 @@ PALETTE: Mapping[str, str] = {
     "removed": "red",
     "added_word": "bold green reverse",
     "removed_word": "bold red reverse",
+    "added_row": "",
+    "removed_row": "",
     "hunk": "cyan",
     "done": "green",
     "active": "bold",
@@ -28,4 +30,8 @@ PALETTE: Mapping[str, str] = {
     "link": "blue underline",
     "quote": "italic",
 }
-"""What each role looks like in the terminal's own sixteen colours, as rich spells it."""
+"""What each role looks like in the terminal's own sixteen colours, as rich spells it.
+
+`added_row` and `removed_row` are for whole rows of a diff: a background, in terminals that have all
+colours.
+"""

@@ -9,6 +9,7 @@ from rich.color import ColorSystem
 from rich.style import Style
 
 from pegboard.display import Span, SpanLine, visible
+from pegboard_plugins.shared.terminal.diffcolours import row_sign
 from pegboard_plugins.shared.terminal.palette import PALETTE
 
 Colours = Literal["none", "standard", "many", "full"]
@@ -20,6 +21,7 @@ _SYSTEMS = {
 }
 _GUTTER = re.compile(r" *\d+ ")
 """The number of a line in front of it."""
+_TO_THE_EDGE = "\x1b[K"
 _NARROWEST = 10
 _PIECE_LETTERS = 4000
 
@@ -45,9 +47,27 @@ class Pen:
         return [self.text((*mark, *row)) for row in rows]
 
     def text(self, line: SpanLine) -> str:
-        """One line, as it is, without blanks at its end."""
-        found = "".join(self._drawn(span.text, self._style(span.style)) for span in line)
-        return found if line and line[-1].text.endswith("\x1b") else found.rstrip(" ")
+        """Return one line, as it is, without blanks at its end.
+
+        A row of a diff that was added or removed has the theme's background up to the right edge,
+        by an erasure (EL): blanks would be copied, and wrap in a terminal that becomes narrower.
+        """
+        place, sign = row_sign(line)
+        ground = self._style(f"{sign}_row")
+        if not (sign and ground.bgcolor):
+            found = "".join(self._drawn(span.text, self._style(span.style)) for span in line)
+            return found if line and line[-1].text.endswith("\x1b") else found.rstrip(" ")
+        drawn = [self._drawn(span.text, self._style(span.style)) for span in line[:place]]
+        for number, span in enumerate(line[place:]):
+            is_plain = number > 1 and span.style == sign
+            style = ground if is_plain else ground + self._style(span.style)
+            drawn.append(self._drawn(span.text, style))
+        return "".join((*drawn, self._drawn(_TO_THE_EDGE, ground)))
+
+    @property
+    def is_tinted(self) -> bool:
+        """Whether rows of a diff have backgrounds, on which the code may have its own colours."""
+        return self._style("added_row").bgcolor is not None
 
     def markdown(self, text: str, width: int) -> list[str]:
         """Markdown as lines of at most `width` columns, with nothing filled up to it.
@@ -120,8 +140,8 @@ def _gutter(line: SpanLine, width: int) -> SpanLine:
     """What stands below the number and the sign of a diff's line, where there is room for it."""
     if len(line) < 3 or not _GUTTER.fullmatch(line[0].text):  # noqa: PLR2004 - and a text
         return ()
-    wide = len(line[0].text) + len(line[1].text)
-    return (Span(" " * wide, "plain"),) if wide < width // 2 else ()
+    blank = tuple(Span(" " * len(each.text), each.style) for each in line[:2])
+    return blank if sum(len(each.text) for each in blank) < width // 2 else ()
 
 
 def _fitting(text: str, room: int) -> int:

@@ -29,14 +29,14 @@ def _lines(request: PermissionRequest) -> Iterator[SpanLine]:
     for pattern in request.patterns:
         yield from _in_full(pattern)
     if request.line:
-        yield (Span("of the command", "dim"),)
+        yield (Span("in the command", "dim"),)
         yield from _in_full(request.line)
     if isinstance(path, str):
         yield (Span("for the path", "dim"),)
         yield from _in_full(path)
     yield from _place(facts.get("place"))
     if facts.get("background") is True:
-        yield (Span("it goes on in the background", "warning"),)
+        yield (Span("runs in the background", "warning"),)
     if isinstance(text, str):
         yield from _in_full(text)
     if isinstance(diff, str):

@@ -1,0 +1,30 @@
+"""The log file of the chats: a log on standard error would be drawn over the footer."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from logging.handlers import RotatingFileHandler
+
+from pegboard_plugins.chat.outside import private_file
+
+NAME = "chat.log"
+LIMIT_BYTES = 1_000_000
+"""Of the file, beside which the one before is left."""
+
+
+@contextmanager
+def logging_to_file(env: Mapping[str, str]) -> Iterator[None]:
+    """Write what is logged in the block to the user's state folder, or nowhere if it cannot be."""
+    file = private_file(env, NAME)
+    handler = (
+        logging.NullHandler()
+        if file is None
+        else RotatingFileHandler(file, maxBytes=LIMIT_BYTES, backupCount=1, encoding="utf-8")
+    )
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    logging.getLogger().addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(handler)
+        handler.close()

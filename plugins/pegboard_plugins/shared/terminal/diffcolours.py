@@ -1,0 +1,63 @@
+"""The rows of a drawn diff: which were added or removed, and the tokens of the code in them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, pairwise
+from typing import Literal
+
+from pegboard.display import Span, SpanLine
+
+HIGHLIGHTED_ROWS = 400
+"""At the beginning of a diff: finding the tokens takes 0.25 ms a row."""
+
+
+def row_sign(line: SpanLine) -> tuple[int, Literal["", "added", "removed"]]:
+    """Return where in the line a row of a diff begins that was added or removed, and which."""
+    for place, (number, sign) in enumerate(pairwise(line)):
+        if number.style == "number" and sign.style in ("added", "removed"):
+            return place, sign.style
+    return 0, ""
+
+
+def coloured_diff(lines: Iterable[SpanLine], diff: str) -> Iterator[SpanLine]:
+    """Yield the lines of a drawn diff, in which the tokens of the code have roles, too.
+
+    A line with a file's name says which language follows; the first is that of `diff` itself.
+    """
+    heads = (each[4:].partition("\t")[0] for each in diff.split("\n") if each.startswith("+++ "))
+    file, left = next(heads, ""), HIGHLIGHTED_ROWS
+    for is_code, group in groupby(lines, lambda line: line[:1] and line[0].style == "number"):
+        rows = list(group)
+        if not is_code:
+            file = next((row[0].text for row in rows if row and row[0].style == "path"), file)
+        left -= len(rows) if is_code else 0
+        yield from _coloured(rows, file) if is_code and left >= 0 else rows
+
+
+def _coloured(rows: Sequence[SpanLine], file: str) -> Iterator[SpanLine]:
+    """Yield the rows of a hunk; what was removed is read with the lines around it as they were."""
+    from pegboard_plugins.shared.terminal.codetokens import coloured_code  # few rows have tokens
+
+    signs = [row_sign(row)[1] for row in rows]
+    texts = ["".join(span.text for span in row[2:]) for row in rows]
+    every = list(zip(signs, texts, strict=True))
+    old = coloured_code([text for sign, text in every if sign != "added"], file)
+    new = coloured_code([text for sign, text in every if sign != "removed"], file)
+    for sign, row in zip(signs, rows, strict=True):
+        tokens = next(old) if sign == "removed" else next(new)
+        if not sign:
+            next(old)
+        yield (*row[:2], *_overlaid(row[2:], tokens))
+
+
+def _overlaid(marked: SpanLine, tokens: SpanLine) -> Iterator[Span]:
+    """Yield the text with the roles of its tokens, but for words that are marked as changed."""
+    marks, roles = list(reversed(marked)), list(reversed(tokens))
+    while marks and roles:
+        mark, role = marks.pop(), roles.pop()
+        size = min(len(mark.text), len(role.text))
+        is_word = mark.style in ("added_word", "removed_word")
+        yield Span(mark.text[:size], mark.style if is_word or role.style == "plain" else role.style)
+        if len(mark.text) > size:
+            marks.append(Span(mark.text[size:], mark.style))
+        if len(role.text) > size:
+            roles.append(Span(role.text[size:], role.style))

@@ -1,0 +1,36 @@
+"""What cannot be sent is in the editor again, whatever it is: a prompt, a command, a shell line."""
+
+import pytest
+
+from plugins.chat.screen import chat, scripts
+from plugins.cli.commands import CommandLine
+
+SLOW = {"tool": "bash", "input": {"command": "sleep 60", "description": "sleep"}}
+
+
+@pytest.mark.parametrize("line", ["a prompt", "!echo shell"])
+async def test_what_another_chat_s_turn_keeps_from_being_sent_is_in_the_editor_again(
+    pegboard: CommandLine, line: str
+) -> None:
+    scripts(pegboard, begin=[{"calls": [SLOW]}])
+
+    async with chat(pegboard) as first:
+        await first.say("begin")
+        await first.see("● bash")
+        async with chat(pegboard, "-c") as second:
+            await second.say(line)
+            await second.see("another chat is using this session")
+            await second.until(lambda: second.editor == f"❯ {line}")
+
+        first.press("escape")
+        await first.see("stopped")
+
+
+async def test_a_mentioned_file_that_is_not_there_is_named(pegboard: CommandLine) -> None:
+    scripts(pegboard)
+
+    async with chat(pegboard) as terminal:
+        await terminal.say("look at @nofile.py please")
+        await terminal.see("You said: look at @nofile.py please")
+
+    assert "! @nofile.py is sent as text: there is no such file" in terminal.everything

@@ -1,0 +1,42 @@
+"""What is stored for the model is put in words for the user where the user reads it."""
+
+import pytest
+
+from pegboard.display import default_block
+from pegboard.engine.asking.decision import REJECTED
+from pegboard.engine.toolcall import STOPPED
+from pegboard.policy.pending import nobody
+from pegboard.schema.part import Failed, TimeSpan, ToolPart
+from pegboard.schema.session import PermissionRequest
+from pegboard.unstable import user_words
+from pegboard_plugins.shared.terminal import denial_of
+
+REQUEST = PermissionRequest(
+    id="per_1", session_id="ses_1", permission="edit", patterns=("a.py",), metadata={}, always=()
+)
+TEXTS = {
+    REJECTED: "You said no.",
+    f"{REJECTED} The user said: Use git.": "You said no: Use git.",
+    f"output\n\n{STOPPED}": "output\n\nStopped.",
+    nobody(REQUEST): 'edit "a.py" needs a permission, and there is no terminal to ask on.',
+    "The user did not want to answer.": "You skipped the question.",
+    "anything else": "anything else",
+}
+
+
+@pytest.mark.parametrize(("stored", "read"), TEXTS.items())
+def test_the_words_for_the_model_are_not_those_for_the_user(stored: str, read: str) -> None:
+    assert user_words(stored) == read
+
+
+@pytest.mark.parametrize("stored", TEXTS)
+def test_blocks_and_denials_have_the_words_for_the_user(stored: str) -> None:
+    state = Failed(input={}, error=stored, metadata={"denied": True}, time=TimeSpan(start=0, end=1))
+    part = ToolPart(
+        id="prt_1", session_id="ses_1", message_id="msg_1", call_id="c", tool="t", state=state
+    )
+
+    lines = ["".join(span.text for span in line) for line in default_block(part).lines]
+
+    assert "\n".join(lines) == TEXTS[stored]
+    assert denial_of(part) == TEXTS[stored]
