@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from time import time
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -59,22 +60,33 @@ def list_sessions(
     """List the sessions, newest first."""
     from pegboard.display import visible
     from pegboard_plugins.cli.render import LABEL_WIDTH
-    from pegboard_plugins.cli.tables import moment, show_table
+    from pegboard_plugins.cli.tables import age, moment, show_table
 
     every, note = run_async(_sessions(directory, everything=archived, all_projects=all_projects))
     found = every[:max_count]
     if style == "json":
         click.echo(schema_json([_row(each) for each in found]))
         return
-    rows = [(each.id, moment(each.time.updated), each.directory, each.title) for each in found]
-    columns = ("session", "updated", "folder", "title")
+    rows = [
+        (
+            each.id,
+            moment(each.time.updated),
+            age(time() - each.time.updated / 1000),
+            each.directory,
+            each.title,
+        )
+        for each in found
+    ]
+    columns = ("session", "updated", "age", "folder", "title")
     none = visible(f"no sessions yet{note}")
     if all_projects:  # a folder that is cut is of no use for -C or `adopt`
         width = max((len(each.directory) for each in found), default=LABEL_WIDTH)
         show_table(columns, rows, none=none, width=max(LABEL_WIDTH, width))
     else:
-        short = [(*row[:2], row[3]) for row in rows]
-        show_table((*columns[:2], columns[3]), short, none=none)
+        short = [(*row[:3], row[4]) for row in rows]
+        show_table((*columns[:3], columns[4]), short, none=none)
+    if found:
+        click.echo(f"{len(found)} of {len(every)} sessions", err=True)
 
 
 @session.command()

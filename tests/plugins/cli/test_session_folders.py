@@ -137,6 +137,6 @@ async def test_sessions_of_all_projects_are_listed_with_their_folders(
     listed = await other("session", "list", "--all-projects")
 
     header, *rows = listed.out.splitlines()
-    assert header.split() == ["session", "updated", "folder", "title"]
+    assert header.split() == ["session", "updated", "age", "folder", "title"]
     assert [row.split()[0] for row in rows] == [second, first]
     assert [row.split()[3] for row in rows] == [str(other.project), str(pegboard.project)]

@@ -6,8 +6,11 @@ import sqlite3
 import time
 from pathlib import Path
 
+import pytest
+
 from model_server import ModelServer, by_step, say
-from plugins.cli.commands import CommandLine
+from pegboard_plugins.cli.tables import age
+from plugins.cli.commands import CommandLine, quick_model
 from plugins.cli.test_commands import converse
 
 
@@ -278,3 +281,22 @@ async def test_no_command_on_sessions_prints_what_a_terminal_obeys(pegboard: Com
     assert "ask\\x1b[2Jed" in shown.out
     assert [each.out for each in printed if "\x1b" in each.out or "\x07" in each.out] == []
     assert all(each.out.count("\n") == 1 for each in (renamed, archived, deleted))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0, "now"), (59, "now"), (61, "1 min"), (7_199, "1 h"), (86_400 * 40, "40 d")],
+)
+def test_an_age_is_in_the_largest_unit_that_has_passed(seconds: int, said: str) -> None:
+    assert age(seconds) == said
+
+
+async def test_a_list_of_sessions_has_their_ages_and_their_number(pegboard: CommandLine) -> None:
+    model = quick_model(pegboard)
+    for prompt in ("one", "two"):
+        await pegboard("run", "-m", model, prompt)
+
+    done = await pegboard("session", "list", "-n", "1")
+
+    assert done.out.splitlines()[0].split() == ["session", "updated", "age", "title"]
+    assert done.err == "1 of 2 sessions\n"
