@@ -10,6 +10,7 @@ __getattr__, __dir__ = late_names(
             "Stash",
             "StashKey",
         ),
+        "pegboard.kit.pluginhttp": ("Http", "HttpResponse"),
         "pegboard.kit.redact": ("redacted",),
         "pegboard.kit.suggestions": ("nearest_names",),
         "pegboard.kit.threads": ("shielded",),

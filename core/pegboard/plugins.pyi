@@ -2,6 +2,8 @@
 from pegboard.contract.plugin import Secret as Secret
 from pegboard.contract.plugin import Stash as Stash
 from pegboard.contract.plugin import StashKey as StashKey
+from pegboard.kit.pluginhttp import Http as Http
+from pegboard.kit.pluginhttp import HttpResponse as HttpResponse
 from pegboard.kit.redact import redacted as redacted
 from pegboard.kit.suggestions import nearest_names as nearest_names
 from pegboard.kit.threads import shielded as shielded

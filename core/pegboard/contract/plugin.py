@@ -174,7 +174,7 @@ def said_by(function: object) -> ImplMark:
 if TYPE_CHECKING:
     from logging import Logger, LoggerAdapter
 
-    import httpx
+    from pegboard.kit.pluginhttp import Http
 
 Secret = Annotated[str, msgspec.Meta(extra={"secret": True})]
 """The type of an option that nobody may see: it is masked wherever settings are shown or logged.
@@ -216,7 +216,7 @@ class Plugin(Protocol):
         ...
 
     @property
-    def http(self) -> "httpx.AsyncClient":
+    def http(self) -> "Http":
         """An HTTP client that all plugins of the App share; the App closes it."""
         ...
 

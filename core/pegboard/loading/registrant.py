@@ -27,7 +27,7 @@ from pegboard.trust.projectcode import CodeFile
 if TYPE_CHECKING:
     from logging import Logger, LoggerAdapter
 
-    import httpx
+    from pegboard.kit.pluginhttp import PluginHttp
 
 
 _VARIABLE = "PEGBOARD_SECRET_"
@@ -49,7 +49,7 @@ class Belongings:
         self.store: KeyStore | None = None
         self._env = env
         self._hidden: set[str] = set()
-        self._http: httpx.AsyncClient | None = None
+        self._http: PluginHttp | None = None
 
     def values(self) -> tuple[str, ...]:
         """All secrets of plugins, for what must not show them."""
@@ -67,12 +67,12 @@ class Belongings:
         self._hidden.update(values)
 
     @property
-    def http(self) -> "httpx.AsyncClient":
-        """The client, made with the first call."""
-        import httpx  # 60 ms that only who asks for it pays
-
+    def http(self) -> "PluginHttp":
+        """Return the client, which the first call makes."""
         if self._http is None:
-            self._http = httpx.AsyncClient(follow_redirects=True)
+            from pegboard.kit.pluginhttp import PluginHttp
+
+            self._http = PluginHttp()
         return self._http
 
     async def aclose(self) -> None:
@@ -115,7 +115,7 @@ class Handle:
         return Named(logging.getLogger(f"pegboard.plugins.{name}"), {})
 
     @property
-    def http(self) -> "httpx.AsyncClient":
+    def http(self) -> "PluginHttp":
         """The App's."""
         return self._belongings.http
 

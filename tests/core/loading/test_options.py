@@ -2,11 +2,13 @@
 
 import logging
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from pegboard import AppOptions, Plugin, ToolContext, hookimpl, tool
 from pegboard.app.application import App
+from pegboard.kit.pluginhttp import PluginHttp
 from pegboard.paths import UserFolders
 from pegboard.schema.part import Completed
 from pegboard_plugins import auth, sqlite
@@ -182,7 +184,7 @@ async def test_a_plugin_has_folders_a_client_and_a_log_of_its_own(
         assert (plugin.secret("key"), plugin.secret("other")) == ("hush-hush", None)
         plugin.logger.info("the key is %s", plugin.secret("key"))
 
-    assert plugin.http.is_closed
+    assert cast("PluginHttp", plugin.http).is_closed
     assert caplog.messages == ["plugin Asks: the key is [secret]"]
     assert (tmp_path / "data" / "secrets.json").stat().st_mode & 0o777 == 0o600
 
