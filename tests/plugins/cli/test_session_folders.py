@@ -139,4 +139,4 @@ async def test_sessions_of_all_projects_are_listed_with_their_folders(
     header, *rows = listed.out.splitlines()
     assert header.split() == ["session", "updated", "age", "folder", "title"]
     assert [row.split()[0] for row in rows] == [second, first]
-    assert [row.split()[3] for row in rows] == [str(other.project), str(pegboard.project)]
+    assert [row.split()[4] for row in rows] == [str(other.project), str(pegboard.project)]
