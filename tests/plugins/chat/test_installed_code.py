@@ -87,6 +87,8 @@ async def test_a_plugin_that_cannot_be_replaced_is_named_with_its_version(
     install(site, "house_dice", "0.2", DICE.format(says="old", more=more))
     (site / "house_user.py").write_text("import house_dice\n")
     async with chat(pegboard, columns=120) as terminal:
+        await terminal.say("/reload")  # by then the chat knows what it has imported
+        await terminal.see("settings reloaded")
         install(site, "house_dice", "0.3", DICE.format(says="new dice", more=more))
         for times in (1, 2):
             await terminal.say("/reload")
