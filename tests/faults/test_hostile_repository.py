@@ -180,7 +180,7 @@ def outcomes(states: list[str]) -> list[str]:
 
 def untold(repository: Repository, told: str) -> list[str]:
     """The attempts that the text does not name."""
-    names = (*repository.attempts, "mcp, plugin, experimental", "sandbox_network")
+    names = (*repository.attempts, "plugin, experimental", "mcp.evil", "sandbox_network")
     git = ("core.fsmonitor", "core.hookspath", "filter.evil.clean", "alias.status", "diff.external")
     return [name for name in (*names, *git, "hooks/pre-commit") if name not in told]
 

@@ -12,8 +12,8 @@ from pegboard_plugins.lsp import lsp
 from plugins.test_conformance import PLUGINS
 from tool_context import Context
 
-REQUIRES_NOTHING = {"batch", "plan_enter", "plan_exit", "processes", "question"}
-"""Each of their calls asks by itself, or the user is asked by the tool's own work."""
+REQUIRES_NOTHING = {"batch", "plan_enter", "plan_exit", "processes", "question", "tool_search"}
+"""Each of their calls asks by itself, the user is asked by the tool's own work, or none acts."""
 REQUIRES_ITS_PERMISSION = {"invalid", "todoread", "todowrite"}
 CONFIG = Config(
     plugins={

@@ -6,7 +6,7 @@ file and of the scripts that it names. A hook can tighten and never loosen: its 
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from pegboard import (
@@ -48,6 +48,17 @@ FILES: "tuple[tuple[Product, str], ...]" = (
 _APPS: "WeakKeyDictionary[Plugin, Host]" = WeakKeyDictionary()
 _RUNNERS: "WeakKeyDictionary[Plugin, HookRunner]" = WeakKeyDictionary()
 """The Apps and their runners: hooks of tools get no other value that lives as long as an App."""
+
+
+class Reading(NamedTuple):
+    """The turns of a history that were looked at, and those that a model reads otherwise."""
+
+    length: int = 0
+    last: Turn | None = None
+    changed: Mapping[str, Turn] = {}
+
+
+_REFUSALS: "WeakKeyDictionary[Plugin, dict[tuple[str, str], Reading]]" = WeakKeyDictionary()
 
 
 def _runner(plugin: Plugin, session: SessionView) -> "HookRunner | None":
@@ -200,14 +211,21 @@ async def chat_system_transform(
 
 
 @hookimpl(required=True)
-async def chat_messages_transform(messages: tuple[Turn, ...]) -> tuple[Turn, ...] | None:
+async def chat_messages_transform(
+    session: SessionView, messages: tuple[Turn, ...], plugin: Plugin
+) -> tuple[Turn, ...] | None:
     """Leave what a hook has refused out of what the model reads; it stays stored."""
-    changed = tuple(map(_readable, messages))
-    return changed if any(map(_is_other, changed, messages)) else None
-
-
-def _is_other(turn: Turn, before: Turn) -> bool:
-    return turn is not before
+    known = _REFUSALS.setdefault(plugin, {})
+    place = (session.id, session.purpose)
+    seen = known.get(place)
+    if seen is None or len(messages) < seen.length or messages[seen.length - 1] is not seen.last:
+        seen = Reading()
+    others = ((turn, _readable(turn)) for turn in messages[seen.length :])
+    changed = {**seen.changed, **{turn.info.id: new for turn, new in others if new is not turn}}
+    known[place] = Reading(len(messages), messages[-1] if messages else None, changed)
+    if not changed:
+        return None
+    return tuple(changed.get(turn.info.id, turn) for turn in messages)
 
 
 def _readable(turn: Turn) -> Turn:
