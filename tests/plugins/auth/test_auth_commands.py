@@ -106,8 +106,8 @@ def register_providers(config, env, keys):
 @pytest.mark.parametrize(
     ("check", "said"),
     [
-        ('KeyCheck(path="whoami", header="x-house", prefix="Key ")', "answered 401: the key is"),
-        ("None", "(untested: no provider here says how a key for it is tested)"),
+        ('KeyCheck(path="whoami", header="x-house", prefix="Key ")', "answered 401: the key was"),
+        ("None", "(not verified: no provider here says how its key is checked)"),
     ],
 )
 async def test_a_plugin_says_how_a_key_for_its_provider_is_tested(pegboard, check, said):

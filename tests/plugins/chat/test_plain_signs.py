@@ -25,7 +25,7 @@ async def test_what_an_encoding_has_not_is_a_plain_sign(pegboard: CommandLine, l
     assert "> begin" in terminal.everything
     assert "* bash" in terminal.everything
     assert "| hello" in terminal.everything
-    assert "?" not in terminal.everything
+    assert "?" not in terminal.everything.replace("? keys", "")
 
 
 async def test_a_run_writes_plain_signs_too(pegboard: CommandLine) -> None:
