@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pegboard import ToolContext, hookimpl, tool
+from pegboard.contract import apphooks
 from pegboard.loading.registration import core_specs
 from pegboard.schema.part import Failed, ToolPart
 from pegboard_plugins import sandbox, server
@@ -97,6 +98,8 @@ async def test_a_run_completes_around_a_bad_plugin_and_names_it(
     async with opened(tmp_path, provider, plugin(name, behave), ToolsPlugin(echo)) as app:
         session = await app.create_session()
         turn = await app.prompt(session.id, "hi")
+        if name == "mention":  # what takes the prompt calls it
+            await app.hooks.collect(apphooks.mention, app=app, name="there")
         [part] = [
             part
             for one in await app.list_turns(session.id)

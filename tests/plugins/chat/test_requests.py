@@ -146,4 +146,4 @@ async def test_of_an_unclear_line_there_is_no_pattern_to_edit(
         terminal.press("e")
         await terminal.see_now("allows exactly this: there is no pattern to change")
         terminal.press("n")
-        await terminal.see("The user rejected permission")
+        await terminal.see("You said no")

@@ -71,7 +71,7 @@ async def test_a_dialog_over_a_list_waits_for_the_search_to_end(pegboard: Comman
         terminal.press("escape")
         await terminal.see_dialog(SHOWN)
         terminal.press("n")
-        await terminal.see("The user rejected permission")
+        await terminal.see("You said no")
 
     assert not (pegboard.project / FILE).exists()
 

@@ -44,7 +44,7 @@ async def test_sessions_are_listed_newest_first(pegboard: CommandLine) -> None:
 
     assert (empty.code, empty.out) == (0, "")
     header, *rows = table.out.splitlines()
-    assert header.split() == ["session", "updated", "title"]
+    assert header.split() == ["session", "updated", "age", "title"]
     assert [row.split()[0] for row in rows] == [second, first]
     assert rows[0].endswith("Greeting")
     listed = json.loads(newest.out)

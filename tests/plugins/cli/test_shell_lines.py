@@ -114,7 +114,7 @@ async def test_nothing_runs_that_is_not_allowed(
     _, told = await run(pegboard, lines, permission)
 
     assert not (pegboard.project / "PWNED").exists()
-    assert told.count("there is no terminal to ask on") + told.count("denied by rule") >= len(lines)
+    assert told.count("nobody is there to be asked") + told.count("denied by rule") >= len(lines)
 
 
 @pytest.mark.timeout(120)

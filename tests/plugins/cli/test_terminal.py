@@ -60,7 +60,7 @@ async def test_a_person_answers_a_request(
             ended = await terminal.end()
 
     assert ended == code
-    assert terminal.shown.count("The user rejected") == (0 if written else 1)
+    assert terminal.shown.count("You said no") == (0 if written else 1)
     assert (pegboard.project / "new.txt").exists() is written
     assert answer in terminal.shown
     if "w" in typed:

@@ -7,7 +7,7 @@ import pytest
 
 from keyed import keys_of
 from pegboard.engine.modelentry import overridden
-from pegboard.http.httpprovider import Endpoint, HttpProvider, endpoints
+from pegboard.http.httpprovider import Endpoint, HttpProvider, KeyCheck, endpoints
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import (
     CacheCost,
@@ -71,6 +71,7 @@ def test_a_provider_with_a_base_url_is_added() -> None:
         timeout_s=5,
         first_event_s=5,
         npm="@ai-sdk/openai-compatible",
+        key_check=KeyCheck(),
     )
 
 

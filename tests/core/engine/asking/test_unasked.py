@@ -1,8 +1,9 @@
 """No tool runs unasked, whatever its author has written as `requires`."""
 
 import asyncio
+import gc
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -144,6 +145,14 @@ ATTACKS: tuple[Requires | None, ...] = (
 )
 
 
+@pytest.fixture
+def collected() -> Iterator[None]:
+    """End the coroutines that were never awaited within the test that makes them."""
+    yield
+    gc.collect()
+
+
+@pytest.mark.usefixtures("collected")
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
 @pytest.mark.parametrize("door", ["model", "batch", "subagent", "program"])
 async def test_no_tool_runs_unasked(tmp_path: Path, door: str) -> None:
