@@ -157,7 +157,7 @@ async def noon(day: Day) -> None:
     await day.press("enter", seen="type to filter")
     await day.press("escape", gone="type to filter")
     await day.say("/theme dark", "")
-    await day.terminal.say("/modle")
+    await day.terminal.say("/modell")
     await day.terminal.see("did you mean /model?")
     await day.clear()
     await day.talk(2)

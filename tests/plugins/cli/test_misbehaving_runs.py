@@ -43,6 +43,7 @@ PLAIN = {BRINGING: "", "render_tool": "part, width"}
 COMMANDS: dict[str, tuple[str, ...]] = {
     "command_execute_before": ("run", "--command", "greet", "hi"),
     "expand_file": ("run", "--file", "note.txt", "hi"),
+    "mention": ("run", "hi @there"),
     "model_names": ("models",),
     "model_resolve": ("run", "-m", "nobody", "hi"),
     "register_encloser": ("run", "--sandbox", "workspace", "hi"),
