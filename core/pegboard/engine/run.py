@@ -1,6 +1,7 @@
 """A session while it runs: its record, its turns, its ids and its writer."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
 import msgspec
@@ -13,7 +14,6 @@ from pegboard.engine.finish import Progress, Repeats
 from pegboard.engine.history import History
 from pegboard.engine.processor import Processor
 from pegboard.engine.sessions import MAX_DEPTH, SessionIds, make_view
-from pegboard.engine.untracked import Untracked
 from pegboard.engine.writer import Writer
 from pegboard.errors import ToolError
 from pegboard.policy.clock import Slots
@@ -36,6 +36,14 @@ from pegboard.storage.changes import ChangeSession, PutMessage
 
 MAX_WIDTH = 8
 """Of one session's subagents so many work at the same time; the others wait for their turn."""
+
+
+class Untracked(Trail):
+    """A trail that follows nothing: no plugin keeps snapshots."""
+
+    def calling(self, effect: str) -> AbstractAsyncContextManager[None]:  # noqa: ARG002 - unheard
+        """Return a block that does nothing."""
+        return nullcontext()
 
 
 class Run(msgspec.Struct):
