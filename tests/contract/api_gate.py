@@ -71,7 +71,6 @@ def _changes(was: str, now: str) -> Iterator[str]:
     if isinstance(old, ast.AsyncFunctionDef) != isinstance(new, ast.AsyncFunctionDef):
         yield "is awaited no longer, or must be now"
     kept = {each.arg: each for each in _arguments(new)}
-    known = [each.arg for each in _arguments(old)]
     for each in _arguments(old):
         if each.arg not in kept:
             yield f"has no argument {each.arg}"
@@ -79,8 +78,8 @@ def _changes(was: str, now: str) -> Iterator[str]:
             yield f"takes fewer types for {each.arg}"
     for name in sorted(_required(new) - _required(old)):
         yield f"needs the argument {name}"
-    places = [each.arg for each in (*new.args.posonlyargs, *new.args.args)]
-    if places[: len(positional := _positional(old))] != positional and set(positional) <= {*known}:
+    positional = _positional(old)
+    if _positional(new)[: len(positional)] != positional:
         yield "takes its arguments in another order"
 
 
