@@ -9,7 +9,8 @@ import model_server as ms
 from keyed import keys_of
 from pegboard.engine.modelentry import overridden
 from pegboard.errors import ProviderError
-from pegboard.http.httpprovider import Endpoint, HttpProvider
+from pegboard.http.httpprovider import HttpProvider
+from pegboard.http.wireformat import Endpoint
 from pegboard.providers import (
     ModelMessage,
     ModelRequest,

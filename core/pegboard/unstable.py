@@ -123,7 +123,6 @@ __getattr__, __dir__ = late_names(
             "snake_case",
         ),
         "pegboard.http.finishwords": ("finish_of",),
-        "pegboard.http.httpprovider": ("Fetch",),
         "pegboard.http.keyadvice": ("key_advice",),
         "pegboard.http.overflow": ("is_overflow",),
         "pegboard.http.proxies": (
@@ -137,6 +136,7 @@ __getattr__, __dir__ = late_names(
             "refused_keyword",
             "refused_tools",
         ),
+        "pegboard.http.wireformat": ("Fetch",),
         "pegboard.http.writtencalls": ("WrittenCalls",),
         "pegboard.ids": ("check_id",),
         "pegboard.kit.deprecation": ("PegboardDeprecationWarning",),

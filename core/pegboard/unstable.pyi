@@ -80,7 +80,6 @@ from pegboard.http.encoding import media_bytes as media_bytes
 from pegboard.http.encoding import media_kind as media_kind
 from pegboard.http.encoding import snake_case as snake_case
 from pegboard.http.finishwords import finish_of as finish_of
-from pegboard.http.httpprovider import Fetch as Fetch
 from pegboard.http.keyadvice import key_advice as key_advice
 from pegboard.http.overflow import is_overflow as is_overflow
 from pegboard.http.proxies import Proxy as Proxy
@@ -90,6 +89,7 @@ from pegboard.http.refusals import says as says
 from pegboard.http.sentmedia import SentMedia as SentMedia
 from pegboard.http.toolrefusal import refused_keyword as refused_keyword
 from pegboard.http.toolrefusal import refused_tools as refused_tools
+from pegboard.http.wireformat import Fetch as Fetch
 from pegboard.http.writtencalls import WrittenCalls as WrittenCalls
 from pegboard.ids import check_id as check_id
 from pegboard.kit.deprecation import PegboardDeprecationWarning as PegboardDeprecationWarning

@@ -63,7 +63,7 @@ HANDED = {
     "Effect": "pegboard.schema.config",
     "FileAccess": "pegboard.contract.context",
     "ImplFacts": "pegboard.contract.plugin",
-    "Meaning": "pegboard.http.httpprovider",
+    "Meaning": "pegboard.http.wireformat",
     "Service": "pegboard.contract.tools",
     "ToolFacts": "pegboard.contract.tools",
 }

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pegboard.errors import ProviderError
 from pegboard.http import Endpoint, HttpProvider, Post, WireFormat, decode_json, eventstream
-from pegboard.http.httpprovider import Framing
+from pegboard.http.wireformat import Framing
 from pegboard.providers import ModelMessage, ModelRequest, StreamEvent, StreamFinish, Text
 from pegboard.testing import ScriptedServer
 

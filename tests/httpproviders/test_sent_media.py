@@ -9,8 +9,9 @@ import media_files as mf
 import model_server as ms
 from pegboard.errors import ProviderError
 from pegboard.files import MediaContent, media_content
-from pegboard.http.httpprovider import HttpProvider, MediaLimits
+from pegboard.http.httpprovider import HttpProvider
 from pegboard.http.sentmedia import SentMedia
+from pegboard.http.wireformat import MediaLimits
 from pegboard.providers import Media, ModelMessage, Result, Text
 from pegboard.schema.model import Capabilities, Modalities, Model, ModelApi
 from provider_run import events_of, model_of, provider_at, request_for, text_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from pegboard.http.httpprovider import ErrorBody
+from pegboard.http.wireformat import ErrorBody
 
 EXCERPT_CHARS = 500
 _HTML = r"\s*(<!doctype html|<html)"

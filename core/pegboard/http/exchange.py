@@ -12,7 +12,9 @@ from pegboard.http.client import Client
 from pegboard.http.connection import Connection
 from pegboard.http.encoding import SurrogatePairs
 from pegboard.http.eventstream import EventStream, Shape, UnknownEncodingError
-from pegboard.http.httpprovider import (
+from pegboard.http.keyadvice import required_key
+from pegboard.http.refusals import Refusals
+from pegboard.http.wireformat import (
     AnswerReader,
     Endpoint,
     ErrorFrameError,
@@ -20,8 +22,6 @@ from pegboard.http.httpprovider import (
     Post,
     WireFormat,
 )
-from pegboard.http.keyadvice import required_key
-from pegboard.http.refusals import Refusals
 from pegboard.kit.redact import SHORTEST_VALUE
 from pegboard.providers import Heartbeat, Media, ModelRequest, StreamEvent
 from pegboard.providers.keylookup import Keys, unset_variables

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from pegboard.http.httpprovider import Meaning
+from pegboard.http.wireformat import Meaning
 
 OVERFLOWS: Mapping[str, str] = {
     "OpenAI, code and chat completions": r"context_length_exceeded|maximum context length",

@@ -22,9 +22,9 @@ from pegboard.errors import (
 from pegboard.http.askedwait import asked_wait_s
 from pegboard.http.certificates import CERTIFICATES_HINT
 from pegboard.http.errorbody import excerpt, read_body, texts_of
-from pegboard.http.httpprovider import Endpoint, ErrorBody, Meaning
 from pegboard.http.keyadvice import key_advice
 from pegboard.http.overflow import OVERFLOWS, THROTTLED, is_overflow
+from pegboard.http.wireformat import Endpoint, ErrorBody, Meaning
 from pegboard.kit.hosts import is_loopback
 from pegboard.kit.redact import without_values
 from pegboard.providers import ToolDefinition

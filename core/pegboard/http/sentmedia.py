@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
 from pegboard.files.mediacontent import MEDIA_MIMES, MediaContent, media_content
 from pegboard.http.encoding import left_out, media_bytes, media_inputs, media_kind
-from pegboard.http.httpprovider import MediaLimits
+from pegboard.http.wireformat import MediaLimits
 from pegboard.providers import Media, ModelMessage, ModelRequest, Result, Text
 
 _REFUSED = frozenset({400, 413, 415, 422})

@@ -14,8 +14,8 @@ import pytest
 from cases import built, load
 from pegboard.engine.retry import RetryDecision, decide, is_hopeless
 from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
-from pegboard.http.httpprovider import Endpoint
 from pegboard.http.refusals import Refusals
+from pegboard.http.wireformat import Endpoint
 from pegboard.schema.config import RetryConfig
 
 PATIENT = RetryConfig(attempts=50, total_s=10_000)

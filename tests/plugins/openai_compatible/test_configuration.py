@@ -7,7 +7,8 @@ import pytest
 
 from keyed import keys_of
 from pegboard.engine.modelentry import overridden
-from pegboard.http.httpprovider import Endpoint, HttpProvider, KeyCheck, endpoints
+from pegboard.http.httpprovider import HttpProvider, endpoints
+from pegboard.http.wireformat import Endpoint, KeyCheck
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import (
     CacheCost,
