@@ -16,7 +16,7 @@ _DEFAULT = "default"
 
 
 class Choices:
-    """What the user has chosen for the next prompts; an empty model is the agent's or session's."""
+    """The user's choices for the next prompts; an empty model is the agent's or session's."""
 
     def __init__(self, app: App, session: Session) -> None:
         self._app = app

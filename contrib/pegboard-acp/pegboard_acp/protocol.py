@@ -38,7 +38,7 @@ class ClientAuth(AcpValue, frozen=True):
 
 
 class ClientCapabilities(AcpValue, frozen=True):
-    """What a client can do."""
+    """The capabilities of a client."""
 
     session: ClientSession | None = None
     elicitation: ElicitationSupport | None = None
@@ -47,22 +47,22 @@ class ClientCapabilities(AcpValue, frozen=True):
 
     @property
     def shows_notices(self) -> bool:
-        """Whether a `notice` may be sent."""
+        """Return whether the client takes a `notice`."""
         return self.session is not None and self.session.notices is not None
 
     @property
     def shows_compaction(self) -> bool:
-        """Whether a `compaction_update` may be sent."""
+        """Return whether the client takes a `compaction_update`."""
         return self.session is not None and self.session.compaction is not None
 
     @property
     def fills_forms(self) -> bool:
-        """Whether questions may be asked by a form."""
+        """Return whether the client shows forms."""
         return self.elicitation is not None and self.elicitation.form is not None
 
     @property
     def opens_terminals_to_sign_in(self) -> bool:
-        """Whether a terminal method may be offered; clients of 2025 said it in `_meta`."""
+        """Return whether the client runs terminal methods; clients of 2025 say it in `_meta`."""
         said = self.auth is not None and self.auth.terminal
         return said or bool((self.meta or {}).get("terminal-auth"))
 
@@ -173,7 +173,7 @@ Block = TextBlock | ImageBlock | AudioBlock | LinkBlock | ResourceBlock
 
 
 class PromptParams(SessionParams, frozen=True):
-    """What the user says."""
+    """A prompt of the user."""
 
     prompt: tuple[Block, ...]
 

@@ -1,4 +1,4 @@
-"""What happens in a session, as the updates that an editor gets of it."""
+"""The events of a session as the updates of an editor."""
 
 import time
 from collections.abc import Iterable, Iterator

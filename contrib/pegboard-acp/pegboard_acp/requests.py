@@ -15,7 +15,7 @@ from pegboard_acp.updates import CallFields, PermissionOption, Shown
 
 
 class Requests:
-    """What the user of one session is asked; each question has a task of its own.
+    """The open questions to the user of one session; each has a task of its own.
 
     `session_id` is the session that the editor knows. Its subagents ask in its name.
     """

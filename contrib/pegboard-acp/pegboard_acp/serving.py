@@ -16,7 +16,7 @@ from pegboard_acp.openapps import OpenApps
 from pegboard_acp.streams import take_standard_streams
 
 END_WITHIN_S = 10.0
-"""What the end may take, with plugins and threads that hang."""
+"""The longest end, with plugins and threads that hang."""
 _log = logging.getLogger("pegboard.acp")
 
 

@@ -1,4 +1,4 @@
-"""What an editor is told of a tool call: its kind, its files, its diffs and its output."""
+"""Tool calls as an editor shows them: kind, files, diffs and output."""
 
 import os
 import re

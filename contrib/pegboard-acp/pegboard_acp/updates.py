@@ -21,15 +21,15 @@ class Chunk(AcpValue, frozen=True, omit_defaults=False, tag_field="sessionUpdate
 
 
 class UserChunk(Chunk, frozen=True, tag="user_message_chunk"):
-    """What the user has said."""
+    """A piece of a prompt."""
 
 
 class AgentChunk(Chunk, frozen=True, tag="agent_message_chunk"):
-    """What the model says."""
+    """A piece of an answer."""
 
 
 class ThoughtChunk(Chunk, frozen=True, tag="agent_thought_chunk"):
-    """What the model thinks."""
+    """A piece of the model's reasoning."""
 
 
 class Shown(AcpValue, frozen=True, tag_field="type", tag="content"):
@@ -54,7 +54,7 @@ class Location(AcpValue, frozen=True):
 
 
 class CallFields(AcpValue, frozen=True):
-    """What is known of a tool call; an update replaces the fields that it has."""
+    """A tool call; an update replaces the fields that it has."""
 
     tool_call_id: str
     title: str | None = None
@@ -90,7 +90,7 @@ class Plan(AcpValue, frozen=True, tag_field="sessionUpdate", tag="plan"):
 
 
 class CommandInput(AcpValue, frozen=True):
-    """What stands behind a command."""
+    """The arguments of a command."""
 
     hint: str
 
@@ -221,7 +221,7 @@ class Modes(AcpValue, frozen=True):
 
 
 class SessionState(AcpValue, frozen=True, kw_only=True):
-    """What a client is told of an open session; a new one has its id."""
+    """An open session; a new one has its id."""
 
     session_id: str | None = None
     modes: Modes
@@ -256,7 +256,7 @@ class TurnUsage(AcpValue, frozen=True, omit_defaults=False):
 
 
 class PromptResult(AcpValue, frozen=True):
-    """How a turn ended."""
+    """The end of a turn."""
 
     stop_reason: StopReason
     usage: TurnUsage | None = None

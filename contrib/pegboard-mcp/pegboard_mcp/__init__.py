@@ -18,7 +18,7 @@ from pegboard.schema.session import PermissionRequest, Verdict
 
 
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the user may set; `claude` has the servers of Claude Code's settings, too."""
+    """The options of the plugin; `claude` has the servers of Claude Code's settings, too."""
 
     claude: bool = False
 

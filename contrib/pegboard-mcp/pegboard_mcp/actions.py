@@ -1,4 +1,4 @@
-"""What clients of Pegboard's server see of the servers, and have them do."""
+"""The servers as clients of Pegboard's server see and direct them."""
 
 import asyncio
 import webbrowser

@@ -14,7 +14,7 @@ FILE_BYTES = 4 << 20
 
 
 class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server listed at `listed_at`, in seconds since the epoch.
+    """The lists of a server at `listed_at`, in seconds since the epoch.
 
     `version` is the protocol's that was agreed on, and `discovered` what the server answered to
     `server/discover`, so that the next start asks for neither. `fresh_s` is how long the server

@@ -25,7 +25,7 @@ Table = Mapping[str, Any]
 
 
 class OAuthConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """How a client identifies itself to the authorization server of a remote server.
+    """The client's identity for the authorization server of a remote server.
 
     `client_registration` chooses between a metadata document at `client_metadata_url` (`cimd`) and
     dynamic registration (`dcr`); `auto` takes the first if the server supports it.
@@ -93,7 +93,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """Where entries come from: a file, and whether it is the repository's.
+    """The origin of entries: a file, and whether it is the repository's.
 
     `env` has the variables that `${NAME}` stands for, None where nothing is replaced. An unknown
     key is an error where it `is_strict`; other programs have keys that mean nothing here.

@@ -37,7 +37,7 @@ from pegboard_mcp.listing import (
 from pegboard_mcp.traffic import Traffic
 
 ROUNDS = 10
-"""How often a server may ask within one call (SEP-2322)."""
+"""The most rounds of questions within one call (SEP-2322)."""
 ROUND_PAUSE_S = 0.1
 """Before a call is sent again of which the server wanted only the state back."""
 _CALL_RESULT: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
@@ -60,7 +60,7 @@ _T = TypeVar("_T")
 
 
 class Wishes(NamedTuple):
-    """How a connection is made: what is known of the server, and what it may expect.
+    """The terms of a connection: the facts of the server, and what it may expect.
 
     `can_ask` says that a user can be asked. `on_change` is called when a list has changed.
     """
@@ -83,7 +83,7 @@ class Connection:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be asked."""
+        """Return whether the server takes requests."""
         return not self.traffic.ended.is_set()
 
     async def list_everything(self) -> Catalogue:

@@ -18,7 +18,7 @@ from pegboard_mcp.listing import clean_text
 QUESTIONS_PER_ROUND = 8
 FIELDS = 16
 ATTEMPTS = 3
-"""How often a field is asked for whose answer does not fit it."""
+"""The most questions for a field whose answers do not fit it."""
 OPENED = "I have opened it"
 DECLINED = "Decline"
 MESSAGE_BYTES = 2 << 10

@@ -1,4 +1,4 @@
-"""What servers list, as it is offered: checked one by one, cut to limits, with a digest each."""
+"""Lists of servers as they are offered: checked one by one, cut to limits, with a digest each."""
 
 import hashlib
 import re

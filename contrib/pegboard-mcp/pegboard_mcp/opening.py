@@ -20,7 +20,7 @@ from pegboard_mcp.traffic import Traffic
 
 
 class Ground(NamedTuple):
-    """Where a server runs: the sandbox, the environment and the folder of tools' processes."""
+    """The place of a server: the sandbox, the environment and the folder of tools' processes."""
 
     enclosed: Enclosed
     env: Mapping[str, str]

@@ -22,7 +22,7 @@ from pegboard_mcp.traffic import LINE_BYTES, Traffic
 
 CONNECT_S = 30.0
 READ_S = 300.0
-"""How long a server may hold a response open without a byte."""
+"""The longest time without a byte of an open response."""
 _UNAUTHORIZED = 401
 
 

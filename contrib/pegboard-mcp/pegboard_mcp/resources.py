@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pegboard_mcp.servers import Servers
 
 MENTIONS = 8
-"""How many resources of one message are read."""
+"""The most resources that one message reads."""
 _MENTION = re.compile(r"(?<![\w@])@(?P<server>[A-Za-z0-9][\w.-]*):(?P<uri>[^\s<>\"']+)")
 _SENTENCE_END = ".,;:!?)"
 

@@ -80,7 +80,7 @@ class Server:
 
     @property
     def state(self) -> State:
-        """What has become of it."""
+        """Return the state of the server."""
         if not self.config.enabled:
             return "disabled"
         if self._owner is not None and not self._owner.done():
@@ -316,7 +316,7 @@ class Server:
 
     @property
     def wait_s(self) -> float:
-        """How long the server is not started yet, infinite after too many failures."""
+        """Return the time until the server starts again, infinite after too many failures."""
         count = len(self._failed_at)
         if count >= FAILURES:
             return float("inf")

@@ -24,7 +24,7 @@ from pegboard_mcp.tools import pegboard_tools
 OPENED: "WeakKeyDictionary[Plugin, Servers]" = WeakKeyDictionary()
 """The servers of each App that is open, for hooks that get no App."""
 IS_COMMAND: ContextVar[bool] = ContextVar("pegboard_mcp_command", default=False)
-"""Whether a command of this plugin has opened the App: then no server starts by itself."""
+"""True where a command of this plugin has opened the App: then no server starts by itself."""
 
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Servers:
 
     @property
     def is_settled(self) -> bool:
-        """Whether no server is being asked in the background any more."""
+        """Return whether no server is asked in the background any more."""
         return not self._starting
 
     async def look(self, server: Server) -> None:

@@ -26,7 +26,7 @@ from pegboard_mcp.failure import AuthorizationError, RegistrationError
 from pegboard_mcp.grants import Grant, GrantFile
 
 CONSENT_LIMIT_S = 300.0
-"""How long a user may take in the browser."""
+"""The longest time for the user in the browser."""
 HOST = "127.0.0.1"
 PATH = "/callback"
 REQUEST_BYTES = 1 << 14

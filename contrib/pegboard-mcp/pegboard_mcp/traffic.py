@@ -11,7 +11,7 @@ from pegboard_mcp.listing import LIST_TOOLS, read_tools, time_to_live_s
 
 LINE_BYTES = 16 << 20
 UNASKED_BYTES = 16 << 20
-"""How much a server may write between two answers."""
+"""The most that a server may write between two answers."""
 NOTIFICATIONS_PER_S = 1000
 _UNHEARD = "notifications/message"
 """Log messages: this client does not offer to take them."""
@@ -29,7 +29,7 @@ class TrafficError(Exception):
 
 
 class Traffic:
-    """What one connection knows of its messages; `ended` is set when no more can come.
+    """The messages of one connection; `ended` is set when no more can come.
 
     `raw` has the items of the newest page of each list as the server sent them.
     """

@@ -101,7 +101,7 @@ class Telemetry:
 
 
 def wanted() -> bool:
-    """Whether the user's environment names a collector, or the program has OpenTelemetry set up."""
+    """Return whether the environment names a collector, or the program has OpenTelemetry set up."""
     if os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return False
     if any(os.environ.get(name, "").strip() for name in _ENDPOINTS):

@@ -11,7 +11,7 @@ from pegboard.providers import Call, ModelMessage, Reasoning, Result, Text
 
 VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 LIMIT_BYTES = 8 << 10
-"""What is left of each text."""
+"""The length to which each text is cut."""
 Capture = Literal["NO_CONTENT", "SPAN_ONLY", "EVENT_ONLY", "SPAN_AND_EVENT"]
 _KNOWN: dict[str, Capture] = {
     "SPAN_ONLY": "SPAN_ONLY",

@@ -1,4 +1,4 @@
-"""Where spans and measurements go: to the program's own providers, or to a collector by OTLP."""
+"""The way of spans and measurements: the program's own providers, or a collector by OTLP."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ from pegboard_otel import content, names
 from pegboard_otel.spans import Spans
 
 FLUSH_S = 1.0
-"""How long the end of a program waits for its last spans."""
+"""The longest wait for the last spans at the end of a program."""
 PARENT = ("TRACEPARENT", "TRACESTATE")
 INSTALL = "`pip install 'pegboard-otel[otlp]'` installs what sends it"
 
@@ -64,7 +64,7 @@ def open_export() -> Export:
 
 
 def has_own_provider() -> bool:
-    """Whether the program has set up OpenTelemetry itself."""
+    """Return whether the program has set up OpenTelemetry itself."""
     return "opentelemetry.sdk.trace" in sys.modules and not isinstance(
         trace.get_tracer_provider(), trace.ProxyTracerProvider
     )
@@ -104,7 +104,7 @@ def _to_collector() -> tuple[trace.TracerProvider, metrics.MeterProvider, Callab
 
 
 def _wants(signal: str) -> bool:
-    """Whether the environment has an address for these, and does not say `none`."""
+    """Return whether the environment has an address for these, and does not say `none`."""
     if os.environ.get(f"OTEL_{signal}_EXPORTER", "otlp").strip() == "none":
         return False
     places = ("OTEL_EXPORTER_OTLP_ENDPOINT", f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT")

@@ -115,7 +115,7 @@ class PluginHttp:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the App has closed it."""
+        """Return whether the App has closed the client."""
         return self._client.is_closed
 
     async def aclose(self) -> None:

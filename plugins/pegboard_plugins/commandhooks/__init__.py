@@ -44,7 +44,7 @@ FILES: "tuple[tuple[Product, str], ...]" = (
     ("codex", ".codex/config.toml"),
     ("gemini", ".gemini/settings.json"),
 )
-"""Where hooks may be, in the user's home and in a project, and whose form they have."""
+"""The files of hooks, in the user's home and in a project, and whose form they have."""
 _APPS: "WeakKeyDictionary[Plugin, Host]" = WeakKeyDictionary()
 _RUNNERS: "WeakKeyDictionary[Plugin, HookRunner]" = WeakKeyDictionary()
 """The Apps and their runners: hooks of tools get no other value that lives as long as an App."""

@@ -46,7 +46,7 @@ class CommandHook(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def label(self) -> str:
-        """How messages name it."""
+        """Return the name for messages."""
         return f"{self.name} hook `{self.command}` of {self.file}"
 
     def fits(self, names: Sequence[str]) -> bool:

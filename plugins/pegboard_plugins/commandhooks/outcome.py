@@ -1,4 +1,4 @@
-"""What a hook says by its exit code and its output, and what several say together."""
+"""The answer of a hook by its exit code and output, and that of several together."""
 
 from collections.abc import Iterable
 from typing import Any, Literal
@@ -19,7 +19,7 @@ _STRICTNESS: tuple[Decision, ...] = ("deny", "ask", "")
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """How the process of a hook ended; `failure` says why there is no exit code."""
+    """The end of a hook's process; `failure` says why there is no exit code."""
 
     exit_code: int | None = None
     stdout: str = ""
@@ -28,7 +28,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What one hook says, or all of an event; an `allow` says nothing.
+    """The answer of one hook, or of all of an event; an `allow` says nothing.
 
     `context` is text for the model, `notes` are lines for the user. `output` takes the place of a
     tool's result, `input` that of its arguments. `stops`: the turn is to end.

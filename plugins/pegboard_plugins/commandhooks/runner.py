@@ -36,7 +36,7 @@ _State = tuple[int, int, int] | None
 
 
 class PendingHooks(msgspec.Struct, frozen=True):
-    """What PreToolUse said of a call that has not ended yet; with `asks` the user is asked."""
+    """The answer of PreToolUse to a call that has not ended yet; with `asks` the user is asked."""
 
     call: PendingCall
     asks: str | None = None

@@ -82,7 +82,7 @@ def _effects(request: PermissionRequest, app: Host | None) -> frozenset[Effect]:
 
 
 def _is_undecided(session: SessionView, request: PermissionRequest, pattern: str) -> bool:
-    """Whether only a default of Pegboard or of a plugin, or a rule for everything, allows it."""
+    """Return whether only a default, or a rule for everything, allows it."""
     users = next((each for each in session.rulesets if each.source == _USERS), None)
     home = session.home
     rule = users and deciding_rule(users, request.permission, pattern, home=home)

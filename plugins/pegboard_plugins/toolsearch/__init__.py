@@ -61,7 +61,7 @@ def _described(definition: ToolDefinition) -> str:
 
 
 def _is_far(definition: ToolDefinition) -> bool:
-    """Whether a request may leave the tool out: it is deferred, or of a plugin and undecided."""
+    """Return whether a request may leave the tool out: deferred, or a plugin's and undecided."""
     return definition.exposure == "deferred" or (
         definition.exposure is None and bool(definition.source)
     )
