@@ -32,7 +32,9 @@ settings.register_profile(
 
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("repeatable")
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` ignores it for all that is started here
+    # `nohup` ignores the first, a shell's `&` the second, for all that is started here.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     leave_terminal()
     if in_folders(config) and not config.option.markexpr:
         config.option.markexpr = "not long"
