@@ -7,6 +7,7 @@ from pegboard.schema.config import Agent, Config
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.session import Ruleset, Session, SessionTime
+from pegboard.trust.decisions import Decision
 
 MODEL = Model(id="m", provider_id="p", name="M", api=ModelApi(id="m"))
 BUILD = Agent(name="build", mode="primary", permission=(), options={})
@@ -43,5 +44,6 @@ def view(
         model=MODEL,
         config=config or Config(),
         rulesets=rulesets,
+        trust=Decision(trusted=False, root=worktree),
         turns=turns,
     )

@@ -16,6 +16,7 @@ from pegboard.processes.background import ToolProcesses
 from pegboard.processes.process import run_process
 from pegboard.schema.config import Config
 from pegboard.schema.session import Ruleset
+from pegboard.trust.decisions import Decision
 from pegboard.unstable import LocalLedger, ProgramSearch
 
 
@@ -158,7 +159,12 @@ class Context:
     def session(self):
         """What tests change here or in itself."""
         facts = vars(self._session)
-        facts |= {"trusted_by_user": self.trusted_by_user, "allowed": self.allowed}
+        facts["trust"] = Decision(
+            trusted=self.trusted,
+            trusted_by_user=self.trusted_by_user,
+            allowed=self.allowed,
+            root=self.worktree,
+        )
         facts.setdefault("worktree", self.worktree)
         facts.setdefault("directory", self.directory)
         return self._session

@@ -144,7 +144,7 @@ def _site(session: SessionView) -> Site:
         directory=session.directory,
         worktree=session.worktree,
         home=session.home,
-        config_dir=session.config_dir,
+        config_dir=session.places.config if session.places else None,
     )
 
 

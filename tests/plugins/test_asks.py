@@ -70,7 +70,7 @@ async def context(tmp_path):
     (tmp_path / "a.txt").write_text("one\n")
     context = Context(project)
     context.session.directory = context.session.worktree = project
-    context.session.home = context.session.config_dir = None
+    context.session.home = None
     for path in (project / "a.txt", tmp_path / "a.txt"):
         context.files.note_read(path)
     yield context

@@ -8,6 +8,7 @@ from pegboard.providers import ToolDefinition
 from pegboard.schema.config import Agent, Config
 from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.session import Rule, Ruleset, Session, SessionTime
+from pegboard.trust.decisions import Decision
 from pegboard_plugins.task import task, tool_definition
 from tool_context import Context, call
 
@@ -88,6 +89,7 @@ def view(*agents, rules=()):
         model=Model(id="m", provider_id="p", name="m", api=ModelApi(id="m")),
         config=Config(),
         rulesets=(Ruleset(source="config", rules=tuple(rules)),),
+        trust=Decision(trusted=False, root=Path("/w")),
     )
 
 

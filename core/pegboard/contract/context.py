@@ -16,6 +16,7 @@ from pegboard.schema.config import Agent, Config, Purpose
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
 from pegboard.schema.session import Answers, Question, Ruleset, Session, Todo
+from pegboard.trust.decisions import Decision
 
 _Granted = TypeVar("_Granted")
 _T = TypeVar("_T")
@@ -27,12 +28,12 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     `purpose` says what a request to a model is for, to the hooks that it passes (since 0.1).
     `depth` is 0 for a session that the user talks to, one more for each level of subagents.
     `rulesets` are the permission rules in force, source by source. `interactive`: somebody is there
-    to answer questions. `trusted`: the user lets the project's own code run, or it brings none;
-    `trusted_by_user`: they have said yes to it; `allowed` has the digests of the files and programs
-    that they trust. `home` is the user's folder, `config_dir` that of their settings, `places` has
-    all of theirs. `private` are the folders and files that no tool may change unasked, wherever
-    they are: what Pegboard keeps, its settings, and the repository's real git folders. `background`
-    are the processes that the session has left running, also those that have ended since.
+    to answer questions. `trust` says whether the project's own code may run, and which of its files
+    and programs the user trusts. `home` is the user's home folder, `places` are Pegboard's folders
+    for the user. `private` are the folders and files that no tool may change without a question,
+    wherever they are: Pegboard's own, its settings, and the repository's real git folders.
+    `background` are the processes that the session has left running, also those that have ended
+    since.
     """
 
     info: Session
@@ -43,13 +44,10 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     model: Model
     config: Config
     rulesets: tuple[Ruleset, ...]
+    trust: Decision
     depth: int = 0
     interactive: bool = False
-    trusted: bool = False
-    trusted_by_user: bool = False
-    allowed: Mapping[str, str] = {}
     home: Path | None = None
-    config_dir: Path | None = None
     places: UserFolders | None = None
     private: tuple[Path, ...] = ()
     background: tuple[BackgroundProcess, ...] = ()

@@ -50,9 +50,9 @@ class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
         return cls(
             root=session.worktree,
             directory=session.directory,
-            trusted_by_user=session.trusted_by_user,
+            trusted_by_user=session.trust.trusted_by_user,
             env=env,
-            allowed=session.allowed,
+            allowed=session.trust.allowed,
         )
 
     def find(self, command: Sequence[str], *, near: Path | None = None) -> FoundProgram:

@@ -30,6 +30,7 @@ from pegboard.schema.part import (
 from pegboard.schema.session import Decided, PermissionRequest, Session, SessionTime
 from pegboard.testing.samples import minimal
 from pegboard.testing.scriptedmodel import MODEL
+from pegboard.trust.decisions import Decision
 
 _AGENT = Agent(name="tester", mode="primary", permission=(), options={})
 _TEXTS = ("hello", "", "a `b` [c](d) ünï\n\n```\nx\n```", "x" * 20_000)
@@ -71,6 +72,7 @@ def session_view(config: Config, project: Path) -> SessionView:
         model=MODEL,
         config=config,
         rulesets=(),
+        trust=Decision(trusted=False, root=project),
         turns=(_turn("hello"),),
     )
 

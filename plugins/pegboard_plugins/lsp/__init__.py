@@ -288,7 +288,7 @@ async def chat_params(session: SessionView, request: ModelRequest) -> ModelReque
     """
     if all(tool.name != lsp.id for tool in request.tools):
         return None
-    if session.trusted:
+    if session.trust.trusted:
         seen = _seen(session)
         if not seen:
             seen.append(await asyncio.to_thread(_can_answer, session))

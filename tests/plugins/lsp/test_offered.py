@@ -14,6 +14,7 @@ from lsp_project import config
 from pegboard import ToolContext, hookimpl, tool
 from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.config import Config, LspConfig
+from pegboard.trust.decisions import Decision
 from pegboard.unstable import ProgramSearch
 from pegboard_plugins import lsp as plugin
 from pegboard_plugins.lsp import known, lsp, sourcetree
@@ -44,7 +45,8 @@ async def offered(
     if own is not None:
         context.trust_program(own)
     facts = {"trusted": True, "trusted_by_user": True, **facts}
-    session = replace(view(folder, config=settings), allowed=context.allowed, **facts)
+    trust = Decision(root=folder, allowed=context.allowed, **facts)
+    session = replace(view(folder, config=settings), trust=trust)
     request = await plugin.chat_params(session, REQUEST) or REQUEST
     names = [tool.name for tool in request.tools]
     assert names in (["lsp", "read"], ["read"])
