@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from prompt_toolkit.data_structures import Size
@@ -46,6 +47,7 @@ from pegboard_plugins.chat.surface import (
     wraps_anew,
 )
 from pegboard_plugins.chat.terminalinput import ASK_BACKGROUND, TerminalInput
+from pegboard_plugins.shared.terminal import on_hangup
 
 if TYPE_CHECKING:
     from pegboard_plugins.chat.chat import Chat
@@ -195,16 +197,16 @@ class Window:
         loop = asyncio.get_running_loop()
         acts = {
             signal.SIGTERM: self.leave,
-            signal.SIGHUP: self.leave,
             signal.SIGTSTP: lambda: self._chat.spawn(self._chat.outside.suspend()),
         }
         for number, act in acts.items():
             loop.add_signal_handler(number, act)
         loop.set_exception_handler(self._unhandled)
         try:
-            await self.screen.run_async(
-                pre_run=self._begun, handle_sigint=False, set_exception_handler=False
-            )
+            with on_hangup(partial(loop.call_soon_threadsafe, self.leave)):
+                await self.screen.run_async(
+                    pre_run=self._begun, handle_sigint=False, set_exception_handler=False
+                )
         finally:
             loop.set_exception_handler(None)
             for number in acts:

@@ -7,7 +7,6 @@ import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import Any, NoReturn
 
 from msgspec import UNSET
@@ -32,7 +31,7 @@ from pegboard_plugins.cli.backend import Backend, PromptRequest
 from pegboard_plugins.cli.render import failure_text
 from pegboard_plugins.cli.tally import Tally
 from pegboard_plugins.cli.views import Result, SettledTexts, View
-from pegboard_plugins.shared.terminal import CUT, exit_of_answer
+from pegboard_plugins.shared.terminal import CUT, exit_of_answer, on_hangup
 
 QUIET_S = 0.4
 """After so many seconds without an event a person wants to see that something goes on."""
@@ -72,11 +71,6 @@ class Stop:
         _end_in_time(reason)
         self._stopping = asyncio.create_task(self._abort())
 
-    def hang_up(self) -> None:
-        """Stop the turn once: a shell repeats the hangup of its terminal."""
-        if self.reason is None:
-            self(Exit.INTERRUPTED)
-
     async def _abort(self) -> None:
         if not await self._backend.abort(self._session_id) and self.prompting:
             self.prompting.cancel()
@@ -103,12 +97,6 @@ def _interrupted(*_: object) -> None:
     if signal.getitimer(signal.ITIMER_REAL)[0]:
         _leave_at_once()
     _end_in_time(Exit.INTERRUPTED, DEAF_LIMIT_S)
-
-
-def _hung_up(*_: object) -> None:
-    """End in time like `_interrupted`; a second one is not the last, since a shell repeats it."""
-    if not signal.getitimer(signal.ITIMER_REAL)[0]:
-        _end_in_time(Exit.INTERRUPTED, DEAF_LIMIT_S)
 
 
 def _overdue(stop: Stop) -> None:
@@ -309,13 +297,16 @@ async def _end(*tasks: asyncio.Task[Any]) -> None:
 def _stopped_by(stop: Stop, limit_s: float | None) -> Iterator[None]:
     """Ctrl-C, SIGTERM, a closed terminal and the time limit stop the turn."""
     loop = asyncio.get_running_loop()
-    signals = {signal.SIGINT: _interrupted, signal.SIGTERM: _interrupted}
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # which `nohup` asks for
-        signals[signal.SIGHUP] = _hung_up
-    for number, heard in signals.items():
-        stops = stop.hang_up if number == signal.SIGHUP else partial(stop, Exit.INTERRUPTED)
-        loop.add_signal_handler(number, stops)
-        signal.signal(number, heard)
+    signals = (signal.SIGINT, signal.SIGTERM)
+    for number in signals:
+        loop.add_signal_handler(number, stop, Exit.INTERRUPTED)
+        signal.signal(number, _interrupted)
+
+    def hang_up() -> None:
+        if stop.reason is None:
+            _interrupted()
+            loop.call_soon_threadsafe(stop, Exit.INTERRUPTED)
+
     timers: list[asyncio.TimerHandle | threading.Timer] = []
     if limit_s is not None:
         timers.append(loop.call_later(limit_s, stop, Exit.TIME_LIMIT))
@@ -323,7 +314,8 @@ def _stopped_by(stop: Stop, limit_s: float | None) -> Iterator[None]:
         watch.daemon = True
         watch.start()
     try:
-        yield
+        with on_hangup(hang_up):
+            yield
     finally:
         for timer in timers:
             timer.cancel()

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -34,6 +35,7 @@ from pegboard_plugins.server.runtimefile import RuntimeFile, write_runtime_file
 from pegboard_plugins.server.serverstate import ServerState
 from pegboard_plugins.server.terminals import Terminals
 from pegboard_plugins.shared.frontend import KeyFile
+from pegboard_plugins.shared.terminal import on_hangup
 
 STOP_WITHIN_S = 4
 """What a stop gives to requests that are being answered."""
@@ -170,13 +172,13 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Stop at a signal; unlike uvicorn's own, it is not raised again, so that all is closed."""
         loop = asyncio.get_running_loop()
-        signals = [signal.SIGINT, signal.SIGTERM]
-        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # which `nohup` asks for
-            signals.append(signal.SIGHUP)
+        signals = (signal.SIGINT, signal.SIGTERM)
+        hang_up = partial(self.handle_exit, signal.SIGHUP, None)
         for each in signals:
             loop.add_signal_handler(each, self.handle_exit, each, None)
         try:
-            yield
+            with on_hangup(partial(loop.call_soon_threadsafe, hang_up)):
+                yield
         finally:
             for each in signals:
                 loop.remove_signal_handler(each)

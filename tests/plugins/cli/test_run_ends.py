@@ -1,7 +1,9 @@
 """`pegboard run` ends by itself, whatever the model does, and says why."""
 
 import asyncio
+import signal
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from model_server import (
     Answer,
     ModelServer,
+    Pause,
     Piece,
     by_step,
     call,
@@ -19,7 +22,7 @@ from model_server import (
     say,
     text,
 )
-from plugins.cli.commands import CommandLine, Done
+from plugins.cli.commands import CommandLine, Done, finished
 
 DONE = b"data: [DONE]\n\n"
 DENY = {"*": "allow", "bash": {"*": "allow", "touch *": "deny"}}
@@ -172,3 +175,26 @@ async def test_the_text_of_the_last_attempt_is_shown_once(pegboard: CommandLine)
 
     texts = [each["part"]["text"] for each in done.records if each["type"] == "text"]
     assert (done.code, texts) == (4, ["I look."])
+
+
+async def test_a_hangup_that_a_shell_repeats_until_the_end_does_not_cut_the_saving_short(
+    pegboard: CommandLine,
+) -> None:
+    asked = asyncio.Event()
+
+    def script(body: dict[str, object]) -> Answer:
+        asked.set()
+        return [*text("half an answer"), Pause()]
+
+    async with ModelServer(script) as server:
+        pegboard.use_model(server.url)
+        process = await pegboard.start("run", "hi")
+        await asyncio.wait_for(asked.wait(), 20)
+        ending = asyncio.create_task(finished(process))
+        while not ending.done():
+            with suppress(ProcessLookupError):
+                process.send_signal(signal.SIGHUP)
+            await asyncio.sleep(0.001)
+        done = await ending
+
+    assert (done.code, done.err.count("the session is saved")) == (130, 1)

@@ -1,0 +1,29 @@
+"""SIGHUP, which a closed terminal sends and its shell repeats."""
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def on_hangup(act: Callable[[], object]) -> Iterator[None]:
+    """Call `act` in the signal handler of the first SIGHUP, and ignore each later one.
+
+    A later one is ignored until the process ends, since it may come while the session is being
+    saved. Where SIGHUP is ignored from the start, which `nohup` asks for, `act` is never called.
+    """
+    before = signal.getsignal(signal.SIGHUP)
+    if before is signal.SIG_IGN:
+        yield
+        return
+
+    def hear(*_: object) -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        act()
+
+    signal.signal(signal.SIGHUP, hear)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGHUP) is hear:
+            signal.signal(signal.SIGHUP, before)
