@@ -13,7 +13,8 @@
     │   └── ToolSchemaError      the provider takes a tool's schema for wrong
     ├── PermissionDeniedError    a rule, a plugin or the user said no     (exit 5)
     │   ├── PermissionRejectedError   the user said no: the turn ends
-    │   └── PermissionCorrectedError  the user said no and what to do instead
+    │   ├── PermissionCorrectedError  the user said no and what to do instead
+    │   └── PromptRefusedError        a plugin refuses a prompt: no model reads it
     ├── OutputError              an answer does not have its form         (exit 9)
     ├── BudgetError              a limit on money, tokens or steps is hit (exit 6)
     ├── TimeLimitError           a wait took longer than it may           (exit 7)
@@ -174,6 +175,10 @@ class PermissionRejectedError(PermissionDeniedError):
 
 class PermissionCorrectedError(PermissionDeniedError):
     """The user said no and what to do instead: the text goes back to the model."""
+
+
+class PromptRefusedError(PermissionDeniedError):
+    """A plugin refuses a prompt: the turn ends before a request, and no model reads the prompt."""
 
 
 class OutputError(PegboardError):

@@ -117,6 +117,19 @@ def test_what_the_model_does_is_changed(tmp_path: Path) -> None:
     assert greeted.output == "Good day, Ada!"
 
 
+def test_a_failed_call_says_more_and_a_turn_goes_on(tmp_path: Path) -> None:
+    reading = ("read", {"filePath": "No space left on device"})
+    explained = turn("tool_execute_failed", tmp_path / "a", reading).call("read")
+    folder = tmp_path / "b" / "project"
+    folder.mkdir(parents=True)
+    (folder / "TODO.now").write_text("test it")
+    ended = turn("turn_end", tmp_path / "b", "done")
+
+    assert "do not delete files yourself" in explained.error
+    assert len(ended.requests) > 1
+    assert "TODO.now still exists" in str(ended.requests[1].messages)
+
+
 async def test_a_slash_command_is_changed(tmp_path: Path) -> None:
     from pegboard.testing import scripted_app
     from pegboard_plugins.shared.frontend import CommandOrder, run_command

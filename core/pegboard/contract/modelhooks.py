@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from pegboard.contract.context import FileAccess, SessionView
 from pegboard.contract.plugin import hookspec
+from pegboard.errors import PromptRefusedError
 from pegboard.paths import UserFolders
 from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.message import Turn
@@ -26,13 +27,14 @@ def _same_message(answer: Turn, before: Turn) -> Turn:
     return answer
 
 
-@hookspec("fold", subject="message", check=_same_message, since="0.1")
+@hookspec("fold", subject="message", check=_same_message, raises=(PromptRefusedError,), since="0.1")
 def chat_message(session: SessionView, message: Turn) -> Turn | None:
-    """Change the user's message and its parts.
+    """Change the user's message and its parts, or refuse it with `PromptRefusedError`.
 
     Called for each prompt, after the message is stored as it was sent, so that none is lost. The
-    answer is stored in its place; ids must stay. Fold: a plugin that raises is reported and
-    skipped.
+    answer is stored in its place; ids must stay. Fold: `PromptRefusedError` ends the turn before
+    a request, and no model reads the message then or later; a plugin that raises another error is
+    reported and skipped.
 
     ```python
     from pegboard import evolve, hookimpl
@@ -211,6 +213,37 @@ def text_complete(session: SessionView, part: TextPart, text: str) -> str | None
     @hookimpl
     async def text_complete(text: str) -> str:
         return text.replace("utilize", "use")
+    ```
+    """
+
+
+def _some_prompt(answer: str, _: object) -> str:
+    """Reject a text without words."""
+    if not answer.strip():
+        raise ValueError("an empty text; None lets the turn end")
+    return answer
+
+
+@hookspec("first", check=_some_prompt, since="0.1")
+def turn_end(session: SessionView, answer: Turn) -> str | None:
+    """Return a text with which the turn goes on instead of ending.
+
+    Called when the model has answered without a further call and no other prompt waits; not after a
+    failure, a stop or a rejected permission, nor in the agent's last step. The text is a prompt
+    that the user does not see as theirs. A turn goes on like this 8 times in a row at most.
+    First: a plugin that raises is reported, and the next one is asked.
+
+    - session: of a subagent, `session.info.parent_id` is the caller's.
+
+    ```python
+    from pegboard import SessionView, hookimpl
+
+
+    @hookimpl
+    async def turn_end(session: SessionView) -> str | None:
+        if not (session.directory / "TODO.now").exists():
+            return None
+        return "TODO.now still exists: do what it says, then delete it."
     ```
     """
 

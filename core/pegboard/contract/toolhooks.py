@@ -9,7 +9,7 @@ from pegboard.contract.context import SessionView, ToolContext
 from pegboard.contract.plugin import Stash, hookspec
 from pegboard.contract.results import Activity, Block, PendingCall, ToolResult
 from pegboard.contract.tools import Tool
-from pegboard.errors import PermissionDeniedError, ToolError
+from pegboard.errors import PermissionDeniedError, PromptRefusedError, ToolError
 from pegboard.paths import UserFolders
 from pegboard.schema.config import Command
 from pegboard.schema.part import Part, ToolPart
@@ -123,13 +123,34 @@ def tool_execute_after(
     """
 
 
-@hookspec("fold", subject="parts", since="0.1")
+@hookspec("fold", subject="error", since="0.1")
+def tool_execute_failed(session: SessionView, call: PendingCall, error: str) -> str | None:
+    r"""Change the text of a failed tool call before the model gets it.
+
+    Called after each call that has failed, also by a `ToolError` of `tool_execute_before`; not
+    after a call that was denied or stopped. Fold: a plugin that raises is reported and skipped.
+
+    ```python
+    from pegboard import hookimpl
+
+
+    @hookimpl
+    async def tool_execute_failed(error: str) -> str | None:
+        if "No space left on device" not in error:
+            return None
+        return f"{error}\nAsk the user to make room; do not delete files yourself."
+    ```
+    """
+
+
+@hookspec("fold", subject="parts", raises=(PromptRefusedError,), since="0.1")
 def command_execute_before(
     session: SessionView, command: Command, parts: tuple[Part, ...]
 ) -> tuple[Part, ...] | None:
-    r"""Change the parts of a slash command before they are sent.
+    r"""Change the parts of a slash command before they are sent, or refuse it.
 
-    Called for each command that the user runs. Fold: a plugin that raises is reported and skipped.
+    Called for each command that the user runs. Fold: `PromptRefusedError` refuses the prompt, as in
+    `chat_message`; a plugin that raises another error is reported and skipped.
 
     ```python
     from pegboard import evolve, hookimpl

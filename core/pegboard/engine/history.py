@@ -40,6 +40,8 @@ from pegboard.storage.interrupted import INTERRUPTED_CALLS
 CLEARED = "[The output of this call was cleared to save space.]"
 INTERRUPTED = "[The call was interrupted before it had a result.]"
 SUMMARISE = "What have we done so far?"
+REFUSED = "refused"
+"""The key in the metadata of a part that makes its prompt a refused one; the value is why."""
 COMPACTION = "compaction"
 """The key in the metadata of a summary with which the model's view begins."""
 GO_ON = "Go on."
@@ -92,7 +94,7 @@ class History:
 
     def _note(self, turn: Turn) -> None:
         info = turn.info
-        if is_compaction(turn):
+        if is_aside(turn):
             self._aside.add(info.id)
         if isinstance(info, AssistantMessage) and COMPACTION in (info.metadata or {}):
             self._summary = info.id
@@ -152,9 +154,10 @@ class History:
         return next((part for part in asked if part.id not in taken), None)
 
     def users(self) -> Iterator[tuple[int, Turn]]:
-        """The user's messages with their places, newest first."""
+        """The user's messages that were not refused, with their places, newest first."""
         for place in reversed(self._users):
-            yield place, self.turns[place]
+            if refusal_of(self.turns[place]) is None:
+                yield place, self.turns[place]
 
     def messages(self, model: Model, turns: Sequence[Turn]) -> tuple[ModelMessage, ...]:
         """These turns as messages for the model; the last one is never the model's.
@@ -213,6 +216,19 @@ def is_compaction(turn: Turn) -> bool:
     if isinstance(turn.info, AssistantMessage):
         return turn.info.summary
     return compaction_of(turn) is not None
+
+
+def is_aside(turn: Turn) -> bool:
+    """Whether the turn is no part of the conversation: of a compaction, or a refused prompt."""
+    return is_compaction(turn) or refusal_of(turn) is not None
+
+
+def refusal_of(turn: Turn) -> str | None:
+    """Why a plugin has refused this prompt, None for all other turns."""
+    if not isinstance(turn.info, UserMessage):
+        return None
+    metadata = (part.metadata or {} for part in turn.parts if isinstance(part, TextPart))
+    return next((str(each[REFUSED]) for each in metadata if REFUSED in each), None)
 
 
 def compaction_of(turn: Turn) -> CompactionPart | None:

@@ -5,10 +5,11 @@ from functools import partial
 import msgspec
 from msgspec.structs import replace
 
+from pegboard.contract import modelhooks
 from pegboard.contract.context import SessionView
 from pegboard.engine.finish import Progress, goes_on
 from pegboard.engine.history import compaction_of
-from pegboard.engine.input.usermessage import remind
+from pegboard.engine.input.usermessage import queue_again, remind
 from pegboard.engine.preloading import load_beside
 from pegboard.engine.request import build_request, offered_tools
 from pegboard.engine.run import Run
@@ -16,6 +17,9 @@ from pegboard.engine.step import Step
 from pegboard.policy.agents import find_agent
 from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
+
+MOST_CONTINUED = 8
+"""How often in a row plugins can have a turn go on."""
 
 
 async def answer(run: Run) -> None:
@@ -40,13 +44,7 @@ async def answer(run: Run) -> None:
         if _shortened(run, turn):
             continue
         await _step(run, turn)
-        if user.format is not None:
-            from pegboard.engine.output import settle  # few prompts ask for a form
-
-            again = await settle(run, user, repairs=None if turn.last_step else turn.repairs)
-            if again is not None:
-                repairs, steps = turn.repairs + 1, turn.steps
-                turn = replace(await _begin(run, again), repairs=repairs, steps=steps)
+        turn = await _after_step(run, turn)
     if run.history.prompts > 1:
         from pegboard.engine.compaction.trigger import prune  # a first answer needs nothing of it
 
@@ -116,6 +114,7 @@ class _Turn(msgspec.Struct):
     tools: tuple[ToolDefinition, ...]
     steps: int = 0
     repairs: int = 0
+    continued: int = 0
 
     @property
     def last_step(self) -> bool:
@@ -137,6 +136,35 @@ async def _begin(run: Run, user: UserMessage) -> _Turn:
     return _Turn(
         user=user, view=view, tools=await offered_tools(engine.hooks, engine.tools, view, user)
     )
+
+
+async def _after_step(run: Run, turn: _Turn) -> _Turn:
+    """The turn, with a prompt of the engine's where its answer is not to be the last one."""
+    user, again = turn.user, None
+    if user.format is not None:
+        from pegboard.engine.output import settle  # few prompts ask for a form
+
+        again = await settle(run, user, repairs=None if turn.last_step else turn.repairs)
+        turn.repairs += again is not None
+    if unanswered(run) is None and (text := await _text_to_go_on(run, turn)):
+        again = await queue_again(run, user, text, output=run.engine.expected.get(user.id))
+        turn.continued += 1
+    if again is None:
+        return turn
+    begun = await _begin(run, again)
+    return replace(turn, user=begun.user, view=begun.view, tools=begun.tools)
+
+
+async def _text_to_go_on(run: Run, turn: _Turn) -> str | None:
+    """The text of a plugin with which the turn goes on, None where it ends."""
+    last = run.last_answer()
+    if last is None or run.blocked or turn.continued == MOST_CONTINUED:
+        return None
+    assert isinstance(last.info, AssistantMessage)
+    if last.info.error is not None:
+        return None
+    view = run.view(turn.view.agent, turn.view.model)
+    return await run.engine.hooks.first(modelhooks.turn_end, session=view, answer=last)
 
 
 async def _step(run: Run, turn: _Turn) -> None:

@@ -6,18 +6,16 @@ from msgspec.structs import replace
 
 from pegboard.engine.expected import Expected, MismatchError
 from pegboard.engine.finish import goes_on
-from pegboard.engine.input.usermessage import queue
+from pegboard.engine.input.usermessage import queue_again
 from pegboard.engine.run import Run
 from pegboard.kit.threads import in_own_thread
 from pegboard.schema.event import SessionFailed
 from pegboard.schema.message import (
     AssistantMessage,
     OutputData,
-    Prompt,
     StructuredOutputFailure,
     UserMessage,
 )
-from pegboard.schema.part import TextInput
 from pegboard.storage.changes import PublishEvent, PutMessage
 
 _WRONG = "Your answer does not fit the JSON Schema: {}\nAnswer with the corrected JSON value alone."
@@ -43,7 +41,7 @@ async def settle(run: Run, user: UserMessage, *, repairs: int | None) -> UserMes
         info = replace(last.info, structured=await in_own_thread(work, name="pegboard-schema"))
     except MismatchError as error:
         if repairs is not None and repairs < expected.retries:
-            return await _repair(run, user, expected, error)
+            return await queue_again(run, user, _WRONG.format(error), output=expected)
         text = f"the answer does not fit the schema: {error}"
         failure = StructuredOutputFailure(data=OutputData(message=text, retries=repairs or 0))
         info = replace(last.info, error=failure)
@@ -52,20 +50,3 @@ async def settle(run: Run, user: UserMessage, *, repairs: int | None) -> UserMes
     run.put(replace(last, info=info))
     await run.writer.barrier()
     return None
-
-
-async def _repair(
-    run: Run, user: UserMessage, expected: Expected, error: MismatchError
-) -> UserMessage:
-    prompt = Prompt(
-        parts=(TextInput(text=_WRONG.format(error), synthetic=True),),
-        agent=user.agent,
-        model=f"{user.model.provider_id}/{user.model.model_id}",
-        system=user.system,
-        tools=user.tools,
-        variant=user.variant,
-        output=expected,
-    )
-    turn = await queue(run, prompt)
-    assert isinstance(turn.info, UserMessage)
-    return turn.info

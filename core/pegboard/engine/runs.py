@@ -11,7 +11,7 @@ from pegboard.contract.context import SubagentResult
 from pegboard.contract.results import Activity
 from pegboard.engine.engine import ChildRequest, Engine
 from pegboard.engine.finish import ABORTED
-from pegboard.engine.history import History
+from pegboard.engine.history import History, refusal_of
 from pegboard.engine.input.usermessage import (
     UserCall,
     expanded,
@@ -31,7 +31,7 @@ from pegboard.engine.sessions import (
     settled,
 )
 from pegboard.engine.writer import Writer
-from pegboard.errors import AbortedError, PegboardError, SessionBusyError
+from pegboard.errors import AbortedError, PegboardError, PromptRefusedError, SessionBusyError
 from pegboard.policy.clock import Clock
 from pegboard.providers.spending import Budget
 from pegboard.schema.event import Event, SessionUpdated
@@ -83,6 +83,7 @@ class Runs:
         :raises InvalidInputError: when the session has a message of this id.
         :raises SessionBusyError: while another process runs the session; nothing is kept of the
             prompt, since whoever reads this sends it again.
+        :raises PromptRefusedError: when a plugin refuses the prompt.
         :raises AbortedError: when the turn was stopped before there was an answer.
         """
         ids = await self._session_ids(session_id)
@@ -105,6 +106,10 @@ class Runs:
             return turn
 
         turn = await self.beside.run(session_id, preparing())
+        if (why := refusal_of(turn)) is not None:
+            refusal = PromptRefusedError(why)
+            self._engine.say_failure(session_id, refusal)
+            raise refusal
         if session.id in self._stopping:  # a run that was aborted takes no new prompts
             await asyncio.wait((self._tasks[session.id],))  # without a limit: it has its own
         if prompt.no_reply:

@@ -114,10 +114,10 @@ class Caller:
     ) -> ToolState:
         self.started += 1
         part = self._processor.tool_running(call.id, plan.tool.id, plan.input, call.metadata)
+        before = PendingCall(
+            id=call.id, tool=plan.tool.id, input=plan.input, message_id=part.message_id
+        )
         try:
-            before = PendingCall(
-                id=call.id, tool=plan.tool.id, input=plan.input, message_id=part.message_id
-            )
             doing = Activity("tool", self._view.id, call.id, plan.tool.id, before)
             async with self._run.engine.hooks.around(doing):
                 doing.outcome = result = await self._ran(call, plan, before, call_tool)
@@ -136,14 +136,20 @@ class Caller:
                 self.denied = True
             await self._failed(call, _said(error), metadata=denial(error))
         except (ToolError, BudgetError) as error:
-            await self._failed(call, _said(error))
+            await self._failed(call, await self._explained(before, _said(error)))
         except RequiredHookError as error:
             await self._failed(call, _said(error))
             raise
         except Exception as error:  # noqa: BLE001 - a tool is foreign code
             text = f"{plan.tool.id} failed: {type(error).__name__}: {_said(error)}"
-            await self._failed(call, text)
+            await self._failed(call, await self._explained(before, text))
         return self._processor.tool_state(call.id)
+
+    async def _explained(self, call: PendingCall, error: str) -> str:
+        """The error of a call as plugins let the model read it."""
+        return await self._run.engine.hooks.fold(
+            toolhooks.tool_execute_failed, session=self._view, call=call, error=error
+        )
 
     async def _failed(
         self, call: ToolCall, text: str, *, metadata: Mapping[str, Any] | None = None

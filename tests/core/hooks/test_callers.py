@@ -55,7 +55,8 @@ def fitting(hook: str, answer: object) -> bool:
         return isinstance(answer, tuple)
     if hook in ("register_budget", "register_files", "register_processes"):  # with a function
         return callable(answer)
-    return hook in ("text_complete", "session_compacting") and isinstance(answer, str)
+    of_text = ("text_complete", "session_compacting", "tool_execute_failed")
+    return hook in of_text and isinstance(answer, str)
 
 
 def test_every_hook_has_a_sample() -> None:

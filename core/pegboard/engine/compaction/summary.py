@@ -15,7 +15,7 @@ from pegboard.contract.host import Compaction, CompactionRequest
 from pegboard.contract.tools import serving
 from pegboard.engine.compaction.trigger import next_request, usable
 from pegboard.engine.finish import failure_of
-from pegboard.engine.history import COMPACTION, History, compaction_of, is_compaction
+from pegboard.engine.history import COMPACTION, History, compaction_of, is_aside, is_compaction
 from pegboard.engine.request import seen_by_model
 from pegboard.engine.run import Run
 from pegboard.engine.sidecall import plain_request, question_of
@@ -296,7 +296,7 @@ def _answering(turns: Sequence[Turn]) -> tuple[str, ...]:
     """The newest prompt, and those right before it."""
     found: list[str] = []
     for turn in reversed(turns):
-        if isinstance(turn.info, UserMessage) and not is_compaction(turn):
+        if isinstance(turn.info, UserMessage) and not is_aside(turn):
             found.append(turn.info.id)
         elif found:
             break
@@ -310,7 +310,7 @@ def _prompts_after(history: History, message_id: str) -> tuple[str, ...]:
 
 def _first_prompt(turns: Sequence[Turn]) -> tuple[Turn, ...]:
     users = (turn for turn in turns if isinstance(turn.info, UserMessage))
-    return tuple(islice((turn for turn in users if not is_compaction(turn)), 1))
+    return tuple(islice((turn for turn in users if not is_aside(turn)), 1))
 
 
 def _text(turn: Turn) -> str:

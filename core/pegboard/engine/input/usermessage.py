@@ -18,10 +18,15 @@ from pegboard.contract.context import SessionView
 from pegboard.contract.tools import Tool
 from pegboard.engine.engine import Engine
 from pegboard.engine.finish import goes_on
-from pegboard.engine.history import is_compaction
+from pegboard.engine.history import REFUSED, is_aside
 from pegboard.engine.run import Run
 from pegboard.engine.sessions import SessionIds, make_view
-from pegboard.errors import InvalidInputError, ModelNotFoundError, NotFoundError
+from pegboard.errors import (
+    InvalidInputError,
+    ModelNotFoundError,
+    NotFoundError,
+    PromptRefusedError,
+)
 from pegboard.ids import check_id
 from pegboard.policy.agents import default_agent
 from pegboard.schema.config import Agent, Command
@@ -132,6 +137,28 @@ async def queue(run: Run, prompt: Prompt) -> Turn:
     return turn
 
 
+async def queue_again(
+    run: Run,
+    user: UserMessage,
+    text: str,
+    *,
+    output: Any = None,  # noqa: ANN401 - a type or None
+) -> UserMessage:
+    """Store a prompt of the engine's for the same agent and model as an earlier prompt."""
+    prompt = Prompt(
+        parts=(TextInput(text=text, synthetic=True),),
+        agent=user.agent,
+        model=f"{user.model.provider_id}/{user.model.model_id}",
+        system=user.system,
+        tools=user.tools,
+        variant=user.variant,
+        output=output,
+    )
+    turn = await queue(run, prompt)
+    assert isinstance(turn.info, UserMessage)
+    return turn.info
+
+
 async def refuse_known(storage: Storage, session_id: str, message_id: str) -> None:
     """Check that the id is new: a message that has an answer would not get another one.
 
@@ -186,7 +213,33 @@ async def expanded(
     """The message for the model: `expand_file` is called for files, then `chat_message`.
 
     The parts of a slash command go through `command_execute_before` first. The result replaces
-    the stored message where it differs.
+    the stored message where it differs; one that a plugin refuses gets a part that says so.
+    """
+    try:
+        changed = await _as_changed(engine, session, turn, ids, command)
+    except PromptRefusedError as error:
+        mark = TextPart(
+            id=ids.part(),
+            session_id=turn.info.session_id,
+            message_id=turn.info.id,
+            text=str(error),
+            synthetic=True,
+            ignored=True,
+            metadata={REFUSED: str(error)},
+        )
+        changed = Turn(info=turn.info, parts=(*turn.parts, mark))
+    changes = _differences(turn, changed)
+    if changes:
+        await engine.storage.commit(*changes)
+    return changed
+
+
+async def _as_changed(
+    engine: Engine, session: Session, turn: Turn, ids: SessionIds, command: Command | None
+) -> Turn:
+    """The message after all plugins.
+
+    :raises PromptRefusedError: when a plugin refuses it.
     """
     view = await _view(engine, session, turn)
     changed = turn
@@ -196,12 +249,9 @@ async def expanded(
         )
         changed = Turn(info=turn.info, parts=parts)
     changed = await _with_files(engine, view or _stand_in(engine, session, turn), changed, ids)
-    if view is not None:
-        changed = await engine.hooks.fold(modelhooks.chat_message, session=view, message=changed)
-    changes = _differences(turn, changed)
-    if changes:
-        await engine.storage.commit(*changes)
-    return changed
+    if view is None:
+        return changed
+    return await engine.hooks.fold(modelhooks.chat_message, session=view, message=changed)
 
 
 async def _with_files(engine: Engine, view: SessionView, turn: Turn, ids: SessionIds) -> Turn:
@@ -318,7 +368,7 @@ def _waiting(turns: Sequence[Turn]) -> tuple[list[int], Turn | None]:
         info = turns[place].info
         if isinstance(info, AssistantMessage) and not info.summary:
             return places[::-1], turns[place]
-        if isinstance(info, UserMessage) and not is_compaction(turns[place]):
+        if isinstance(info, UserMessage) and not is_aside(turns[place]):
             places.append(place)
     return places[::-1], None
 
