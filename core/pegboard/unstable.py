@@ -72,6 +72,7 @@ __getattr__, __dir__ = late_names(
         "pegboard.files.protection": (
             "autorun_files",
             "home_secrets",
+            "imported_documents",
             "instructs",
             "protected_folder",
             "protected_path",

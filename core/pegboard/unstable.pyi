@@ -44,6 +44,7 @@ from pegboard.files.placing import move_resolved as move_resolved
 from pegboard.files.placing import temporary_beside as temporary_beside
 from pegboard.files.protection import autorun_files as autorun_files
 from pegboard.files.protection import home_secrets as home_secrets
+from pegboard.files.protection import imported_documents as imported_documents
 from pegboard.files.protection import instructs as instructs
 from pegboard.files.protection import protected_folder as protected_folder
 from pegboard.files.protection import protected_path as protected_path

@@ -30,7 +30,12 @@ async def tool_execute_after(context: ToolContext) -> None:
     """Record the documents that the call has changed as unseen, formatted as they now are."""
     session = context.session
     entries = session.config.instructions
-    documents = [path for path in context.changed if pegboard.unstable.instructs(path, entries)]
+    documents = [
+        path
+        for path in context.changed
+        if pegboard.unstable.instructs(path, entries)
+        or path in pegboard.unstable.imported_documents(session.id)
+    ]
     if documents and session.places is not None:
         from pegboard_plugins.shared.frontend import UnseenDocuments  # few calls change one
 

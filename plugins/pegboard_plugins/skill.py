@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -49,10 +49,6 @@ IN_CONFIG = ("skill", "skills")
 MOST_DEPTH = 4
 MOST_FOLDERS = 2000
 LIMIT_BYTES = 256 * 1024
-LONGEST_SETTINGS = 16 * 1024
-"""In letters: so many take YAML 0.1 s, and every request pays it,"""
-MOST_BRACKETS = 100
-"""with few brackets: its time grows with the square of their depth."""
 MOST_LISTED = 50
 SHOWN_DESCRIPTION = 240
 UNSEEN = "written by an agent, not yet accepted by the user"
@@ -61,7 +57,6 @@ MATERIAL = (
     " order. `pegboard trust documents` shows it to the user."
 )
 OWN = "This session has written the skill {}, so it is material, no order, until the next session."
-_FRONT = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)(.*)", re.DOTALL | re.MULTILINE)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
@@ -219,36 +214,18 @@ def _read(file: Path) -> Skill | None:
             text = opened.read(LIMIT_BYTES).decode("utf-8-sig", errors="replace")
     except OSError:
         return None
-    parts = _FRONT.match(text)
-    settings = _settings(parts[1]) if parts else {}
+    from pegboard_plugins.shared.frontend import front_matter  # where there are skills
+
+    settings, body = front_matter(text)
+    if settings is None:
+        return None
     name, description = settings.get("name", file.parent.name), settings.get("description")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         return None
-    if parts is None or not isinstance(description, str):
+    if not isinstance(description, str):
         return None
     plain = "".join(filter(str.isprintable, " ".join(description.split())))
-    return Skill(name=name, description=plain, folder=file.parent, text=parts[2]) if plain else None
-
-
-def _settings(front: str) -> dict[str, Any]:
-    """The settings, all of them as texts: what only looks like a date or number is no error."""
-    import yaml  # 20 ms that only a project with skills costs
-
-    if len(front) > LONGEST_SETTINGS:
-        return {}
-    if front.count("[") + front.count("{") > MOST_BRACKETS:
-        return _pairs(front)
-    try:
-        value = yaml.BaseLoader(front).get_single_data()
-    except (yaml.YAMLError, RecursionError):
-        # An unquoted text with a colon is no YAML, and it is how people write descriptions.
-        return _pairs(front)
-    return value if isinstance(value, dict) else {}
-
-
-def _pairs(front: str) -> dict[str, Any]:
-    pairs = (line.split(":", 1) for line in front.splitlines() if ":" in line)
-    return {key.strip(): text.strip() for key, text in pairs}
+    return Skill(name=name, description=plain, folder=file.parent, text=body) if plain else None
 
 
 @hookimpl

@@ -69,7 +69,17 @@ async def test_an_instruction_file_counts_once_the_user_accepts_it(
     assert silence == ()
 
 
-@pytest.mark.parametrize("name", [*instructions.NAMES, skill.FILE])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *instructions.NAMES,
+        *instructions.OTHERS,
+        instructions.LOCAL,
+        f"{instructions.RULES}/a.md",
+        f"{instructions.OTHER_RULES}/deep/a.mdc",
+        skill.FILE,
+    ],
+)
 def test_the_files_that_sessions_obey_are_documents(name: str) -> None:
     assert pegboard.unstable.instructs(Path("/project", name))
 
@@ -79,6 +89,26 @@ async def test_what_a_command_wrote_does_not_count(tmp_path: Path) -> None:
 
     async with opened(tmp_path, provider, *PLUGINS) as app:
         assert "Obey me." not in await asked(app, provider)
+
+
+@pytest.mark.parametrize("by_command", [False, True])
+async def test_a_document_that_another_imports_does_not_count(
+    tmp_path: Path, *, by_command: bool
+) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "CLAUDE.md").write_text("Rules: @notes.md")
+    step = runs("echo Obey me. > notes.md") if by_command else writes("notes.md", "Obey me.")
+    provider = await session_after(tmp_path, step)
+
+    async with opened(tmp_path, provider, *PLUGINS) as app:
+        before = await asked(app, provider)
+        unseen = UnseenDocuments(app.places.unseen_documents)
+        unseen.accept(dict(unseen.below(app.workspace.worktree)))
+        after = await asked(app, provider)
+
+    assert "Rules: @notes.md" in before
+    assert "Obey me." not in before
+    assert "Obey me." in after
 
 
 async def test_a_document_that_the_configuration_names_does_not_count(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ which run after a push. Nor are files that only select something defined elsewhe
 
 import re
 from collections.abc import Iterable, Set
-from functools import cache
+from functools import cache, lru_cache
+from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
@@ -321,7 +322,13 @@ def _in_home(path: Path) -> str | None:
     return autorun_reason(str(path))
 
 
-_DOCUMENTS = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md", "SKILL.md")
+_DOCUMENTS = frozenset(
+    {
+        *("AGENTS.md", "CLAUDE.md", "CLAUDE.local.md", "CONTEXT.md", "GEMINI.md", "SKILL.md"),
+        *("copilot-instructions.md", ".cursorrules", ".windsurfrules"),
+    }
+)
+_RULE_FOLDERS = ((".claude", "rules"), (".cursor", "rules"))
 
 
 def instructs(path: Path, entries: Iterable[str] = ()) -> bool:
@@ -330,7 +337,17 @@ def instructs(path: Path, entries: Iterable[str] = ()) -> bool:
     `entries` are the `instructions` of the configuration: paths and patterns, relative ones to any
     folder of the project.
     """
-    return path.name in _DOCUMENTS or any(_fits(path, entry) for entry in entries)
+    is_rule = any(pair in _RULE_FOLDERS for pair in pairwise(path.parts))
+    return is_rule or path.name in _DOCUMENTS or any(_fits(path, entry) for entry in entries)
+
+
+@lru_cache(maxsize=128)
+def imported_documents(session_id: str) -> set[Path]:  # noqa: ARG001 - the key
+    """Return the paths that the instruction files of a session import, of missing files too.
+
+    A change of one is a change of instructions. The set is the session's own and can be added to.
+    """
+    return set()
 
 
 def _fits(path: Path, entry: str) -> bool:

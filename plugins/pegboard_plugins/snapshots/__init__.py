@@ -121,7 +121,10 @@ class LateSnapshots:
         """The files that the session has changed; documents among them are recorded as unseen."""
         changed = self._git().take(session_id)
         documents = [
-            path for path in changed if pegboard.unstable.instructs(path, self._instructions)
+            path
+            for path in changed
+            if pegboard.unstable.instructs(path, self._instructions)
+            or path in pegboard.unstable.imported_documents(session_id)
         ]
         if documents:
             from pegboard_plugins.shared.frontend import UnseenDocuments  # few steps change one

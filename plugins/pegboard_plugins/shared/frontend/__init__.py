@@ -67,6 +67,7 @@ __getattr__, __dir__ = late_names(
             "begin_trace",
             "trace_steps",
         ),
+        "pegboard_plugins.shared.frontend.frontmatter": ("front_matter", "listed"),
         "pegboard_plugins.shared.frontend.insight": (
             "plugin_entries",
             "standing",

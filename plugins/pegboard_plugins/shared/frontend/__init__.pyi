@@ -43,6 +43,8 @@ from pegboard_plugins.shared.frontend.explanation import Explanation as Explanat
 from pegboard_plugins.shared.frontend.explanation import explain as explain
 from pegboard_plugins.shared.frontend.foldtrace import begin_trace as begin_trace
 from pegboard_plugins.shared.frontend.foldtrace import trace_steps as trace_steps
+from pegboard_plugins.shared.frontend.frontmatter import front_matter as front_matter
+from pegboard_plugins.shared.frontend.frontmatter import listed as listed
 from pegboard_plugins.shared.frontend.insight import plugin_entries as plugin_entries
 from pegboard_plugins.shared.frontend.insight import standing as standing
 from pegboard_plugins.shared.frontend.insight import trace_entries as trace_entries

@@ -6,8 +6,9 @@ text that it had before; what it changed itself counts from the next session on.
 
 import asyncio
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -17,7 +18,14 @@ import pegboard.unstable
 from pegboard import PendingCall, SessionView, ToolResult, hookimpl
 from pegboard.schema.part import Completed, ToolPart
 
-NAMES = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
+NAMES = ("AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", "CONTEXT.md")
+"""The instruction file of a folder is the first of these that it has."""
+LOCAL = "CLAUDE.local.md"
+"""A file that counts as well, behind the others of its folder."""
+OTHERS = ("GEMINI.md", ".github/copilot-instructions.md", ".cursorrules", ".windsurfrules")
+"""The first of these counts where no folder has another instruction file."""
+RULES, OTHER_RULES = ".claude/rules", ".cursor/rules"
+"""Folders of rules, the second where no folder has another instruction file."""
 LIMIT_BYTES = 32 * 1024
 """How much of one file is given to the model."""
 _WILDCARDS = frozenset("*?[")
@@ -68,14 +76,14 @@ def _with_nested(
     nested = [file for file in _nested(session, path) if file not in claimed]
     if not nested:
         return None  # as for most files: then nobody has to look through the session
-    changed = pegboard.unstable.changed_files(session.turns)
-    known = {*instruction_files(session), *_loaded(session), *changed, path.resolve()}
-    known |= _unseen(session, nested)
-    found = [file for file in nested if file not in known]
+    known = {*_told_files(session), *_loaded(session), path.resolve()}
+    texts = _Texts(session, {})
+    files = _expanded(session, nested, texts)
+    found = [each for each in files if each not in known | claimed and texts(each)]
     claimed.update(found)
-    pieces = [piece for file in found if (piece := _piece(file, session.id))]
-    if not pieces:
+    if not found:
         return None
+    pieces = [_marked(file, texts(file), session.id) for file in found]
     loaded = [*result.metadata.get("loaded", ()), *map(str, found)]
     return replace(
         result,
@@ -91,14 +99,30 @@ def _claimed(message_id: str) -> set[Path]:  # noqa: ARG001 - each message has i
 
 
 def _nested(session: SessionView, path: Path) -> Iterator[Path]:
-    """The instruction file of each folder from the directory down to the file's."""
+    """The instruction files of each folder from the directory down to the file's.
+
+    Rules for certain files count from the worktree's root down.
+    """
     folder = path.resolve().parent
     if not folder.is_relative_to(session.directory):
         return
     between = [each for each in (folder, *folder.parents) if session.directory in each.parents]
     for each in reversed(between):
-        usable = _inside((each / name for name in NAMES), session.worktree)
-        yield from list(usable)[:1]
+        yield from _of_folder(each, session.worktree)
+    for each in (*_folders(session), *reversed(between)):
+        yield from _rules_for(session, each, path.resolve())
+
+
+def _rules_for(session: SessionView, folder: Path, path: Path) -> Iterator[Path]:
+    """Yield the rules in a folder that are for this file and not for all."""
+    for name in (RULES, OTHER_RULES):
+        if (folder / name).is_dir():
+            from pegboard_plugins.instructions.rulefiles import fits, rule_files, rule_patterns
+
+            for file in _inside(rule_files(folder / name), session.worktree):
+                patterns = rule_patterns(_whole(file))
+                if patterns and fits(patterns, path.relative_to(folder)):
+                    yield file
 
 
 def _loaded(session: SessionView) -> Iterator[Path]:
@@ -116,16 +140,14 @@ def _loaded(session: SessionView) -> Iterator[Path]:
 def instruction_files(session: SessionView) -> tuple[Path, ...]:
     """The session's instruction files, resolved, each once.
 
-    First those of the first name of `NAMES` that any folder has, from the worktree's root down
-    to the directory; then the entries of the configuration in their order. A relative entry is
+    First those of each folder from the worktree's root down to the directory: the first of `NAMES`
+    that it has, its rules, and `LOCAL`. If there are none, the first of `OTHERS` counts. Then come
+    the entries of the configuration in their order, and the user's rules. A relative entry is
     looked for in each of these folders, and never counts if it leads out of the worktree.
     """
     folders = _folders(session)
-    found = list[Path]()
-    for name in NAMES:
-        found = list(_inside((folder / name for folder in folders), session.worktree))
-        if found:
-            break
+    found = [file for folder in folders for file in _of_folder(folder, session.worktree)]
+    found = found or list(_of_others(folders, session.worktree))
     for entry in session.config.instructions:
         if Path(entry).is_absolute():
             path = Path(entry)
@@ -133,7 +155,43 @@ def instruction_files(session: SessionView) -> tuple[Path, ...]:
         else:
             matching = (path for each in folders for path in _matching(session.id, each, entry))
             found += _inside(matching, session.worktree)
+    if session.home is not None:
+        found += _files(_rules_for_all(session.home / RULES))
     return tuple(dict.fromkeys(found))
+
+
+def _of_folder(folder: Path, worktree: Path) -> Iterator[Path]:
+    """Yield the instruction files of one folder, those for certain files left out."""
+    named = list(_inside((folder / name for name in NAMES), worktree))
+    yield from [each for each in named[1:] if _imports(each, named[0])][:1] or named[:1]
+    yield from _inside(_rules_for_all(folder / RULES), worktree)
+    yield from _inside((folder / LOCAL,), worktree)
+
+
+def _imports(file: Path, other: Path) -> bool:
+    """Return whether a file imports another, whose text it has so in addition to its own."""
+    text = _whole(file)
+    if "@" not in text:
+        return False
+    from pegboard_plugins.instructions.imports import imported_names  # few texts have imports
+
+    return any(file.parent.joinpath(name).resolve() == other for name in imported_names(text))
+
+
+def _of_others(folders: tuple[Path, ...], worktree: Path) -> Iterator[Path]:
+    """Yield the instruction files that another product's name has, the first that there are."""
+    named = (folder / name for name in OTHERS for folder in folders)
+    found = list(islice(_inside(named, worktree), 1))
+    rules = (file for folder in folders for file in _rules_for_all(folder / OTHER_RULES))
+    yield from found or _inside(rules, worktree)
+
+
+def _rules_for_all(folder: Path) -> Iterator[Path]:
+    """Yield the rules of a folder that count for each file."""
+    if folder.is_dir():
+        from pegboard_plugins.instructions.rulefiles import rule_files, rule_patterns
+
+        yield from (file for file in rule_files(folder) if rule_patterns(_whole(file)) == ())
 
 
 def _folders(session: SessionView) -> tuple[Path, ...]:
@@ -168,16 +226,57 @@ def _inside(paths: Iterable[Path], worktree: Path) -> Iterator[Path]:
 
 
 def _pieces(session: SessionView) -> tuple[str, ...]:
-    """The files that have a text, each text once."""
-    files = instruction_files(session)
-    material = pegboard.unstable.changed_files(session.turns) | _unseen(session, files)
-    before = _texts_of(session.id)
-    for file in files:
-        if file not in material:
-            before[file] = _content(file)
-    texts = {text: file for file in reversed(files) if (text := before.get(file))}
-    first = {file: text for text, file in texts.items()}
-    return tuple(_marked(file, first[file], session.id) for file in files if file in first)
+    """The files that have a text, each text once, with what they import."""
+    texts = _Texts(session, _texts_of(session.id))
+    files = _expanded(session, instruction_files(session), texts)
+    first = {text: file for file in reversed(files) if (text := texts(file))}
+    _told_files(session).update(files)
+    return tuple(
+        _marked(file, text, session.id)
+        for file in files
+        if (text := texts(file)) and first[text] == file
+    )
+
+
+def _expanded(session: SessionView, files: Sequence[Path], texts: "_Texts") -> tuple[Path, ...]:
+    """Return the files, and behind each what it imports."""
+    if not any("@" in texts(file) for file in files):
+        return tuple(files)
+    from pegboard_plugins.instructions.imports import with_imports  # few texts have imports
+
+    return tuple(with_imports(session, files, texts))
+
+
+@lru_cache(maxsize=128)
+def _files_of(session_id: str) -> set[Path]:  # noqa: ARG001 - the key
+    """The files that the system prompts of a session have brought."""
+    return set()
+
+
+def _told_files(session: SessionView) -> set[Path]:
+    """Return the files whose texts the session's system prompt has."""
+    return _files_of(session.id) or set(instruction_files(session))
+
+
+class _Texts:
+    """The texts of files that count in a session.
+
+    A file that the session or an agent has changed counts as it was `before`, which has the texts
+    as the session found them.
+    """
+
+    def __init__(self, session: SessionView, before: dict[Path, str]) -> None:
+        self._session = session
+        self._before = before
+        self._changed = pegboard.unstable.changed_files(session.turns)
+        self._known: dict[Path, str] = {}
+
+    def __call__(self, file: Path) -> str:
+        if file not in self._known:
+            if file not in self._changed | _unseen(self._session, (file,)):
+                self._before[file] = _content(file)
+            self._known[file] = self._before.get(file, "")
+        return self._known[file]
 
 
 def _unseen(session: SessionView, files: Iterable[Path]) -> frozenset[Path]:
@@ -195,12 +294,6 @@ def _texts_of(session_id: str) -> dict[Path, str]:  # noqa: ARG001 - the key
     return {}
 
 
-def _piece(file: Path, session_id: str) -> str:
-    """The file's text between its marks; empty when there is none to give."""
-    text = _content(file)
-    return _marked(file, text, session_id) if text else ""
-
-
 def _marked(file: Path, text: str, session_id: str) -> str:
     """The text between tags that only who knows the session's id can write."""
     from pegboard_plugins.shared.frontend import as_source, disarmed  # where there are instructions
@@ -210,6 +303,16 @@ def _marked(file: Path, text: str, session_id: str) -> str:
 
 
 def _content(file: Path) -> str:
+    """Return the text that counts of a file, "" for one that cannot be read."""
+    text = _whole(file)
+    if text.startswith("---") and "rules" in file.parts:
+        from pegboard_plugins.shared.frontend import front_matter  # the settings of a rule
+
+        return front_matter(text)[1].strip()
+    return text
+
+
+def _whole(file: Path) -> str:
     try:
         stamp = file.stat()
         return _text(file, stamp.st_mtime_ns, stamp.st_size)

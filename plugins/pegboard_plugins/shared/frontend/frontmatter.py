@@ -1,0 +1,49 @@
+"""The settings in front of a Markdown file, as skills, rules, agents and commands have them."""
+
+import re
+from typing import Any
+
+LONGEST_SETTINGS = 16 * 1024
+"""In letters: so many take YAML 0.1 s, and every request pays it,"""
+MOST_BRACKETS = 100
+"""with few brackets: its time grows with the square of their depth."""
+_FRONT = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)(.*)", re.DOTALL | re.MULTILINE)
+
+_COMMA = re.compile(r",(?![^{]*\})")
+"""A comma that does not stand in the braces of a pattern."""
+
+
+def front_matter(text: str) -> tuple[dict[str, Any] | None, str]:
+    """Return the settings and the rest of the text; None and the whole text without settings.
+
+    All values are strings, and lists and tables of them: YAML's dates and numbers are not read.
+    """
+    parts = _FRONT.match(text)
+    return (_settings(parts[1]), parts[2]) if parts else (None, text)
+
+
+def _settings(front: str) -> dict[str, Any]:
+    import yaml  # 20 ms that only a project with such files costs
+
+    if len(front) > LONGEST_SETTINGS:
+        return {}
+    if front.count("[") + front.count("{") > MOST_BRACKETS:
+        return _pairs(front)
+    try:
+        value = yaml.BaseLoader(front).get_single_data()
+    except (yaml.YAMLError, RecursionError):
+        # An unquoted text with a colon is no YAML, and it is how people write descriptions.
+        return _pairs(front)
+    return value if isinstance(value, dict) else {}
+
+
+def _pairs(front: str) -> dict[str, Any]:
+    pairs = (line.split(":", 1) for line in front.splitlines() if ":" in line)
+    return {key.strip(): text.strip() for key, text in pairs}
+
+
+def listed(value: object) -> tuple[str, ...]:
+    """Return the names that a setting lists: a YAML list, or a string with commas."""
+    if isinstance(value, str):
+        return tuple(name for each in _COMMA.split(value) if (name := each.strip().strip("\"'")))
+    return tuple(filter(None, map(str, value))) if isinstance(value, list) else ()
