@@ -17,6 +17,7 @@ from pegboard.cli import Group, open_app, run_async
 from pegboard.display import visible
 from pegboard.errors import InvalidInputError, NotFoundError, ToolError
 from pegboard.plugins import nearest_names
+from pegboard.unstable import refuse_within_tool
 from pegboard_mcp.actions import open_browser, services_of, sign_in
 from pegboard_mcp.configuration import Source, server_of
 from pegboard_mcp.pins import definition_diff
@@ -30,7 +31,7 @@ SETUP_LIMIT_S = 10.0
 
 @click.group(cls=Group)
 def mcp() -> None:
-    """Show MCP servers, add them, review and call their tools."""
+    """Show MCP servers, add them, review and call their tools, or be one."""
 
 
 @mcp.command("list")
@@ -166,6 +167,45 @@ def debug(directory: Path, name: str) -> None:
     """Start the server NAME, and print each step; secrets are left out."""
     for line in run_async(_debugged(directory, name)):
         click.echo(visible(line))
+
+
+@mcp.command()
+@click.option(
+    "--root",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="The folder that sessions work in or below, instead of the project.",
+)
+@click.option("--tools", default="", metavar="NAMES", help="Offer these tools, too, as a,b.")
+@click.option(
+    "--http",
+    "port",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="Serve HTTP on this port of this machine; 0 takes a free one.",
+)
+@click.pass_obj
+def serve(directory: Path, *, root: Path | None, tools: str, port: int | None) -> None:
+    """Offer the agent to other agents, by MCP on standard input and output.
+
+    With --http clients send the token in PEGBOARD_MCP_TOKEN, or the one that this command makes.
+    """
+    from pegboard_mcp import serving  # the SDK's server, which other commands do not need
+
+    refuse_within_tool("pegboard mcp serve")
+    offered = [each.strip() for each in tools.split(",") if each.strip()]
+    if port is None:
+        run_async(serving.serve_stdio(root or directory, offered))
+        return
+
+    def announce(address: str, token: str) -> None:
+        click.echo(f"listening on {address}", err=True)
+        if token:
+            click.echo(f"token {token}", err=True)
+
+    token = os.environ.get(serving.VARIABLE, "")
+    run_async(
+        serving.serve_http(root or directory, offered, port=port, token=token, announce=announce)
+    )
 
 
 @asynccontextmanager

@@ -1,7 +1,9 @@
 """The plugin is found next to its tests where it is not installed."""
 
+import json
+import os
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,8 +12,21 @@ from typing import Any
 import pytest
 
 from pegboard.testing import ScriptedApp
+from served import make_project, model
 
 HERE = Path(__file__).parent
+SERVE = """
+import json, sys
+sys.path[:0] = json.loads(sys.argv[1])
+from pathlib import Path
+from pegboard_mcp.command import mcp
+try:
+    mcp.main(["serve", *sys.argv[3:]], obj=Path(sys.argv[2]), standalone_mode=False)
+except Exception as error:
+    print(error, file=sys.stderr)
+    sys.exit(1)
+"""
+FOLDERS = ("CONFIG", "DATA", "STATE", "CACHE")
 for _folder in (HERE, HERE.parent):
     if str(_folder) not in sys.path:
         sys.path.insert(0, str(_folder))
@@ -63,3 +78,42 @@ def served_app(
             yield scripted
 
     return opened
+
+
+@pytest.fixture(scope="module")
+def model_port() -> Iterator[int]:
+    with model() as port:
+        yield port
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return make_project(tmp_path / "project")
+
+
+@pytest.fixture
+def surroundings(tmp_path: Path, model_port: int) -> Mapping[str, str]:
+    """The environment of a server whose model takes directives."""
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "options": {"baseURL": f"http://127.0.0.1:{model_port}/v1", "apiKey": "very-secret"},
+        "models": {"fake-model": {"limit": {"context": 128000, "output": 8192}}},
+    }
+    config = {
+        "model": "fake/fake-model",
+        "small_model": "fake/fake-model",
+        "provider": {"fake": provider},
+        "permission": {
+            "*": "allow",
+            "bash": {"*": "ask", "echo $$*": "allow", "exec sleep*": "allow"},
+        },
+    }
+    folders = {f"PEGBOARD_{each}_DIR": str(tmp_path / each) for each in FOLDERS}
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), **folders}
+    return {**env, "PEGBOARD_CONFIG_CONTENT": json.dumps(config)}
+
+
+@pytest.fixture
+def command(project: Path) -> tuple[str, ...]:
+    paths = json.dumps([str(HERE.parent), str(HERE)])
+    return (sys.executable, "-c", SERVE, paths, str(project))
