@@ -1,4 +1,4 @@
-"""Names for plugins that keep state or secrets."""
+"""Names for plugins that keep state or secrets, or do work that an exit must not wait for."""
 
 from pegboard import late_names
 
@@ -11,8 +11,15 @@ __getattr__, __dir__ = late_names(
             "StashKey",
         ),
         "pegboard.kit.pluginhttp": ("Http", "HttpResponse"),
-        "pegboard.kit.redact": ("redacted",),
+        "pegboard.kit.privatefile": (
+            "lock_file",
+            "replace_file",
+        ),
+        "pegboard.kit.redact": ("redact",),
         "pegboard.kit.suggestions": ("nearest_names",),
-        "pegboard.kit.threads": ("shielded",),
+        "pegboard.kit.threads": (
+            "run_in_thread",
+            "shield",
+        ),
     },
 )

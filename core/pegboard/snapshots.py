@@ -119,7 +119,7 @@ class Trail(Protocol):
     that of the tool that is called.
     """
 
-    def known(self, prompt_id: str) -> str | None:
+    def snapshot_of(self, prompt_id: str) -> str | None:
         """The current state if it is known without a snapshot; after a new prompt it is not."""
         ...
 

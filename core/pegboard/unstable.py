@@ -110,7 +110,6 @@ __getattr__, __dir__ = late_names(
             "ripgrep_names",
         ),
         "pegboard.http.answerblocks": ("AnswerKind",),
-        "pegboard.http.answercalls": ("AnswerCalls",),
         "pegboard.http.certificates": (
             "CERTIFICATES_HINT",
             "tls_context",
@@ -125,7 +124,6 @@ __getattr__, __dir__ = late_names(
         ),
         "pegboard.http.finishwords": ("finish_of",),
         "pegboard.http.keyadvice": ("key_advice",),
-        "pegboard.http.overflow": ("is_overflow",),
         "pegboard.http.proxies": (
             "Proxy",
             "proxy_for",
@@ -133,10 +131,6 @@ __getattr__, __dir__ = late_names(
         "pegboard.http.publicaddress": ("is_public_address",),
         "pegboard.http.refusals": ("says",),
         "pegboard.http.sentmedia": ("SentMedia",),
-        "pegboard.http.toolrefusal": (
-            "refused_keyword",
-            "refused_tools",
-        ),
         "pegboard.http.wireformat": ("Fetch",),
         "pegboard.http.writtencalls": ("WrittenCalls",),
         "pegboard.ids": ("check_id",),
@@ -150,8 +144,6 @@ __getattr__, __dir__ = late_names(
         ),
         "pegboard.kit.privatefile": (
             "USERS_ALONE",
-            "alone_with",
-            "replace_whole",
             "set_aside",
         ),
         "pegboard.kit.redact": (
@@ -161,14 +153,12 @@ __getattr__, __dir__ = late_names(
         "pegboard.kit.threads": (
             "Threads",
             "closing",
-            "in_own_thread",
         ),
         "pegboard.opening.options": (
             "files_to_trust",
             "find_plugins",
         ),
         "pegboard.policy.agents": ("exposure_of",),
-        "pegboard.policy.clock": ("current_clock",),
         "pegboard.processes.background": ("ToolProcesses",),
         "pegboard.processes.family": (
             "Family",

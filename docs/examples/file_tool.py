@@ -39,7 +39,7 @@ async def sort_lines(context: ToolContext, path: str) -> ToolResult:
         lines = before.text.splitlines()
         kept = sorted(set(lines))
         after = before.replacement("".join(f"{line}\n" for line in kept))
-        await context.files.replace(real, after.encoded(after.text, name=path))
+        await context.files.replace(real, after.encode(after.text, name=path))
     await context.record_edit(real)
     dropped = len(lines) - len(kept)
     return ToolResult(output=f"{path} is sorted; {dropped} repeated lines are gone.", title=path)

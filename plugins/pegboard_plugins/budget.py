@@ -29,11 +29,10 @@ from pegboard.providers import (
     Usage,
 )
 from pegboard.schema.config import BudgetConfig, Limits, RunLimits
-from pegboard.schema.model import Model, dollars
+from pegboard.schema.model import Model, format_usd
 from pegboard.schema.session import Estimate, Session, Tokens
 from pegboard.unstable import (
     closing,
-    current_clock,
     fixed_tokens,
     message_tokens,
     tokens_of,
@@ -113,7 +112,8 @@ class Account(msgspec.Struct, kw_only=True):
         if limits.usd is not None:
             left = limits.usd - self.usd - need.read_usd - self.held_usd * with_held
             room = left / need.token_usd if need.token_usd else math.copysign(math.inf, left)
-            yield room, f"{dollars(limits.usd)} for {self.purpose}: {dollars(self.usd)} are spent"
+            usd, spent = format_usd(limits.usd), format_usd(self.usd)
+            yield room, f"{usd} for {self.purpose}: {spent} are spent"
         if limits.tokens is not None:
             left = limits.tokens - self.tokens - need.read_tokens - self.held_tokens * with_held
             yield left, f"{limits.tokens:,} tokens for {self.purpose}: {self.tokens:,} are used"
@@ -240,7 +240,7 @@ class Accounts(Budget):
         try:
             async with AsyncExitStack() as stack:
                 for account in self.accounts:
-                    stack.enter_context(current_clock().awaited_by(account.clock))
+                    stack.enter_context(Clock.current().awaited_by(account.clock))
                     if (left_s := account.left_s()) is not None:
                         limit = await stack.enter_async_context(account.clock.limit(left_s))
                         limits.append((limit, account))
@@ -283,12 +283,13 @@ class Accounts(Budget):
     def _check_price(self, model: Model) -> None:
         if model.cost is not None or self.shared.unpriced:
             return
-        limits = [dollars(each.limits.usd) for each in self.accounts if each.limits.usd is not None]
+        limits = [each.limits.usd for each in self.accounts if each.limits.usd is not None]
         if limits:
             name = f"{model.provider_id}/{model.id}"
+            table = f'[provider.{model.provider_id}.models."{model.id}"]'
             raise BudgetError(
-                f"the price of {name} is not known, so a budget of {limits[0]} cannot be held. Set "
-                f'`cost` in `[provider.{model.provider_id}.models."{model.id}"]`, or '
+                f"the price of {name} is not known, so a budget of {format_usd(limits[0])} "
+                f"cannot be held. Set `cost` in `{table}`, or "
                 '`budget.unpriced = "allow"` to count it as nothing'
             )
 
@@ -377,7 +378,7 @@ async def open_budget(
 
 
 def _begun(purpose: str, limits: Limits) -> Account:
-    clock = current_clock()
+    clock = Clock.current()
     return Account(purpose=purpose, limits=limits, clock=clock, began_at=clock.now())
 
 

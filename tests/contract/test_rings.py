@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from contract.public_api import STORED
 from surface import RINGS, UNPROMISED, definitions, hooks, signature
 
 ROOT = Path(__file__).parents[2]
@@ -17,6 +18,10 @@ MIDDLE = 30
 WRITTEN_FROM_THE_CODE = {"api.md", "hooks.md"}
 FOR_OTHERS = {"pegboard.errors", "pegboard.testing"}
 """Rings that others need more of than we: they may catch any error, and test with the kit."""
+PARTICIPLE = re.compile(r"[a-z]+(ed|ing)|known|heard|kept|shown|told|said|given|taken|visible")
+"""Names that are only a participle or an adjective."""
+NOUNS = {"granted"}
+"""A value that is known by this word: what `requires` was granted."""
 SPELT = {*RINGS, *(ring.rpartition(".")[2] for ring in UNPROMISED)}
 
 
@@ -114,10 +119,25 @@ def test_no_name_of_a_ring_is_hidden_by_a_module_beside_it(ring: str) -> None:
         ("from pegboard.files import diff_texts", "pegboard.files.walk"),
         ("from pegboard.app import UserFolders", "pegboard.engine"),
         ("from pegboard.cli import Exit", "pegboard.schema"),
-        ("from pegboard.display import visible", "pegboard.contract"),
+        ("from pegboard.display import escape_controls", "pegboard.contract"),
     ],
 )
 def test_to_import_one_name_loads_no_other(statement: str, absent: str) -> None:
     code = f"import sys; {statement}; sys.exit({absent!r} in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_public_function_is_not_named_by_a_bare_participle() -> None:
+    """A block of `with` may be: `with clock.running(3)`."""
+    lines = STORED.read_text().splitlines()
+    functions = [re.match(r" *(?:@classmethod )?(?:async )?def (\w+)", line) for line in lines]
+    blocks = re.compile(r"-> (Abstract(Async)?ContextManager|AsyncIterator\[asyncio.Timeout)")
+
+    named = {
+        found[1]
+        for line, found in zip(lines, functions, strict=True)
+        if found and PARTICIPLE.fullmatch(found[1]) and not blocks.search(line)
+    }
+
+    assert named - NOUNS == set()

@@ -5,7 +5,7 @@ import pytest
 from pegboard.budgets import cost_of
 from pegboard.providers import Usage
 from pegboard.schema.model import CacheCost, CostTier, ModelCost
-from pegboard.schema.session import CacheTokens, Tokens, added
+from pegboard.schema.session import CacheTokens, Tokens, add_tokens
 from pegboard.unstable import tokens_of, total_tokens
 
 LONG_CONTEXT_TOKENS = 200_000
@@ -94,5 +94,5 @@ def test_counts_are_added() -> None:
     one = tokens(read=1, wrote=2, thought=3, cached=4, stored=5)
     two = tokens(read=10, wrote=20, thought=30, cached=40, stored=50)
 
-    assert added(None, one) == one
-    assert total_tokens(added(one, two)) == 165
+    assert add_tokens(None, one) == one
+    assert total_tokens(add_tokens(one, two)) == 165

@@ -64,7 +64,7 @@ def test_without_the_library_all_is_western_and_kept(monkeypatch) -> None:
     file = decode_text(content, name="a")
 
     assert file.encoding in {"cp1252", ""}
-    assert file.encoded(file.text, name="a") == content
+    assert file.encode(file.text, name="a") == content
 
 
 def test_a_file_is_told_as_its_content_is(tmp_path) -> None:
@@ -103,7 +103,7 @@ def test_a_file_in_two_encodings_is_in_none() -> None:
         file = decode_text(first + second, name="a")
 
         assert file.encoding == ""
-        assert file.encoded(file.text, name="a") == first + second
+        assert file.encode(file.text, name="a") == first + second
 
 
 def test_lines_that_look_like_utf_8_by_chance_make_no_file_mixed() -> None:
@@ -123,7 +123,7 @@ def test_a_text_that_would_not_come_back_byte_for_byte_is_in_no_encoding() -> No
     file = decode_text(japanese + twice_in_the_table, name="a")
 
     assert file.encoding in {"", "cp1252"}
-    assert file.encoded(file.text, name="a") == japanese + twice_in_the_table
+    assert file.encode(file.text, name="a") == japanese + twice_in_the_table
 
 
 @pytest.mark.parametrize("letter", ["¥", "é", "→¥"])
@@ -131,7 +131,7 @@ def test_a_letter_that_would_be_read_as_another_is_refused(letter) -> None:
     file = decode_text(sentences("cp932").encode("cp932"), name="a")
 
     with pytest.raises(ToolError, match=f"a is in cp932, which has no '{letter[-1]}'"):
-        file.encoded(file.text + letter, name="a")
+        file.encode(file.text + letter, name="a")
 
 
 def test_the_start_of_a_file_may_end_within_a_letter_of_any_encoding() -> None:
@@ -154,7 +154,7 @@ def test_an_edit_in_any_encoding_changes_its_bytes_only(sample, data) -> None:
     new = data.draw(st.text(st.one_of(own, st.characters(max_codepoint=126)), max_size=10))
     file = decode_text(sample.content, name="a")
 
-    written = file.encoded(text[:start] + new + text[end:], name="a")
+    written = file.encode(text[:start] + new + text[end:], name="a")
 
     before, after = (piece.encode(encoding) for piece in (text[:start], text[end:]))
     assert written == before + new.encode(encoding) + after

@@ -14,7 +14,7 @@ def test_what_is_not_changed_is_the_same_bytes(content: bytes) -> None:
         assert content[:2] in (b"\xff\xfe", b"\xfe\xff") or content[2:4] == b"\xfe\xff"
         return
 
-    assert file.encoded(file.text, name="a") == content
+    assert file.encode(file.text, name="a") == content
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-32-be"])

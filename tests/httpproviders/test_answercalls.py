@@ -2,8 +2,8 @@
 
 import pytest
 
+from pegboard.http import AnswerCalls
 from pegboard.providers import ToolCall, ToolInputDelta, ToolInputStart
-from pegboard.unstable import AnswerCalls
 
 Piece = tuple[int | None, str, str, str]
 

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from pegboard.errors import ContextOverflowError, ProviderError
+from pegboard.http import is_overflow
 from pegboard.http.overflow import OVERFLOWS
 from pegboard.http.refusals import Refusals
 from pegboard.http.wireformat import Endpoint, Meaning
-from pegboard.unstable import is_overflow
 
 TEXTS = [
     (

@@ -163,7 +163,7 @@ def test_a_default_that_the_type_refuses_is_found() -> None:
 async def test_the_tools_of_a_plugin_are_those_that_it_registers() -> None:
     @hookimpl
     async def register_tools(config: Config) -> list[Tool]:
-        return [good.renamed(config.model or "none")]
+        return [good.with_id(config.model or "none")]
 
     plugin = SimpleNamespace(register_tools=register_tools, other=good)
 

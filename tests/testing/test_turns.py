@@ -85,8 +85,8 @@ def test_what_is_asked_is_answered_as_the_test_says(run_turn) -> None:
 
     assert [call.output for call in turn.calls] == ["erased a", ""]
     assert turn.calls[1].denied
-    assert len(turn.heard(PermissionAsked)) == 2
-    assert turn.heard(SessionIdle) != []
+    assert len(turn.events_of(PermissionAsked)) == 2
+    assert turn.events_of(SessionIdle) != []
 
 
 def test_a_denial_that_says_what_to_do_instead_does_not_end_the_turn(run_turn) -> None:

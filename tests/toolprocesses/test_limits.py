@@ -301,6 +301,6 @@ def test_of_two_limits_the_lower_one_holds() -> None:
     none = ProcessLimits(processes=0, open_files=0, memory_mb=0)
     some = ProcessLimits(processes=10, open_files=20, memory_mb=30)
 
-    assert none.tightened(some) == some.tightened(none) == some
-    assert none.tightened(none) == none
-    assert none.tightened(ProcessLimits()) == ProcessLimits()
+    assert none.tighten(some) == some.tighten(none) == some
+    assert none.tighten(none) == none
+    assert none.tighten(ProcessLimits()) == ProcessLimits()

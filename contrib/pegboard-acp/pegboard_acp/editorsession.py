@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pegboard import App
 from pegboard.app import Subscription
 from pegboard.errors import AbortedError, NotFoundError
-from pegboard.plugins import shielded
+from pegboard.plugins import shield
 from pegboard.schema.event import (
     Event,
     PartDelta,
@@ -32,7 +32,7 @@ from pegboard.schema.message import (
     Turn,
 )
 from pegboard.schema.part import FileInput
-from pegboard.schema.session import PermissionRequest, QuestionRequest, Session, Tokens, added
+from pegboard.schema.session import PermissionRequest, QuestionRequest, Session, Tokens, add_tokens
 from pegboard_acp.blocks import parts_of, typed_text
 from pegboard_acp.jsonrpc import ErrorCode, RpcError
 from pegboard_acp.link import Link
@@ -146,7 +146,7 @@ class EditorSession:
         finally:
             if not turn.done():  # this one request was cancelled
                 turn.cancel()
-                await shielded(_ended(turn))
+                await shield(_ended(turn))
         return PromptResult(stop_reason="cancelled") if turn.cancelled() else turn.result()
 
     async def _turn(self, blocks: tuple[Block, ...]) -> PromptResult:
@@ -157,11 +157,11 @@ class EditorSession:
             try:
                 answered = await self._answered(blocks)
             except asyncio.CancelledError:
-                await shielded(self.app.abort(self.id))
+                await shield(self.app.abort(self.id))
                 raise
             finally:
                 events.close()
-                await shielded(_ended(relaying))
+                await shield(_ended(relaying))
             await self.send_commands()
             return _result(answered, relay, self.app)
 
@@ -338,7 +338,7 @@ def _reason(info: AssistantMessage, relay: Relay, app: App) -> StopReason:
 def _usage(relay: Relay) -> TurnUsage | None:
     total: Tokens | None = None
     for answer in relay.answers.values():
-        total = added(total, answer.tokens)
+        total = add_tokens(total, answer.tokens)
     if total is None:
         return None
     cache = total.cache

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from pegboard import App, AppOptions
-from pegboard.plugins import shielded
+from pegboard.plugins import shield
 
 
 class OpenApps:
@@ -33,7 +33,7 @@ class OpenApps:
         try:
             yield self._apps[place]
         finally:
-            await shielded(self._leave(place))
+            await shield(self._leave(place))
 
     async def _leave(self, place: Path) -> None:
         async with self._changing[place]:

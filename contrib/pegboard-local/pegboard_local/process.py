@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from pegboard.errors import ProviderError
-from pegboard.plugins import shielded
+from pegboard.plugins import shield
 
 CHILD = Path(__file__).with_name("child.py")
 LOAD_LIMIT_S = 120.0
@@ -60,12 +60,12 @@ class ModelProcess:
                         yield line["chunk"]
             finally:
                 if not ended:
-                    await shielded(self._take_back(process))
+                    await shield(self._take_back(process))
 
     async def aclose(self) -> None:
         """End the process."""
         if self._process is not None:
-            await shielded(self._end(self._process))
+            await shield(self._end(self._process))
 
     async def _started(self) -> Process:
         if self._process is not None and self._process.returncode is None:
@@ -88,7 +88,7 @@ class ModelProcess:
             said = await self._line(process, LOAD_LIMIT_S)
         finally:
             if "ready" not in said:
-                await shielded(self._end(process))
+                await shield(self._end(process))
         if "ready" not in said:
             path = self._settings["path"]
             raise _failure(f"{path} cannot be loaded: {said['failed']} {self._last_words()}")

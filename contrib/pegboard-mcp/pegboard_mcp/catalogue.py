@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from pegboard.unstable import replace_whole
+from pegboard.plugins import replace_file
 from pegboard_mcp.listing import ServerPrompt, ServerResource, ServerTool
 
 FILE_BYTES = 4 << 20
@@ -58,4 +58,4 @@ def write_catalogue(path: Path, catalogue: Catalogue) -> None:
     content = msgspec.json.encode(catalogue)
     if len(content) <= FILE_BYTES:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        replace_whole(path, content)
+        replace_file(path, content)

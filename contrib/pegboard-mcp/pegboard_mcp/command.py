@@ -14,7 +14,7 @@ import click
 from pegboard import App, AppOptions
 from pegboard.app import UserFolders
 from pegboard.cli import Group, open_app, run_async
-from pegboard.display import visible
+from pegboard.display import escape_controls
 from pegboard.errors import InvalidInputError, NotFoundError, ToolError
 from pegboard.plugins import nearest_names
 from pegboard.unstable import refuse_within_tool
@@ -47,7 +47,7 @@ def list_servers(directory: Path, *, connect: bool, style: str) -> None:
         click.echo("There are no MCP servers; `pegboard mcp add NAME -- COMMAND` adds one.")
     for row in rows if style == "text" else ():
         about = f"{row['name']}  {row['state']}  {row['tools']} tools  {row['place']}"
-        click.echo(visible(f"{about}  {row['error']}".rstrip()))
+        click.echo(escape_controls(f"{about}  {row['error']}".rstrip()))
 
 
 @mcp.command()
@@ -56,7 +56,7 @@ def list_servers(directory: Path, *, connect: bool, style: str) -> None:
 def get(directory: Path, name: str) -> None:
     """Show the server NAME with its tools, prompts and resources."""
     for line in run_async(_description(directory, name)):
-        click.echo(visible(line))
+        click.echo(escape_controls(line))
 
 
 @mcp.command(context_settings={"ignore_unknown_options": True})
@@ -136,7 +136,7 @@ def call(directory: Path, name: str, tool: str, arguments: str) -> None:
         values = json.loads(arguments)
     except ValueError as error:
         raise InvalidInputError(f"{arguments[:80]!r} is not JSON: {error}") from error
-    click.echo(visible(run_async(_called(directory, name, tool, values))))
+    click.echo(escape_controls(run_async(_called(directory, name, tool, values))))
 
 
 @mcp.command()
@@ -145,7 +145,7 @@ def call(directory: Path, name: str, tool: str, arguments: str) -> None:
 def auth(directory: Path, name: str) -> None:
     """Sign in to the remote server NAME, in your browser."""
     run_async(_signed_in(directory, name))
-    click.echo(visible(f"signed in to {name}"))
+    click.echo(escape_controls(f"signed in to {name}"))
 
 
 mcp.add_command(auth, "login")
@@ -157,7 +157,9 @@ mcp.add_command(auth, "login")
 def logout(directory: Path, name: str) -> None:
     """Forget what you signed in to the server NAME with."""
     was_there = run_async(_signed_out(directory, name))
-    click.echo(visible(f"signed out of {name}" if was_there else f"{name} has no sign-in stored"))
+    click.echo(
+        escape_controls(f"signed out of {name}" if was_there else f"{name} has no sign-in stored")
+    )
 
 
 @mcp.command()
@@ -166,7 +168,7 @@ def logout(directory: Path, name: str) -> None:
 def debug(directory: Path, name: str) -> None:
     """Start the server NAME, and print each step; secrets are left out."""
     for line in run_async(_debugged(directory, name)):
-        click.echo(visible(line))
+        click.echo(escape_controls(line))
 
 
 @mcp.command()
@@ -278,7 +280,7 @@ def _add(directory: Path, name: str, entry: Mapping[str, Any], *, is_connecting:
     click.echo(f"added {name}: {server.place}")
     if is_connecting:
         for line in run_async(_first_look(directory, name)):
-            click.echo(visible(line))
+            click.echo(escape_controls(line))
 
 
 async def _first_look(directory: Path, name: str) -> list[str]:
@@ -305,8 +307,8 @@ async def _review(directory: Path, name: str, *, yes: bool) -> None:
             if pin is not None and pin.is_approved and pin.digest == tool.digest:
                 continue
             reviewed = pin if pin is not None and pin.digest != tool.digest else None
-            click.echo(visible(f"{name} {tool.name}"))
-            click.echo(visible(definition_diff(reviewed, tool)))
+            click.echo(escape_controls(f"{name} {tool.name}"))
+            click.echo(escape_controls(definition_diff(reviewed, tool)))
             if yes or await asyncio.to_thread(click.confirm, "Offer it to models?"):
                 taken.append(tool)
         server.files.pins.approve(taken)
@@ -329,7 +331,7 @@ async def _called(directory: Path, name: str, tool: str, arguments: Mapping[str,
 async def _signed_in(directory: Path, name: str) -> None:
     async def show(address: str) -> None:
         click.echo(f"Open this address to sign in to {name}:")
-        click.echo(visible(address))
+        click.echo(escape_controls(address))
         if sys.stdin.isatty():
             await open_browser(address)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from pegboard.unstable import alone_with, replace_whole
+from pegboard.plugins import lock_file, replace_file
 
 EXPIRY_MARGIN_S = 30.0
 """A token that is about to expire is not sent any more."""
@@ -73,14 +73,14 @@ class GrantFile:
 
         :raises OSError: when the file cannot be written.
         """
-        with alone_with(self._path):
+        with lock_file(self._path):
             known = self.read()
             grants = Grants(
                 url=self._url,
                 current=grant.issuer,
                 by_issuer={**known.by_issuer, grant.issuer: grant},
             )
-            replace_whole(self._path, msgspec.json.encode(grants))
+            replace_file(self._path, msgspec.json.encode(grants))
 
     def remove(self) -> bool:
         """Forget all grants; False when there were none."""

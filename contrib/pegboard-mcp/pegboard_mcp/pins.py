@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from pegboard.unstable import alone_with, replace_whole
+from pegboard.plugins import lock_file, replace_file
 from pegboard_mcp.listing import ServerTool
 
 
@@ -81,9 +81,9 @@ class PinFile:
         return self._change(lambda pins: {**pins, **chosen})
 
     def _change(self, change: Callable[[Mapping[str, Pin]], dict[str, Pin]]) -> Pins:
-        with alone_with(self._path):
+        with lock_file(self._path):
             pins = Pins(self._server, change(self.read().tools))
-            replace_whole(self._path, msgspec.json.encode(pins))
+            replace_file(self._path, msgspec.json.encode(pins))
         return pins
 
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import msgspec
 
 from pegboard import Host, ToolError
+from pegboard.budgets import Clock
 from pegboard.errors import InvalidInputError
-from pegboard.unstable import current_clock, in_own_thread
+from pegboard.plugins import run_in_thread
 from pegboard_mcp.catalogue import Catalogue, read_catalogue, write_catalogue
 from pegboard_mcp.configuration import ServerConfig
 from pegboard_mcp.failure import (
@@ -156,7 +157,7 @@ class Server:
         """Return the answer within the limit, by a clock that stands while a user is asked."""
         limit_s = limit_s or self.config.call_timeout_s
         try:
-            async with current_clock().limit(limit_s):
+            async with Clock.current().limit(limit_s):
                 answer = await request
         except TimeoutError as error:
             self._timeouts += 1
@@ -349,7 +350,7 @@ class Server:
 
 async def _imported(name: str) -> Any:  # noqa: ANN401 - a module that imports the SDK
     """Return a module, imported in a thread, since the SDK takes most of a second."""
-    return await in_own_thread(partial(import_module, name), name="pegboard-mcp-import")
+    return await run_in_thread(partial(import_module, name), name="pegboard-mcp-import")
 
 
 async def _nothing(_connection: object) -> None:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from pegboard.plugins import redacted
+from pegboard.plugins import redact
 
 LOG_BYTES = 1 << 20
 PER_SECOND_BYTES = 1 << 20
@@ -28,7 +28,7 @@ class ServerLog:
         self._in_second += len(text)
         if self._in_second > PER_SECOND_BYTES:
             return
-        content = redacted(text, self._secrets).encode("utf-8", "replace")
+        content = redact(text, self._secrets).encode("utf-8", "replace")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             if self.path.exists() and self.path.stat().st_size + len(content) > LOG_BYTES:

@@ -20,7 +20,7 @@ from mcp.shared.auth import (
 from pydantic import AnyUrl
 
 from pegboard.http import is_loopback
-from pegboard.plugins import redacted
+from pegboard.plugins import redact
 from pegboard_mcp.configuration import OAuthConfig, ServerConfig
 from pegboard_mcp.failure import AuthorizationError, RegistrationError
 from pegboard_mcp.grants import Grant, GrantFile
@@ -257,4 +257,4 @@ def _registered_port(grant: Grant | None) -> int:
 
 
 def _safe(error: Exception) -> str:
-    return redacted(str(error))[:300]
+    return redact(str(error))[:300]

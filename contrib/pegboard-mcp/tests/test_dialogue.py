@@ -14,7 +14,6 @@ from settled import settled
 
 from pegboard.schema.event import QuestionAsked
 from pegboard.schema.part import TextPart
-from pegboard_plugins.shared.frontend import CommandOrder, run_command
 
 SDK = [sys.executable, "-P", str(Path(__file__).parent / "sdk_server.py"), "stdio"]
 NEWEST = "2026-07-28"
@@ -116,8 +115,7 @@ async def test_without_a_user_nothing_is_offered_that_could_be_asked(sdk_app) ->
 async def test_a_prompt_is_a_slash_command(sdk_app) -> None:
     async with sdk_app(NEWEST) as scripted:
         command = scripted.app.commands["sdk:explain"]
-        order = CommandOrder(name="sdk:explain", arguments="tides tone=warm")
-        await run_command(scripted.app, scripted.session_id, order)
+        await scripted.command("sdk:explain", "tides tone=warm")
         turns = await scripted.app.list_turns(scripted.session_id)
 
     assert command.source == "mcp"

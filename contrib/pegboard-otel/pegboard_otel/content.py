@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from pegboard.plugins import redacted
+from pegboard.plugins import redact
 from pegboard.providers import Call, ModelMessage, Reasoning, Result, Text
 
 VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
@@ -27,7 +27,7 @@ def capture() -> Capture:
 
 def limited(text: str) -> str:
     """Return the text without secrets, cut to the limit."""
-    raw = redacted(text).encode(errors="replace")
+    raw = redact(text).encode(errors="replace")
     return raw[:LIMIT_BYTES].decode(errors="ignore")
 
 

@@ -153,10 +153,10 @@ def _details(error: BaseException) -> str:
     from time import strftime
 
     from pegboard.errors import PegboardError
-    from pegboard.kit.redact import redacted, secret_values
+    from pegboard.kit.redact import redact, secret_values
     from pegboard.paths import UserFolders
 
-    text = redacted("".join(traceback.format_exception(error)), secret_values(os.environ))
+    text = redact("".join(traceback.format_exception(error)), secret_values(os.environ))
     name = f"crash-{strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
     try:
         file = UserFolders.of(os.environ).state / name

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pegboard.cli.namedoutput import named_output
-from pegboard.display.visibletext import visible
+from pegboard.display.visibletext import escape_controls
 
 if TYPE_CHECKING:
     from pegboard import App, AppOptions
@@ -31,4 +31,4 @@ async def open_app(directory: Path, options: "AppOptions | None" = None) -> "Asy
                 yield app
         finally:
             for message in dict.fromkeys(each.message for each in app.failures):
-                click.echo(visible(f"warning: {message}"), err=True)
+                click.echo(escape_controls(f"warning: {message}"), err=True)

@@ -332,7 +332,7 @@ def register_keystore(
     ```python
     from pegboard import hookimpl
     from pegboard.app import UserFolders
-    from pegboard.providers.keylookup import KeyStore
+    from pegboard.providers import KeyStore
 
 
     @hookimpl

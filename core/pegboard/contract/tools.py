@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, get_
 from pegboard.arguments.binding import Arguments, FunctionArguments, RawArguments, own_names
 from pegboard.contract.results import Block, ToolResult
 from pegboard.errors import InvalidInputError, SignatureError, ToolError
-from pegboard.kit.threads import in_own_thread
+from pegboard.kit.threads import run_in_thread
 from pegboard.schema.config import Agent, AgentWork, Effect, Exposure
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class Tool:
         """The modules that a call needs and the tool's description does not."""
         return (*self.arguments.imports, *self.imports)
 
-    def renamed(self, id: str) -> "Tool":  # noqa: A002 - the field's name
+    def with_id(self, id: str) -> "Tool":  # noqa: A002 - the field's name
         """The same tool under another id.
 
         :raises InvalidInputError: for an id that providers refuse.
@@ -351,5 +351,5 @@ def _name(function: object) -> str:
 
 async def _in_thread(bound: Callable[[], Any]) -> object:
     """The function's answer, from a thread that holds up neither others nor the exit."""
-    answer = await in_own_thread(bound, name="pegboard-tool")
+    answer = await run_in_thread(bound, name="pegboard-tool")
     return await answer if inspect.isawaitable(answer) else answer

@@ -16,6 +16,6 @@ __getattr__, __dir__ = late_names(
             "block_of_text",
             "default_block",
         ),
-        "pegboard.display.visibletext": ("visible",),
+        "pegboard.display.visibletext": ("escape_controls",),
     },
 )

@@ -6,4 +6,4 @@ from pegboard.contract.results import SpanStyle as SpanStyle
 from pegboard.display.blocklines import plain_line as plain_line
 from pegboard.display.defaultblocks import block_of_text as block_of_text
 from pegboard.display.defaultblocks import default_block as default_block
-from pegboard.display.visibletext import visible as visible
+from pegboard.display.visibletext import escape_controls as escape_controls

@@ -8,7 +8,7 @@ import msgspec
 from pegboard.contract.results import Block, Span, SpanLine
 from pegboard.display.defaultblocks import lines_of, one_line
 from pegboard.display.difflines import diff_rows
-from pegboard.display.visibletext import visible
+from pegboard.display.visibletext import escape_controls
 
 LINE_LETTERS = 2000
 """What is shown of a line: programs write lines of megabytes."""
@@ -68,7 +68,7 @@ def plain_line(line: SpanLine) -> str:
 def _shown(line: SpanLine, longest: int | None) -> Iterator[Span]:
     room = sum(len(span.text) for span in line) if longest is None else longest
     for span in line:
-        text = visible(span.text[: room + 1].replace("\n", "⏎").expandtabs(4))
+        text = escape_controls(span.text[: room + 1].replace("\n", "⏎").expandtabs(4))
         if len(span.text) > room:
             yield Span(text[:room] + "…", span.style)
             return
@@ -96,4 +96,4 @@ def _rows(table: Sequence[Sequence[str]]) -> Iterator[SpanLine]:
 
 
 def _cell(text: str, longest: int) -> str:
-    return visible(one_line(" ".join(text[: LINE_LETTERS + 1].split()), longest))
+    return escape_controls(one_line(" ".join(text[: LINE_LETTERS + 1].split()), longest))

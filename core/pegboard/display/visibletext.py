@@ -21,12 +21,12 @@ def without_passwords(text: str) -> str:
     return _OPENING.sub("•••", text)
 
 
-def visible(text: str) -> str:
-    r"""The text with all that a terminal would obey, or not show, spelt out.
+def escape_controls(text: str) -> str:
+    r"""Return the string with each character escaped that a terminal would obey or not show.
 
-    Line breaks and tabs stay. Escape sequences, carriage returns, and the marks that turn the
-    direction of writing round become texts such as `\x1b`. What joins letters is left out: how
-    many cells joined ones take differs among terminals.
+    Line breaks and tabs stay. Escape sequences, carriage returns and the marks that change the
+    direction of writing become Python escapes such as `\x1b`. Joiners are removed, because
+    terminals differ in the number of cells that joined letters take.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -38,9 +38,11 @@ def visible(text: str) -> str:
 
 
 def exposed(text: str) -> str:
-    """The text as `visible` gives it, with letters spelt out too that show nothing, or a blank."""
+    """Return the string with controls escaped, and letters too that show nothing or a blank."""
     spelt = _JOINERS.sub(lambda found: _spelt(found[0]), text)
-    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), visible(spelt))
+    return _UNSEEN.sub(
+        lambda found: found[0].encode("unicode_escape").decode(), escape_controls(spelt)
+    )
 
 
 def _spelt(character: str) -> str:

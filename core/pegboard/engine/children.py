@@ -8,7 +8,7 @@ from pegboard.engine.engine import ChildRequest, Engine
 from pegboard.engine.sessions import unstored_session
 from pegboard.engine.toolresult import clean_title
 from pegboard.errors import AbortedError, NotFoundError, ToolError
-from pegboard.kit.threads import shielded
+from pegboard.kit.threads import shield
 from pegboard.policy.clock import Clock
 from pegboard.schema.message import AbortedFailure, AssistantMessage, Prompt, Turn
 from pegboard.schema.part import TextPart
@@ -78,7 +78,7 @@ async def run_child(runs: "Conversing", engine: Engine, request: ChildRequest) -
         return await _answer(runs, request, session)
     finally:
         runs.callers.pop(session.id, None)
-        await shielded(engine.end_processes(session.id))
+        await shield(engine.end_processes(session.id))
 
 
 class Conversing(Protocol):
@@ -103,13 +103,13 @@ async def _answer(runs: Conversing, request: ChildRequest, session: Session) -> 
             turn = await runs.prompt(session.id, prompt)
         return _result(session.id, turn)
     except TimeoutError:
-        await shielded(runs.abort(session.id))
+        await shield(runs.abort(session.id))
         text = f"The subagent did not end within {request.timeout_s:g} s."
         return SubagentResult(session_id=session.id, outcome="timed_out", text=text)
     except AbortedError as error:
         return SubagentResult(session_id=session.id, outcome="cancelled", text=str(error))
     except asyncio.CancelledError:
-        await shielded(runs.abort(session.id))
+        await shield(runs.abort(session.id))
         raise
 
 

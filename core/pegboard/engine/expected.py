@@ -10,7 +10,7 @@ import msgspec
 
 from pegboard.arguments import foreign_schema
 from pegboard.errors import InvalidInputError
-from pegboard.kit.threads import in_own_thread
+from pegboard.kit.threads import run_in_thread
 from pegboard.schema.message import AssistantMessage, JsonFormat, Prompt, Turn, TypedTurn
 
 REPAIRS = 2
@@ -112,5 +112,5 @@ async def prompt_for_output(send: Callable[[Prompt], Awaitable[Turn]], prompt: P
 
     :raises InvalidInputError: when there is no JSON Schema for the output, or it is wrong.
     """
-    expected = await in_own_thread(partial(Expected, prompt.output), name="pegboard-schema")
+    expected = await run_in_thread(partial(Expected, prompt.output), name="pegboard-schema")
     return expected.typed(await send(with_fields(prompt, output=expected)))

@@ -12,7 +12,7 @@ from pegboard.paths import UserFolders
 from pegboard.providers import Provider
 from pegboard.providers.keylookup import Keys
 from pegboard.schema.config import Config, ProviderConfig
-from pegboard.schema.model import Model, ModelFacts, filled
+from pegboard.schema.model import Model, ModelFacts, fill_model
 from pegboard.schema.part import FilePart, Part
 
 NONE_CHOSEN = (
@@ -116,7 +116,7 @@ class Models(msgspec.Struct, frozen=True):
         settings = self.config.provider.get(provider)
         said = settings.models.get(name) if settings is not None else None
         if facts is not None:
-            model = filled(model, facts)
+            model = fill_model(model, facts)
         if said:
             from pegboard.engine.modelentry import overridden  # 4 ms that few models pay
 

@@ -8,7 +8,7 @@ from pegboard.engine.expected import Expected, MismatchError
 from pegboard.engine.finish import goes_on
 from pegboard.engine.input.usermessage import queue_again
 from pegboard.engine.run import Run
-from pegboard.kit.threads import in_own_thread
+from pegboard.kit.threads import run_in_thread
 from pegboard.schema.event import SessionFailed
 from pegboard.schema.message import (
     AssistantMessage,
@@ -35,10 +35,10 @@ async def settle(run: Run, user: UserMessage, *, repairs: int | None) -> UserMes
         return None
     expected = run.engine.expected.get(user.id)
     if expected is None:
-        expected = await in_own_thread(partial(Expected, user.format), name="pegboard-schema")
+        expected = await run_in_thread(partial(Expected, user.format), name="pegboard-schema")
     try:
         work = partial(expected.read, last.text)
-        info = replace(last.info, structured=await in_own_thread(work, name="pegboard-schema"))
+        info = replace(last.info, structured=await run_in_thread(work, name="pegboard-schema"))
     except MismatchError as error:
         if repairs is not None and repairs < expected.retries:
             return await queue_again(run, user, _WRONG.format(error), output=expected)

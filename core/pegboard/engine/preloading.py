@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TypeVar
 
 from pegboard.contract.tools import Tool
-from pegboard.kit.threads import in_own_thread
+from pegboard.kit.threads import run_in_thread
 
 HEAD_START_S = 0.05
 """How long the request has the machine for itself; a step that is over by then loads nothing."""
@@ -42,7 +42,7 @@ async def load_beside(
 
 async def _load(tools: Sequence[Tool], opening: Sequence[_Opening]) -> None:
     await asyncio.sleep(HEAD_START_S)
-    await in_own_thread(partial(_warm, _cold(tools), opening), name="pegboard-loading")
+    await run_in_thread(partial(_warm, _cold(tools), opening), name="pegboard-loading")
 
 
 def _is_cold(tools: Sequence[Tool]) -> bool:

@@ -15,7 +15,7 @@ from pegboard.engine.request import bare_request, seen_by_model
 from pegboard.engine.sessions import ancestors_of, make_view
 from pegboard.engine.stream import run_step
 from pegboard.errors import NotFoundError
-from pegboard.kit.threads import shielded
+from pegboard.kit.threads import shield
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta, ToolCall
 from pegboard.providers.spending import Budget, spent_on
 from pegboard.schema.message import MessageTime, Turn, UserMessage
@@ -60,9 +60,9 @@ class SideCall:
                 asking.outcome = self._finish
         finally:
             if self._pieces or self._finish:  # it is paid for, whatever comes now
-                await shielded(self._charge(request))
+                await shield(self._charge(request))
             if self._finish:
-                answer = await shielded(self._end(view))
+                answer = await shield(self._end(view))
         return answer
 
     def _take(self, event: StreamEvent) -> None:

@@ -32,7 +32,7 @@ from pegboard.errors import (
     ProviderError,
     RequiredHookError,
 )
-from pegboard.kit.threads import shielded
+from pegboard.kit.threads import shield
 from pegboard.providers import (
     ModelRequest,
     ReasoningDelta,
@@ -89,7 +89,7 @@ class Step:
                 id=run.ids.part(),
                 session_id=run.session.id,
                 message_id=self.message.id,
-                snapshot=run.trail.known(user.id),
+                snapshot=run.trail.snapshot_of(user.id),
             )
         )
 
@@ -106,10 +106,10 @@ class Step:
             async with self._run.budget.in_time():
                 return await self._ask(request, may_overflow=may_overflow)
         except BudgetError as error:
-            await shielded(self._end(failure_of(error), STOPPED))
+            await shield(self._end(failure_of(error), STOPPED))
             return "ended"
         except BaseException as error:  # after an abort or an error of a plugin, too
-            await shielded(self._end(failure_of(error), STOPPED))
+            await shield(self._end(failure_of(error), STOPPED))
             if isinstance(error, PegboardError):
                 error.told = True
             raise
@@ -317,7 +317,7 @@ class Step:
                 reason=reason,
                 cost=self._spent.total_cost,
                 tokens=self._tokens,
-                snapshot=self._run.trail.known(self.message.parent_id),
+                snapshot=self._run.trail.snapshot_of(self.message.parent_id),
             )
         )
         await self._store(failure, finish=reason, metadata=finish.metadata)

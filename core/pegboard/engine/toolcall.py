@@ -26,7 +26,7 @@ from pegboard.errors import (
     RequiredHookError,
     ToolError,
 )
-from pegboard.kit.threads import shielded
+from pegboard.kit.threads import shield
 from pegboard.providers import ToolCall, ToolDefinition, ToolInputStart
 from pegboard.schema.part import Completed, Failed, ModelChoice, ToolState
 
@@ -124,7 +124,7 @@ class Caller:
             self._processor.tool_done(call.id, result)
         except asyncio.CancelledError as error:
             text = "\n\n".join((*_reported_state(error), STOPPED))
-            await shielded(self._failed(call, text))
+            await shield(self._failed(call, text))
             raise
         except (PermissionDeniedError, QuestionRejectedError) as error:
             if isinstance(error, PermissionRejectedError | QuestionRejectedError):

@@ -8,7 +8,7 @@ from typing import Self
 import msgspec
 
 from pegboard.errors import InvalidInputError, StorageError
-from pegboard.kit.threads import shielded
+from pegboard.kit.threads import shield
 from pegboard.schema.event import Event, PartDelta, Properties
 from pegboard.schema.part import Part
 from pegboard.storage import Fence, Storage
@@ -97,7 +97,7 @@ class Writer:
         assert self._task is not None
         try:
             # The turn may be cancelled more than once; its last changes are still written here.
-            await shielded(self.barrier())
+            await shield(self.barrier())
         finally:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -15,7 +15,7 @@ import msgspec
 
 from pegboard import ToolError
 from pegboard.files.placing import drop_stale, replace_resolved
-from pegboard.kit.threads import shielded
+from pegboard.kit.threads import shield
 from pegboard.paths import resolved_path
 from pegboard.policy.clock import Slots
 from pegboard.schema.message import Turn
@@ -174,7 +174,7 @@ class SessionFiles:
         :raises OSError: when it cannot be written; the old file is then whole.
         """
         # No limit: it is one write, and the lock may not be given up before it ends.
-        others = await shielded(asyncio.to_thread(self._replace, path, content))
+        others = await shield(asyncio.to_thread(self._replace, path, content))
         self.note_read(path)
         return others
 

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard.files.storednames import name_of, stored_name
-from pegboard.kit.threads import shielded
+from pegboard.kit.threads import shield
 from pegboard.schema.event import SessionDiffed
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage, UserSummary
 from pegboard.schema.part import (
@@ -68,7 +68,7 @@ class StepSnapshots:
         self._patches: list[PatchPart] = []
         self._prompts: dict[str, str] = {}
 
-    def known(self, prompt_id: str) -> str | None:
+    def snapshot_of(self, prompt_id: str) -> str | None:
         """The current tree if it is known without a snapshot; after a new prompt it is not."""
         if self._working or self._step is None or self._step.message.parent_id != prompt_id:
             return None
@@ -77,7 +77,7 @@ class StepSnapshots:
     def begin(self, message: AssistantMessage, parts: StepParts) -> None:
         """Start the snapshot of a step, beside its request."""
         self._prompts[message.id] = message.parent_id
-        known = self.known(message.parent_id)
+        known = self.snapshot_of(message.parent_id)
         earlier, self._step = self._step, _Step(message, parts, known)
         self._go.clear()
         self._task = asyncio.create_task(
@@ -136,7 +136,7 @@ class StepSnapshots:
             await asyncio.wait((work,), timeout=0 if stopped else CLOSE_LIMIT_S - STOP_LIMIT_S)
         finally:
             with suppress(TimeoutError):
-                await shielded(asyncio.wait_for(work, STOP_LIMIT_S))
+                await shield(asyncio.wait_for(work, STOP_LIMIT_S))
             for each in self._tasks:
                 each.cancel()
             if self._tasks:

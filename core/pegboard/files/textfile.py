@@ -43,7 +43,7 @@ class FileText(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     encoding: str
 
-    def encoded(self, text: str, *, name: str) -> bytes:
+    def encode(self, text: str, *, name: str) -> bytes:
         """Another text as the bytes of this file; `name` is what an error calls it.
 
         :raises ToolError: for letters that the file's encoding does not have, or of which

@@ -9,7 +9,10 @@ __getattr__, __dir__ = late_names(
             "AnswerBlock",
             "AnswerBlocks",
         ),
-        "pegboard.http.answercalls": ("unique_id",),
+        "pegboard.http.answercalls": (
+            "AnswerCalls",
+            "unique_id",
+        ),
         "pegboard.http.askedwait": ("asked_wait_s",),
         "pegboard.http.encoding": (
             "count_in",
@@ -24,6 +27,11 @@ __getattr__, __dir__ = late_names(
             "endpoints",
         ),
         "pegboard.http.keyadvice": ("required_key",),
+        "pegboard.http.overflow": ("is_overflow",),
+        "pegboard.http.toolrefusal": (
+            "refused_keyword",
+            "refused_tools",
+        ),
         "pegboard.http.wireformat": (
             "AnswerReader",
             "Endpoint",

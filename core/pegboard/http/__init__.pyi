@@ -1,6 +1,7 @@
 # Written by `poe stubs` from the table in the module beside it.
 from pegboard.http.answerblocks import AnswerBlock as AnswerBlock
 from pegboard.http.answerblocks import AnswerBlocks as AnswerBlocks
+from pegboard.http.answercalls import AnswerCalls as AnswerCalls
 from pegboard.http.answercalls import unique_id as unique_id
 from pegboard.http.askedwait import asked_wait_s as asked_wait_s
 from pegboard.http.encoding import count_in as count_in
@@ -12,6 +13,9 @@ from pegboard.http.encoding import valid_id as valid_id
 from pegboard.http.httpprovider import HttpProvider as HttpProvider
 from pegboard.http.httpprovider import endpoints as endpoints
 from pegboard.http.keyadvice import required_key as required_key
+from pegboard.http.overflow import is_overflow as is_overflow
+from pegboard.http.toolrefusal import refused_keyword as refused_keyword
+from pegboard.http.toolrefusal import refused_tools as refused_tools
 from pegboard.http.wireformat import AnswerReader as AnswerReader
 from pegboard.http.wireformat import Endpoint as Endpoint
 from pegboard.http.wireformat import ErrorBody as ErrorBody

@@ -61,7 +61,12 @@ class AnswerCalls:
         return bool(self._calls)
 
     def add(self, index: int | None, given: str, name: str, text: str) -> Iterator[StreamEvent]:
-        """Add a piece; `given` is the server's id, each of these may be empty."""
+        """Add a piece of a call, and yield the events that it makes.
+
+        `index` is the call's number in the answer, None where the server gives none; `given` is the
+        server's id of the call, `text` a piece of its arguments as JSON. Each of the strings may be
+        empty.
+        """
         call = self._at.get(index) or self._of_stray(given, name)
         if call is None or self._is_another(call, given, name, text):
             name = name or (call.name if call else "")
@@ -80,7 +85,7 @@ class AnswerCalls:
                 yield ToolInputDelta(call.id, text)
 
     def end(self) -> Iterator[StreamEvent]:
-        """Give the ends of all calls, and the calls."""
+        """Yield the ends of all calls, and the calls; for an answer that was not cut."""
         for call in self._calls:
             if not call.name:
                 yield ToolInputStart(call.id, "")

@@ -35,7 +35,8 @@ def refused_tools(
     """Return the names of the tools whose schema an error calls wrong.
 
     An error names a tool by its name or by its place in the request. `texts` are the strings in
-    the JSON `body`.
+    the error, `body` is the whole of it as JSON; `tools` are those of the request, in its order.
+    The names come in that order, and are empty where the error does not speak of a schema.
     """
     if re.search(_SUBJECT, texts, re.IGNORECASE) is None:
         return ()

@@ -11,12 +11,15 @@ USERS_ALONE = 0o600
 
 
 @contextmanager
-def alone_with(path: Path) -> Iterator[None]:
-    """A block in which no other process changes the file; its folder is made.
+def lock_file(path: Path) -> Iterator[None]:
+    """Hold a lock on the file against every other process and thread that takes it, in a block.
 
-    It waits without a limit: nobody holds the lock for longer than a small file takes.
+    The lock is an empty file next to it, `<path>.lock`; the folder is created with mode 0700. The
+    wait has no limit and blocks the thread, so a block reads and writes one small file, and runs
+    outside of the event loop: `await asyncio.to_thread(...)`. The lock is not reentrant. It says
+    nothing to a program that does not take it.
 
-    :raises OSError: when the lock beside the file cannot be had.
+    :raises OSError: when the folder or the lock file cannot be created.
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -28,8 +31,11 @@ def alone_with(path: Path) -> Iterator[None]:
         os.close(lock)
 
 
-def replace_whole(path: Path, content: bytes, *, mode: int = USERS_ALONE) -> None:
-    """Put the content in the place of the file at once, on the disk before anybody sees it.
+def replace_file(path: Path, content: bytes, *, mode: int = USERS_ALONE) -> None:
+    """Replace the content of the file at once; a reader sees the old content or the new.
+
+    The content is on the disk when this returns. `mode` is that of the new file, by default only
+    for the user. A symbolic link at `path` is replaced by a file. It blocks the thread.
 
     :raises OSError: when it cannot be written; the old file is then whole.
     """

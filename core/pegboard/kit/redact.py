@@ -101,10 +101,10 @@ def secret_values(env: Mapping[str, str], names: Iterable[str] = ()) -> tuple[st
     return tuple(sorted(found, key=lambda value: (-len(value), value)))
 
 
-def redacted(text: str, values: Iterable[str] = ()) -> str:
-    """The text without these values, and without what looks like a secret.
+def redact(text: str, values: Iterable[str] = ()) -> str:
+    """Return the string without these values, and without what looks like a secret.
 
-    It errs on the side of hiding: `token=` and `--password` hide whatever follows them.
+    It hides too much rather than too little: `token=` and `--password` hide what follows them.
     """
     text = without_values(text, values)
     for shape, kept in _shapes():

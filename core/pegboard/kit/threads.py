@@ -99,8 +99,13 @@ class Threads:
             self._idle.pop().put(None)
 
 
-async def in_own_thread(function: Callable[[], _T], *, name: str) -> _T:
-    """What the function returns or raises in a thread of its own, which no exit waits for."""
+async def run_in_thread(function: Callable[[], _T], *, name: str) -> _T:
+    """Return what the function returns in a thread of its own; raise what it raises.
+
+    `name` is the name of the thread, for debuggers. Neither a cancellation of the caller nor the
+    exit of the process waits for the thread, so the function must leave files and connections
+    whole at any point. The thread sees the caller's context variables.
+    """
     threads = Threads(name)
     try:
         return await threads.run(function)
@@ -160,8 +165,8 @@ class LoopCalls:
             each.cancel()
 
 
-async def shielded(work: Coroutine[Any, Any, _T]) -> _T:
-    """What `work` returns; a cancellation of the caller is raised once the work has ended.
+async def shield(work: Coroutine[Any, Any, _T]) -> _T:
+    """Return what `work` returns; raise a cancellation of the caller once the work has ended.
 
     The work needs a time limit of its own: nothing else ends it. Where both happen, the failure
     of the work is the cause of the cancellation.

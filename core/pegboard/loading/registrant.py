@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard.contract.plugin import Origin, Plugin, field_names
-from pegboard.kit.redact import redacted
+from pegboard.kit.redact import redact
 from pegboard.kit.suggestions import did_you_mean
 from pegboard.loading.discovery import PluginProblem, attempt
 from pegboard.paths import UserFolders
@@ -109,7 +109,7 @@ class Handle:
         class Named(logging.LoggerAdapter[logging.Logger]):
             def log(self, level: int, msg: object, *args: object, **facts: Any) -> None:  # noqa: ANN401 - logging's
                 if self.isEnabledFor(level):
-                    text = redacted(str(msg) % args if args else str(msg), belongings.values())
+                    text = redact(str(msg) % args if args else str(msg), belongings.values())
                     self.logger.log(level, "plugin %s: %s", name, text, **facts)
 
         return Named(logging.getLogger(f"pegboard.plugins.{name}"), {})

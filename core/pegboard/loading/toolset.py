@@ -38,7 +38,7 @@ def bare_tools(each: Registrant) -> Iterator[Offer | PluginProblem]:
     for attribute, tool in owned(each.plugin, is_tool):
         place = f"{of}, {attribute}"
         try:
-            named = tool if not stem or tool.has_own_id else tool.renamed(_id(stem, attribute))
+            named = tool if not stem or tool.has_own_id else tool.with_id(_id(stem, attribute))
         except InvalidInputError as error:
             yield PluginProblem("name", each.name, f"{place}: {error}")
         else:

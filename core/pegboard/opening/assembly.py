@@ -204,7 +204,7 @@ async def _as_plugins_say(hooks: Hooks, said: Config) -> Config:
     return replace(
         config,
         sandbox=max(config.sandbox, said.sandbox, key=get_args(SandboxLevel).index),
-        limits=config.limits.tightened(said.limits),
+        limits=config.limits.tighten(said.limits),
         sandbox_network=tightened(config.sandbox_network, said.sandbox_network),
         sandbox_allow_commands=config.sandbox_allow_commands and said.sandbox_allow_commands,
     )

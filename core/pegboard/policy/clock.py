@@ -30,6 +30,15 @@ class Clock:
         self._limits: dict[asyncio.Timeout, float] = {}
         self._went_on: asyncio.Future[None] | None = None
 
+    @classmethod
+    def current(cls) -> "Clock":
+        """Return the clock of the work that this task does, or a new one outside of such work.
+
+        It is the clock of the tool call, hook or subagent that calls, and stops while the user is
+        asked, so `async with Clock.current().limit(30)` limits the work and not the user.
+        """
+        return _CURRENT.get() or cls()
+
     def now(self) -> float:
         """The reading of this clock, to be compared with another reading."""
         at = self._stopped_at if self._stops else asyncio.get_running_loop().time()
@@ -198,11 +207,6 @@ class Slots:
                 yield
         finally:
             self._free.release()
-
-
-def current_clock() -> Clock:
-    """The clock of the current work; a new one if there is none."""
-    return _CURRENT.get() or Clock()
 
 
 @contextmanager

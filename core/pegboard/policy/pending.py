@@ -17,7 +17,7 @@ from pegboard.errors import (
     QuestionRejectedError,
     ToolError,
 )
-from pegboard.kit.threads import shielded
+from pegboard.kit.threads import shield
 from pegboard.policy.clock import asking
 from pegboard.schema.session import (
     Answers,
@@ -133,11 +133,11 @@ class PendingRequests:
                 answer = await waiting.answer
         except asyncio.CancelledError:
             if not waiting.answer.cancelled():
-                await shielded(waiting.settle(note))
+                await shield(waiting.settle(note))
             raise
         finally:
             self._open.pop(request.id, None)
-        await shielded(waiting.settle(note))
+        await shield(waiting.settle(note))
         return answer
 
     async def reply(

@@ -12,7 +12,7 @@ import msgspec
 
 from pegboard.enclosing import ProcessResult
 from pegboard.errors import ToolError
-from pegboard.kit.threads import shielded
+from pegboard.kit.threads import shield
 from pegboard.processes.family import MARK, Family
 from pegboard.processes.limits import Bounds, Watch
 from pegboard.processes.output import Output
@@ -181,7 +181,7 @@ async def service_process(
         finally:
             watching.cancel()
             if family.kill(thorough=True):
-                await shielded(_kill_all(family))
+                await shield(_kill_all(family))
             await asyncio.wait({watching})  # it ends at once
 
 
@@ -233,7 +233,7 @@ async def _ended(
     finally:
         by_itself = child.exited.done() and not timed_out and not exceeded
         left = family.kill(thorough=not by_itself)
-        await shielded(_reap(family, child, transport, left=left))
+        await shield(_reap(family, child, transport, left=left))
     code = transport.get_returncode() if by_itself else None
     return _Ending(exit_code=code, timed_out=timed_out, exceeded=exceeded, left=left)
 
@@ -263,7 +263,7 @@ async def _start(
     except asyncio.CancelledError:
         left = family.kill(thorough=True)
         for transport in started:
-            await shielded(_reap(family, child, transport, left=left))
+            await shield(_reap(family, child, transport, left=left))
         raise
     except (OSError, ValueError, RuntimeError) as error:  # the last: no thread to wait in for it
         family.kill(thorough=True)

@@ -23,7 +23,7 @@ from pegboard.providers import (
 )
 from pegboard.schema.config import BudgetConfig
 from pegboard.schema.model import CostTier, ModelCost
-from pegboard.schema.session import CacheTokens, Estimate, Session, Tokens, added
+from pegboard.schema.session import CacheTokens, Estimate, Session, Tokens, add_tokens
 
 CHARS_PER_TOKEN = 4
 """Of text and code in most tokenisers; good to a quarter or so."""
@@ -81,7 +81,7 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
         """Return the sum of both."""
         return Spent(
             cost=self.cost + other.cost,
-            tokens=added(self.tokens, other.tokens),
+            tokens=add_tokens(self.tokens, other.tokens),
             estimate=other.estimate.plus(self.estimate) if other.estimate else self.estimate,
         )
 

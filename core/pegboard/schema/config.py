@@ -214,7 +214,7 @@ class ProcessLimits(Table, frozen=True, forbid_unknown_fields=True):
     open_files: Annotated[int, msgspec.Meta(ge=0)] = 65_536
     memory_mb: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
-    def tightened(self, other: "ProcessLimits") -> "ProcessLimits":
+    def tighten(self, other: "ProcessLimits") -> "ProcessLimits":
         """Of each limit the lower one; a word about memory counts more than none."""
         return ProcessLimits(
             processes=_lower(self.processes, other.processes),

@@ -73,8 +73,8 @@ class CostTier(Rest, frozen=True):
     cache: CacheCost = CacheCost()
 
 
-def dollars(usd: float) -> str:
-    """US dollars, on every screen alike: four decimals, and more for an amount below those.
+def format_usd(usd: float) -> str:
+    """Return an amount of US dollars as a string: four decimals, and more for a smaller amount.
 
     `$0.3000`, and `$0.00001`, never as a power of ten.
     """
@@ -133,8 +133,8 @@ class ModelFacts(Wire, frozen=True):
     small_model: str | None = None
 
 
-def merged(facts: ModelFacts, over: ModelFacts) -> ModelFacts:
-    """All that is known, fact by fact: what `over` says counts before what `facts` say."""
+def merge_facts(facts: ModelFacts, over: ModelFacts) -> ModelFacts:
+    """Return the facts, each replaced by that of `over` where `over` knows it."""
     known = _known(over, ModelFacts.__struct_fields__)
     return replace(facts, **known | {"limit": _limit(facts.limit, over.limit)})
 
@@ -189,9 +189,9 @@ _EFFORT = "reasoningEffort"
 """The option by which every provider is told how hard to think."""
 
 
-def filled(model: Model, facts: ModelFacts) -> Model:
-    """The model, with the facts where its provider has said nothing."""
-    return with_facts(model, merged(facts, over=_facts_of(model)))
+def fill_model(model: Model, facts: ModelFacts) -> Model:
+    """Return the model, with the facts filled in of which its provider says nothing."""
+    return with_facts(model, merge_facts(facts, over=_facts_of(model)))
 
 
 def _facts_of(model: Model) -> ModelFacts:

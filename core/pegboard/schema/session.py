@@ -213,8 +213,8 @@ class Tokens(Rest, frozen=True):
     total: int | UnsetType = UNSET
 
 
-def added(first: Tokens | None, second: Tokens) -> Tokens:
-    """Return the sum of two counts, without a `total`."""
+def add_tokens(first: Tokens | None, second: Tokens) -> Tokens:
+    """Return the sum of two counts, without a `total`; None counts as zero."""
     first = first or Tokens()
     return Tokens(
         input=first.input + second.input,

@@ -31,7 +31,7 @@ from pegboard.storage.changes import PutState as PutState
 from pegboard.storage.changes import PutTodos as PutTodos
 from pegboard.storage.changes import SettlePermissionRequest as SettlePermissionRequest
 from pegboard.storage.changes import Tell as Tell
-from pegboard.storage.changes import changed as changed
+from pegboard.storage.changes import apply_change as apply_change
 from pegboard.storage.interrupted import INTERRUPTED_ANSWER as INTERRUPTED_ANSWER
 from pegboard.storage.interrupted import INTERRUPTED_CALL as INTERRUPTED_CALL
 from pegboard.storage.interrupted import NEVER_RAN as NEVER_RAN

@@ -25,7 +25,7 @@ from pegboard.schema.session import (
     SessionSummary,
     Todo,
     Tokens,
-    added,
+    add_tokens,
 )
 
 
@@ -78,15 +78,15 @@ _REPLACED = ("agent", "model", "summary", "permission", "revert", "metadata")
 _INSTANTS = ("archived", "compacting")
 
 
-def changed(session: Session, change: ChangeSession) -> Session:
-    """The session with the change; every storage calls this inside of its transaction."""
+def apply_change(session: Session, change: ChangeSession) -> Session:
+    """Return the session with the change; every storage calls this within its transaction."""
     fields = _given(change, _REPLACED)
     if change.title is not UNSET and change.title_was in (UNSET, session.title):
         fields["title"] = change.title
     if change.cost:
         fields["cost"] = (session.cost or 0.0) + change.cost
     if change.tokens is not None:
-        fields["tokens"] = added(session.tokens, change.tokens)
+        fields["tokens"] = add_tokens(session.tokens, change.tokens)
     if change.estimate is not None:
         fields["estimate"] = change.estimate.plus(session.estimate)
     instants = _given(change, _INSTANTS)

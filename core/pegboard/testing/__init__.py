@@ -29,9 +29,7 @@ __getattr__, __dir__ = late_names(
         "pegboard.testing.recorder": ("EventRecorder",),
         "pegboard.testing.sandboxchecks": ("check_sandbox",),
         "pegboard.testing.scriptedapp": (
-            "CallRecord",
             "ScriptedApp",
-            "TurnRecord",
             "play_turn",
             "scripted_app",
         ),
@@ -42,6 +40,10 @@ __getattr__, __dir__ = late_names(
         "pegboard.testing.scriptedserver": ("ScriptedServer",),
         "pegboard.testing.snapshotchecks": ("check_snapshots",),
         "pegboard.testing.storagechecks": ("check_storage",),
+        "pegboard.testing.turnrecord": (
+            "CallRecord",
+            "TurnRecord",
+        ),
         "pegboard.testing.wireframes": ("ServerFrames",),
     },
 )

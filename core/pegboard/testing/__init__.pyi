@@ -9,9 +9,7 @@ from pegboard.testing.providerchecks import check_answer as check_answer
 from pegboard.testing.providerchecks import check_provider as check_provider
 from pegboard.testing.recorder import EventRecorder as EventRecorder
 from pegboard.testing.sandboxchecks import check_sandbox as check_sandbox
-from pegboard.testing.scriptedapp import CallRecord as CallRecord
 from pegboard.testing.scriptedapp import ScriptedApp as ScriptedApp
-from pegboard.testing.scriptedapp import TurnRecord as TurnRecord
 from pegboard.testing.scriptedapp import play_turn as play_turn
 from pegboard.testing.scriptedapp import scripted_app as scripted_app
 from pegboard.testing.scriptedmodel import CANCEL as CANCEL
@@ -19,4 +17,6 @@ from pegboard.testing.scriptedmodel import ScriptedModel as ScriptedModel
 from pegboard.testing.scriptedserver import ScriptedServer as ScriptedServer
 from pegboard.testing.snapshotchecks import check_snapshots as check_snapshots
 from pegboard.testing.storagechecks import check_storage as check_storage
+from pegboard.testing.turnrecord import CallRecord as CallRecord
+from pegboard.testing.turnrecord import TurnRecord as TurnRecord
 from pegboard.testing.wireframes import ServerFrames as ServerFrames

@@ -12,7 +12,8 @@ import pytest
 
 if TYPE_CHECKING:
     from pegboard import Tool
-    from pegboard.testing.scriptedapp import CallRecord, ScriptedApp, TurnRecord
+    from pegboard.testing.scriptedapp import ScriptedApp
+    from pegboard.testing.turnrecord import CallRecord, TurnRecord
 
 
 @pytest.fixture

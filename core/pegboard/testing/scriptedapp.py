@@ -3,19 +3,19 @@
 import asyncio
 import os
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any
 
 from pegboard import App, AppOptions, Tool, hookimpl
 from pegboard.arguments.binding import Arguments
 from pegboard.errors import AbortedError, ModelNotFoundError, PluginError, TimeLimitError
 from pegboard.loading.registrant import variable_of
-from pegboard.providers import ModelRequest, Provider
-from pegboard.schema.event import Event, PartUpdated, PermissionAsked
+from pegboard.providers import Provider
+from pegboard.schema.event import PartUpdated, PermissionAsked
 from pegboard.schema.message import (
     AbortedFailure,
     AssistantMessage,
@@ -28,7 +28,6 @@ from pegboard.schema.message import (
 from pegboard.schema.part import (
     Completed,
     Failed,
-    FilePart,
     PartInput,
     Running,
     TextInput,
@@ -39,6 +38,7 @@ from pegboard.schema.session import PermissionRequest, Reply
 from pegboard.testing.loneplugin import with_own_table
 from pegboard.testing.recorder import EventRecorder
 from pegboard.testing.scriptedmodel import MODEL, PROVIDER, Script, ScriptedModel
+from pegboard.testing.turnrecord import TurnRecord, call_record
 
 BEGIN_LIMIT_S = 10.0
 """How long a cancel waits for the calls before it to begin."""
@@ -46,66 +46,10 @@ SILENT_S = 0.5
 """How long a call that tells of no progress is left at work before a cancel."""
 _OF_THE_TEST = ("options", "order", "clash")
 """Problems of a built-in plugin that come of what the test sets."""
-_T = TypeVar("_T")
 Begun = defaultdict[str, asyncio.Event]
 """By the id of a call, whether it has begun."""
 Replies = Reply | Callable[[PermissionRequest], Reply | tuple[Reply, str]]
 """Behind the answer may stand what to do instead."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallRecord:
-    """A tool call of a turn: what it was given, and how it ended.
-
-    `error` is what the model reads of a call that failed, "" of one that did not; `denied` says
-    that no permission was given.
-    """
-
-    tool: str
-    input: Mapping[str, Any]
-    output: str = ""
-    title: str = ""
-    error: str = ""
-    denied: bool = False
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    attachments: tuple[FilePart, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnRecord:
-    """A turn as a test looks at it.
-
-    `text` is the model's last one, `error` what the turn ended with, also before the model was
-    asked, "" if it ended well;
-    `failures` are the faults of the plugins under test, at load and in hooks, and of the settings
-    that the test makes. A built-in plugin that this machine slows down or cannot load is not among
-    them. `requests` are what the model was
-    asked, `events` what everybody could hear.
-    """
-
-    text: str
-    error: str
-    failures: tuple[str, ...]
-    cancelled: bool
-    calls: tuple[CallRecord, ...]
-    project: Path
-    requests: tuple[ModelRequest, ...] = field(repr=False)
-    events: tuple[Event, ...] = field(repr=False)
-
-    def call(self, tool: str) -> CallRecord:
-        """The first call of this tool.
-
-        :raises LookupError: when there is none; its text lists the calls that there are.
-        """
-        for each in self.calls:
-            if each.tool == tool:
-                return each
-        made = ", ".join(each.tool for each in self.calls) or "none"
-        raise LookupError(f"the turn has no call of {tool!r}; its calls: {made}; {self!r}")
-
-    def heard(self, kind: type[_T]) -> list[_T]:
-        """The events of one kind, as their properties."""
-        return [each.properties for each in self.events if isinstance(each.properties, kind)]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -119,11 +63,24 @@ class ScriptedApp:
     session_id: str
 
     async def turn(self, prompt: str | Sequence[PartInput] = "go") -> TurnRecord:
-        """The turn that a prompt begins, once it has ended."""
+        """Return the turn that a prompt begins, once it has ended."""
         parts = (TextInput(text=prompt),) if isinstance(prompt, str) else tuple(prompt)
+        return await self._played(self.app.prompt(self.session_id, Prompt(parts=parts)))
+
+    async def command(self, name: str, arguments: str = "") -> TurnRecord:
+        """Return the turn that the slash command `/name arguments` begins, once it has ended.
+
+        :raises NotFoundError: when there is no such command.
+        """
+        from pegboard_plugins.shared.frontend import CommandOrder, run_command
+
+        order = CommandOrder(name=name, arguments=arguments)
+        return await self._played(run_command(self.app, self.session_id, order))
+
+    async def _played(self, work: Coroutine[Any, Any, Turn]) -> TurnRecord:
         asked, heard = len(self.model.requests), len(self.recorder.events)
         known = len(await self.app.list_turns(self.session_id))
-        failure = await self._failure(parts)
+        failure = await _failure(work)
         turns = (await self.app.list_turns(self.session_id))[known:]
         await asyncio.sleep(0)  # the recorder hears what was published last
         return TurnRecord(
@@ -131,22 +88,11 @@ class ScriptedApp:
             error=str(getattr(failure.data, "message", "")) if failure else "",
             failures=self._faults(),
             cancelled=isinstance(failure, AbortedFailure),
-            calls=tuple(_call(part) for turn in turns for part in _tools(turn)),
+            calls=tuple(call_record(part) for turn in turns for part in _tools(turn)),
             project=self.project,
             requests=tuple(self.model.requests[asked:]),
             events=tuple(self.recorder.events[heard:]),
         )
-
-    async def _failure(self, parts: Sequence[PartInput]) -> Failure | None:
-        try:
-            answer = await self.app.prompt(self.session_id, Prompt(parts=parts))
-        except AbortedError as error:
-            return AbortedFailure(data=TextData(message=str(error)))
-        except (PluginError, ModelNotFoundError) as error:
-            if isinstance(error, PluginError) and error.plugin == _Brought.__name__:
-                raise  # the script is at fault, and not what is tested
-            return UnknownFailure(data=TextData(message=str(error)))
-        return answer.info.error if isinstance(answer.info, AssistantMessage) else None
 
     def _faults(self) -> tuple[str, ...]:
         infos = self.app.plugins.infos
@@ -160,6 +106,18 @@ class ScriptedApp:
         )
         failed = (each.message for each in self.app.failures if each.plugin not in others)
         return (*problems, *failed)
+
+
+async def _failure(work: Coroutine[Any, Any, Turn]) -> Failure | None:
+    try:
+        answer = await work
+    except AbortedError as error:
+        return AbortedFailure(data=TextData(message=str(error)))
+    except (PluginError, ModelNotFoundError) as error:
+        if isinstance(error, PluginError) and error.plugin == _Brought.__name__:
+            raise  # the script is at fault, and not what is tested
+        return UnknownFailure(data=TextData(message=str(error)))
+    return answer.info.error if isinstance(answer.info, AssistantMessage) else None
 
 
 @asynccontextmanager
@@ -370,28 +328,3 @@ def _text(turns: Sequence[Turn]) -> str:
         if isinstance(part, TextPart)
     )
     return next(said, "")
-
-
-def _call(part: ToolPart) -> CallRecord:
-    state = part.state
-    match state:
-        case Completed():
-            return CallRecord(
-                tool=part.tool,
-                input=state.input,
-                output=state.output,
-                title=state.title,
-                metadata=state.metadata,
-                attachments=state.attachments,
-            )
-        case Failed():
-            facts = state.metadata or {}
-            return CallRecord(
-                tool=part.tool,
-                input=state.input,
-                error=state.error,
-                denied=bool(facts.get("denied")),
-                metadata=facts,
-            )
-        case _:
-            return CallRecord(tool=part.tool, input=state.input)

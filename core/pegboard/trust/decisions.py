@@ -21,7 +21,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard.errors import TrustError
-from pegboard.kit.privatefile import alone_with, replace_whole, set_aside
+from pegboard.kit.privatefile import lock_file, replace_file, set_aside
 from pegboard.trust.projectcode import (
     CodeFile,
     plugin_files,
@@ -156,7 +156,7 @@ class TrustStore:
         root = decision.root
         with self._writing() as projects:
             for content in decision.files.values():
-                replace_whole(self._copies / hashlib.sha256(content).hexdigest(), content)
+                replace_file(self._copies / hashlib.sha256(content).hexdigest(), content)
             before = projects.get(str(root))
             known = before.files.items() if before else ()
             kept = {name: digest for name, digest in known if (root / name).is_file()}
@@ -211,12 +211,12 @@ class TrustStore:
         Copies that no project has any more are deleted then.
         """
         try:
-            with alone_with(self._path):
+            with lock_file(self._path):
                 self._copies.mkdir(exist_ok=True, mode=0o700)
                 projects = self._to_be_changed()
                 yield projects
                 content = msgspec.json.encode(_Stored(projects=projects), order="sorted")
-                replace_whole(self._path, msgspec.json.format(content, indent=2))
+                replace_file(self._path, msgspec.json.format(content, indent=2))
                 used = {digest for each in projects.values() for digest in each.files.values()}
                 for copy in self._copies.iterdir():
                     if copy.name not in used:

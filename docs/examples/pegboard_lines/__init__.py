@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from pegboard import hookimpl
 from pegboard.app import IdSource
 from pegboard.errors import NotFoundError, SessionBusyError, StorageError
-from pegboard.plugins import shielded
+from pegboard.plugins import shield
 from pegboard.schema import event as events
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
@@ -97,7 +97,7 @@ class LineStorage:
 
     async def commit(self, *changes: Change, fence: Fence | None = None) -> tuple[Event, ...]:
         """Write all changes, or none; a caller that is cancelled does not stop it."""
-        return await shielded(self._commit(changes, fence))
+        return await shield(self._commit(changes, fence))
 
     async def _commit(self, changes: tuple[Change, ...], fence: Fence | None) -> tuple[Event, ...]:
         async with self._writing:

@@ -33,7 +33,7 @@ from pegboard.storage import (
     PutTodos,
     SettlePermissionRequest,
     Tell,
-    changed,
+    apply_change,
 )
 
 MOST_EVENTS = 10_000
@@ -96,7 +96,7 @@ class Tables:
                 yield self.store(events.SessionCreated(session_id=session.id, info=session))
             case ChangeSession(session_id=session_id):
                 kept = self.kept(session_id)
-                session = changed(kept.session, change)
+                session = apply_change(kept.session, change)
                 self.sessions[session_id] = with_fields(kept, session=session)
                 yield self.store(events.SessionUpdated(session_id=session_id, info=session))
             case DropSession(session_id):

@@ -187,7 +187,7 @@ def _updating(context: ToolContext, section: Update, path: Path, target: Path | 
 
 def _encoded(section: Add | Update, file: FileText, text: str) -> bytes:
     try:
-        return file.encoded(text, name=section.path)
+        return file.encode(text, name=section.path)
     except ToolError as error:
         raise PatchError("io", str(error), line=section.line) from error
 

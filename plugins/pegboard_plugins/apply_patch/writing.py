@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pegboard import ToolContext, ToolError
 from pegboard.files import remove_resolved
-from pegboard.plugins import shielded
+from pegboard.plugins import shield
 from pegboard.unstable import move_resolved, temporary_beside
 from pegboard_plugins.apply_patch.changes import Change
 from pegboard_plugins.apply_patch.parser import PatchError
@@ -27,7 +27,7 @@ async def write_all(context: ToolContext, changes: Sequence[Change]) -> int:
     """
     try:
         # No limit: these are a few writes, and half of them would be worse than all.
-        return await shielded(_write_all(context, changes))
+        return await shield(_write_all(context, changes))
     except asyncio.CancelledError as error:
         text = "The patch is applied whole: all its files are changed."
         raise asyncio.CancelledError(str(error.__cause__ or text)) from error

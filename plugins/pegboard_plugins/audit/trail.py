@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from pegboard import ToolError
 from pegboard.app import UserFolders
-from pegboard.plugins import redacted, shielded
+from pegboard.plugins import redact, shield
 from pegboard_plugins.audit.chain import (
     LONGEST_LINE_BYTES,
     ZERO,
@@ -160,7 +160,7 @@ class Audit:
         """Write what waits; a cancelled writer goes when that is done, since others wait for it."""
         entries, self._waiting = self._waiting, []
         try:
-            await shielded(asyncio.to_thread(self._tried, entries))  # 30 s for its lock at the most
+            await shield(asyncio.to_thread(self._tried, entries))  # 30 s for its lock at the most
         finally:
             if self._syncing is None or self._syncing.done():
                 self._syncing = asyncio.create_task(self._sync_soon(), name="audit")
@@ -308,7 +308,7 @@ class Audit:
         """The value without secrets, and not longer than a line may be."""
         if isinstance(value, str):
             text = value[:_SEARCHED_TEXT].encode(errors="replace").decode()
-            text = redacted(text, self._secrets)
+            text = redact(text, self._secrets)
             short = len(text) <= LONGEST_TEXT and len(value) <= _SEARCHED_TEXT
             return text if short else f"{text[:LONGEST_TEXT]}…"
         if isinstance(value, list | tuple):

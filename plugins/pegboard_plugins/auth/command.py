@@ -59,11 +59,11 @@ def login(  # noqa: PLR0913 - the command's options
 
     The key is read from the terminal without echo, or from a pipe.
     """
-    from pegboard.display import visible
+    from pegboard.display import escape_controls
 
     order = _Order(provider_id=provider, label=label, way=way, ring=ring, check=not no_check)
     for line in run_async(_login(directory, order)):
-        click.echo(visible(line))
+        click.echo(escape_controls(line))
 
 
 @auth.command("list")
@@ -73,7 +73,7 @@ def list_keys(directory: Path, *, as_json: bool) -> None:
     """List which providers have a key, and where it comes from."""
     import json
 
-    from pegboard.display import visible
+    from pegboard.display import escape_controls
 
     rows = run_async(_rows(directory))
     if as_json:
@@ -84,7 +84,7 @@ def list_keys(directory: Path, *, as_json: bool) -> None:
     width = max((len(row["name"]) for row in rows), default=0)
     for row in rows:
         used = "" if row["used"] else "  (not used)"
-        click.echo(visible(f"{row['name']:{width}}  {row['from']}{used}"))
+        click.echo(escape_controls(f"{row['name']:{width}}  {row['from']}{used}"))
 
 
 @auth.command()
@@ -93,10 +93,10 @@ def list_keys(directory: Path, *, as_json: bool) -> None:
 @click.pass_obj
 def logout(directory: Path, provider: str, *, label: str) -> None:
     """Remove the saved API key of PROVIDER."""
-    from pegboard.display import visible
+    from pegboard.display import escape_controls
 
     for line in run_async(_logout(directory, provider, label)):
-        click.echo(visible(line))
+        click.echo(escape_controls(line))
 
 
 async def _login(directory: Path, order: _Order) -> list[str]:

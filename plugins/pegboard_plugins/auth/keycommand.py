@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from pegboard.errors import ProviderAuthError
+from pegboard.plugins import run_in_thread
 from pegboard.processes import find_program
-from pegboard.unstable import in_own_thread
 
 COMMAND_TIMEOUT_S = 5.0
 """Long enough for a store that is unlocked; one that waits for a person is not waited for."""
@@ -55,7 +55,7 @@ async def _ran(argv: Sequence[str], env: Mapping[str, str], home: Path) -> tuple
     assert program.stdout is not None
     try:
         async with asyncio.timeout(COMMAND_TIMEOUT_S):
-            code = await in_own_thread(program.wait, name="pegboard-key")
+            code = await run_in_thread(program.wait, name="pegboard-key")
         os.set_blocking(program.stdout.fileno(), False)
         return code, program.stdout.read(_LIMIT_BYTES) or b""
     finally:

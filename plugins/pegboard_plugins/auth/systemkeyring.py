@@ -6,8 +6,8 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from pegboard.errors import ConfigError
+from pegboard.plugins import run_in_thread
 from pegboard.schema.config import Config
-from pegboard.unstable import in_own_thread
 
 RING_TIMEOUT_S = 2.0
 SWITCH = "PEGBOARD_KEYRING"
@@ -45,7 +45,7 @@ async def ask_ring(question: Callable[[Any], _T]) -> _T:
     limit = asyncio.timeout(RING_TIMEOUT_S)
     try:
         async with limit:
-            return await in_own_thread(answer, name="pegboard-keyring")
+            return await run_in_thread(answer, name="pegboard-keyring")
     except ImportError as error:
         text = "the keyring needs a package: `pip install 'pegboard[keyring]'`"
         raise ConfigError(text) from error

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from pegboard.plugins import redacted
+from pegboard.plugins import redact
 from pegboard.providers import Keys, ModelRequest
 from pegboard.unstable import secret_values
 
@@ -51,7 +51,7 @@ class Wording:
         """JSON as it may be written: no key in it, and folders as words."""
         secrets = self._keys.values()
         hidden = _without_secrets(value)
-        return _mapped(hidden, lambda text: self._without_places(redacted(text, secrets)))
+        return _mapped(hidden, lambda text: self._without_places(redact(text, secrets)))
 
     def stored_json(self, text: str) -> str:
         """A text that is JSON, or may be, as `stored`; JSON stays JSON."""

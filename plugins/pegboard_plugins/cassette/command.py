@@ -58,18 +58,18 @@ async def _replayed(directory: Path, session_id: str, model: str, first: int) ->
 
 
 async def _asked_again(app: "App", session_id: str, turn: Turn, model: str) -> AssistantMessage:
-    from pegboard.display import visible
+    from pegboard.display import escape_controls
 
     parts = tuple(_inputs(turn))
     texts = (part.text for part in parts if isinstance(part, TextInput))
-    click.echo(visible(f"> {' '.join(texts)}"), err=True)
+    click.echo(escape_controls(f"> {' '.join(texts)}"), err=True)
     answer = await app.prompt(session_id, Prompt(parts=parts, agent=turn.info.agent, model=model))
     for part in answer.parts:
         if isinstance(part, TextPart) and part.text:
-            click.echo(visible(part.text))
+            click.echo(escape_controls(part.text))
     assert isinstance(answer.info, AssistantMessage)
     if answer.info.error is not None:
-        click.echo(visible(f"error: {answer.info.error.data.message}"), err=True)
+        click.echo(escape_controls(f"error: {answer.info.error.data.message}"), err=True)
     return answer.info
 
 

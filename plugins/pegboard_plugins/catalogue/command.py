@@ -53,13 +53,15 @@ def models(  # noqa: PLR0913 - the options of a command
     `provider/model` takes any name. If no name contains TEXT and TEXT is an alias, the model that
     it stands for is listed.
     """
-    from pegboard.display import visible
+    from pegboard.display import escape_controls
     from pegboard.unstable import without_passwords
 
     found = run_async(_found(directory, text or "", refresh=refresh, local=local, every=every))
     chosen = _named(text or "", found.models) or found.aliased
     for outcome in found.told:
-        click.echo(visible(f"{outcome.who}: {outcome.error or _counted(outcome.models)}"), err=True)
+        click.echo(
+            escape_controls(f"{outcome.who}: {outcome.error or _counted(outcome.models)}"), err=True
+        )
     if as_json:
         rows = [_facts(each, found.keys[each.provider_id]) for each in chosen]
         click.echo(without_passwords(json.dumps(rows, indent=2)))
@@ -245,10 +247,10 @@ def _facts(model: "Model", key: str) -> dict[str, Any]:
 
 
 def _write_table(rows: Sequence[Sequence[str]]) -> None:
-    from pegboard.display import visible
+    from pegboard.display import escape_controls
 
     cells = [_HEADERS, *rows]
     widths = [max(len(row[column]) for row in cells) for column in range(len(_HEADERS))]
     for row in cells:
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        click.echo(visible(line.rstrip()))
+        click.echo(escape_controls(line.rstrip()))

@@ -22,7 +22,7 @@ from pegboard.schema.model import (
     ModelLimit,
     ReasoningStyle,
     WireName,
-    merged,
+    merge_facts,
 )
 
 MEDIA = {"i": "image", "p": "pdf", "a": "audio", "v": "video"}
@@ -157,7 +157,7 @@ def facts_of(provider: str, model: str, cache: Path) -> ModelFacts | None:
         return None
     facts = found[-1]
     for each in reversed(found[:-1]):
-        facts = merged(facts, over=each)
+        facts = merge_facts(facts, over=each)
     return facts
 
 

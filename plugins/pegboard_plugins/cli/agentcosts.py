@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from pegboard.schema.message import AssistantMessage
-from pegboard.schema.session import CacheTokens, Session, Tokens, added
+from pegboard.schema.session import CacheTokens, Session, Tokens, add_tokens
 from pegboard_plugins.shared.terminal import sum_costs
 
 OTHER = "(other)"
@@ -47,7 +47,7 @@ def costs_of(answers: Iterable[AssistantMessage]) -> tuple[AgentCost, ...]:
             model=model,
             requests=before.requests + 1,
             cost=sum_costs((before.cost, answer.cost)),
-            tokens=added(before.tokens, answer.tokens),
+            tokens=add_tokens(before.tokens, answer.tokens),
         )
     return tuple(
         sorted(found.values(), key=lambda each: (-(each.cost or 0), each.agent, each.model))

@@ -13,7 +13,7 @@ import msgspec
 
 from pegboard import InvalidInputError
 from pegboard.app import UserFolders
-from pegboard.display import visible
+from pegboard.display import escape_controls
 from pegboard.errors import StorageError
 from pegboard.unstable import exposed
 from pegboard_plugins.cli.jsontext import as_json, format_option
@@ -108,7 +108,7 @@ def _row(entry: Mapping[str, Any]) -> tuple[str, ...]:
         str(entry.get("by") or ""),
         f"{line}: {about}" if line else about,
     )
-    return (moment(int(entry.get("at", 0))), *(visible(exposed(each)) for each in cells))
+    return (moment(int(entry.get("at", 0))), *(escape_controls(exposed(each)) for each in cells))
 
 
 def _instant(text: str) -> int:

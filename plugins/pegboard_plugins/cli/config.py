@@ -35,7 +35,7 @@ def show(directory: Path, style: Literal["text", "json"]) -> None:
 
     Secrets are masked.
     """
-    from pegboard.display import visible
+    from pegboard.display import escape_controls
 
     found = run_async(settings_of(directory))
     if style == "json":
@@ -44,7 +44,7 @@ def show(directory: Path, style: Literal["text", "json"]) -> None:
         return
     for key, value, source in found:
         for line in _lines(key, value):
-            click.echo(visible(f"{line}  # {source}"))
+            click.echo(escape_controls(f"{line}  # {source}"))
 
 
 def _lines(key: str, value: object) -> Iterator[str]:

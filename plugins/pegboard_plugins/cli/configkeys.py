@@ -11,7 +11,7 @@ import click
 from pegboard import InvalidInputError
 from pegboard.app import UserFolders
 from pegboard.cli import run_async
-from pegboard.display import visible
+from pegboard.display import escape_controls
 from pegboard.errors import ConfigError
 from pegboard.plugins import nearest_names
 from pegboard.unstable import load_config, refuse_within_tool
@@ -42,7 +42,9 @@ def get_key(directory: Path, key: str) -> None:
         )
     whole = inside.get(key)
     click.echo(
-        visible(as_json(masked(key, whole) if len(inside) == 1 and key in inside else inside))
+        escape_controls(
+            as_json(masked(key, whole) if len(inside) == 1 and key in inside else inside)
+        )
     )
 
 
@@ -91,7 +93,7 @@ def edit_file(directory: Path, *, project: bool) -> None:
         click.echo("nothing was changed", err=True)
         return
     _write(directory, file, text)
-    click.echo(f"written: {visible(str(file))}", err=True)
+    click.echo(f"written: {escape_controls(str(file))}", err=True)
 
 
 def parts_of(key: str) -> tuple[str, ...]:
@@ -167,10 +169,10 @@ def _change(directory: Path, key: str, value: object, *, project: bool) -> None:
     refuse_within_tool("pegboard config set")
     file, path = config_file(directory, project=project), parts_of(key)
     set_in(directory, file, path, value)
-    click.echo(f"written: {visible(str(file))}", err=True)
+    click.echo(f"written: {escape_controls(str(file))}", err=True)
     counts = source(directory, ".".join(path), file)
     if counts and Path(counts) != file:
-        click.echo(visible(f"{counts} sets {'.'.join(path)}, too, and counts"), err=True)
+        click.echo(escape_controls(f"{counts} sets {'.'.join(path)}, too, and counts"), err=True)
 
 
 def set_in(directory: Path, file: Path, path: tuple[str, ...], value: object) -> None:

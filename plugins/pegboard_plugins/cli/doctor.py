@@ -48,14 +48,14 @@ def model(directory: Path, name: str | None, *, as_json: bool) -> None:
 
 def _report(findings: Sequence[Finding], *, as_json: bool, failed: Exit = Exit.FAILED) -> None:
     """Show the findings; the process ends with `failed` if something does not work."""
-    from pegboard.display import visible
+    from pegboard.display import escape_controls
 
     if as_json:
         click.echo(schema_json(findings))
     else:
         width = max(len(each.what) for each in findings)
         for each in findings:
-            click.echo(visible(f"{each.state:5}  {each.what:{width}}  {each.text}"))
+            click.echo(escape_controls(f"{each.state:5}  {each.what:{width}}  {each.text}"))
     if any(each.state == "fails" for each in findings):
         sys.exit(failed)
 

@@ -140,24 +140,26 @@ def _rule(rule: "Rule | None") -> list[str] | None:
 
 def lines(found: "Explanation") -> "Iterator[Line]":
     """The explanation for a person; whatever a terminal would obey is spelt out."""
-    from pegboard.display import visible
+    from pegboard.display import escape_controls
     from pegboard.unstable import exposed
     from pegboard_plugins.cli.explained import listed, paths_outside, place
     from pegboard_plugins.cli.render import Line
 
     for request in found.requests:
-        yield Line(head=visible(request.permission), text="", style="tool")
+        yield Line(head=escape_controls(request.permission), text="", style="tool")
         yield from _request_lines(found, request)
     if found.line:
         yield Line(head="in the command", text="", style="dim")
         yield from (Line(text=exposed(each), indent=1) for each in found.line.split("\n"))
     if outside := paths_outside(found.session, found.requests):
-        yield Line(head="outside", text=visible(", ".join(outside)), style="warning")
+        yield Line(head="outside", text=escape_controls(", ".join(outside)), style="warning")
     if unclear := listed(found.requests, "unclear"):
         yield Line(head="unclear", text=", ".join(unclear), style="warning")
         told = (*place(found.requests).split("\n"), *listed(found.requests, "advice"))
-        yield from (Line(text=visible(text), indent=1) for text in told)
-    yield Line(head=f"{found.verdict.action}:", text=visible(found.verdict.reason), style="tool")
+        yield from (Line(text=escape_controls(text), indent=1) for text in told)
+    yield Line(
+        head=f"{found.verdict.action}:", text=escape_controls(found.verdict.reason), style="tool"
+    )
     if found.headless.action != found.verdict.action:
         text = f"{found.headless.action} without a terminal to ask on"
         yield Line(text=text, style="dim", indent=1)
@@ -165,17 +167,17 @@ def lines(found: "Explanation") -> "Iterator[Line]":
         text = " · ".join(f"{name}: {action}" for name, action in found.modes.items())
         yield Line(head="modes", text=text, style="dim")
     if found.sandbox:
-        yield Line(head="sandbox", text=visible(found.sandbox), style="dim")
+        yield Line(head="sandbox", text=escape_controls(found.sandbox), style="dim")
     # The last rule that fits counts, and the user has one that asks.
     behind = ", after your other rules" if found.verdict.decider == "config" else ""
     for text in _to_add(found):
-        yield Line(text=f"to allow it: {visible(text)}{behind}", style="dim", indent=1)
+        yield Line(text=f"to allow it: {escape_controls(text)}{behind}", style="dim", indent=1)
     if found.verdict.action == "ask" and not found.to_allow:
         yield Line(text="no rule of yours can allow it", style="dim", indent=1)
 
 
 def _request_lines(found: "Explanation", request: "PermissionRequest") -> "Iterator[Line]":
-    from pegboard.display import visible
+    from pegboard.display import escape_controls
     from pegboard.unstable import exposed
     from pegboard_plugins.cli.explained import spoken_rules
     from pegboard_plugins.cli.render import Line
@@ -187,12 +189,12 @@ def _request_lines(found: "Explanation", request: "PermissionRequest") -> "Itera
             if spoken.pattern == pattern:
                 rule = spoken.rule
                 text = f'{rule.action}: rule {rule.permission} "{rule.pattern}" ({spoken.source})'
-                yield Line(text=visible(text), style="dim", indent=2)
+                yield Line(text=escape_controls(text), style="dim", indent=2)
     for opinion in found.opinions:
         if opinion.request_id == request.id:
             reason = opinion.verdict.reason.removeprefix(f"plugin {opinion.plugin}: ")
             text = f"{opinion.plugin}: {opinion.verdict.action}: {reason or opinion.verdict.action}"
-            yield Line(text=visible(text), style="dim", indent=1)
+            yield Line(text=escape_controls(text), style="dim", indent=1)
 
 
 def _to_add(found: "Explanation") -> "Iterator[str]":

@@ -31,16 +31,16 @@ def repair() -> int:
     beside a new one, with all in it that could be read. It ends with 1 when something is wrong
     that cannot be mended.
     """
-    from pegboard.display import visible
+    from pegboard.display import escape_controls
     from pegboard.unstable import counted
 
     warnings, interrupted, problems, sessions = run_async(_repaired())
     for text in warnings:
-        click.echo(visible(f"warning: {text}"))
+        click.echo(escape_controls(f"warning: {text}"))
     for session_id in interrupted:
         click.echo(f"interrupted: {session_id} was running when its process ended")
     for text in problems:
-        click.echo(visible(f"problem: {text}"))
+        click.echo(escape_controls(f"problem: {text}"))
     if problems:
         click.echo("what can still be read can be saved with `pegboard session export`")
         return 1

@@ -75,7 +75,7 @@ def _facts(approval: "Approval") -> dict[str, Any]:
 def _cells(approval: "Approval") -> tuple[str, ...]:
     from datetime import datetime
 
-    from pegboard.display import visible
+    from pegboard.display import escape_controls
     from pegboard.unstable import exposed
 
     scope = approval.key if approval.scope == "session" else approval.scope
@@ -83,8 +83,8 @@ def _cells(approval: "Approval") -> tuple[str, ...]:
     return (
         str(approval.id),
         scope,
-        visible(approval.agent or "(any)"),
-        visible(approval.rule.permission),
+        escape_controls(approval.agent or "(any)"),
+        escape_controls(approval.rule.permission),
         exposed(approval.rule.pattern).replace("\n", "\\n"),
         since.isoformat(sep=" ", timespec="minutes")[:16] if since else "",
     )

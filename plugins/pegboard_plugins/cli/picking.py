@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import click
 
-from pegboard.display import visible
+from pegboard.display import escape_controls
 from pegboard_plugins.shared.terminal import interruptible
 
 SHOWN = 15
@@ -29,7 +29,7 @@ def pick(what: str, rows: Sequence[tuple[str, str]]) -> str:
         shown = found[:SHOWN]
         for number, (value, text) in enumerate(shown, start=1):
             said = f"{number:>3}  {value}  {' '.join(text.split())}"
-            click.echo(visible(said.rstrip()), err=True)
+            click.echo(escape_controls(said.rstrip()), err=True)
         more = f"     and {len(found) - len(shown)} more: letters of it narrow the choice"
         if len(found) > len(shown):
             click.echo(more, err=True)

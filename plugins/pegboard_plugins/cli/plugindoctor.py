@@ -47,14 +47,14 @@ def doctor(directory: Path, style: Literal["text", "json"]) -> None:
         found = {"faults": rows, "imports": imports, "warnings": warnings}
         click.echo(as_json(found, indent=2))
     else:
-        from pegboard.display import visible
+        from pegboard.display import escape_controls
 
         for warning in warnings:
-            click.echo(visible(f"warning: {warning}"), err=True)
+            click.echo(escape_controls(f"warning: {warning}"), err=True)
         for kind, plugin, text in faults:
-            click.echo(visible(f"{kind}: {plugin}: {text}"))
+            click.echo(escape_controls(f"{kind}: {plugin}: {text}"))
         for cost in costs:
-            click.echo(visible(f"{cost.ms:.0f} ms: {cost.plugin} imports {cost.module}"))
+            click.echo(escape_controls(f"{cost.ms:.0f} ms: {cost.plugin} imports {cost.module}"))
         nothing = "no plugin has a fault" if warnings else "nothing is wrong"
         count = f"{len(faults)} fault{'s' if len(faults) > 1 else ''}"
         click.echo(count if faults else nothing)

@@ -53,7 +53,7 @@ def list_plugins(directory: Path, style: Literal["table", "json"], hook: str | N
             facts["commands"] = [each._asdict() for each in brought_commands()]
         click.echo(as_json(facts, indent=2))
         return
-    from pegboard.display import visible
+    from pegboard.display import escape_controls
     from pegboard_plugins.cli.tables import table
 
     headers = ("name", "version", "origin", "ms", "state", "hooks", "tools")
@@ -62,12 +62,14 @@ def list_plugins(directory: Path, style: Literal["table", "json"], hook: str | N
     for plugin in (each for each in found if each.blocked):
         blocked.setdefault(plugin.error, []).append(plugin.name)
     for error, names in blocked.items():
-        click.echo(visible(f"blocked: {', '.join(names)}: {error}"), err=True)
+        click.echo(escape_controls(f"blocked: {', '.join(names)}: {error}"), err=True)
     if hook is None:
         for command in brought_commands():
-            click.echo(visible(f"command: {command.name} ({command.distribution})"), err=True)
+            click.echo(
+                escape_controls(f"command: {command.name} ({command.distribution})"), err=True
+            )
     for problem in problems:
-        click.echo(visible(f"{problem.kind}: {problem.plugin}: {problem.text}"), err=True)
+        click.echo(escape_controls(f"{problem.kind}: {problem.plugin}: {problem.text}"), err=True)
 
 
 async def _plugins(

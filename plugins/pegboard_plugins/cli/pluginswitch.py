@@ -52,7 +52,7 @@ def info(directory: Path, name: str, style: Literal["text", "json"]) -> None:
     if style == "json":
         click.echo(as_json(found, indent=2))
         return
-    from pegboard.display import visible
+    from pegboard.display import escape_controls
 
     for place, plugin in enumerate(found):
         if place:
@@ -60,7 +60,7 @@ def info(directory: Path, name: str, style: Literal["text", "json"]) -> None:
         for key, value in plugin.items():
             for number, each in enumerate(value if isinstance(value, list) else [value]):
                 text = each if isinstance(each, str) else as_json(each)
-                click.echo(visible(f"{'' if number else key:<14}{text}".rstrip()))
+                click.echo(escape_controls(f"{'' if number else key:<14}{text}".rstrip()))
 
 
 def _switched(directory: Path, name: str, style: Literal["text", "json"], *, enabled: bool) -> None:

@@ -35,14 +35,16 @@ def trace(directory: Path, prompt: str, agent: str | None, style: Literal["text"
     if style == "json":
         click.echo(as_json(found, indent=2))
         return
-    from pegboard.display import visible
+    from pegboard.display import escape_controls
     from pegboard_plugins.cli.tables import table
 
     for line in found["system"]:
-        click.echo(visible(f"{line['plugin'] or '-'}: {line['text']}"))
+        click.echo(escape_controls(f"{line['plugin'] or '-'}: {line['text']}"))
     click.echo("")
     for step in found["changes"]:
-        click.echo(visible(f"{step['hook']}: {step['plugin']} changed it ({step['ms']:.1f} ms)"))
+        click.echo(
+            escape_controls(f"{step['hook']}: {step['plugin']} changed it ({step['ms']:.1f} ms)")
+        )
     click.echo("")
     names = ("plugin", "hook", "calls", "failures", "ms", "max_ms")
     rows = [[_shown(row[name]) for name in names] for row in found["timings"]]

@@ -11,9 +11,9 @@ import msgspec
 
 import pegboard.display
 import pegboard.unstable
-from pegboard.display import Block, Span, visible
+from pegboard.display import Block, Span, escape_controls
 from pegboard.schema.message import Failure
-from pegboard.schema.model import dollars
+from pegboard.schema.model import format_usd
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.session import PermissionRequest, Question, Retry, Tokens
 from pegboard.unstable import exposed
@@ -47,13 +47,13 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
 def one_line(text: str, width: int = LABEL_WIDTH) -> str:
     """The first line, cut at `width` characters; an ellipsis says that there is more."""
-    return visible(pegboard.unstable.one_line(text, width))
+    return escape_controls(pegboard.unstable.one_line(text, width))
 
 
 def tool_head(part: ToolPart, directory: Path, *, indent: int = 0) -> Line:
     """The line that a call starts with: the tool and what it is about."""
     return Line(
-        head=visible(part.tool), text=_subject(part, directory), style="tool", indent=indent
+        head=escape_controls(part.tool), text=_subject(part, directory), style="tool", indent=indent
     )
 
 
@@ -71,7 +71,7 @@ def tool_detail(part: ToolPart, block: Block | None = None, *, indent: int = 0) 
 def _addition(title: str, subject: str, indent: int) -> tuple[Line, ...]:
     """What a block's title says beyond the head, which is on the screen since the call began."""
     more = title.removeprefix(subject).lstrip(" ·") if title.startswith(subject) else ""
-    return (Line(text=visible(more), style="dim", indent=indent),) if more else ()
+    return (Line(text=escape_controls(more), style="dim", indent=indent),) if more else ()
 
 
 def _body(block: Block, indent: int) -> tuple[Line, ...]:
@@ -85,7 +85,7 @@ def tail(
     text: str, *, limit: int, style: Style = "dim", indent: int = 0, from_end: bool = True
 ) -> tuple[Line, ...]:
     """The last lines of a text, or the first, and how many are left out."""
-    lines = visible(text).strip("\n").split("\n") if text.strip() else []
+    lines = escape_controls(text).strip("\n").split("\n") if text.strip() else []
     left_out = len(lines) - limit
     shown = (lines[-limit:] if from_end else lines[:limit]) if left_out > 0 else lines
     body = [Line(text=line.rstrip(), style=style, indent=indent) for line in shown]
@@ -113,7 +113,7 @@ def whole_diff(diff: str, *, indent: int = 0) -> tuple[Line, ...]:
 def failure_text(failure: Failure) -> str:
     """What a turn ended with, on one line; the session has all of a long text."""
     message = failure.data.message or type(failure).__name__
-    text = " ".join(visible(message).split())
+    text = " ".join(escape_controls(message).split())
     return text if len(text) <= FAILURE_WIDTH else f"{text[: FAILURE_WIDTH - 1]}…"
 
 
@@ -133,7 +133,7 @@ def usage_line(
     """
     read = tokens.input + tokens.cache.read + tokens.cache.write
     written = tokens.output + tokens.reasoning
-    price = cost_text(known_cost, is_whole=False) if cost is None else dollars(cost)
+    price = cost_text(known_cost, is_whole=False) if cost is None else format_usd(cost)
     facts = [f"cost {price}" if price == UNKNOWN_COST else price] if cost != 0 else []
     facts += [f"{read:,} tokens in, {written:,} out"] if read or written else []
     facts += [f"{steps:,} step{'' if steps == 1 else 's'}", f"{seconds:.1f} s"]
@@ -144,7 +144,7 @@ def request_lines(request: PermissionRequest) -> tuple[Line, ...]:
     """A permission request in full: nothing that is approved may be hidden or cut."""
     from pegboard_plugins.shared.terminal import permission_lines  # only who is asked needs it
 
-    head = Line(head="permission", text=visible(request.permission), style="warning")
+    head = Line(head="permission", text=escape_controls(request.permission), style="warning")
     asked = (Line(spans=line, indent=1) for line in permission_lines(request))
     reason = request.metadata.get("reason")
     why = (Line(text=exposed(reason), style="dim", indent=1),) if isinstance(reason, str) else ()
@@ -159,7 +159,7 @@ def always_lines(request: PermissionRequest) -> tuple[Line, ...]:
         return asked, _choice("y", "yes, once"), *refusals
     patterns = ", ".join(exposed(pattern) for pattern in request.always)
     agent = request.metadata.get("agent")
-    alone = (_choice("S A U", f"the same for the agent {visible(str(agent))} alone"),)
+    alone = (_choice("S A U", f"the same for the agent {escape_controls(str(agent))} alone"),)
     return (
         Line(text=f"always allows: {patterns or 'the same again'}", style="dim", indent=1),
         _choice("y", "yes, once"),
@@ -178,14 +178,20 @@ def _choice(key: str, text: str) -> Line:
 def question_lines(question: Question) -> tuple[Line, ...]:
     """A question with its options, which are numbered from 1."""
     options = tuple(
-        Line(head=f"{number}. {visible(option.label)}", text=visible(option.description), indent=1)
+        Line(
+            head=f"{number}. {escape_controls(option.label)}",
+            text=escape_controls(option.description),
+            indent=1,
+        )
         for number, option in enumerate(question.options, start=1)
     )
-    return Line(head="question", text=visible(question.question), style="warning"), *options
+    return Line(head="question", text=escape_controls(question.question), style="warning"), *options
 
 
 def _subject(part: ToolPart, directory: Path) -> str:
-    return visible(pegboard.unstable.subject_of(part.state.input).replace(f"{directory}/", "", 1))
+    return escape_controls(
+        pegboard.unstable.subject_of(part.state.input).replace(f"{directory}/", "", 1)
+    )
 
 
 class Screen(Protocol):

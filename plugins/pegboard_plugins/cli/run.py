@@ -16,7 +16,7 @@ from pegboard import InvalidInputError, PegboardError
 from pegboard.app import UserFolders
 from pegboard.cli import Exit, run_async
 from pegboard.errors import ModelNotFoundError, NotFoundError, ServerError, ServerUnreachableError
-from pegboard.plugins import nearest_names, shielded
+from pegboard.plugins import nearest_names, shield
 from pegboard.schema.config import Command
 from pegboard.schema.event import Event, PluginFailed
 from pegboard.schema.message import Prompt
@@ -157,7 +157,7 @@ async def _placed(options: Options, view: View) -> AsyncIterator[Options]:
     try:
         yield msgspec.structs.replace(options, directory=made.directory)
     finally:
-        for line in await shielded(asyncio.to_thread(made.end_lines)):
+        for line in await shield(asyncio.to_thread(made.end_lines)):
             view.note(line)
 
 
@@ -196,7 +196,7 @@ async def _turn(  # noqa: PLR0913, PLR0917 - what a prompt needs
         return await _answered(backend, options, session, prompt, view, ask, told)
     finally:
         if options.unsaved:
-            await shielded(backend.delete(session.id))
+            await shield(backend.delete(session.id))
 
 
 async def _answered(  # noqa: PLR0913, PLR0917 - what a prompt needs

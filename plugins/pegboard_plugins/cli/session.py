@@ -58,7 +58,7 @@ def list_sessions(
     all_projects: bool,
 ) -> None:
     """List the sessions, newest first."""
-    from pegboard.display import visible
+    from pegboard.display import escape_controls
     from pegboard_plugins.cli.render import LABEL_WIDTH
     from pegboard_plugins.cli.tables import age, moment, show_table
 
@@ -78,7 +78,7 @@ def list_sessions(
         for each in found
     ]
     columns = ("session", "updated", "age", "folder", "title")
-    none = visible(f"no sessions yet{note}")
+    none = escape_controls(f"no sessions yet{note}")
     if all_projects:  # a folder that is cut is of no use for -C or `adopt`
         width = max((len(each.directory) for each in found), default=LABEL_WIDTH)
         show_table(columns, rows, none=none, width=max(LABEL_WIDTH, width))
@@ -169,7 +169,7 @@ def _row(each: "Session") -> dict[str, Any]:
 
 
 def _show_turn(turn: "Turn", screen: "Screen", directory: Path) -> None:
-    from pegboard.display import visible
+    from pegboard.display import escape_controls
     from pegboard.schema.message import AssistantMessage
     from pegboard.schema.part import FilePart, TextPart, ToolPart
     from pegboard_plugins.cli.render import Line, failure_text, tool_detail, tool_head
@@ -178,7 +178,7 @@ def _show_turn(turn: "Turn", screen: "Screen", directory: Path) -> None:
     for part in turn.parts:
         match part:
             case TextPart(synthetic=False, text=text) if text.strip():
-                screen.answer(visible(text if is_answer else f"> {text}"), streamed="")
+                screen.answer(escape_controls(text if is_answer else f"> {text}"), streamed="")
             case FilePart(filename=filename, url=url):
                 screen.line(Line(head="file", text=filename or url[:80], style="dim"))
             case ToolPart():

@@ -46,9 +46,9 @@ async def _delete(directory: Path, session_ids: tuple[str, ...], *, yes: bool) -
 
 def _line(session: "Session") -> str:
     """The id and the title, in letters that no terminal obeys."""
-    from pegboard.display import visible
+    from pegboard.display import escape_controls
 
-    return visible(f"{session.id}  {' '.join(session.title.split())}")
+    return escape_controls(f"{session.id}  {' '.join(session.title.split())}")
 
 
 def _confirm(sessions: "list[Session]") -> None:

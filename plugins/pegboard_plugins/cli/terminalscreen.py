@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TextIO
 
-from pegboard.display import visible
+from pegboard.display import escape_controls
 from pegboard_plugins.cli.render import Line, Style
 from pegboard_plugins.shared.terminal import PALETTE, MarkdownBlocks
 
@@ -96,10 +96,10 @@ class TerminalScreen:
             return
         if self._status is None:
             console = self._open_console()
-            self._status = console.status(visible(text), spinner_style=self._styled("dim"))
+            self._status = console.status(escape_controls(text), spinner_style=self._styled("dim"))
             self._status.start()
         else:
-            self._status.update(visible(text))
+            self._status.update(escape_controls(text))
 
     def close(self) -> None:
         """Take the spinner away and end what was begun."""

@@ -57,10 +57,10 @@ def schema(directory: Path, name: str, style: Literal["text", "json"]) -> None:
     if style == "json":
         click.echo(as_json(found, indent=2))
         return
-    from pegboard.display import visible
+    from pegboard.display import escape_controls
 
-    click.echo(visible(f"{found['name']} (permission {found['permission']})\n"))
-    click.echo(visible(found["description"]))
+    click.echo(escape_controls(f"{found['name']} (permission {found['permission']})\n"))
+    click.echo(escape_controls(found["description"]))
     click.echo(f"\n{as_json(found['parameters'], indent=2)}")
 
 
@@ -153,7 +153,7 @@ def _found(app: "App", name: str) -> "Tool":
 
     :raises click.UsageError: with the nearest names, when there is none.
     """
-    from pegboard.display import visible
+    from pegboard.display import escape_controls
     from pegboard.plugins import nearest_names
 
     if (found := app.tools.get(name)) is not None:
@@ -163,7 +163,7 @@ def _found(app: "App", name: str) -> "Tool":
     if app.untrusted:
         hint = f"{hint}; this project's own are there after `pegboard trust allow`"
     absent = [each for each in app.plugins.infos if each.error and not each.blocked]
-    lines = (visible(f"\nleft out: {each.name}: {each.error}") for each in absent)
+    lines = (escape_controls(f"\nleft out: {each.name}: {each.error}") for each in absent)
     raise click.UsageError(f"there is no tool {name!r}{hint}{''.join(lines)}")
 
 

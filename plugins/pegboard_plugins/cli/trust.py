@@ -37,7 +37,7 @@ def allow(directory: Path, *, yes: bool) -> None:
     changed since it was trusted. A formatter or language server that is installed in the project
     takes `trust program` as well.
     """
-    from pegboard.display import visible
+    from pegboard.display import escape_controls
     from pegboard.unstable import TrustStore, counted, refuse_within_tool
     from pegboard_plugins.cli.skippedtools import skipped_tool_files
 
@@ -46,9 +46,9 @@ def allow(directory: Path, *, yes: bool) -> None:
     store = TrustStore(places.trust)
     decision = run_async(_decision(directory, places))
     for warning in skipped_tool_files((decision.root, directory)):
-        click.echo(visible(f"warning: {warning}"), err=True)
+        click.echo(escape_controls(f"warning: {warning}"), err=True)
     if decision.trusted_by_user:
-        click.echo(visible(decision.reason))
+        click.echo(escape_controls(decision.reason))
         return
     _show(decision, store.difference(decision))
     if not yes:
@@ -57,7 +57,7 @@ def allow(directory: Path, *, yes: bool) -> None:
     _note(places, "allow", decision.root, files=sorted(map(str, decision.files)), key=decision.key)
     store.allow(decision)
     files = counted(len(decision.files), "file") if decision.files else "it brings no code"
-    click.echo(visible(f"trusted: {decision.root} ({files})"))
+    click.echo(escape_controls(f"trusted: {decision.root} ({files})"))
 
 
 @trust.command()
@@ -71,7 +71,7 @@ def program(directory: Path, programs: tuple[Path, ...], *, yes: bool) -> None:
     they are trusted. One that changes is not run until it is trusted again. What a program loads is
     not looked at.
     """
-    from pegboard.display import visible
+    from pegboard.display import escape_controls
     from pegboard.unstable import TrustStore, refuse_within_tool
 
     refuse_within_tool("pegboard trust program")
@@ -82,12 +82,12 @@ def program(directory: Path, programs: tuple[Path, ...], *, yes: bool) -> None:
         raise TrustError(f"{decision.root} is not trusted; `pegboard trust allow` comes first")
     digests = _program_digests(decision, directory, programs)
     for name, digest in digests.items():
-        click.echo(visible(f"{name}  {digest[:_SHOWN_DIGITS]}"))
+        click.echo(escape_controls(f"{name}  {digest[:_SHOWN_DIGITS]}"))
     if not yes:
         _confirm(f"Trust {decision.root} to run these programs?")
     _note(places, "program", decision.root, files=sorted(digests), programs=digests)
     store.allow_programs(decision.root, digests)
-    click.echo(visible(f"trusted in {decision.root}"))
+    click.echo(escape_controls(f"trusted in {decision.root}"))
 
 
 @trust.command()
@@ -99,7 +99,7 @@ def documents(directory: Path, *, yes: bool) -> None:
     Such a file of the project is material until you have seen it here. One that an agent changes
     again asks again.
     """
-    from pegboard.display import visible
+    from pegboard.display import escape_controls
     from pegboard.unstable import open_workspace, refuse_within_tool
     from pegboard_plugins.shared.frontend import UnseenDocuments
 
@@ -108,10 +108,10 @@ def documents(directory: Path, *, yes: bool) -> None:
     unseen = UnseenDocuments(places.unseen_documents)
     found = dict(unseen.below(root))
     if not found:
-        click.echo(visible(f"no document in {root} needs your review"))
+        click.echo(escape_controls(f"no document in {root} needs your review"))
         return
     for path, content in found.items():
-        click.echo(visible(f"{path}\n\n{content.decode(errors='replace')}\n"))
+        click.echo(escape_controls(f"{path}\n\n{content.decode(errors='replace')}\n"))
     if not yes:
         _confirm(f"Accept what an agent wrote there as instructions in {root}?")
     _note(places, "documents", root, files=sorted(map(str, found)))
@@ -119,7 +119,9 @@ def documents(directory: Path, *, yes: bool) -> None:
         unseen.accept(found)
     except OSError as error:
         raise TrustError(f"the record of documents cannot be written: {error}") from error
-    click.echo(visible(f"accepted: {', '.join(str(path.relative_to(root)) for path in found)}"))
+    click.echo(
+        escape_controls(f"accepted: {', '.join(str(path.relative_to(root)) for path in found)}")
+    )
 
 
 @trust.command("list")
@@ -140,14 +142,14 @@ def list_trusted() -> None:
 @click.pass_obj
 def revoke(directory: Path) -> None:
     """Stop trusting this project."""
-    from pegboard.display import visible
+    from pegboard.display import escape_controls
     from pegboard.unstable import TrustStore, open_workspace
 
     worktree, places = open_workspace(directory).worktree, _places()
     if not TrustStore(places.trust).revoke(worktree):
         raise TrustError(f"{worktree} was not trusted; `pegboard trust list` shows what is")
     _note(places, "revoke", worktree)
-    click.echo(visible(f"not trusted any more: {worktree}"))
+    click.echo(escape_controls(f"not trusted any more: {worktree}"))
 
 
 @trust.command()
@@ -160,7 +162,7 @@ def lock(directory: Path, file: Path | None) -> None:
     PEGBOARD_TRUST_LOCK names the lock file. FILE is .pegboard/trust.lock in the project unless it
     is given.
     """
-    from pegboard.display import visible
+    from pegboard.display import escape_controls
     from pegboard.unstable import counted, refuse_within_tool
     from pegboard_plugins.cli.trustlock import write_lock
 
@@ -169,7 +171,7 @@ def lock(directory: Path, file: Path | None) -> None:
     target = file or decision.root / LOCK
     target.parent.mkdir(parents=True, exist_ok=True)
     write_lock(decision, target)
-    click.echo(visible(f"locked {counted(len(decision.files), 'file')} in {target}"))
+    click.echo(escape_controls(f"locked {counted(len(decision.files), 'file')} in {target}"))
 
 
 def _program_digests(
@@ -226,18 +228,18 @@ def _places() -> "UserFolders":
 
 
 def _show(decision: "Decision", difference: str) -> None:
-    from pegboard.display import visible
+    from pegboard.display import escape_controls
     from pegboard_plugins.cli.render import Line, open_screen, whole_diff
     from pegboard_plugins.shared.frontend import scans_of
 
     screen = open_screen(sys.stdout, sys.stdout, os.environ)
     scans = scans_of(decision)
     for path in decision.files:
-        screen.line(Line(head=visible(str(path)), text="", style="tool"))
+        screen.line(Line(head=escape_controls(str(path)), text="", style="tool"))
         if path in scans:
             _show_scan(screen, scans[path])
         for text in _redirections(path, decision.files[path]):
-            screen.line(Line(text=visible(text), style="warning", indent=1))
+            screen.line(Line(text=escape_controls(text), style="warning", indent=1))
     for line in whole_diff(difference):
         screen.line(line)
     screen.close()
@@ -258,22 +260,22 @@ def _redirections(path: Path, content: bytes) -> tuple[str, ...]:
 
 
 def _show_scan(screen: "Screen", report: "ScanReport") -> None:
-    from pegboard.display import visible
+    from pegboard.display import escape_controls
     from pegboard_plugins.cli.render import Line
 
     if report.error:
-        screen.line(Line(text=visible(report.error), style="warning", indent=1))
-    imports = visible(", ".join(report.imports)) or "nothing"
+        screen.line(Line(text=escape_controls(report.error), style="warning", indent=1))
+    imports = escape_controls(", ".join(report.imports)) or "nothing"
     screen.line(Line(text=f"imports {imports}", indent=1))
     for finding in report.findings:
-        text = f"line {finding.line}: {visible(finding.what)}"
+        text = f"line {finding.line}: {escape_controls(finding.what)}"
         screen.line(Line(text=text, style="warning", indent=1))
 
 
 def _confirm(question: str) -> None:
-    from pegboard.display import visible
+    from pegboard.display import escape_controls
 
     if not sys.stdin.isatty():
         raise TrustError("there is no terminal to ask on; review the files, then pass --yes")
-    if not click.confirm(visible(question), default=False, err=True):
+    if not click.confirm(escape_controls(question), default=False, err=True):
         raise TrustError("not trusted; nothing was stored")

@@ -84,7 +84,7 @@ async def _unreverted(directory: Path, session_id: str | None) -> "Reverted":
 
 
 def _shown(directory: Path, done: "Reverted", style: Literal["text", "json"]) -> int:
-    from pegboard.display import visible
+    from pegboard.display import escape_controls
     from pegboard.unstable import open_workspace, stored_name
     from pegboard_plugins.shared.frontend import copies_of, reason_of, shown_path
 
@@ -104,13 +104,15 @@ def _shown(directory: Path, done: "Reverted", style: Literal["text", "json"]) ->
         click.echo(schema_json({"info": done.session, **facts}))
     else:
         for path in done.files.changed:
-            click.echo(f"put back  {visible(shown_path(path, root))}")
+            click.echo(f"put back  {escape_controls(shown_path(path, root))}")
         for each in done.files.left:
-            click.echo(visible(f"left      {shown_path(each.path, root)}: {reason_of(each, root)}"))
+            click.echo(
+                escape_controls(f"left      {shown_path(each.path, root)}: {reason_of(each, root)}")
+            )
         if copies := copies_of(done.files, root):
-            click.echo(visible(f"copies    {copies}"))
+            click.echo(escape_controls(f"copies    {copies}"))
         if done.files.unknown:
-            click.echo(visible(f"unknown   {done.files.unknown}"))
+            click.echo(escape_controls(f"unknown   {done.files.unknown}"))
         point = done.session.revert
         click.echo(f"at        {point.message_id if point else 'the end'}")
     return 1 if left or done.files.unknown else 0

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import msgspec
 
 from pegboard.cli import Exit
-from pegboard.display import Block, visible
+from pegboard.display import Block, escape_controls
 from pegboard.schema.event import (
     Event,
     MessageUpdated,
@@ -154,7 +154,7 @@ class TextView:
 
     def warn(self, text: str) -> None:
         """Show the warning."""
-        line = visible(text).replace("\n", "\\n")  # names of a project's files stand in it
+        line = escape_controls(text).replace("\n", "\\n")  # names of a project's files stand in it
         self.screen.line(Line(head="warning:", text=line, style="warning"))
 
     def note(self, line: Line) -> None:
@@ -263,7 +263,9 @@ class Viewer:
                 now_ms = int(time() * _MS_PER_S)
                 self._screen.line(retry_line(status, now_ms=now_ms, indent=depth))
             case SessionWarned(message=message):
-                self._screen.line(Line(head="warning:", text=visible(message), style="warning"))
+                self._screen.line(
+                    Line(head="warning:", text=escape_controls(message), style="warning")
+                )
             case _ if depth == 0:
                 self._show_own(event)
             case _:
@@ -329,7 +331,7 @@ class Viewer:
         seconds = (part.time.end - part.time.start) / _MS_PER_S
         if self._thinking:
             self._screen.line(Line(head="thought", text=f"for {seconds:.1f} s", style="dim"))
-            for line in visible(text).split("\n"):
+            for line in escape_controls(text).split("\n"):
                 self._screen.line(Line(text=line.rstrip(), style="dim", indent=1))
         elif self._screen.is_terminal:
             folded = f"for {seconds:.1f} s: {one_line(text)}"
@@ -384,7 +386,7 @@ class Viewer:
             row[:] = [each for each in row if each.id != part_id]
 
     def _show_plugin_failure(self, failure: PluginFailed) -> None:
-        text = visible(failure.message).removeprefix("plugin ")
+        text = escape_controls(failure.message).removeprefix("plugin ")
         if text in self._failures:
             return
         self._failures.add(text)

@@ -8,7 +8,7 @@ import click
 
 from pegboard import App
 from pegboard.cli import Group, open_app, run_async
-from pegboard.display import visible
+from pegboard.display import escape_controls
 from pegboard.errors import TrustError
 from pegboard.unstable import ProgramSearch, TrustStore, refuse_within_tool
 from pegboard_plugins.commandhooks.hookfiles import HookFile, named_files, places, read_hooks
@@ -48,7 +48,7 @@ async def _list(directory: Path) -> None:
         for file in found:
             differing = _differing(app, file)
             mark = "not trusted" if differing else "runs"
-            click.echo(visible(f"{file.path} ({mark})"))
+            click.echo(escape_controls(f"{file.path} ({mark})"))
             _show(file)
         if not found:
             click.echo("no hooks are found here")
@@ -65,17 +65,17 @@ async def _trust(directory: Path, *, yes: bool) -> None:
             click.echo("no hooks of this project are found")
             return
         for file in files:
-            click.echo(visible(str(file.path)))
+            click.echo(escape_controls(str(file.path)))
             _show(file)
         for name, digest in digests.items():
-            click.echo(visible(f"{digest[:16]}  {name}"))
+            click.echo(escape_controls(f"{digest[:16]}  {name}"))
         if not yes:
-            click.confirm(visible(f"Run these hooks of {decision.root}?"), abort=True)
+            click.confirm(escape_controls(f"Run these hooks of {decision.root}?"), abort=True)
         store = TrustStore(app.places.trust)
         if not decision.trusted_by_user:
             store.allow(decision)
         store.allow_programs(decision.root, digests)
-        click.echo(visible(f"trusted in {decision.root}"))
+        click.echo(escape_controls(f"trusted in {decision.root}"))
 
 
 def _files(app: App) -> Iterator[HookFile]:
@@ -110,6 +110,6 @@ def _differing(app: App, file: HookFile) -> bool:
 def _show(file: HookFile) -> None:
     for hook in file.hooks:
         words = " ".join((hook.command, *(hook.args or ())))
-        click.echo(visible(f"  {hook.name} {hook.matcher or '*'}: {words}"))
+        click.echo(escape_controls(f"  {hook.name} {hook.matcher or '*'}: {words}"))
     for note in file.notes:
-        click.echo(visible(f"  {note}"))
+        click.echo(escape_controls(f"  {note}"))

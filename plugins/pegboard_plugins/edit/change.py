@@ -139,7 +139,7 @@ async def _put(
     """Write the text, once its diff was allowed; the user may have taken a while, so `check`."""
     title = os.path.relpath(path, context.worktree)  # noqa: ASYNC240 - of texts, no I/O
     after = change.after
-    content = (change.before or after).encoded(after.text, name=str(path))
+    content = (change.before or after).encode(after.text, name=str(path))
     diff = await asyncio.to_thread(change.diff, title)
     facts = {"filepath": str(path), "diff": diff.text}
     if change.long:

@@ -205,15 +205,9 @@ class LiteLLM:
         self, error: Exception, reason: str, request: ModelRequest, key: Key | None
     ) -> ProviderError:
         """The error in our words, without the key, which servers repeat."""
-        from pegboard.http import asked_wait_s
-        from pegboard.unstable import (
-            is_overflow,
-            key_advice,
-            refused_keyword,
-            refused_tools,
-            says,
-            without_values,  # where something has failed
-        )
+        # Where something has failed.
+        from pegboard.http import asked_wait_s, is_overflow, refused_keyword, refused_tools
+        from pegboard.unstable import key_advice, says, without_values
 
         model_id = request.model.id
         secrets = (key.value,) if key and len(key.value) >= _SHORTEST_SECRET else ()

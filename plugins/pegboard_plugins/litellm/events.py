@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from typing import Any
 
-from pegboard.http import AnswerBlocks
+from pegboard.http import AnswerBlocks, AnswerCalls
 from pegboard.providers import (
     StreamEvent,
     StreamFinish,
     ToolInputStart,
     Usage,
 )
-from pegboard.unstable import AnswerCalls, finish_of
+from pegboard.unstable import finish_of
 
 _CUT = ("length", "content-filter", "error")
 _MOST_TOKENS = 1 << 40

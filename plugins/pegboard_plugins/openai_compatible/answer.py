@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from pegboard.http import AnswerBlocks, ErrorFrameError
+from pegboard.http import AnswerBlocks, AnswerCalls, ErrorFrameError
 from pegboard.providers import (
     FinishReason,
     Heartbeat,
@@ -16,7 +16,7 @@ from pegboard.providers import (
     ToolInputStart,
     Usage,
 )
-from pegboard.unstable import AnswerCalls, WrittenCalls, finish_of, forgiven, mapping_in
+from pegboard.unstable import WrittenCalls, finish_of, forgiven, mapping_in
 from pegboard_plugins.openai_compatible.thinking import (
     PARTS,
     TAGS,

@@ -15,7 +15,7 @@ import msgspec
 from pegboard import HookCalls, ToolError
 from pegboard.errors import ConfigError
 from pegboard.permissions import Ruleset
-from pegboard.plugins import shielded
+from pegboard.plugins import shield
 from pegboard.processes import Enclosing, Network, Site
 from pegboard.schema.session import PermissionRequest
 from pegboard.unstable import autorun_files, home_secrets, read_bounded, way_down
@@ -90,7 +90,7 @@ class Walls:
         async with self._reaching(network) as policy:
             with ExitStack() as stack:
                 # Milliseconds: what a thread has begun has to be known before it can be undone.
-                yield await shielded(
+                yield await shield(
                     asyncio.to_thread(self._entered, stack, policy, argv, cwd, search, tuple(reads))
                 )
 

@@ -42,7 +42,7 @@ from pegboard.storage import (
     PutTodos,
     SettlePermissionRequest,
     Tell,
-    changed,
+    apply_change,
 )
 from pegboard_plugins.sqlite import opentexts, pieces, records
 from pegboard_plugins.sqlite.opentexts import OPEN
@@ -124,7 +124,7 @@ def _change_session(db: apsw.Connection, change: ChangeSession) -> Iterator[Even
     if row is None:
         raise NotFoundError("session", change.session_id)
     last_event, *columns = row
-    session = changed(records.to_session(*columns), change)
+    session = apply_change(records.to_session(*columns), change)
     data = encode_checked(session)
     payload = {"sessionID": session.id, "info": msgspec.Raw(data)}
     event = store(db, SessionUpdated(session_id=session.id, info=session), payload)

@@ -215,7 +215,7 @@ def test_a_renamed_tool_has_its_id_as_permission_unless_another_is_given() -> No
         """Low."""
         return place
 
-    renamed = low.renamed("tides_low")
+    renamed = low.with_id("tides_low")
 
     assert (renamed.id, renamed.permission) == ("tides_low", "tides_low")
     assert (low.id, low.permission) == ("low", "low")
@@ -231,7 +231,7 @@ def test_an_id_that_providers_refuse_is_refused(name: str) -> None:
         return place
 
     with pytest.raises(InvalidInputError, match="cannot be the id"):
-        low.renamed(name)
+        low.with_id(name)
 
 
 async def test_a_function_that_hangs_holds_up_neither_the_time_limit_nor_the_exit() -> None:

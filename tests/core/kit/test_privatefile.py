@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.kit.privatefile import alone_with, replace_whole, set_aside
+from pegboard.kit.privatefile import lock_file, replace_file, set_aside
 
 ADDER = """
 import sys
 from pathlib import Path
-from pegboard.kit.privatefile import alone_with, replace_whole
+from pegboard.kit.privatefile import lock_file, replace_file
 path = Path(sys.argv[1])
 for _ in range(20):
-    with alone_with(path):
-        replace_whole(path, str(int(path.read_text()) + 1).encode())
+    with lock_file(path):
+        replace_file(path, str(int(path.read_text()) + 1).encode())
 """
 
 
@@ -38,8 +38,8 @@ def test_no_change_of_another_process_is_lost(tmp_path: Path) -> None:
 def test_a_new_file_and_its_folder_are_the_users_alone(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "keys"
 
-    with alone_with(path):
-        replace_whole(path, b"a")
+    with lock_file(path):
+        replace_file(path, b"a")
 
     assert (mode_of(path), mode_of(path.parent)) == (0o600, 0o700)
     assert mode_of(path.with_name("keys.lock")) == 0o600
@@ -50,7 +50,7 @@ def test_what_cannot_be_put_in_place_leaves_nothing_behind(tmp_path: Path) -> No
     path.mkdir()
 
     with pytest.raises(OSError, match="directory"):
-        replace_whole(path, b"a")
+        replace_file(path, b"a")
 
     assert list(tmp_path.iterdir()) == [path]
 
@@ -68,5 +68,5 @@ def test_a_damaged_file_is_kept_beside(tmp_path: Path) -> None:
 def test_a_lock_that_is_a_link_is_refused(tmp_path: Path) -> None:
     (tmp_path / "keys.lock").symlink_to(tmp_path / "elsewhere")
 
-    with pytest.raises(OSError, match="symbolic links"), alone_with(tmp_path / "keys"):
+    with pytest.raises(OSError, match="symbolic links"), lock_file(tmp_path / "keys"):
         raise AssertionError("the lock was taken")

@@ -9,7 +9,7 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from pegboard.kit.redact import redacted, secret_values, without_values
+from pegboard.kit.redact import redact, secret_values, without_values
 
 VALUE = 'sé/cr+et="<key>"1user'
 
@@ -30,14 +30,14 @@ VALUE = 'sé/cr+et="<key>"1user'
     ],
 )
 def test_what_looks_like_a_secret_is_hidden(text: str, kept: str) -> None:
-    assert redacted(text).startswith(kept)
+    assert redact(text).startswith(kept)
 
 
 @pytest.mark.parametrize(
     "text", ["git status", "grep -rn tokens src", "rule bash *", "ls ~/secrets/", "pytest -k 'a:b'"]
 )
 def test_what_is_none_stays(text: str) -> None:
-    assert redacted(text) == text
+    assert redact(text) == text
 
 
 def test_the_directory_is_no_password() -> None:
@@ -52,7 +52,7 @@ def test_values_of_variables_that_speak_of_secrets_are_hidden_wherever_they_stan
     values = secret_values(env, ["MODEL_X"])
 
     assert sorted(values) == ["12345678", "abcdefgh"]
-    assert redacted("a abcdefgh 12345678 /usr/bin:/bin", values) == (
+    assert redact("a abcdefgh 12345678 /usr/bin:/bin", values) == (
         "a [secret] [secret] /usr/bin:/bin"
     )
 
@@ -61,7 +61,7 @@ def test_values_of_variables_that_speak_of_secrets_are_hidden_wherever_they_stan
 def test_no_text_takes_long(text: str) -> None:
     started = time.process_time()
 
-    redacted(text)
+    redact(text)
 
     assert time.process_time() - started < 2
 

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from pegboard.kit.threads import Threads, in_own_thread
+from pegboard.kit.threads import Threads, run_in_thread
 
 
 async def test_a_thread_is_used_again() -> None:
@@ -77,7 +77,7 @@ async def test_what_a_function_raises_is_raised_to_its_caller(kind: type[BaseExc
         raise kind("wrong")
 
     with pytest.raises(kind, match="wrong"):
-        await in_own_thread(fail, name="pegboard-test")
+        await run_in_thread(fail, name="pegboard-test")
 
 
 async def test_an_error_that_no_coroutine_may_raise_ends_no_thread() -> None:
@@ -85,4 +85,4 @@ async def test_an_error_that_no_coroutine_may_raise_ends_no_thread() -> None:
         raise StopIteration
 
     with pytest.raises(RuntimeError, match="StopIteration"):
-        await in_own_thread(fail, name="pegboard-test")
+        await run_in_thread(fail, name="pegboard-test")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pegboard.policy.clock import Clock, Slots, asking, current_clock
+from pegboard.policy.clock import Clock, Slots, asking
 
 SHORT_S = 0.05
 LONG_S = 30.0
@@ -149,4 +149,4 @@ async def test_a_task_is_waited_for_as_long_as_its_limit_and_as_a_person_takes()
 
 async def test_without_a_clock_nothing_stands() -> None:
     with asking():
-        assert current_clock().now() <= asyncio.get_running_loop().time()
+        assert Clock.current().now() <= asyncio.get_running_loop().time()

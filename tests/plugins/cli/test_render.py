@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.display import visible
+from pegboard.display import escape_controls
 from pegboard.schema.message import TextData, UnknownFailure
-from pegboard.schema.model import dollars
+from pegboard.schema.model import format_usd
 from pegboard.schema.part import (
     Completed,
     CompletedSpan,
@@ -85,7 +85,7 @@ def request(**changes: object) -> PermissionRequest:
     ],
 )
 def test_what_a_terminal_would_obey_is_spelt_out(text: str, shown: str) -> None:
-    assert visible(text) == shown
+    assert escape_controls(text) == shown
 
 
 def test_of_what_is_asked_every_letter_is_spelt_out_that_shows_nothing() -> None:
@@ -277,7 +277,7 @@ def test_the_last_line_counts_money_tokens_steps_and_seconds() -> None:
 
     uncounted = usage_line(None, Tokens(), steps=1, seconds=4.25)
 
-    assert [dollars(usd) for usd in (0, 0.3, 1e-05, 12.5)] == [
+    assert [format_usd(usd) for usd in (0, 0.3, 1e-05, 12.5)] == [
         "$0.0000",
         "$0.3000",
         "$0.00001",

@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from pegboard.errors import ConfigError, InvalidInputError
-from pegboard.unstable import USERS_ALONE, check_config, config_text, json_config, replace_whole
+from pegboard.plugins import replace_file
+from pegboard.unstable import USERS_ALONE, check_config, config_text, json_config
 
 INDENT = "  "
 _BLANK = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
@@ -269,6 +270,6 @@ def _replace(file: Path, text: str) -> None:
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     mode = file.stat().st_mode & 0o777 if file.exists() else USERS_ALONE
     try:
-        replace_whole(file, text.encode(), mode=mode)
+        replace_file(file, text.encode(), mode=mode)
     except OSError as error:
         raise InvalidInputError(f"cannot write {file}: {error.strerror or error}") from error

@@ -18,7 +18,8 @@ import msgspec
 
 from pegboard.app import UserFolders
 from pegboard.errors import ConfigError
-from pegboard.unstable import alone_with, replace_whole, set_aside
+from pegboard.plugins import lock_file, replace_file
+from pegboard.unstable import set_aside
 
 KEYRING: Mapping[str, Any] = {"type": "keyring"}
 """What stands in the file for a key that the keyring has."""
@@ -53,13 +54,13 @@ class KeyFile:
         :raises ConfigError: when the file cannot be written.
         """
         try:
-            with alone_with(self.path):
+            with lock_file(self.path):
                 before, damage = self.read()
                 if (after := changed(before)) == before:
                     return
                 if damage:
                     self._keep_aside(damage)
-                replace_whole(self.path, msgspec.json.encode(after))
+                replace_file(self.path, msgspec.json.encode(after))
         except OSError as error:
             text = f"cannot be written: {error.strerror or error}"
             raise ConfigError(text, file=self.path) from error

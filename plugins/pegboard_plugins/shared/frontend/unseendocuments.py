@@ -13,7 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from pegboard.unstable import alone_with, read_bounded, replace_whole
+from pegboard.plugins import lock_file, replace_file
+from pegboard.unstable import read_bounded
 
 _MOST_VERSIONS = 20
 """Of one document; an undo can bring any of them back."""
@@ -34,7 +35,7 @@ class UnseenDocuments:
         """
         found = {str(path): _digest(path) for path in documents}
         try:
-            with alone_with(self._path):
+            with lock_file(self._path):
                 record = self._read()
                 for path, digest in found.items():
                     versions = [each for each in record.pop(path, []) if each != digest]
@@ -66,7 +67,7 @@ class UnseenDocuments:
 
         :raises OSError: when the record cannot be written.
         """
-        with alone_with(self._path):
+        with lock_file(self._path):
             record = self._read()
             for path, content in seen.items():
                 digest = hashlib.sha256(content).hexdigest()
@@ -81,7 +82,7 @@ class UnseenDocuments:
         return {}
 
     def _write(self, record: _Record) -> None:
-        replace_whole(self._path, msgspec.json.encode(record))
+        replace_file(self._path, msgspec.json.encode(record))
 
 
 def _digest(path: Path) -> str:

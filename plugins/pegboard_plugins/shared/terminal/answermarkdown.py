@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
-from pegboard.display import visible
+from pegboard.display import escape_controls
 from pegboard_plugins.shared.terminal.codetokens import CODE_ROLES
 
 DEEPEST = 16
@@ -133,7 +133,7 @@ def markdown_rows(text: str, width: int, roles: Mapping[str, Style]) -> list[Row
 
     There are none where the text is nested more deeply than it would be parsed.
     """
-    answer = _Answer(visible(text), roles)
+    answer = _Answer(escape_controls(text), roles)
     if max((token.level for token in answer.parsed), default=0) >= DEEPEST:
         return []
     styles = {f"markdown.{name}": roles.get(role, Style.null()) for name, role in _ROLES.items()}

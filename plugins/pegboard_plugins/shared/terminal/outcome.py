@@ -16,7 +16,7 @@ from pegboard.schema.message import (
     ProviderAuthFailure,
     StructuredOutputFailure,
 )
-from pegboard.schema.model import dollars
+from pegboard.schema.model import format_usd
 from pegboard.schema.part import Failed, ToolPart
 
 CUT: Mapping[str, str] = {
@@ -75,8 +75,8 @@ def denial_of(part: ToolPart) -> str:
 def cost_text(known: float, *, is_whole: bool) -> str:
     """Return a cost in US dollars as every view writes it; what is not known is never a number."""
     if is_whole:
-        return dollars(known)
-    return f"{dollars(known)} + {UNKNOWN_COST}" if known else UNKNOWN_COST
+        return format_usd(known)
+    return f"{format_usd(known)} + {UNKNOWN_COST}" if known else UNKNOWN_COST
 
 
 def sum_costs(costs: Iterable[float | None]) -> float | None:

@@ -8,7 +8,7 @@ from rich.cells import cell_len, get_character_cell_size
 from rich.color import ColorSystem
 from rich.style import Style
 
-from pegboard.display import Span, SpanLine, visible
+from pegboard.display import Span, SpanLine, escape_controls
 from pegboard_plugins.shared.terminal.diffcolours import row_sign
 from pegboard_plugins.shared.terminal.palette import PALETTE
 
@@ -80,7 +80,7 @@ class Pen:
 
         rows = markdown_rows(text, max(_NARROWEST, width), self._styles if self._system else {})
         if not rows:
-            written = visible(text.strip("\n")).expandtabs(4).split("\n")
+            written = escape_controls(text.strip("\n")).expandtabs(4).split("\n")
             return self.lines(((Span(line),) for line in written), width)
         return [self._row(row) for row in rows]
 

@@ -1,0 +1,93 @@
+"""Records of a turn and of its tool calls, as a test looks at them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pegboard.providers import ModelRequest
+from pegboard.schema.event import Event
+from pegboard.schema.part import Completed, Failed, FilePart, ToolPart
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRecord:
+    """A tool call of a turn: what it was given, and how it ended.
+
+    `error` is what the model reads of a call that failed, "" of one that did not; `denied` says
+    that no permission was given.
+    """
+
+    tool: str
+    input: Mapping[str, Any]
+    output: str = ""
+    title: str = ""
+    error: str = ""
+    denied: bool = False
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    attachments: tuple[FilePart, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRecord:
+    """A turn as a test looks at it.
+
+    `text` is the model's last one, `error` what the turn ended with, also before the model was
+    asked, "" if it ended well;
+    `failures` are the faults of the plugins under test, at load and in hooks, and of the settings
+    that the test makes. A built-in plugin that this machine slows down or cannot load is not among
+    them. `requests` are what the model was
+    asked, `events` what everybody could hear.
+    """
+
+    text: str
+    error: str
+    failures: tuple[str, ...]
+    cancelled: bool
+    calls: tuple[CallRecord, ...]
+    project: Path
+    requests: tuple[ModelRequest, ...] = field(repr=False)
+    events: tuple[Event, ...] = field(repr=False)
+
+    def call(self, tool: str) -> CallRecord:
+        """The first call of this tool.
+
+        :raises LookupError: when there is none; its text lists the calls that there are.
+        """
+        for each in self.calls:
+            if each.tool == tool:
+                return each
+        made = ", ".join(each.tool for each in self.calls) or "none"
+        raise LookupError(f"the turn has no call of {tool!r}; its calls: {made}; {self!r}")
+
+    def events_of(self, kind: type[_T]) -> list[_T]:
+        """Return the properties of the events of one kind, in order."""
+        return [each.properties for each in self.events if isinstance(each.properties, kind)]
+
+
+def call_record(part: ToolPart) -> CallRecord:
+    """Return the record of a tool call."""
+    state = part.state
+    match state:
+        case Completed():
+            return CallRecord(
+                tool=part.tool,
+                input=state.input,
+                output=state.output,
+                title=state.title,
+                metadata=state.metadata,
+                attachments=state.attachments,
+            )
+        case Failed():
+            facts = state.metadata or {}
+            return CallRecord(
+                tool=part.tool,
+                input=state.input,
+                error=state.error,
+                denied=bool(facts.get("denied")),
+                metadata=facts,
+            )
+        case _:
+            return CallRecord(tool=part.tool, input=state.input)
