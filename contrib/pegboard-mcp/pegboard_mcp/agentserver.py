@@ -23,7 +23,7 @@ from pegboard.errors import InvalidInputError, NotFoundError
 from pegboard.plugins import nearest_names
 from pegboard.schema.message import AbortedFailure, AssistantMessage, Prompt
 from pegboard.schema.part import PatchPart
-from pegboard.schema.session import Tokens, added
+from pegboard.schema.session import Tokens, add_tokens
 from pegboard_mcp.agentcall import AgentCall, Request
 from pegboard_mcp.projectapps import ProjectApps
 from pegboard_mcp.requestforms import form_of
@@ -245,7 +245,7 @@ async def _prompted(app: App, session_id: str, prompt: Prompt) -> types.CallTool
     )
     tokens: Tokens | None = None
     for each in answers:
-        tokens = added(tokens, each.tokens)
+        tokens = add_tokens(tokens, each.tokens)
     costs = [each.cost for each in answers if each.cost is not None]
     usage = {**msgspec.to_builtins(tokens), "cost": sum(costs) if costs else None}
     assert isinstance(last.info, AssistantMessage)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pegboard import App, AppOptions
 from pegboard.errors import InvalidInputError
-from pegboard.plugins import shielded
+from pegboard.plugins import shield
 
 OPEN_APPS = 8
 """The most Apps at the same time; each may run servers and language servers of its own."""
@@ -73,7 +73,7 @@ class ProjectApps:
         async with self._changing:
             if not self._users[place] and place in self._apps:
                 self._closing.pop(place, None)
-                await shielded(self._close(place))
+                await shield(self._close(place))
 
     async def _close(self, place: Path) -> None:
         if (closing := self._closing.pop(place, None)) is not None:

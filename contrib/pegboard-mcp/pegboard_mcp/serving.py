@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pegboard import AppOptions
 from pegboard.errors import InvalidInputError
-from pegboard.plugins import shielded
+from pegboard.plugins import shield
 from pegboard.unstable import named_output
 from pegboard_mcp.agentserver import AgentServer
 from pegboard_mcp.opening import silence_sdk
@@ -55,7 +55,7 @@ async def serve_stdio(root: Path, offered: Sequence[str]) -> None:
                 await asyncio.wait({serving})
             finally:
                 serving.cancel()
-                await shielded(server.aclose())
+                await shield(server.aclose())
 
 
 async def serve_http(
@@ -94,7 +94,7 @@ async def serve_http(
         try:
             await uvicorn.Server(config).serve(sockets=[listener])
         finally:
-            await shielded(server.aclose())
+            await shield(server.aclose())
 
 
 async def _opened(root: Path, offered: Sequence[str]) -> AgentServer:
@@ -102,7 +102,7 @@ async def _opened(root: Path, offered: Sequence[str]) -> AgentServer:
     try:
         await server.check_offered()
     except BaseException:
-        await shielded(server.aclose())
+        await shield(server.aclose())
         raise
     return server
 
