@@ -17,7 +17,7 @@ from pegboard.engine.bus import Subscription
 from pegboard.engine.engine import Engine
 from pegboard.engine.input.usermessage import UserCall, send_prompt
 from pegboard.engine.runs import Runs
-from pegboard.engine.sessions import change_session, held, unstored_session, unstored_view
+from pegboard.engine.sessions import change_session, held, new_session, unstored_view
 from pegboard.hooks.callers import Hooks
 from pegboard.loading.register import Register
 from pegboard.opening.assembly import assemble, close
@@ -35,7 +35,7 @@ from pegboard.schema.part import Completed
 from pegboard.schema.session import Answers, Question, Reply, Rule, Session, SessionStatus
 from pegboard.snapshots import Snapshots
 from pegboard.storage import Fence, SearchHit, Storage
-from pegboard.storage.changes import ChangeSession, CreateSession
+from pegboard.storage.changes import ChangeSession
 from pegboard.trust.decisions import Decision
 from pegboard.workspace import Workspace
 
@@ -207,17 +207,15 @@ class App:
     async def create_session(
         self,
         *,
+        id: str | None = None,  # noqa: A002 - the field's name
         title: str | None = None,
         parent_id: str | None = None,
         agent: str | None = None,
         permission: Sequence[Rule] = (),
     ) -> Session:
-        """A new session; `permission` are rules that can only tighten."""
-        session = unstored_session(
-            self._engine, title=title, parent_id=parent_id, agent=agent, permission=permission
-        )
-        await self.storage.commit(CreateSession(session))
-        return session
+        """Return a new session, or the one that has this `id`; `Host` says what is raised."""
+        fields = {"title": title, "parent_id": parent_id, "agent": agent, "permission": permission}
+        return await new_session(self._engine, id, **fields)
 
     async def session(self, session_id: str) -> Session:
         """The session; a `NotFoundError` when nothing has this id."""
@@ -255,6 +253,15 @@ class App:
         await self.reload_project_code()
         send = partial(self._runs.prompt, session if isinstance(session, str) else session.id)
         return await send_prompt(prompt, self.workspace.directory, send)
+
+    async def resume(self, session_id: str) -> Turn:
+        """Return the last answer; one that was aborted, or whose process died, is gone on with.
+
+        The model sees a call that ran then as an error that says so. What is raised is what
+        `prompt` raises, and `InvalidInputError` where the session has no prompt.
+        """
+        await self.reload_project_code()
+        return await self._runs.resume(session_id)
 
     async def withdraw(self, session_id: str, message_id: str) -> bool:
         """Whether a prompt is gone for good, since no model has read it; else it stays."""

@@ -12,7 +12,9 @@ from pegboard.schema.config import ProcessLimits, RunLimits, SandboxLevel
 
 _Path = tuple[str, ...]
 
-_USERS_ALONE = frozenset({"auto_approve", "keyring", "permission_mode", "profile"})
+_USERS_ALONE = frozenset(
+    {"auto_approve", "keyring", "permission_mode", "profile", "resume_on_restart"}
+)
 _OWN = {"permission": "project_permission", "mcp": "project_mcp"}
 """What a project says under these names stands apart from what the user says."""
 _KEY_COMMAND = "key_command"

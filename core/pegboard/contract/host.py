@@ -172,12 +172,19 @@ class Host(Protocol):
     async def create_session(
         self,
         *,
+        id: str | None = None,  # noqa: A002 - the field's name
         title: str | None = None,
         parent_id: str | None = None,
         agent: str | None = None,
         permission: Sequence[Rule] = (),
     ) -> Session:
-        """A new session; `permission` are rules that can only tighten."""
+        """Return a new session; `permission` are rules that can only tighten.
+
+        With the `id` of a session that is there it is returned as it is, so that a request may be
+        repeated. An id is `ses_` and 1 to 64 letters, digits, `_` or `-`.
+
+        :raises InvalidInputError: for another kind of id, and one of another project's session.
+        """
         ...
 
     async def session(self, session_id: str) -> Session:

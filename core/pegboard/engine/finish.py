@@ -52,6 +52,7 @@ from pegboard.schema.message import (
     UnknownFailure,
 )
 from pegboard.schema.part import Failed, Pending, ToolPart
+from pegboard.storage.interrupted import INTERRUPTED_ANSWERS
 
 CUT_OFF = "The answer broke off before the call was complete."
 TOO_LONG = (
@@ -108,6 +109,18 @@ def goes_on(turn: Turn) -> bool:
         and turn.info.finish == GOES_ON
         and any(isinstance(part, ToolPart) for part in turn.parts)
     )
+
+
+def was_interrupted(turn: Turn) -> bool:
+    """Return whether the end of a process, or whoever stopped it, cut this answer short."""
+    error = turn.info.error if isinstance(turn.info, AssistantMessage) else None
+    match error:
+        case AbortedFailure():
+            return True
+        case UnknownFailure(data=TextData(message=message)):
+            return message in INTERRUPTED_ANSWERS
+        case _:
+            return False
 
 
 class Progress(msgspec.Struct):

@@ -7,13 +7,14 @@ from msgspec.structs import replace
 
 from pegboard.contract import modelhooks
 from pegboard.contract.context import SessionView
-from pegboard.engine.finish import Progress, goes_on
+from pegboard.engine.finish import Progress, goes_on, was_interrupted
 from pegboard.engine.history import compaction_of
 from pegboard.engine.input.usermessage import queue_again, remind
 from pegboard.engine.preloading import load_beside
 from pegboard.engine.request import build_request, offered_tools
 from pegboard.engine.run import Run
 from pegboard.engine.step import Step
+from pegboard.errors import InvalidInputError
 from pegboard.policy.agents import find_agent
 from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
@@ -63,12 +64,22 @@ def _shortened(run: Run, turn: "_Turn") -> bool:
     return True
 
 
+async def reopen(run: Run) -> None:
+    """Have the run go on with the answers that were interrupted.
+
+    :raises InvalidInputError: when the session has no prompt.
+    """
+    if not (turns := run.history.turns):
+        raise InvalidInputError(f"session {run.session.id} has no prompt to answer; send one")
+    run.reopened = frozenset(turn.info.id for turn in turns if was_interrupted(turn))
+
+
 def unanswered(run: Run) -> UserMessage | None:
     """The newest prompt without a complete answer, in the order of the database, not of the ids.
 
     A request for a compaction counts as a prompt; several in a row are taken from the first. A
     compaction that the engine requested in the middle of an answer goes back to the prompt that
-    was being answered.
+    was being answered. An answer that the run has reopened is not complete.
     """
     for place, turn in run.history.users():
         assert isinstance(turn.info, UserMessage)
@@ -76,6 +87,8 @@ def unanswered(run: Run) -> UserMessage | None:
         if answer is None:
             return _earlier_request(run, place) or turn.info
         compaction = compaction_of(turn)
+        if answer.info.id in run.reopened:
+            return turn.info
         if compaction is None:
             return turn.info if goes_on(answer) and not run.blocked else None
         assert isinstance(answer.info, AssistantMessage)

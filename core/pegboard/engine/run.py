@@ -53,7 +53,8 @@ class Run(msgspec.Struct):
     has the turn's calls by their results, `progress` counts the steps without progress.
     `run_child` runs a subagent. `trail` follows what the steps change in files, `sent` is the
     newest request to the model, `chosen` the model that the prompt named, `width` limits how many
-    subagents work at a time. `session` is the record as this process stored it last;
+    subagents work at a time. `reopened` are the ids of interrupted answers that the run
+    goes on with. `session` is the record as this process stored it last;
     `owed` is not yet in it, nor in those of the `ancestors`, which are the ids of the sessions
     that a subagent's one is below.
     """
@@ -76,6 +77,7 @@ class Run(msgspec.Struct):
     budget: Budget = msgspec.field(default_factory=Budget)
     owed: Spent = Spent()
     trail: Trail = msgspec.field(default_factory=Untracked)
+    reopened: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         for gone in self.ids.withdrawn:

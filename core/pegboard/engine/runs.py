@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from pegboard.contract.context import SubagentResult
@@ -18,13 +18,14 @@ from pegboard.engine.input.usermessage import (
     refuse_known,
     stored,
 )
-from pegboard.engine.loop import answer, unanswered
+from pegboard.engine.loop import answer, reopen, unanswered
 from pegboard.engine.run import Run
 from pegboard.engine.sessions import (
     Preparations,
     SessionIds,
     ancestors_of,
     change_session,
+    end_tasks,
     held,
     imposed_rulesets,
     refuse_claimed,
@@ -40,8 +41,6 @@ from pegboard.schema.session import Busy, Idle, Ruleset, Session, SessionStatus
 from pegboard.storage import Fence
 from pegboard.storage.changes import DropSession, PutMessage, PutPart
 
-ABORT_LIMIT_S = 10.0
-"""How long an abort waits for the turn to tidy up."""
 SEIZE_TRIES = 10
 """A session that is deleted is taken from so many runs, one after the other, at the most."""
 
@@ -61,7 +60,7 @@ class Runs:
         self._clocks = WeakValueDictionary[str, Clock]()  # each lives as long as its run
         self._stopping: set[str] = set()
         self._closed = False
-        self._ids: dict[str, SessionIds] = {}
+        self._ids = WeakValueDictionary[str, SessionIds]()  # each as long as somebody uses it
         self._heard: dict[str, Session] = {}  # as they were stored since their runs began
         self.callers: dict[str, tuple[Ruleset, ...]] = {}
         self.beside = Preparations()
@@ -110,11 +109,17 @@ class Runs:
             refusal = PromptRefusedError(why)
             self._engine.say_failure(session_id, refusal)
             raise refusal
-        if session.id in self._stopping:  # a run that was aborted takes no new prompts
-            await asyncio.wait((self._tasks[session.id],))  # without a limit: it has its own
+        await self._stopped(session_id)
         if prompt.no_reply:
             return turn
         return await self._outcome(self._task(session), session.id)
+
+    async def resume(self, session_id: str) -> Turn:
+        """Return the last answer, as `App.resume` does."""
+        async with (await self._session_ids(session_id)).changing:
+            session = await settled(self._storage, session_id)
+        await self._stopped(session_id)
+        return await self._outcome(self._task(session, reopen), session_id)
 
     async def summarize(self, session_id: str, model: str | None) -> Turn:
         """The summary that the session goes on from; why there is none is in its `error`.
@@ -272,6 +277,11 @@ class Runs:
             del self._tasks[session_id]
             self._stopping.discard(session_id)
 
+    async def _stopped(self, session_id: str) -> None:
+        """Wait for the end of a run that was aborted, which takes no new prompts."""
+        if session_id in self._stopping:
+            await asyncio.wait((self._tasks[session_id],))  # without a limit: it has its own
+
     async def _outcome(self, task: "asyncio.Future[Turn | None]", session_id: str) -> Turn:
         """The end of a run; cancelling the wait does not cancel the run."""
         turn = None
@@ -290,12 +300,12 @@ class Runs:
         run = self._tasks.get(session_id)
         if run is not None:
             self._stopping.add(session_id)
-        return await _stop(*self.beside.of(session_id), *([run] if run is not None else ()))
+        return await end_tasks(*self.beside.of(session_id), *([run] if run is not None else ()))
 
     async def aclose(self) -> None:
         """Stop all runs and preparations, wait for them, and begin no other run."""
         self._closed = True
-        await _stop(*self._tasks.values(), *self.beside.all())
+        await end_tasks(*self._tasks.values(), *self.beside.all())
 
     async def run_child(self, request: ChildRequest) -> SubagentResult:
         """The answer of a subagent; it raises what `run_child` of `children` does."""
@@ -304,11 +314,14 @@ class Runs:
         return await run_child(self, self._engine, request)
 
     async def _session_ids(self, session_id: str) -> SessionIds:
-        if session_id not in self._ids:
+        """The session's ids, which take account of what other processes have made."""
+        ids = self._ids.get(session_id)
+        if ids is None or session_id not in self._tasks:
             await self._storage.session(session_id)  # nothing is kept of an unknown one
             last = await self._storage.last_ids(session_id)
-            self._ids.setdefault(session_id, SessionIds(self._engine.ids, last.message, last.part))
-        return self._ids[session_id]
+            ids = self._ids.setdefault(session_id, ids or SessionIds(self._engine.ids))
+            ids.catch_up(last)
+        return ids
 
     async def _run(self, session_id: str, first: First | None = None) -> Turn | None:
         run: Run | None = None
@@ -320,10 +333,10 @@ class Runs:
                     if first is not None:
                         await first(run)
                         first = None
-                    user = unanswered(run)
-                    name, agent = (user.id, user.agent) if user else ("", "")
-                    async with self._engine.hooks.around(Activity("turn", session_id, name, agent)):
-                        await answer(run)
+                    if (user := unanswered(run)) is not None:
+                        turn = Activity("turn", session_id, user.id, user.agent)
+                        async with self._engine.hooks.around(turn):
+                            await answer(run)
             return run.last_answer()
         except asyncio.CancelledError:  # this task is the one that an abort cancels
             return run.last_answer() if run is not None else None
@@ -346,6 +359,7 @@ class Runs:
         ids = await self._session_ids(session_id)
         async with ids.changing:
             fence = await stack.enter_async_context(held(self._storage, session_id))
+            ids.catch_up(await self._storage.last_ids(session_id))
             self._heard.pop(session_id, None)
             run = await stack.enter_async_context(self._opened(session_id, fence=fence))
             run.session = self._heard.get(session_id, run.session)
@@ -379,12 +393,3 @@ class Runs:
             finally:
                 run.settle()
                 await run.trail.close()
-
-
-async def _stop(*tasks: asyncio.Task[Any]) -> bool:
-    """Cancel these and wait until they have ended; whether there were any."""
-    for task in tasks:
-        task.cancel()
-    if tasks:
-        await asyncio.wait(tasks, timeout=ABORT_LIMIT_S)
-    return bool(tasks)

@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from pegboard.contract.context import SessionView
 from pegboard.engine.engine import Engine
 from pegboard.engine.finish import ABORTED
-from pegboard.errors import AbortedError, SessionBusyError
-from pegboard.ids import IdSource
+from pegboard.errors import AbortedError, InvalidInputError, SessionBusyError
+from pegboard.ids import IdSource, check_id
 from pegboard.policy.agents import find_agent, rulesets_for
 from pegboard.schema.config import Agent
 from pegboard.schema.event import SessionUpdated
@@ -28,13 +29,21 @@ from pegboard.schema.session import (
     SessionTime,
     Tokens,
 )
-from pegboard.storage import Fence, Storage
-from pegboard.storage.changes import Change, ChangeSession, DropMessage, DropPart
+from pegboard.storage import Fence, LastIds, Storage
+from pegboard.storage.changes import (
+    Change,
+    ChangeSession,
+    CreateSession,
+    DropMessage,
+    DropPart,
+)
 
 _VERSION = "0.1.0"
+ABORT_LIMIT_S = 10.0
+"""How long an abort waits for the turn to tidy up."""
 
 
-class SessionIds(msgspec.Struct):
+class SessionIds(msgspec.Struct, weakref=True):
     """Ids of one session: each is greater than every id in it, also than those of clients.
 
     `changing` is the lock of whoever reads the session, changes it and stores it, and of a run that
@@ -42,8 +51,8 @@ class SessionIds(msgspec.Struct):
     """
 
     source: IdSource
-    last_message: str | None
-    last_part: str | None
+    last_message: str | None = None
+    last_part: str | None = None
     changing: Lock = msgspec.field(default_factory=Lock)
     withdrawn: set[str] = msgspec.field(default_factory=set)
 
@@ -59,9 +68,13 @@ class SessionIds(msgspec.Struct):
 
     def note(self, turn: Turn) -> None:
         """Take account of the ids of a turn that was made elsewhere, such as by a client."""
-        self.last_message = max(self.last_message or "", turn.info.id)
-        for part in turn.parts:
-            self.last_part = max(self.last_part or "", part.id)
+        last = max((part.id for part in turn.parts), default=None)
+        self.catch_up(LastIds(message=turn.info.id, part=last))
+
+    def catch_up(self, last: LastIds) -> None:
+        """Take account of the greatest ids that the storage has, of which others made some."""
+        self.last_message = max(self.last_message or "", last.message or "") or None
+        self.last_part = max(self.last_part or "", last.part or "") or None
 
 
 async def refuse_claimed(storage: Storage, session_id: str) -> None:
@@ -71,6 +84,35 @@ async def refuse_claimed(storage: Storage, session_id: str) -> None:
     """
     if await storage.is_claimed_elsewhere(session_id):
         raise SessionBusyError(session_id)
+
+
+async def new_session(
+    engine: Engine,
+    id: str | None,  # noqa: A002 - the field's name
+    **fields: Any,  # noqa: ANN401 - those of `unstored_session`
+) -> Session:
+    """Store a new session, perhaps under an id of the caller's; one of that id is left as it is.
+
+    :raises InvalidInputError: when the id is not one of a session, or its session is another
+        project's.
+    """
+    session = unstored_session(engine, **fields)
+    if id is not None:
+        session = replace(session, id=check_id("session", id), slug=_slug(id))
+    try:
+        await engine.storage.commit(CreateSession(session))
+    except InvalidInputError:
+        known = await engine.storage.session(session.id)
+        if known.project_id != session.project_id:
+            raise InvalidInputError(
+                f"session {known.id} is one of {known.directory}; choose another id"
+            ) from None
+        return known
+    return session
+
+
+def _slug(session_id: str) -> str:
+    return session_id[-8:].lower()
 
 
 def unstored_session(
@@ -87,7 +129,7 @@ def unstored_session(
     workspace = engine.workspace
     return Session(
         id=session_id,
-        slug=session_id[-8:].lower(),
+        slug=_slug(session_id),
         project_id=workspace.project_id,
         directory=str(workspace.directory),
         path=str(workspace.directory.relative_to(workspace.worktree)).removeprefix("."),
@@ -283,3 +325,12 @@ class Preparations:
             self._idle.discard(task)
             if not tasks:
                 self._tasks.pop(session_id, None)
+
+
+async def end_tasks(*tasks: asyncio.Task[Any]) -> bool:
+    """Cancel tasks and wait until they have ended; return whether there were any."""
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks, timeout=ABORT_LIMIT_S)
+    return bool(tasks)

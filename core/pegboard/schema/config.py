@@ -243,7 +243,8 @@ class Config(Table, frozen=True, forbid_unknown_fields=True, weakref=True):
     there is one, or the model that answers if there is not. `auto_approve` allows what would be
     asked; what is denied, or asked every time, stays so. `permission_mode` names how much runs
     unasked where the user has no rule about it; plugins define the names. No project can set
-    either. `keyring` is whether the system's keyring may be asked for keys.
+    either. `keyring` is whether the system's keyring may be asked for keys,
+    `resume_on_restart` whether a server goes on with the sessions that ran when the last one ended.
     `continue_loop_on_deny` lets a turn go on after the user rejected a permission or a question.
     `profile` has tables of these same keys, by the name that chooses one for a run.
     `exposure` maps patterns of tools' ids and permissions to how a model gets at them; the last
@@ -289,6 +290,7 @@ class Config(Table, frozen=True, forbid_unknown_fields=True, weakref=True):
     tool_timeout_s: float = 600.0
     stream_idle_timeout_s: float = 120.0
     keyring: bool = True
+    resume_on_restart: bool = False
     continue_loop_on_deny: bool = False
     profile: dict[str, dict[str, Any]] = {}
 

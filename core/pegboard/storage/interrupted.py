@@ -18,3 +18,5 @@ INTERRUPTED_CALLS = (INTERRUPTED_CALL, UNSTORED_CALL)
 """The errors of calls that ran and may have acted."""
 UNSTORED_ANSWER = "interrupted: the database could not store the end of this answer"
 """The error of an answer whose end was not written when its session was released."""
+INTERRUPTED_ANSWERS = (INTERRUPTED_ANSWER, UNSTORED_ANSWER)
+"""The errors of answers that a model had not ended."""

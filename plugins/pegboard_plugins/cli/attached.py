@@ -290,6 +290,8 @@ class AttachedBackend(Attachment):
                 self._tell(Event(properties=told))
 
     async def _answered(self, session_id: str, prompt: PromptRequest) -> Turn:
+        if prompt.resumes:
+            return await self._client.sessions.resume(session_id)
         said = prompt.command
         command = (said.name, said.arguments, said.is_typed) if said else None
         chosen = Prompt(

@@ -39,7 +39,7 @@ class PromptRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     In `typed`, the person's own words, `@name` means a file or an agent. `tools` are switches by
     name, of which the last that fits counts, `schema` is that of the answer; a slash command has
-    neither.
+    neither. `resumes`: an interrupted answer goes on instead.
     """
 
     parts: Sequence[PartInput]
@@ -51,6 +51,7 @@ class PromptRequest(msgspec.Struct, frozen=True, kw_only=True):
     tools: Mapping[str, bool] = {}
     limit_s: float | None = None
     schema: Mapping[str, Any] | None = None
+    resumes: bool = False
 
 
 class Backend(Protocol):
@@ -270,7 +271,7 @@ class LocalBackend:
 
     async def session(self, session_id: str) -> Session:
         """The session."""
-        from pegboard_plugins.cli.foundsession import find_session  # where one goes on
+        from pegboard_plugins.cli.foundsession import find_session
 
         return await find_session(self._app, session_id)
 
@@ -311,6 +312,8 @@ class LocalBackend:
     async def prompt(self, session_id: str, prompt: PromptRequest) -> Turn:
         """The last answer."""
         agent, model, parts = prompt.agent, prompt.model, prompt.parts
+        if prompt.resumes:
+            return await self._app.resume(session_id)
         if prompt.command is None:
             if "@" in prompt.typed:
                 from pegboard_plugins.shared.frontend import mentioned  # few texts have any
@@ -344,8 +347,7 @@ class LocalBackend:
 
     async def block(self, part: ToolPart, width: int) -> Block:
         """The block of the App's plugins."""
-        if self._blocks is None:
-            self._blocks = pegboard.unstable.CallBlocks(self._app)
+        self._blocks = self._blocks or pegboard.unstable.CallBlocks(self._app)
         return await self._blocks.block(part, width)
 
     async def approve(self, request_id: str, scope: Scope, *, agent_only: bool = False) -> None:
@@ -394,7 +396,5 @@ def _damage_of_keys(file: Path) -> tuple[str, ...]:
     """What is wrong with the keys that were kept."""
     if not file.exists():
         return ()
-    from pegboard_plugins.shared.frontend import KeyFile
-
-    _, damage = KeyFile(file).read()
+    _, damage = frontend.KeyFile(file).read()
     return (f"{file} cannot be used, and the keys in it do not count: {damage}",) if damage else ()

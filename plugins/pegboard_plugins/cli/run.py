@@ -114,8 +114,10 @@ def _view(options: Options, screen: Screen, out: TextIO) -> View:
 
 async def _prompted(options: Options, view: View, screen: Screen) -> Result:
     """How the prompt ended; what plugins fail at before and after it is told as well."""
-    text = options.message.whole if options.command else options.message.text
-    parts = (*map(FileInput.of, options.files), *Prompt(text).inputs)
+    parts: tuple[PartInput, ...] = ()
+    if not options.resumes:
+        text = options.message.whole if options.command else options.message.text
+        parts = (*map(FileInput.of, options.files), *Prompt(text).inputs)
     asks = options.style == "text" and screen.is_terminal and sys.stdin.isatty()
     asks = asks and not pegboard.unstable.within_tool()
     options = msgspec.structs.replace(options, asks=asks)
@@ -179,11 +181,11 @@ async def _turn(  # noqa: PLR0913, PLR0917 - what a prompt needs
         for warning in await asyncio.to_thread(missing_files, prompt.typed, options.directory):
             view.warn(warning)
     found = None
-    if options.session_id or options.continued:
+    if options.session_id or options.continued or options.resumes:
         from pegboard_plugins.cli.foundsession import old_session  # most runs begin one
 
         found = await old_session(backend, options)
-    if options.model is None and options.style == "text":
+    if options.model is None and options.style == "text" and not options.resumes:
         from pegboard_plugins.cli.modelchoice import with_model  # most runs have a model
 
         prompt = await with_model(backend, prompt, found, view.note)
@@ -212,6 +214,8 @@ async def _answered(  # noqa: PLR0913, PLR0917 - what a prompt needs
     view.begin(tally, options.directory)
     try:
         result = await take_turn(backend, prompt, view, tally, ask)
+        if prompt.resumes and not tally.is_answered:
+            view.warn(f"no answer of session {session.id} was interrupted: there is nothing to do")
         return msgspec.structs.replace(result, sandbox=backend.sandbox, hosts=backend.hosts)
     except (ModelNotFoundError, NotFoundError, ServerError) as error:
         kept = "" if options.unsaved else await _kept(backend, session.id, options.attach, error)
@@ -319,6 +323,8 @@ async def _prompt(backend: Backend, options: Options, parts: Sequence[PartInput]
 
     :raises NotFoundError: for a command or a tool that is none.
     """
+    if options.resumes:
+        return PromptRequest(parts=(), limit_s=options.limit_s, resumes=True)
     message = options.message
     known = await backend.commands()
     if options.command is not None:

@@ -28,6 +28,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     agent: str | None
     continued: bool
     session_id: str | None
+    resumes: bool
     forked: bool
     unsaved: bool
     title: str | None
@@ -62,6 +63,10 @@ LOCAL_ONLY = frozenset(
     {"trust", "budget_usd", "sandbox", "auto", "record", "replay", "profile", "worktree"}
 )
 """What a server decides for itself."""
+OF_A_PROMPT = frozenset(
+    {"model", "variant", "agent", "forked", "title", "command", "schema", "files", "tools"}
+)
+"""What a prompt that is there already was sent with."""
 ATTACHED_ONLY = frozenset({"password_file", "wait_s"})
 
 
@@ -102,6 +107,12 @@ _OPTIONS = (
         metavar="ID",
         help="Continue this session.",
         shell_complete=_live("session"),
+    ),
+    click.option(
+        "--resume",
+        "resumes",
+        is_flag=True,
+        help="Finish the last session's interrupted answer, or with -s that session's.",
     ),
     click.option(
         "--fork", "forked", is_flag=True, help="Continue in a copy of the session; needs -c or -s."
@@ -263,6 +274,8 @@ def _schema(given: str) -> Mapping[str, Any]:
 
 def _check(ctx: click.Context, message: Message, said: Mapping[str, Any]) -> None:
     _check_session(said)
+    if said["resumes"]:
+        _check_resumed(ctx, message)
     if said["command"] and message.is_slashed:
         raise click.UsageError("--command and a message that begins with / exclude each other")
     if _is_said(ctx, "schema") and (said["command"] or message.is_slashed):
@@ -277,8 +290,17 @@ def _check(ctx: click.Context, message: Message, said: Mapping[str, Any]) -> Non
             raise click.UsageError(f"{option.opts[0]} is for a server: it needs --attach")
 
 
+def _check_resumed(ctx: click.Context, message: Message) -> None:
+    """Refuse what would change the prompt that is already there."""
+    if message.whole:
+        raise click.UsageError("--resume takes no MESSAGE; to send one, go on with -c or -s ID")
+    for option in filter(lambda each: _is_said(ctx, each.name or ""), ctx.command.params):
+        if option.name in OF_A_PROMPT:
+            raise click.UsageError(f"--resume and {option.opts[-1]} exclude each other")
+
+
 def _check_session(said: Mapping[str, Any]) -> None:
-    going_on = said["continued"] or said["session_id"]
+    going_on = said["continued"] or said["session_id"] or said["resumes"]
     if said["continued"] and said["session_id"]:
         raise click.UsageError("--continue and --session exclude each other")
     if said["forked"] and not going_on:

@@ -31,6 +31,8 @@ from pegboard_plugins.server.factory import add_plugin_routes, application
 from pegboard_plugins.server.feed import Feed
 from pegboard_plugins.server.guard import AccessPolicy, Guard
 from pegboard_plugins.server.pool import Pool
+from pegboard_plugins.server.resuming import resume_all
+from pegboard_plugins.server.running import RunningSessions
 from pegboard_plugins.server.runtimefile import RuntimeFile, write_runtime_file
 from pegboard_plugins.server.serverstate import ServerState
 from pegboard_plugins.server.terminals import Terminals
@@ -139,6 +141,7 @@ async def _run(
     sweeping = asyncio.create_task(state.pool.sweep(), name="sweep")
     try:
         await add_plugin_routes(app, state)
+        state.start(resume_all(state), "resume sessions")
         await server.serve(sockets=[listener])
     finally:
         server.remove_runtime_file()
@@ -206,6 +209,7 @@ class _Server(uvicorn.Server):
         _log.info("stopping; what runs has %.0f s to end", TURNS_END_WITHIN_S)
         self.remove_runtime_file()
         self._state.feed.close()
+        self._state.running.end()
         self._state.orders.close()
         signal.signal(signal.SIGALRM, _leave_at_once)
         signal.setitimer(signal.ITIMER_REAL, END_WITHIN_S)
@@ -228,11 +232,12 @@ def _write_runtime_file(file: Path, facts: Mapping[str, object]) -> RuntimeFile:
 
 
 def _state(settings: Settings, places: UserFolders) -> ServerState:
-    feed = Feed()
+    feed, running = Feed(), RunningSessions(places.state / "running")
     return ServerState(
         directory=settings.directory,
-        pool=Pool(lambda: settings.options, feed),
+        pool=Pool(lambda: settings.options, feed, running),
         feed=feed,
+        running=running,
         terminals=Terminals(feed),
         keys=KeyFile(places.keys),
         places=places,

@@ -18,6 +18,7 @@ from pegboard_plugins.server.deltas import JoinedDeltas
 from pegboard_plugins.server.feed import Feed
 from pegboard_plugins.server.filesearch import no_system
 from pegboard_plugins.server.repeats import Repeats
+from pegboard_plugins.server.running import RunningSessions
 from pegboard_plugins.server.wireviews import encode_event, wire_event
 from pegboard_plugins.shared.frontend import left_out, settings_warnings
 
@@ -59,9 +60,12 @@ class Member:
 class Pool:
     """The Apps by directory; it owns them and their tasks."""
 
-    def __init__(self, options: Callable[[], AppOptions], feed: Feed) -> None:
+    def __init__(
+        self, options: Callable[[], AppOptions], feed: Feed, running: RunningSessions
+    ) -> None:
         self._options = options
         self._feed = feed
+        self._running = running
         self._opening: dict[Path, asyncio.Task[Member]] = {}
         self._renewing: set[asyncio.Task[None]] = set()
         self._trusted: dict[Path, Decision] = {}
@@ -207,6 +211,8 @@ class Pool:
                     self._feed.say("server.resync", {"missed": missed}, directory=Path(place))
                 for event in batch:
                     _note(event, statuses)
+                if app.config.resume_on_restart:
+                    await self._running.note(batch, app.workspace.directory)
                 shown = self._shown(batch, repeats, place)
                 await self._feed.publish_all(shown, directory=place, project=project)
 

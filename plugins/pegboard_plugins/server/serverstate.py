@@ -20,6 +20,7 @@ from pegboard.unstable import check_id
 from pegboard_plugins.server.feed import Feed
 from pegboard_plugins.server.orders import Orders
 from pegboard_plugins.server.pool import Pool
+from pegboard_plugins.server.running import RunningSessions
 from pegboard_plugins.server.terminals import Terminals
 from pegboard_plugins.shared.frontend import KeyFile, require_folder
 
@@ -39,6 +40,7 @@ class ServerState:
     keys: KeyFile
     places: UserFolders
     terminals: Terminals
+    running: RunningSessions
     orders: Orders = field(default_factory=Orders)
     work: set[asyncio.Task[Any]] = field(default_factory=set)
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)

@@ -148,6 +148,14 @@ async def summarize(request: Request, opened: AtSession, state: Served) -> Respo
     return await _outcome(request, state, opened, work, _true)
 
 
+@routes.post(
+    "/pegboard/session/{sessionID}/resume", **operation("pegboard.session.resume", gives=Turn)
+)
+async def resume(request: Request, opened: AtSession, state: Served) -> Response:
+    """The last answer, once one that was interrupted has gone on."""
+    return await _outcome(request, state, opened, opened.app.resume(opened.session.id))
+
+
 async def _prompted(opened: OpenSession, body: PromptBody) -> Turn:
     app, session_id = opened.app, opened.session.id
     await app.reload_project_code()

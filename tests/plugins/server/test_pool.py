@@ -16,6 +16,7 @@ from pegboard_plugins.server.auth import Credentials
 from pegboard_plugins.server.feed import Feed
 from pegboard_plugins.server.guard import AccessPolicy, Guard
 from pegboard_plugins.server.pool import Pool
+from pegboard_plugins.server.running import RunningSessions
 
 LIMIT_S = 30.0
 
@@ -30,7 +31,7 @@ class Opened:
             plugins=(sqlite,), builtins=False, installed=False, env={}, **places
         )
         self.feed = Feed()
-        self.pool = Pool(lambda: self.options, self.feed)
+        self.pool = Pool(lambda: self.options, self.feed, RunningSessions(root / "running"))
         self.root = root
 
     def folder(self, name: str) -> Path:

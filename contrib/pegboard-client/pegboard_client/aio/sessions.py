@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from pegboard.schema.message import Turn
 from pegboard.schema.session import Rule, Session, SessionStatus
 from pegboard_client.address import route
 from pegboard_client.aio.link import AsyncLink
@@ -93,6 +94,11 @@ class AsyncSessions:
     async def abort(self, session_id: str) -> bool:
         """True, when nothing runs in the session any more, or never did."""
         return await self._link.post(bool, route("session", session_id, "abort"))
+
+    async def resume(self, session_id: str) -> Turn:
+        """The last answer, once one that was interrupted has gone on; without a limit."""
+        place = route("pegboard", "session", session_id, "resume")
+        return await self._link.turn(Turn, place)
 
     async def revert(self, session_id: str, message_id: str, part_id: str | None = None) -> Session:
         """The session and its files as they were before a message, or a part of one."""

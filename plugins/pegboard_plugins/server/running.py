@@ -1,0 +1,62 @@
+"""Which sessions run, in files, so that the next server goes on with what one left behind."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from pegboard.schema.event import Event, SessionStatusChanged
+from pegboard.schema.session import Idle
+
+_log = logging.getLogger("pegboard.server")
+
+
+class RunningSessions:
+    """A file for each session that runs, in a folder that all servers of the user share.
+
+    The file's name is the session's id, its content the session's directory.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._ending = False
+
+    def end(self) -> None:
+        """Keep the files of the sessions that run now: the server stops them, not their user."""
+        self._ending = True
+
+    async def note(self, events: Iterable[Event], directory: Path) -> None:
+        """Take account of sessions that begin or end to run."""
+        for event in events:
+            match event.properties:
+                case SessionStatusChanged(session_id=session_id, status=status):
+                    ended = isinstance(status, Idle)
+                    if not (ended and self._ending):
+                        await asyncio.to_thread(self._put, session_id, directory, ended=ended)
+                case _:
+                    pass
+
+    def _put(self, session_id: str, directory: Path, *, ended: bool) -> None:
+        file = self._folder / session_id
+        try:
+            if ended:
+                file.unlink(missing_ok=True)
+            elif not file.exists():
+                self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                file.write_bytes(bytes(directory))
+        except OSError as error:
+            _log.warning("cannot record that %s runs: %s; it will not go on", session_id, error)
+
+    def left(self) -> list[tuple[str, Path]]:
+        """Return the sessions that have files, with their directories; it blocks."""
+        found = []
+        for file in sorted(self._folder.glob("ses_*")):
+            with suppress(OSError):  # its session has ended
+                found.append((file.name, Path(os.fsdecode(file.read_bytes()))))
+        return found
+
+    def drop(self, session_id: str) -> None:
+        """Remove the file of a session that cannot go on; it blocks."""
+        (self._folder / session_id).unlink(missing_ok=True)
