@@ -4,7 +4,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +18,9 @@ from pegboard.unstable import load_config, refuse_within_tool
 from pegboard_plugins.cli.completing import live, setting_value
 from pegboard_plugins.cli.jsontext import as_json
 from pegboard_plugins.shared.frontend import write_config
+
+if TYPE_CHECKING:
+    from pegboard import App
 
 NAME = "pegboard.toml"
 _PROJECT = click.option(
@@ -200,13 +203,13 @@ def _text(file: Path) -> str:
 
 
 def _write(directory: Path, file: Path, text: str) -> None:
-    """Write the text to the file, unless it or an option of a plugin would not be valid then."""
-    has_options = "options" in text
-    before = run_async(_option_flaws(directory)) if has_options else frozenset()
+    """Write the text to the file, unless it, a plugin's option or a name would be invalid then."""
+    has_names = "options" in text or "permission_mode" in text
+    before = run_async(_flaws(directory)) if has_names else frozenset()
     edit = write_config(file, text)
     try:
         run_async(_source(directory, "", file))
-        flaws = run_async(_option_flaws(directory)) - before if has_options else ()
+        flaws = run_async(_flaws(directory)) - before if has_names else ()
     except ConfigError as error:
         edit.undo()
         raise InvalidInputError(f"{error}; nothing was changed") from error
@@ -215,15 +218,35 @@ def _write(directory: Path, file: Path, text: str) -> None:
         raise InvalidInputError(f"{'; '.join(sorted(flaws))}; nothing was changed")
 
 
-async def _option_flaws(directory: Path) -> frozenset[str]:
-    """Return what is wrong with options of plugins; empty where no App can be opened."""
+async def _flaws(directory: Path) -> frozenset[str]:
+    """Return the invalid options of plugins and unknown names; empty where no App can be opened."""
     from pegboard import App, PegboardError
 
     try:
         async with App.open(directory) as app:
-            return frozenset(p.text for p in app.plugins.problems if p.kind == "options")
+            options = [each.text for each in app.plugins.problems if each.kind == "options"]
+            return frozenset([*options, *await _unknown_names(app)])
     except PegboardError:
         return frozenset()
+
+
+async def _unknown_names(app: "App") -> tuple[str, ...]:
+    """Return a line for each setting that names a mode or theme that does not exist."""
+    from pegboard_plugins.chat.hookspecs import register_themes
+    from pegboard_plugins.chat.themes import AUTO
+    from pegboard_plugins.shared.frontend import MODES
+
+    chat = app.config.plugins.get("chat")
+    themes = [each.value.name for each in await app.hooks.collect(register_themes)]
+    named = (
+        ("permission_mode", app.config.permission_mode, MODES),
+        ("plugins.chat.options.theme", chat and chat.options.get("theme"), [AUTO, *themes]),
+    )
+    return tuple(
+        f"{key}: {name} is unknown; known are {', '.join(known)}"
+        for key, name, known in named
+        if isinstance(name, str) and name not in known
+    )
 
 
 def source(directory: Path, key: str, changed_file: Path) -> str:

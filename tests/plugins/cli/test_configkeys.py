@@ -74,6 +74,8 @@ async def test_what_else_is_in_the_file_stays_as_it_is(pegboard: CommandLine) ->
         ("budget.run.usd.deeper", "1", "usd is no table there"),
         ("plugins.chat.options.theme", "5", "plugins.chat.options.theme: Expected `str`"),
         ("plugins.chat.options.colour", "red", "plugins.chat.options.colour: unknown"),
+        ("plugins.chat.options.theme", "purple", "purple is unknown; known are auto, terminal, "),
+        ("permission_mode", "purple", "purple is unknown; known are ask, accept-edits, plan"),
         ("not a key", "1", "is no key: write it as in TOML"),
     ],
 )
