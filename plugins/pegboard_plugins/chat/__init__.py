@@ -6,6 +6,7 @@ Its libraries are loaded by `pegboard chat` alone. What other plugins may add is
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
+from typing import Literal
 
 import msgspec
 
@@ -29,10 +30,14 @@ FILES_LOOKED_AT = 50_000
 
 
 class Options(msgspec.Struct, frozen=True):
-    """`keys` gives what a key does, by its name, another key; `theme` is a theme's name."""
+    """`keys` gives what a key does, by its name, another key; `theme` is a theme's name.
+
+    `editing` names the keys of the editor.
+    """
 
     keys: dict[str, str] = {}
     theme: str = "auto"
+    editing: Literal["emacs", "vi"] = "emacs"
 
 
 options = Options

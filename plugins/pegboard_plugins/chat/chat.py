@@ -130,6 +130,7 @@ class Chat:
         talk.choices.mode = feed.facts.mode
         self.guests = Guests(feed.hooks, self.warn)
         await self.guests.register()
+        self.window.vi.chosen = self.option("editing") == "vi"
         if name := self.option("theme"):
             choosing.draw_in_theme(self, str(name))
         self.models = await feed.models()
@@ -302,6 +303,7 @@ class Chat:
         if wants and not self._aside:
             self._aside = True
             self.draft.put_aside()
+            self.window.vi.begin()
         elif self._aside and not wants:
             self._aside = False
             self.draft.bring_back()
@@ -322,6 +324,7 @@ class Chat:
 
     def submit(self, text: str, *, later: bool = False) -> None:
         """Take what was written: a command, a shell line, or words for the model."""
+        self.window.vi.begin()
         if not text.strip():
             return
         self.spawn(self._submit(text, later=later))

@@ -132,6 +132,7 @@ class Keyboard:
         chat = self._chat
         if chat.draft.text and not (chat.mode and not chat.mode.edits):
             chat.draft.buffer.reset()
+            chat.window.vi.begin()
         elif chat.talk is not None and chat.talk.busy:
             self._stop()
         elif not self._taken("escape"):

@@ -3,11 +3,13 @@
 from collections.abc import Callable, Mapping
 
 import msgspec
+from prompt_toolkit.filters import Filter
 from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
 from pegboard_plugins.chat.keyboard import FOCUS_IN, FOCUS_OUT, Keyboard
+from pegboard_plugins.chat.vikeys import ALWAYS, DISPLACED, WRITES
 
 
 class KeyAction(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,9 +64,9 @@ def bindings(keyboard: Keyboard, chosen: Mapping[str, str]) -> KeyBindings:
         ANSI_SEQUENCES.setdefault(sequence, Keys.Ignore)
     keys = KeyBindings()
     for action in KEYS:
-        add_key(keys, chosen.get(action.name, action.key), getattr(keyboard, action.name))
+        add_own_key(keys, chosen.get(action.name, action.key), action.name, keyboard)
 
-    @keys.add(Keys.Any)
+    @keys.add(Keys.Any, filter=WRITES, save_before=lambda event: not event.is_repeat)
     def letter(event: KeyPressEvent) -> None:
         keyboard.letter(event.data)
 
@@ -79,9 +81,14 @@ def bindings(keyboard: Keyboard, chosen: Mapping[str, str]) -> KeyBindings:
     return keys
 
 
-def add_key(keys: KeyBindings, key: str, act: Callable[[], None]) -> None:
-    """Let a key, or several after one another, do something."""
+def add_own_key(keys: KeyBindings, key: str, name: str, keyboard: Keyboard) -> None:
+    """Give one of the chat's own actions a key."""
+    add_key(keys, key, getattr(keyboard, name), DISPLACED.get(name, ALWAYS))
 
-    @keys.add(*key.split())
+
+def add_key(keys: KeyBindings, key: str, act: Callable[[], None], counts: Filter = ALWAYS) -> None:
+    """Let a key, or several after one another, do something where the filter holds."""
+
+    @keys.add(*key.split(), filter=counts)
     def pressed(event: KeyPressEvent) -> None:  # noqa: ARG001 - prompt_toolkit's
         act()

@@ -34,9 +34,10 @@ from prompt_toolkit.styles import Style
 from pegboard_plugins.chat.footer import cut, fragments, style_rules
 from pegboard_plugins.chat.hookspecs import ChatKey
 from pegboard_plugins.chat.keyboard import Keyboard
-from pegboard_plugins.chat.keys import KEYS, add_key, bindings
+from pegboard_plugins.chat.keys import KEYS, add_key, add_own_key, bindings
 from pegboard_plugins.chat.surface import (
     FOOTER_LINES,
+    KEY_WAIT_S,
     ROWS_LEFT,
     ROWS_PER_ROW_LEFT,
     Frames,
@@ -47,6 +48,7 @@ from pegboard_plugins.chat.surface import (
     wraps_anew,
 )
 from pegboard_plugins.chat.terminalinput import ASK_BACKGROUND, TerminalInput
+from pegboard_plugins.chat.vikeys import ViKeys
 from pegboard_plugins.shared.terminal import on_hangup
 
 if TYPE_CHECKING:
@@ -54,7 +56,8 @@ if TYPE_CHECKING:
     from pegboard_plugins.chat.modes import SpanLine
 
 EDITOR_LINES = 8
-PROMPT = "❯ "
+PROMPT, COMMAND_PROMPT = "❯ ", "\u276e "
+"""Before the text; the second one while letters are commands of vi."""
 PARKED_S = 0.5
 """So long after a turn a terminal may still tell of a size that it got within it."""
 UNSEEN = "\N{REPLACEMENT CHARACTER}"
@@ -114,6 +117,7 @@ class Window:
         )
         self.frames = Frames(self.screen)
         self.screen.key_processor.before_key_press += lambda _: chat.attention.key()
+        self.vi = ViKeys(self.screen, key_wait_s=KEY_WAIT_S, is_free=lambda: chat.mode is None)
 
     @property
     def width(self) -> int:
@@ -123,7 +127,7 @@ class Window:
     def _layout(self) -> Layout:
         buffer = self._chat.draft.buffer
         cursor = ConditionalProcessor(DrawnCursor(), Condition(self._draws_cursor))
-        drawn = [UnseenLetters(), cursor, BeforeInput(PROMPT, "class:active")]
+        drawn = [UnseenLetters(), cursor, BeforeInput(self._prompt, "class:active")]
         control = BufferControl(buffer, input_processors=drawn)
         is_elsewhere = Condition(lambda: self.screen.is_parked)
         self._editor = Pane(
@@ -134,6 +138,9 @@ class Window:
         shown = ConditionalContainer(above, Condition(lambda: bool(self._lines())))
         rule = Pane(char="─", height=1, style="class:rule")
         return Layout(HSplit([shown, rule, self._editor, status]), focused_element=self._editor)
+
+    def _prompt(self) -> str:
+        return COMMAND_PROMPT if self.vi.navigates else PROMPT
 
     def _parks(self) -> bool:
         """Whether frames are to be expected, and no input method needs the cursor in the editor."""
@@ -275,13 +282,13 @@ class Window:
         for name in changed:
             self.keys.remove(*self._own[name].split())
         for name, key in changed.items():
-            act = getattr(Keyboard(self._chat), name)
+            keyboard = Keyboard(self._chat)
             try:
-                add_key(self.keys, key, act)
+                add_own_key(self.keys, key, name, keyboard)
             except ValueError:
                 self._chat.warn(f"plugins.chat.options.keys: {key!r} is no key")
                 key = next(each.key for each in KEYS if each.name == name)  # noqa: PLW2901
-                add_key(self.keys, key, act)
+                add_own_key(self.keys, key, name, keyboard)
             self._own[name] = key
 
     def _add(self, plugin: str, key: ChatKey, wanted: str) -> None:

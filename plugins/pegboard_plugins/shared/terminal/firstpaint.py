@@ -21,7 +21,7 @@ from pegboard.cli.memorylimit import is_limited
 SIGNS = "pegboard_signs"
 """The name of the error handler that writes `-` or `>` for a sign that an encoding has not."""
 _PLAIN = str.maketrans(
-    "─│·•…⋯⏎❯▸↳✗✓●○◆↑↓\u2013\u2014\u2018\u2019\u201c\u201d", "-|-*~~~>>>xv*o*^v--''\"\""
+    "─│·•…⋯⏎❯\u276e▸↳✗✓●○◆↑↓\u2013\u2014\u2018\u2019\u201c\u201d", "-|-*~~~><>>xv*o*^v--''\"\""
 )
 """Each as wide as the sign that it stands for."""
 _RULE, _PROMPT = "─", "❯ "

@@ -1,0 +1,62 @@
+"""The vi keys of the editor, and which of the chat's own keys give way to them."""
+
+from collections.abc import Callable, Mapping
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.application.current import get_app
+from prompt_toolkit.enums import EditingMode
+from prompt_toolkit.filters import (
+    Always,
+    Condition,
+    Filter,
+    vi_insert_mode,
+    vi_mode,
+    vi_navigation_mode,
+)
+from prompt_toolkit.key_binding.vi_state import InputMode
+
+COMMAND_WAIT_S = 1.0
+"""So long the second key of a command such as `fx` or `gg` may take."""
+ALWAYS = Always()
+WRITES: Filter = ~vi_mode | vi_insert_mode
+"""Letters are written."""
+_IS_EMPTY = Condition(lambda: not get_app().current_buffer.text)
+DISPLACED: Mapping[str, Filter] = {
+    "stop": ~vi_mode | vi_navigation_mode,
+    "help": WRITES | (vi_navigation_mode & _IS_EMPTY),
+}
+"""When the chat's own actions have their keys, by the actions' names; others always have them."""
+
+
+class ViKeys:
+    """The vi keys of one editor, which has them unless a dialog or list has the keys."""
+
+    def __init__(
+        self, application: Application[None], *, key_wait_s: float, is_free: Callable[[], bool]
+    ) -> None:
+        self.chosen = False
+        self._application = application
+        self._key_wait_s = key_wait_s
+        self._is_free = is_free
+        application.key_processor.before_key_press += lambda _: self._choose()
+        application.key_processor.after_key_press += lambda _: self._wait()
+
+    @property
+    def navigates(self) -> bool:
+        """Whether letters are commands."""
+        is_inserting = self._application.vi_state.input_mode == InputMode.INSERT
+        return self.chosen and self._is_free() and not is_inserting
+
+    def begin(self) -> None:
+        """Write letters again: the text is another."""
+        self._application.vi_state.reset()
+
+    def _choose(self) -> None:
+        is_vi = self.chosen and self._is_free()
+        self._application.editing_mode = EditingMode.VI if is_vi else EditingMode.EMACS
+
+    def _wait(self) -> None:
+        """Wait for the rest of a command longer than for that of an escape sequence."""
+        pressed = self._application.key_processor.key_buffer
+        is_command = bool(pressed) and len(pressed[0].key) == 1
+        self._application.timeoutlen = COMMAND_WAIT_S if is_command else self._key_wait_s
