@@ -23,7 +23,10 @@ WRITTEN = (*SOURCES, ROOT / "tests", ROOT / "contrib", ROOT / "docs")
 DEMO = "demo_project"
 
 BEYOND = {
-    "pegboard_plugins.cli": ("pegboard_plugins.audit.",),  # commands read and write its files
+    "pegboard_plugins.cli": (
+        "pegboard_plugins.audit.",  # commands read and write its files
+        "pegboard_plugins.chat.",  # a setting names one of the themes that its hook collects
+    ),
     "pegboard_plugins.shared": ("pegboard.cli.",),  # what the script calls paints first
 }
 """Modules that a plugin imports beyond public names."""

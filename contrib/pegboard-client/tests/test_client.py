@@ -136,7 +136,7 @@ def test_files_agents_and_settings_are_told(client: Client, server: Served) -> N
     assert client.health().healthy
     head = (server.directory / ".git" / "HEAD").read_text().strip()
     assert head == f"ref: refs/heads/{client.branch().branch}"
-    assert client.protection() == Protection(sandbox="off")
+    assert client.protection() == Protection(sandbox="off", mode="everything")
 
 
 async def test_a_permission_and_a_question_are_answered(async_client: AsyncClient) -> None:

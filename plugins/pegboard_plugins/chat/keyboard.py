@@ -173,9 +173,12 @@ class Keyboard:
         self._choose("last_model")
 
     def mode(self) -> None:
-        """The next permission mode."""
-        if not self._taken("s-tab"):
-            self._choose("next_mode")
+        """Choose the next permission mode, which may answer the dialog that has the keys."""
+        if self._taken("s-tab"):
+            return
+        mode = self._chat.mode
+        if mode is None or (isinstance(mode, Permission) and not mode.edits):
+            self._chat.spawn(self._chat.slash("next_mode"))
 
     def effort(self) -> None:
         """The next level of effort."""

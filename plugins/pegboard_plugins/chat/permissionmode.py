@@ -54,7 +54,7 @@ async def next_mode(chat: "Chat", _: str) -> None:
 
 
 def switch(chat: "Chat", mode: str) -> None:
-    """Use the mode from the next request on; `plan` is the agent of that name, which asks."""
+    """Use the mode, also for what waits; `plan` is the agent of that name, which asks."""
     talk = _talk(chat)
     choices, agent = talk.choices, chat.state.agent
     if mode == PLAN and agent != PLAN:

@@ -166,7 +166,9 @@ class Permission:
         return [*permission_lines(self.request), (Span(""),), answer]
 
     def press(self, key: str) -> bool:
-        """Answer, mark another answer, or scroll."""
+        """Answer, mark another answer, or scroll; `s-tab` is for the mode, which may answer."""
+        if key == "s-tab":
+            return False
         if self._written:
             if key == "escape":
                 self._written = self.refusal = ""

@@ -169,10 +169,11 @@ class AttachedBackend(Attachment):
         return await self._client.sessions.create(title=title, agent=agent)
 
     async def change_mode(self, session: Session, mode: str | None) -> None:
-        """Change it on the server, whose configuration is not known here: the default is `ask`."""
+        """Change it on the server, whose configuration has the default."""
         from pegboard_plugins.shared.frontend import ASK, with_mode
 
-        await self._client.sessions.update(session.id, metadata=with_mode(session, mode or ASK))
+        metadata = with_mode(session, mode or self._held.mode or ASK)
+        await self._client.sessions.update(session.id, metadata=metadata)
 
     async def delete(self, session_id: str) -> None:
         """Delete the session."""

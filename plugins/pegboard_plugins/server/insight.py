@@ -14,6 +14,7 @@ from pegboard_plugins.shared.frontend import (
     Protection,
     TraceEntry,
     begin_trace,
+    default_mode,
     left_out,
     plugin_entries,
     standing,
@@ -38,6 +39,7 @@ async def protection(app: Here) -> Response:
     return answer(
         Protection(
             sandbox=app.config.sandbox,
+            mode=default_mode(app.config),
             untrusted=untrusted,
             unseen=unseen,
             left_out=left_out(app).lines,

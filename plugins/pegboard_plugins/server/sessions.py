@@ -188,6 +188,8 @@ async def update(request: Request, opened: AtSession) -> Response:
         metadata=UNSET if body.metadata is None else body.metadata,
     )
     await opened.app.storage.commit(change)
+    if body.metadata is not None:  # the mode is there, which may allow what waits
+        await opened.app.permissions.recheck()
     return answer(await opened.app.session(opened.session.id))
 
 

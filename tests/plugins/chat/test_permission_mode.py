@@ -38,6 +38,49 @@ async def test_the_mode_decides_what_is_asked_from_the_next_request_on(
         await terminal.see("no mode is called nope; the modes are ask, accept-edits, plan")
 
 
+async def test_a_mode_that_allows_what_waits_answers_it(
+    pegboard: CommandLine, place: Place
+) -> None:
+    prepared(pegboard)
+    async with chat(pegboard, *await place.arguments(), columns=120) as terminal:
+        await terminal.say("write it")
+        await terminal.see_dialog("mode ask: ask before edits")
+        terminal.press("s-tab")
+        await terminal.see("Written.")
+
+    assert (pegboard.project / "new.txt").exists()
+
+
+async def test_a_mode_answers_only_what_it_allows(pegboard: CommandLine, place: Place) -> None:
+    command = {"command": "echo x > new.txt", "description": "Write"}
+    steps = [{"calls": [{"tool": "bash", "input": command}]}, {"text": "Written."}]
+    scripts(pegboard, write=steps, settings={"permission_mode": "ask"})
+    async with chat(pegboard, *await place.arguments(), columns=120) as terminal:
+        await terminal.say("write it")
+        await terminal.see_dialog("Allow bash?")
+        terminal.press("s-tab")
+        await terminal.until(lambda: "· accept-edits ·" in terminal.status)
+        await terminal.quiet()
+        assert "Allow bash?" in terminal.dialog
+        assert not (pegboard.project / "new.txt").exists()
+        terminal.press("s-tab", "s-tab")
+        await terminal.see("Written.")
+
+    assert (pegboard.project / "new.txt").exists()
+
+
+async def test_no_mode_answers_what_a_rule_asks(pegboard: CommandLine, place: Place) -> None:
+    prepared(pegboard, permission={"edit": "ask"})
+    async with chat(pegboard, *await place.arguments(), columns=120) as terminal:
+        await terminal.say("write it")
+        await terminal.see_dialog("Allow edit?")
+        terminal.press("s-tab", "s-tab", "s-tab")
+        await terminal.until(lambda: "· everything ·" in terminal.status)
+        await terminal.quiet()
+        assert "Allow edit?" in terminal.dialog
+        assert not (pegboard.project / "new.txt").exists()
+
+
 async def test_a_plan_that_is_approved_ends_plan_mode(pegboard: CommandLine, place: Place) -> None:
     prepared(pegboard)
     async with chat(pegboard, *await place.arguments(), "--mode", "plan", columns=120) as terminal:

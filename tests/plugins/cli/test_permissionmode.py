@@ -1,14 +1,17 @@
 """The mode of a run: the one that is named, `ask` on a terminal, and none in a script."""
 
 import json
+from pathlib import Path
 
 import pytest
+from pegboard_client import Client
 
 from model_server import ModelServer, by_step, call, say
 from pegboard_plugins.cli.runoptions import MODES as NAMES
 from pegboard_plugins.shared.frontend import MODES
 from plugins.cli.commands import CommandLine
 from plugins.cli.test_explain import explained
+from served import model, served
 
 WRITE = call("write", {"filePath": "new.txt", "content": "new\n"})
 TEST = call("bash", {"command": "touch made", "description": "Touch"})
@@ -83,3 +86,18 @@ async def test_an_explanation_has_the_action_in_each_mode(pegboard: CommandLine)
     assert written["modes"] == {"ask": "ask", "accept-edits": "allow", "everything": "allow"}
     assert set(looked["modes"].values()) == {"allow"}
     assert "modes ask: ask · accept-edits: ask · everything: allow" in shown.out
+
+
+async def test_a_user_who_chooses_no_mode_has_that_of_the_server(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.mkdir()
+    (config / "pegboard.toml").write_text('permission_mode = "accept-edits"\n')
+    with model() as port, served(tmp_path, port) as server:
+        user = CommandLine(server.places, server.directory)
+        async with user.terminal("run", "--attach", server.url, "%say Done.") as terminal:
+            await terminal.see("Done.")
+            await terminal.end()
+        with Client.discover(server.directory, env=server.env) as client:
+            [session] = client.sessions.list()
+
+    assert session.metadata == {"mode": "accept-edits"}

@@ -89,13 +89,13 @@ async def settle(
         return
     answer = await _asked(engine, view, as_asked(view, request, verdict), writer)
     if answer.by == "nobody":
-        said = await _advised(engine, view, request, verdict)
-        raise PermissionDeniedError(said.reason, advice=said.advice)
+        raise _denied(request, await _advised(engine, view, request, verdict))
     if answer.reply == "reject" and answer.message:
         raise PermissionCorrectedError(f"{REJECTED} The user said: {answer.message}")
     if answer.reply == "reject":
         raise PermissionRejectedError(REJECTED)
-    engine.requests.allowed_lines[view.id] = line
+    if answer.by == "user":
+        engine.requests.allowed_lines[view.id] = line
 
 
 async def refuse_denied(engine: Engine, view: SessionView, request: PermissionRequest) -> None:

@@ -275,11 +275,13 @@ class Branch(Wire, frozen=True):
 class Protection(Wire, frozen=True):
     """The level of the sandbox, and the project's files that do not count for lack of trust.
 
-    `unseen` is a line for documents that agents wrote and the user has not accepted, `left_out` one
-    for code that does not run.
+    `mode` is the permission mode of a session whose user has chosen none. `unseen` is a line for
+    documents that agents wrote and the user has not accepted, `left_out` one for code that does not
+    run.
     """
 
     sandbox: str
+    mode: str = ""
     untrusted: tuple[str, ...] = ()
     unseen: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()

@@ -72,9 +72,10 @@ def with_mode(session: Session, mode: str) -> dict[str, Any]:
 
 
 async def change_mode(app: App, session_id: str, mode: str) -> None:
-    """Give the session the mode, from the next request on.
+    """Give the session the mode, and answer the waiting requests that it allows.
 
     :raises NotFoundError: when there is no such session.
     """
     metadata = with_mode(await app.session(session_id), mode)
     await app.storage.commit(ChangeSession(session_id=session_id, metadata=metadata))
+    await app.permissions.recheck()

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from asked import asked
+from asked import asked, outcomes
 from core.engine.asking.test_approvals import Asks, app_with, audited, one_turn
 from pegboard import InvalidInputError, ToolContext, tool
 from pegboard.policy.permissions import UNCLEAR, unapproved
+from pegboard.schema.session import Rule
+from pegboard.storage import PutApproval
 from pegboard_plugins import audit
 from pegboard_plugins.shared.frontend import approvals_of
 from played import HI, Played, ToolsPlugin, call, calls, opened, text
@@ -89,3 +91,26 @@ async def test_there_is_nothing_narrower_of_what_is_asked_as_the_very_text(
         await app.answer_permission(request.id, "reject")
         await prompt
         assert await approvals_of(app) == ()
+
+
+async def test_only_a_user_who_reads_a_command_line_allows_all_of_it(tmp_path: Path) -> None:
+    @tool(requires=False)
+    async def line(context: ToolContext) -> str:
+        """Ask for both parts of a command line."""
+        for what in ("a", "b"):
+            await context.require("careful", [what], metadata={"command": "a; b"})
+        return "done"
+
+    provider = Played(calls(call("line", "{}")), text("ok"))
+    plugins = (Asks(), ToolsPlugin(line))
+    async with opened(tmp_path, provider, *plugins, allow=False, interactive=True) as app:
+        session = await app.create_session()
+        prompt = asyncio.create_task(app.prompt(session.id, HI))
+        await asked(app)
+        await app.storage.commit(PutApproval(session.id, (Rule("careful", "a", "allow"),)))
+        await app.permissions.recheck()
+        [request] = await asked(app)
+        assert request.patterns == ("b",)
+        await app.answer_permission(request.id, "once")
+        await prompt
+        assert await outcomes(app, session.id) == ["done"]
