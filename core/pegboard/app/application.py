@@ -183,12 +183,12 @@ class App:
 
     @property
     def permissions(self) -> "PendingRequests":
-        """The permission requests that wait for an answer."""
+        """The permission requests that wait for an answer; `pending()` lists them."""
         return self._engine.requests
 
     @property
     def questions(self) -> "Questions":
-        """The questions to the user that wait for an answer."""
+        """The questions to the user that wait for an answer; `pending()` lists them."""
         return self._engine.questions
 
     @property
@@ -201,7 +201,7 @@ class App:
         return self._engine.bus.subscribe(limit=limit)
 
     def session_status(self, session_id: str) -> SessionStatus:
-        """Whether a session runs in this App."""
+        """Return whether a session runs in this App: an `Idle`, `Busy` or `Retry`."""
         return self._runs.status(session_id)
 
     async def create_session(
@@ -248,7 +248,13 @@ class App:
         """Return the last answer, once this prompt and those that wait with it are answered.
 
         It is stored before anything can refuse it. `info.error` of the answer says what went wrong
-        with the model, `Host.prompt` what is raised.
+        with the model.
+
+        :raises InvalidInputError: for a prompt without text and parts, and an unreadable file.
+        :raises NotFoundError: for an unknown session or agent.
+        :raises ModelNotFoundError: when no provider serves the model.
+        :raises AbortedError: when the turn was stopped before there was an answer.
+        :raises SessionBusyError: when another process runs the session.
         """
         await self.reload_project_code()
         send = partial(self._runs.prompt, session if isinstance(session, str) else session.id)
@@ -366,7 +372,13 @@ class App:
     async def answer_permission(
         self, request_id: str, reply: Reply, message: str | None = None
     ) -> None:
-        """Answer a permission request, or `NotFoundError`; a `message` says what to do instead."""
+        """Answer a permission request; a `message` with "reject" says what to do instead.
+
+        "once" allows this request, "always" what the request's `always` covers, in this project
+        from now on.
+
+        :raises NotFoundError: when no such request waits.
+        """
         await self.permissions.reply(request_id, reply, message)
 
     @property

@@ -19,7 +19,10 @@ KINDS: Mapping[str, tuple[str, str]] = {
     ),
     "provider": (
         "A provider of models for Pegboard.",
-        "Set `provider.NAME.options.baseURL` and a key (`pegboard auth login NAME`).",
+        (
+            "`pegboard config set provider.NAME.options.baseURL URL` sets the address, and"
+            " `pegboard auth login NAME` a key."
+        ),
     ),
     "policy": (
         "A permission policy for Pegboard.",
@@ -43,7 +46,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
     type=click.Choice(list(KINDS)),
     default="tool",
     show_default=True,
-    help="One sentence about the plugin.",
+    help="What the plugin adds to Pegboard.",
 )
 @click.option(
     "--into",
