@@ -245,16 +245,10 @@ class App:
         await self._reload.look()
 
     async def prompt(self, session: Session | str, prompt: str | Prompt) -> Turn:
-        """Return the last answer, once this prompt and those that wait with it are answered.
+        """Return the last answer to this prompt and those that wait; raise as `Host.prompt` does.
 
         It is stored before anything can refuse it. `info.error` of the answer says what went wrong
         with the model.
-
-        :raises InvalidInputError: for a prompt without text and parts, and an unreadable file.
-        :raises NotFoundError: for an unknown session or agent.
-        :raises ModelNotFoundError: when no provider serves the model.
-        :raises AbortedError: when the turn was stopped before there was an answer.
-        :raises SessionBusyError: when another process runs the session.
         """
         await self.reload_project_code()
         send = partial(self._runs.prompt, session if isinstance(session, str) else session.id)
@@ -372,10 +366,7 @@ class App:
     async def answer_permission(
         self, request_id: str, reply: Reply, message: str | None = None
     ) -> None:
-        """Answer a permission request; a `message` with "reject" says what to do instead.
-
-        "once" allows this request, "always" what the request's `always` covers, in this project
-        from now on.
+        """Answer a request "once", "always" (in this project), or "reject" it with a `message`.
 
         :raises NotFoundError: when no such request waits.
         """
