@@ -4,13 +4,15 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from pegboard import App, AppOptions
 from pegboard.schema.message import Turn
 from pegboard.schema.part import Completed, Failed, ToolPart
+from pegboard.schema.session import Reply
 
 Json = dict[str, Any]
 WITHIN_S = 30
@@ -54,10 +56,14 @@ class House:
         return file
 
     def saying(self, answer: Json | str, *, code: int = 0) -> str:
-        """Return a command that prints something, and notes what it was given."""
+        """Return a command that prints something, and notes what it was given.
+
+        A text behind `>&2` goes to stderr.
+        """
         text = answer if isinstance(answer, str) else json.dumps(answer)
-        (self.home / "answer").write_text(text)
-        return f"cat > {self.home}/given.json; cat {self.home}/answer; exit {code}"
+        target = ">&2" if text.startswith(">&2") else ""
+        (self.home / "answer").write_text(text.removeprefix(">&2").strip())
+        return f"cat > {self.home}/given.json; cat {self.home}/answer {target}; exit {code}"
 
     @property
     def given(self) -> Json:
@@ -80,8 +86,22 @@ class House:
             self.turns = await app.list_turns(session.id)
         return self.turns[-1]
 
-    async def run_asked(self, config: Json) -> None:
-        """Take a turn in which the user is asked once, and says yes when a hook has noticed."""
+    def scripted(self, scripts: Sequence[Json]) -> str:
+        """Return the model that plays these scripts."""
+        transcript = self.home / "model.json"
+        transcript.write_text(json.dumps({"scripts": list(scripts)}))
+        return f"scripted/{transcript}"
+
+    @asynccontextmanager
+    async def played(self, scripts: Sequence[Json], **facts: Any) -> AsyncIterator[App]:
+        """Open an App whose model plays these scripts, and which allows everything."""
+        config = {"model": self.scripted(scripts), "permission": {"*": "allow"}}
+        config |= facts.pop("config", {})
+        async with App.open(self.project, self.options(config=config, **facts)) as app:
+            yield app
+
+    async def run_asked(self, config: Json, reply: Reply = "once") -> None:
+        """Take a turn in which the user is asked once, and answers when a hook has noticed."""
         transcript = self.home / "model.json"
         steps = [{"calls": [SHELL]}, {"text": "Done."}]
         transcript.write_text(json.dumps({"scripts": [{"steps": steps}]}))
@@ -89,11 +109,9 @@ class House:
         async with App.open(self.project, self.options(config=config, interactive=True)) as app:
             session = await app.create_session()
             turn = asyncio.ensure_future(app.prompt(session, "Do it"))
-            await _becomes(
-                lambda: app.permissions.pending() and (self.home / "given.json").exists()
-            )
+            await becomes(lambda: app.permissions.pending() and (self.home / "given.json").exists())
             (asked,) = app.permissions.pending()
-            await app.answer_permission(asked.id, "once")
+            await app.answer_permission(asked.id, reply)
             await turn
 
     @property
@@ -117,7 +135,7 @@ def decided(word: str) -> Json:
     return own("PreToolUse", permissionDecision=word, permissionDecisionReason="no")
 
 
-async def _becomes(condition: Callable[[], object]) -> None:
+async def becomes(condition: Callable[[], object]) -> None:
     """Wait until something holds."""
     end = time.monotonic() + WITHIN_S
     while not condition():

@@ -28,7 +28,9 @@ class CommandHook(msgspec.Struct, frozen=True, kw_only=True):
     """One command of a hook file, for one event; `event` is Claude Code's name of it.
 
     `args` make it a program and its arguments; without them it is a line for `sh`. `is_project`:
-    the file is the project's, so that it runs only by digest.
+    the file is the project's, so that it runs only by digest. `sequential` hooks run in order, the
+    text of one that `wakes` goes with the next prompt. `root` and `storage` are the folders of the
+    bundle that it is of.
     """
 
     product: Product
@@ -43,6 +45,10 @@ class CommandHook(msgspec.Struct, frozen=True, kw_only=True):
     is_async: bool = False
     blocks_on_failure: bool = False
     is_project: bool = False
+    sequential: bool = False
+    wakes: bool = False
+    root: Path | None = None
+    storage: Path | None = None
 
     @property
     def label(self) -> str:

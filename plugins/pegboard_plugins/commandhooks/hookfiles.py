@@ -13,7 +13,7 @@ import msgspec
 
 from pegboard.unstable import read_bounded
 from pegboard_plugins.commandhooks import FILES
-from pegboard_plugins.commandhooks.honoured import EVENTS, GEMINI_EVENTS
+from pegboard_plugins.commandhooks.honoured import FIRING
 from pegboard_plugins.commandhooks.hookcommand import CommandHook, Product
 
 LONGEST_S = 600.0
@@ -56,40 +56,46 @@ def read_hooks(product: Product, path: Path, *, is_project: bool) -> HookFile | 
         return HookFile(path=path, digest=digest, notes=(f"{path} cannot be read: {wrong}",))
     if not isinstance(table, dict) or not isinstance(table.get("hooks"), dict):
         return None
-    if table.get("disableAllHooks") is True or _is_off(table.get("hooksConfig")):
+    settings = table.get("hooksConfig")
+    settings = settings if isinstance(settings, dict) else {}
+    if table.get("disableAllHooks") is True or settings.get("enabled") is False:
         return None
-    reader = _Reader(product, path, is_project=is_project)
+    reader = _Reader(product, path, is_project=is_project, off=settings.get("disabled"))
     hooks = tuple(reader.read(table["hooks"]))
     return HookFile(path=path, digest=digest, hooks=hooks, notes=tuple(reader.notes))
-
-
-def _is_off(settings: object) -> bool:
-    return isinstance(settings, dict) and settings.get("enabled") is False
 
 
 class _Reader:
     """Turns the tables of one file into hooks; `notes` are what it passes over."""
 
-    def __init__(self, product: Product, path: Path, *, is_project: bool) -> None:
+    def __init__(
+        self, product: Product, path: Path, *, is_project: bool, off: object = None
+    ) -> None:
         self.notes: dict[str, None] = {}
+        names = off if isinstance(off, list) else ()
+        self._off = {each for each in names if isinstance(each, str)}
         self._product = product
         self._path = path
         self._is_project = is_project
 
     def read(self, hooks: Mapping[str, Any]) -> Iterator[CommandHook]:
         for name, groups in hooks.items():
-            event = GEMINI_EVENTS.get(name) if self._product == "gemini" else name
-            if event not in EVENTS:
+            event = FIRING[self._product].get(name)
+            if event is None:
                 self._note(f"the event {name}")
                 continue
             for group in groups if isinstance(groups, list) else ():
-                if isinstance(group, dict) and group.get("sequential"):
-                    self._note("the field sequential")
                 if isinstance(group, dict) and isinstance(group.get("hooks"), list):
                     for each in group["hooks"]:
-                        yield from self._hook(name, event, group.get("matcher"), each)
+                        yield from self._hook(name, event, group, each)
 
-    def _hook(self, name: str, event: str, matcher: object, table: Any) -> Iterator[CommandHook]:  # noqa: ANN401 - JSON
+    def _hook(
+        self,
+        name: str,
+        event: str,
+        group: Mapping[str, Any],
+        table: Any,  # noqa: ANN401 - JSON
+    ) -> Iterator[CommandHook]:
         match table:
             case {"type": "command", "command": str(command)} if command.strip():
                 pass
@@ -101,10 +107,12 @@ class _Reader:
         if table.get("shell", "bash") != "bash":
             self._note(f"the shell {table['shell']}")
             return
-        for key in ("asyncRewake", "once", "statusMessage"):
+        if not self._off.isdisjoint((table.get("name"), command)):
+            return
+        for key in ("once", "statusMessage"):
             if key in table:
                 self._note(f"the field {key}")
-        args = table.get("args")
+        args, matcher = table.get("args"), group.get("matcher")
         rule = table.get("if")
         yield CommandHook(
             product=self._product,
@@ -116,7 +124,9 @@ class _Reader:
             matcher=matcher if isinstance(matcher, str) else "",
             timeout_s=self._timeout_s(event, table.get("timeout")),
             rule=rule if isinstance(rule, str) else "",
-            is_async=table.get("async") is True,
+            is_async=table.get("async") is True or table.get("asyncRewake") is True,
+            wakes=table.get("asyncRewake") is True,
+            sequential=group.get("sequential") is True,
             blocks_on_failure=table.get("onFailure") == "block",
             is_project=self._is_project,
         )

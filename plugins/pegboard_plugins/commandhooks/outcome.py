@@ -1,21 +1,28 @@
 """The answer of a hook by its exit code and output, and that of several together."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
 import msgspec
 
+from pegboard_plugins.commandhooks.honoured import HONOURED
 from pegboard_plugins.commandhooks.hookcommand import CommandHook
 
 TEXT_LIMIT = 10_000
 """Letters of a hook's text that the model gets."""
 _BLOCKED = 2
 _NEVER_FAIL_BLOCKING = frozenset({"Stop", "SubagentStop"})
-_PLAIN_CONTEXT = frozenset({"UserPromptSubmit", "SessionStart", "PreCompact"})
+_PLAIN_CONTEXT = frozenset(
+    {"UserPromptSubmit", "UserPromptExpansion", "SessionStart", "PreCompact"}
+)
 """The events whose plain output is for the model."""
 
 Decision = Literal["deny", "ask", ""]
 _STRICTNESS: tuple[Decision, ...] = ("deny", "ask", "")
+_MEANINGS: dict[str, Decision] = {"deny": "deny", "block": "deny", "ask": "ask", "defer": "ask"}
+_ALLOWING = frozenset({"allow", "approve"})
+_DECIDING = frozenset({"PreToolUse", "PermissionRequest"})
+_OF_REQUESTS = frozenset({"behavior", "message", "interrupt"})
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,10 +35,11 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer of one hook, or of all of an event; an `allow` says nothing.
+    """The answer of one hook, or of all of an event; an `allow` is no answer.
 
     `context` is text for the model, `notes` are lines for the user. `output` takes the place of a
-    tool's result, `input` that of its arguments. `stops`: the turn is to end.
+    tool's result, `server_output` of one of an MCP server, `input` that of its arguments, `title`
+    that of the session. `stops`: the turn is to end.
     """
 
     decision: Decision = ""
@@ -40,11 +48,19 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     input: dict[str, Any] | None = None
     output: str | None = None
+    server_output: str | None = None
+    title: str = ""
     stops: bool = False
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The reason of a deny, then the context: what the model is to read."""
+        reasons = (self.reason,) if self.decision == "deny" and self.reason else ()
+        return (*reasons, *self.context)
 
 
 def outcome_of(hook: CommandHook, ended: Ended) -> Outcome:
-    """Return what a hook says, by the rules of its product."""
+    """Return the answer of a hook, by the rules of its product."""
     if ended.failure:
         return _failed(hook, ended.failure)
     return _of_gemini(hook, ended) if hook.product == "gemini" else _of_claude(hook, ended)
@@ -66,13 +82,14 @@ def _of_claude(hook: CommandHook, ended: Ended) -> Outcome:
 
 
 def merged(outcomes: Iterable[Outcome]) -> Outcome:
-    """Return what all say together: the strictest decision, and the last change."""
+    """Return the answers together: the strictest decision, and the last change."""
     found = list(outcomes)
     decisions = {each.decision for each in found}
     decision: Decision = next((each for each in _STRICTNESS if each in decisions), "")
     reasons = [each.reason for each in found if each.decision == decision and each.reason]
     inputs = [each.input for each in found if each.input is not None]
     outputs = [each.output for each in found if each.output is not None]
+    of_servers = [each.server_output for each in found if each.server_output is not None]
     notes = [note for each in found for note in each.notes]
     if len(inputs) > 1:
         notes.append("several hooks change the arguments of one call; the last change counts")
@@ -83,6 +100,8 @@ def merged(outcomes: Iterable[Outcome]) -> Outcome:
         notes=tuple(notes),
         input=inputs[-1] if inputs else None,
         output=outputs[-1] if outputs else None,
+        server_output=of_servers[-1] if of_servers else None,
+        title=next((each.title for each in reversed(found) if each.title), ""),
         stops=any(each.stops for each in found),
     )
 
@@ -92,56 +111,77 @@ def _of_gemini(hook: CommandHook, ended: Ended) -> Outcome:
     if not text:
         return Outcome()
     if text.startswith("{"):
-        return _of_json(hook, ended.stdout.strip() or ended.stderr)
-    if ended.exit_code in {0, 1}:
+        found = _of_json(hook, ended.stdout.strip() or ended.stderr)
+    elif ended.exit_code in {0, 1}:
         return Outcome(notes=(f"{hook.label}: {text}",))
-    return _blocked(hook, text)
+    else:
+        found = _blocked(hook, text)
+    if hook.event == "PostToolUse" and found.decision == "deny":
+        return msgspec.structs.replace(found, decision="", output=found.reason)
+    return found
 
 
 def _of_json(hook: CommandHook, text: str) -> Outcome:
     try:
-        said = msgspec.json.decode(text, type=dict[str, Any])
+        answer = msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         return _failed(hook, f"its output is not JSON: {error}")
-    own = said.get("hookSpecificOutput")
+    own = answer.get("hookSpecificOutput")
     own = own if isinstance(own, dict) else {}
-    decision, reason = _decision(said, own)
-    stops = said.get("continue") is False
-    message = said.get("systemMessage")
-    notes = [str(message)] if message else []
-    if stops:
-        notes.append(f"{hook.label} stops the turn: {said.get('stopReason') or 'no reason'}")
-    context = own.get("additionalContext") or said.get("additionalContext")
+    request = own.get("decision")
+    request = request if isinstance(request, dict) else {}
+    decision, reason = _decision(answer, own, request)
+    ends = answer.get("continue") is False
+    stops = ends or (decision == "deny" and request.get("interrupt") is True)
+    notes = [str(answer["systemMessage"])] if answer.get("systemMessage") else []
+    if ends:
+        notes.append(f"{hook.label} stops the turn: {answer.get('stopReason') or 'no reason'}")
+    notes += _unhonoured(hook, answer, own, request)
+    context = own.get("additionalContext") or answer.get("additionalContext")
     changed = own.get("updatedInput")
     changed = changed if changed is not None else own.get("tool_input")
-    output = own.get("updatedToolOutput", own.get("tool_output"))
     return Outcome(
         decision=decision,
-        reason=_cut(reason),
+        reason=_cut(reason or (str(answer.get("stopReason") or "") if ends else "")),
         context=(_cut(str(context)),) if context else (),
         notes=tuple(notes),
         input=changed if isinstance(changed, dict) else None,
-        output=output if output is None or isinstance(output, str) else _json(output),
+        output=_output(own.get("updatedToolOutput", own.get("tool_output"))),
+        server_output=_output(own.get("updatedMCPToolOutput")),
+        title=" ".join(str(own.get("sessionTitle") or "").split()),
         stops=stops,
     )
 
 
-def _decision(said: dict[str, Any], own: dict[str, Any]) -> tuple[Decision, str]:
+def _unhonoured(
+    hook: CommandHook, answer: dict[str, Any], own: dict[str, Any], request: dict[str, Any]
+) -> Iterator[str]:
+    """Yield a line for each field of an answer that has no effect."""
+    known = HONOURED[hook.event]
+    found = [key for key in (*answer, *own) if key not in known]
+    if answer.get("continue") is not False and "continue" in found:
+        found.remove("continue")
+    found += [key for key in request if key not in _OF_REQUESTS]
+    for key in dict.fromkeys(found):
+        yield f"{hook.label}: `{key}` of its output is not honoured"
+    words = (own.get("permissionDecision"), answer.get("decision"), request.get("behavior"))
+    if hook.event in _DECIDING and any(str(word) in _ALLOWING for word in words):
+        yield f"{hook.label}: its `allow` is not honoured, since a hook never loosens a rule"
+
+
+def _decision(
+    answer: dict[str, Any], own: dict[str, Any], request: dict[str, Any]
+) -> tuple[Decision, str]:
     """Return the strictest of the places in which a hook may decide, with its reason."""
-    answer = own.get("decision")
-    answer = answer if isinstance(answer, dict) else {}
     words = (
         (own.get("permissionDecision"), own.get("permissionDecisionReason")),
-        (said.get("decision"), said.get("reason")),
-        (answer.get("behavior"), answer.get("message")),
+        (answer.get("decision"), answer.get("reason")),
+        (request.get("behavior"), request.get("message")),
     )
     decided = [(_MEANINGS.get(str(word), ""), str(reason or "")) for word, reason in words]
     decision: Decision
     decision, reason = min(decided, key=lambda each: _STRICTNESS.index(each[0]))
-    return decision, reason or (str(said.get("reason") or "") if decision else "")
-
-
-_MEANINGS: dict[str, Decision] = {"deny": "deny", "block": "deny", "ask": "ask", "defer": "ask"}
+    return decision, reason or (str(answer.get("reason") or "") if decision else "")
 
 
 def _blocked(hook: CommandHook, text: str) -> Outcome:
@@ -157,12 +197,14 @@ def _failed(hook: CommandHook, why: str) -> Outcome:
     return Outcome(notes=(text,))
 
 
-def _json(value: object) -> str:
+def _output(value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
     return msgspec.json.encode(value).decode()
 
 
 def _cut(text: str) -> str:
-    kept = text.strip()
-    return (
-        kept if len(kept) <= TEXT_LIMIT else f"{kept[:TEXT_LIMIT]}\n[cut at {TEXT_LIMIT} letters]"
-    )
+    whole = text.strip()
+    if len(whole) <= TEXT_LIMIT:
+        return whole
+    return f"{whole[:TEXT_LIMIT]}\n[cut at {TEXT_LIMIT} letters]"

@@ -1,24 +1,25 @@
-"""The hooks of one open project: which are run, with what, and what they say together."""
+"""The hooks of one open project: which run, with what, and their answers together."""
 
 import asyncio
 import os
-from collections.abc import Coroutine, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from pegboard import Host, PendingCall, Plugin, SessionView, ToolError
-from pegboard.processes import run_program
+from pegboard.schema.message import Turn
 from pegboard.schema.part import ToolPart
 from pegboard.unstable import ProgramSearch
 from pegboard_plugins.commandhooks.hookcommand import CommandHook
 from pegboard_plugins.commandhooks.hookfiles import HookFile, named_files, places, read_hooks
-from pegboard_plugins.commandhooks.outcome import Ended, Outcome, merged, outcome_of
+from pegboard_plugins.commandhooks.hookinput import hook_env, hook_input, write_transcript
+from pegboard_plugins.commandhooks.hookprocess import hook_ended, mentions_transcript
+from pegboard_plugins.commandhooks.outcome import Outcome, merged, outcome_of
+from pegboard_plugins.commandhooks.sessionenv import exported
 from pegboard_plugins.commandhooks.toolnames import ForeignCall, foreign_calls
 
-OUTPUT_LIMIT_BYTES = 1 << 20
 OPEN_WITHIN_S = 10.0
 """The longest wait for the App to be open, before its first hook."""
 MOST_IN_BACKGROUND = 16
@@ -27,12 +28,14 @@ THIS_TIME = "trusted for this time"
 """The reason of a decision that the user made for one run, by `--trust`."""
 WATCHING = frozenset(
     {
-        *("Notification", "PermissionDenied", "PostToolUseFailure", "PostCompact", "StopFailure"),
-        *("Stop", "SubagentStop"),
+        *("Notification", "PermissionDenied", "PostCompact", "StopFailure", "Interrupt"),
     }
 )
 """The events whose hooks run by events of the App; what they decide has no effect."""
 _State = tuple[int, int, int] | None
+
+
+_Job = tuple[CommandHook, Mapping[str, object]]
 
 
 class PendingHooks(msgspec.Struct, frozen=True):
@@ -46,7 +49,9 @@ class PendingHooks(msgspec.Struct, frozen=True):
 class HookRunner:
     """Runs the hooks of one App.
 
-    `busy` is held while hooks run for an event.
+    `busy` is held while hooks run for an event. By session: `later` is text for the next prompt,
+    `continuing` are those that a Stop hook has go on, `compacted` those with a new summary,
+    `triggers` why it was made. `batches` is the text of PostToolBatch by the step's message.
     """
 
     def __init__(self, plugin: Plugin) -> None:
@@ -59,7 +64,11 @@ class HookRunner:
         self._slots = asyncio.Semaphore(MOST_IN_BACKGROUND)
         self.busy = asyncio.Lock()
         self.sessions: dict[str, SessionView] = {}
-        self.started: dict[str, tuple[str, ...]] = {}
+        self.later: dict[str, list[str]] = {}
+        self.continuing: set[str] = set()
+        self.compacted: set[str] = set()
+        self.triggers: dict[str, str] = {}
+        self.batches: dict[str, tuple[str, ...]] = {}
         self._pending: dict[tuple[str, str], PendingHooks] = {}
 
     def open(self, app: Host) -> None:
@@ -95,6 +104,39 @@ class HookRunner:
         """Return the MCP server of a tool, empty for all others."""
         found = self._app.result().tools.get(tool) if self._app.done() else None
         return (found.source or "") if found is not None else ""
+
+    def arguments_of(self, tool: str) -> Iterable[str]:
+        """Return the names of a tool's arguments."""
+        found = self._app.result().tools.get(tool) if self._app.done() else None
+        return found.parameters.get("properties", {}) if found is not None else ()
+
+    def take_later(self, session_id: str) -> list[str]:
+        """Return the text that waits for the next prompt, and forget it."""
+        return self.later.pop(session_id, [])
+
+    async def name(self, session_id: str, title: str) -> None:
+        """Give a session the title that a hook wants, if it wants one."""
+        if title:
+            await (await self._opened()).update_session(session_id, title=title)
+
+    async def turns(self, session_id: str) -> tuple[Turn, ...]:
+        """Return the turns of a session as they are stored."""
+        return await (await self._opened()).list_turns(session_id)
+
+    def transcript(self, session_id: str) -> Path:
+        """Return where the session's transcript is, if a hook reads it."""
+        return self._plugin.cache_dir / "transcripts" / f"{session_id}.jsonl"
+
+    async def with_exported(
+        self, session: SessionView, env: Mapping[str, str]
+    ) -> Mapping[str, str] | None:
+        """Return the environment with what SessionStart hooks have exported."""
+        path = self._env_file(session.id)
+        found = await asyncio.to_thread(exported, path, env, session.worktree)
+        return {**env, **found} if found else None
+
+    def _env_file(self, session_id: str) -> Path:
+        return self._plugin.cache_dir / "env" / session_id
 
     def begin(self, session_id: str, pending: PendingHooks) -> None:
         """Remember what was said of a call; calls that fail are forgotten after others."""
@@ -147,37 +189,44 @@ class HookRunner:
         :raises ToolError: when the App is not open yet.
         """
         found = await self.find(event, session)
-        jobs: dict[object, tuple[CommandHook, Mapping[str, object]]] = {}
+        jobs: dict[object, _Job] = {}
         for each in found:
             if call is None:
                 if not each.rule and (not names or each.fits(names)):
                     jobs[each.command, each.args] = each, body
                 continue
             for foreign in self._calls(each, session, call):
-                own = {**body, "tool_name": foreign.name, "tool_input": foreign.input}
                 key = each.command, each.args, foreign.name, foreign.subject
-                jobs[key] = each, {**own, "tool_use_id": call.id}
+                jobs[key] = each, {**body, **foreign.called, "tool_use_id": call.id}
         if not jobs:
             return Outcome()
         app = await self._opened()
-        waiting = [
-            self._outcome(app, hook, session, given)
-            for hook, given in jobs.values()
-            if not hook.is_async
-        ]
+        waiting = []
         for hook, given in jobs.values():
+            outcome = self._outcome(app, hook, session, given)
             if hook.is_async:
-                self._start(self._outcome(app, hook, session, given))
-        outcome = merged(await asyncio.gather(*waiting))
-        for note in outcome.notes:
+                self._start(outcome, session.id if hook.wakes else "")
+            else:
+                waiting.append(outcome)
+        if any(hook.sequential for hook, _ in jobs.values()):
+            answers = [await each for each in waiting]
+        else:
+            answers = await asyncio.gather(*waiting)
+        together = merged(answers)
+        for note in together.notes:
             self.tell(note)
-        return outcome
+        return together
 
     def tell(self, text: str) -> None:
         """Tell the user something once; an empty text is nothing."""
         if text and text not in self._told:
             self._told.add(text)
             self._plugin.logger.warning("%s", text)
+
+    def as_claude(self, session: SessionView, call: PendingCall) -> tuple[ForeignCall, ...]:
+        """Return a call as Claude Code's hooks see it."""
+        source = self.source_of(call.tool)
+        return tuple(foreign_calls("claude", call.tool, source, call.input, session.directory))
 
     def _calls(
         self, hook: CommandHook, session: SessionView, call: PendingCall
@@ -209,11 +258,16 @@ class HookRunner:
         except TimeoutError as error:
             raise ToolError("hooks cannot run: the project is not open yet") from error
 
-    def _start(self, work: Coroutine[Any, Any, Outcome]) -> None:
+    def _start(self, work: Coroutine[Any, Any, Outcome], woken: str) -> None:
+        """Run a hook in the background; its text goes with the next prompt of session `woken`."""
+
         async def limited() -> None:
             async with self._slots:
-                for note in (await work).notes:
-                    self.tell(note)
+                outcome = await work
+            for note in outcome.notes:
+                self.tell(note)
+            if woken and outcome.decision == "deny":
+                self.later.setdefault(woken, []).append(outcome.reason)
 
         task = asyncio.create_task(limited())
         self._background.add(task)
@@ -226,8 +280,23 @@ class HookRunner:
             refused = await asyncio.to_thread(self._refusal, app, hook, session)
             if refused:
                 return Outcome(notes=(refused,))
-        given = msgspec.json.encode({**self._shared(hook, session), **body}) + b"\n"
-        return outcome_of(hook, await self._ended(app, hook, session, given))
+        transcript = self.transcript(session.id)
+        reads = bool(session.turns) and await asyncio.to_thread(mentions_transcript, hook, session)
+        if reads:
+            await asyncio.to_thread(write_transcript, transcript, session)
+        given = hook_input(hook, session, body, transcript)
+        env = {**await app.user_env(), **hook_env(hook, session)}
+        if hook.event == "SessionStart":
+            env["CLAUDE_ENV_FILE"] = str(await asyncio.to_thread(self._new_env_file, session.id))
+        if self._plugin.options.failure == "block":
+            hook = msgspec.structs.replace(hook, blocks_on_failure=True)
+        return outcome_of(hook, await hook_ended(app, hook, session.directory, env, given))
+
+    def _new_env_file(self, session_id: str) -> Path:
+        path = self._env_file(session_id)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path.touch(mode=0o600)
+        return path
 
     def _refusal(self, app: Host, hook: CommandHook, session: SessionView) -> str:
         """Return why a hook of the project does not run, empty where the user trusts it.
@@ -260,65 +329,6 @@ class HookRunner:
         return (
             f"hooks of this project do not run: {names} is not trusted as it is;"
             " `pegboard hooks trust` shows and trusts it"
-        )
-
-    def _shared(self, hook: CommandHook, session: SessionView) -> dict[str, object]:
-        mode = "plan" if session.agent.name == "plan" else "default"
-        if session.config.auto_approve:
-            mode = "bypassPermissions"
-        found: dict[str, object] = {
-            "session_id": session.id,
-            "transcript_path": str(self._plugin.cache_dir / "transcripts" / f"{session.id}.jsonl"),
-            "cwd": str(session.directory),
-            "hook_event_name": hook.name,
-        }
-        if hook.product == "gemini":
-            return {**found, "timestamp": datetime.now(UTC).isoformat()}
-        found["permission_mode"] = mode
-        if session.info.parent_id is not None:
-            found |= {"agent_id": session.id, "agent_type": session.agent.name}
-        if hook.product == "codex":
-            turn = session.turns[-1].prompt_id if session.turns else session.id
-            found |= {"turn_id": turn, "model": session.model.id}
-        return found
-
-    async def _ended(
-        self, app: Host, hook: CommandHook, session: SessionView, given: bytes
-    ) -> Ended:
-        root, directory = str(session.worktree), str(session.directory)
-        env = {
-            **await app.user_env(),
-            "CLAUDE_PROJECT_DIR": root,
-            "CLAUDE_CODE_SESSION_ID": session.id,
-            "GEMINI_PROJECT_DIR": directory,
-            "GEMINI_CWD": directory,
-            "GEMINI_SESSION_ID": session.id,
-        }
-        if hook.args is None:
-            argv = ["sh", "-c", hook.command]
-        else:
-            words = (hook.command, *hook.args)
-            argv = [word.replace("${CLAUDE_PROJECT_DIR}", root) for word in words]
-        try:
-            async with app.in_sandbox(argv, cwd=session.directory, env=env) as line:
-                done = await run_program(
-                    line,
-                    cwd=session.directory,
-                    env=env,
-                    timeout_s=hook.timeout_s,
-                    limit_bytes=OUTPUT_LIMIT_BYTES,
-                    given=given,
-                )
-        except ToolError as error:
-            return Ended(failure=str(error))
-        if done.timed_out:
-            return Ended(failure=f"it took longer than {hook.timeout_s:g} s")
-        if done.flooded or done.exit_code is None:
-            return Ended(failure="it printed more than 1 MiB" if done.flooded else "it was killed")
-        return Ended(
-            exit_code=done.exit_code,
-            stdout=done.output.decode(errors="replace"),
-            stderr=done.errors.decode(errors="replace"),
         )
 
 

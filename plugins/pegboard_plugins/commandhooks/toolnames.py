@@ -59,6 +59,11 @@ class ForeignCall(msgspec.Struct, frozen=True, kw_only=True):
     input: dict[str, Any]
 
     @property
+    def called(self) -> dict[str, Any]:
+        """The fields of a hook's input that tell of the call."""
+        return {"tool_name": self.name, "tool_input": self.input}
+
+    @property
     def subject(self) -> str:
         """The command or the path that an `if` rule is about."""
         for name in ("command", *_PATHS, "url", "query", "pattern"):
@@ -114,6 +119,9 @@ def _to_foreign(tool: str, given: Mapping[str, Any], directory: Path) -> dict[st
             found[name] = os.path.normpath(directory / path)
     if tool == "webfetch":
         found.setdefault("prompt", "")
+    if tool == "todowrite" and isinstance(todos := found.get("todos"), list):
+        for todo in (each for each in todos if isinstance(each, dict)):
+            todo.setdefault("activeForm", todo.get("content", ""))
     return found
 
 

@@ -7,15 +7,13 @@ from typing import Any
 from pegboard import Host
 from pegboard.schema.event import (
     Event,
-    PartUpdated,
     PermissionAsked,
     PermissionReplied,
     QuestionAsked,
     SessionCompacted,
     SessionFailed,
-    SessionIdle,
 )
-from pegboard.schema.part import Failed, ToolPart
+from pegboard.schema.message import AbortedFailure, AssistantMessage
 from pegboard_plugins.commandhooks.runner import HookRunner
 
 END_WITHIN_S = 1.5
@@ -52,19 +50,23 @@ async def watch(runner: HookRunner, event: Event) -> None:
             await runner.run("Notification", session, body=body, names=(kind,))
         case PermissionReplied(reply="reject"):
             await runner.run("PermissionDenied", session, body={"reason": "the user said no"})
-        case PartUpdated(part=ToolPart(state=Failed(error=error)) as part):
-            call = runner.call_of(part)
-            body = {"error": error, "is_interrupt": False}
-            await runner.run("PostToolUseFailure", session, body=body, call=call)
         case SessionCompacted():
-            body = {"trigger": "auto", "compact_summary": ""}
-            await runner.run("PostCompact", session, body=body, names=("auto",))
+            trigger = runner.triggers.get(session.id, "auto")
+            body = {"trigger": trigger, "compact_summary": await _summary(runner, session.id)}
+            await runner.run("PostCompact", session, body=body, names=(trigger,))
+        case SessionFailed(error=AbortedFailure()):
+            await runner.run("Interrupt", session, body={})
         case SessionFailed(error=failure):
             text = failure.data.message if failure is not None else ""
             await runner.run("StopFailure", session, body={"error": text})
-        case SessionIdle():
-            event_name = "Stop" if session.info.parent_id is None else "SubagentStop"
-            await runner.run(event_name, session, body={"stop_hook_active": False})
+
+
+async def _summary(runner: HookRunner, session_id: str) -> str:
+    """Return the newest summary of a session."""
+    for turn in reversed(await runner.turns(session_id)):
+        if isinstance(turn.info, AssistantMessage) and turn.info.summary:
+            return turn.text
+    return ""
 
 
 async def end(runner: HookRunner) -> None:

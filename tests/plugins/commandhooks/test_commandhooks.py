@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 
 from hook_house import CLAUDE, CODEX, GEMINI, SHELL, WRITE, House, Json, decided, own
+from pegboard.errors import PromptRefusedError
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard_plugins.commandhooks.toolnames import foreign_calls
+
+MISSING = {"tool": "read", "input": {"filePath": "none.txt"}}
 
 
 @pytest.fixture
@@ -235,19 +238,33 @@ async def test_words_behind_a_prompt_reach_the_model(
         assert house.given["source"] == "startup"
 
 
-async def test_a_prompt_that_a_hook_refuses_is_not_read_by_the_model(house: House) -> None:
-    house.hook("UserPromptSubmit", house.saying({"decision": "block", "reason": "a key in it"}))
-    (house.home / "scripts.json").write_text("")
-    transcript = house.home / "seen.json"
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        ({"decision": "block", "reason": "a key in it"}, 0),
+        ({"continue": False, "stopReason": "a key in it"}, 0),
+        (">&2 a key in it", 2),
+    ],
+)
+async def test_a_prompt_that_a_hook_refuses_is_not_read_by_the_model(
+    house: House, answer: Json | str, code: int
+) -> None:
+    house.hook("UserPromptSubmit", house.saying(answer, code=code))
     scripts = [
         {"when": {"prompt": "secret"}, "steps": [{"text": "I saw it."}]},
-        {"when": {"prompt": "a key in it"}, "steps": [{"text": "Refused."}]},
+        {"when": {"prompt": "next"}, "steps": [{"text": "Next."}]},
     ]
-    transcript.write_text(json.dumps({"scripts": scripts}))
-    answer = await house.run(prompt="my secret", config={"model": f"scripted/{transcript}"})
+    async with house.played(scripts) as app:
+        session = await app.create_session()
+        with pytest.raises(PromptRefusedError, match="a key in it"):
+            await app.prompt(session, "my secret")
+        (house.home / "answer").write_text("{}")
+        house.hook("UserPromptSubmit", "true")
+        after = await app.prompt(session, "next")
+        turns = await app.list_turns(session.id)
 
-    assert answer.text == "Refused."
-    assert "my secret" in house.turns[0].text
+    assert after.text == "Next."
+    assert "my secret" in turns[0].text
 
 
 @pytest.mark.parametrize(
@@ -267,13 +284,17 @@ async def test_a_request_that_is_asked_about_can_be_denied_and_not_allowed(
     assert house.ran is not denied
 
 
-async def test_a_hook_that_says_stop_ends_the_turn(house: House) -> None:
-    house.hook("PreToolUse", house.saying({"continue": False, "stopReason": "enough"}))
-    await house.run(SHELL, SHELL)
+@pytest.mark.parametrize(
+    ("event", "call"),
+    [("PreToolUse", SHELL), ("PostToolUse", SHELL), ("PostToolUseFailure", MISSING)],
+)
+async def test_a_hook_that_says_stop_ends_the_turn(house: House, event: str, call: Json) -> None:
+    house.hook(event, house.saying({"continue": False, "stopReason": "enough"}))
+    await house.run(call, call)
 
     calls = [part for turn in house.turns for part in turn.parts if isinstance(part, ToolPart)]
     assert len(calls) == 1
-    assert not house.ran
+    assert house.ran is (event == "PostToolUse")
 
 
 @pytest.mark.parametrize(

@@ -20,16 +20,16 @@ async def test_a_subagent_has_hooks_of_its_own(house: House) -> None:
     task = {"description": "d", "prompt": "SUB", "subagent_type": "general"}
     calls = [{"tool": "task", "input": task}]
     scripts = [
-        {"when": {"system": "be brief", "prompt": "SUB"}, "steps": [{"text": "Brief."}]},
+        {"when": {"prompt": "SUB"}, "steps": [{"text": "Brief."}]},
         {"when": {"prompt": "Do it"}, "steps": [{"calls": calls}, {"text": "."}]},
     ]
-    transcript = house.home / "scripts.json"
-    transcript.write_text(json.dumps({"scripts": scripts}))
-    await house.run(config={"model": f"scripted/{transcript}"})
+    async with house.played(scripts) as app:
+        await app.prompt(await app.create_session(), "Do it")
+        first, *_ = await app.list_turns(house.given["agent_id"])
 
     assert house.given["hook_event_name"] == "SubagentStart"
     assert house.given["agent_type"] == "general"
-    assert "Brief." in str(house.ended)
+    assert "be brief" in first.text
 
 
 async def test_words_before_a_summary_are_instructions(house: House) -> None:
@@ -65,7 +65,7 @@ async def test_the_user_s_programs_hear_that_the_user_is_asked(house: House) -> 
         ("BeforeModel", {"type": "command", "command": "x"}, "the event BeforeModel"),
         ("PreToolUse", {"type": "http", "url": "x"}, "the type http"),
         ("PreToolUse", {"type": "prompt", "prompt": "x"}, "the type prompt"),
-        ("PreToolUse", {"type": "command", "command": "x", "asyncRewake": True}, "asyncRewake"),
+        ("PreToolUse", {"type": "command", "command": "x", "once": True}, "the field once"),
         ("PreToolUse", {"type": "command", "command": "x", "shell": "powershell"}, "powershell"),
     ],
 )
