@@ -53,6 +53,7 @@ async def of_command(project: Path, command: str, **facts: Any) -> Verdict | Non
         lands=[str(path) for path in found.lands],
         hazards=dict(found.hazards),
         overlays=list(found.overlays),
+        renames=list(found.renames),
         **facts,
     )
 

@@ -3,9 +3,10 @@
 Both hold where everything else is allowed. A tool says what it would do in the metadata of its
 request: `destroys` are absolute globs of what would be gone with all that is in it, in which the
 signs of a plain name are escaped, empty for what nobody can know before; `overlays` are folders of
-which the whole content would be written over; `hazards` are commands that destroy what they do not
-name, each with the reason; `writes` are absolute paths, and at those of `lands` a whole folder
-or a link may come to be. An `edit` names its paths in its patterns.
+which the whole content would be written over, `renames` are globs of what is moved; `hazards` are
+commands that destroy what they do not name, each with the reason; `writes` are absolute paths, and
+at those of `lands` a whole folder or a link may come to be. An `edit` names its paths in its
+patterns.
 """
 
 import asyncio
@@ -69,6 +70,7 @@ async def permission_ask(session: SessionView, request: PermissionRequest) -> Ve
     if (
         destroys
         or request.list_strings("overlays")
+        or request.list_strings("renames")
         or _written(session, request)
         or request.list_strings("lands")
     ):
@@ -113,7 +115,7 @@ def _opinion(
 def _protected(session: SessionView, request: PermissionRequest) -> Iterator[tuple[Path, str]]:
     """The protected paths that would change, with links resolved, and why they are."""
     written, landing = [*_written(session, request)], [*request.list_strings("lands")]
-    written += _held(session, request.list_strings("destroys"))
+    written += _held(session, [*request.list_strings("destroys"), *request.list_strings("renames")])
     if not written and not landing:
         return
     from pegboard.unstable import protected_folder, protected_path  # not before a file is changed

@@ -121,6 +121,7 @@ def _facts(scanned: "Scan", command: str) -> dict[str, object]:
         **({"reads": [str(path) for path in scanned.reads]} if scanned.reads else {}),
         "destroys": list(scanned.destroys),
         **({"overlays": list(scanned.overlays)} if scanned.overlays else {}),
+        **({"renames": list(scanned.renames)} if scanned.renames else {}),
         "hazards": dict(scanned.hazards),
         "linked": [str(path) for path in scanned.linked],
         "lands": [str(path) for path in scanned.lands],

@@ -9,7 +9,7 @@ from pegboard_plugins.bash.environment import hijacks
 from pegboard_plugins.bash.line import Call, Rule
 from pegboard_plugins.bash.programs import OPTIONS, is_single, literals, read_options
 from pegboard_plugins.bash.reader import DECLARERS
-from pegboard_plugins.bash.syntax import ANYTHING, Piece, Word, text_word
+from pegboard_plugins.bash.syntax import ANYTHING, Feed, Piece, Word, text_word
 from pegboard_plugins.bash.tables import words
 from pegboard_plugins.bash.values import ARGUMENTS, MAY_BE_OPTION, Value
 
@@ -60,7 +60,7 @@ def printf(call: Call) -> None:
         rest = words[1:] if first == "-v" else [words[0].behind(len("-v")), *words[1:]]
         is_plain = [word.literal for word in rest[1:2]] == ["%s"] and len(rest) == len("v%x")
         is_plain = is_plain and is_single(rest[-1])  # several words are glued to each other
-        _give(call, rest[:1], rest[-1] if is_plain else None)
+        _give(call, rest[:1], rest[-1] if is_plain else Feed("pipe", None, (call.one,)))
 
 
 def declare(call: Call) -> None:

@@ -1,11 +1,12 @@
 """What a command destroys: what would be gone with all that is in it, or written over."""
 
+import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import dropwhile, pairwise, takewhile
 
 from pegboard_plugins.bash.findings import Findings
-from pegboard_plugins.bash.origins import lose
+from pegboard_plugins.bash.origins import SAYS, lose, losses
 from pegboard_plugins.bash.programs import (
     destroys,
     git_words,
@@ -21,8 +22,9 @@ from pegboard_plugins.bash.tables import rows
 _DELETING = re.compile(r"(?:^|[\s;&|(/])(?:rm|shred|srm|unlink|wipe)\s")
 _ENDS_IN = re.compile(f"{LISTED}[^{ANYTHING}/]+")
 """The name of a file that is there, with an end that makes it another one."""
-_COPIES = frozenset({"cp", "install"})
+_COPIES = frozenset({"cp", "install", "sponge"})
 _COPIES_ONTO = re.compile(r"-[a-zA-Z]*T.*|--no-t.*")
+_OUTPUTS = ("-o", "-O", "-out", "--output", "--output-document")
 _FOLDER_OPTIONS = ("-C", "--directory", "-d")
 _FIND_OPTION = re.compile(r"-[DHLP]|-O\d*|--")
 _FIND_FILTER = re.compile(r"-(i?(l|whole)?name|i?path|i?regex|size|empty|inum|samefile)")
@@ -31,7 +33,7 @@ _RUNS = re.compile(r"-(exec|ok)")
 _LISTED = re.compile(f"(?:{LISTED}|{ANYTHING})+")
 _BY_KIND = frozenset({"deletes", "deletes-all", "empties"})
 _FITS_ALL = re.compile(r"[*?./^$+]+|[+-]?0\w?|-\d+\w?")
-_GONE, _OVERLAID = rows("programs", "gone"), rows("programs", "overlaid")
+_GONE, _OVERLAID, _RENAMED = (rows("programs", name) for name in ("gone", "overlaid", "renamed"))
 _LOCKS = re.compile(_GONE["chmod"][0].split()[1])
 
 Words = Sequence[Operand]
@@ -44,13 +46,17 @@ def destroy(base: str, words: Words, operands: Words, findings: Findings) -> Non
     names = ["mkfs" if base.startswith("mkfs") else base]
     if not _BY_KIND.isdisjoint(kinds(base)):
         names += sorted(_BY_KIND & kinds(base))
-    elif names[0] not in _GONE and names[0] not in _OVERLAID:
+    elif names[0] not in _GONE and names[0] not in _OVERLAID and names[0] not in _RENAMED:
         return
     texts = [word.text for word in words]
     for word in _selected(_OVERLAID, names, texts, operands):
         findings.overlays |= dict.fromkeys(findings.places(word))
-    if base in _COPIES and _is_made(operands, findings):
+    if base in _COPIES and _is_made(base, operands, findings):
         return  # what it has made of a file may replace that
+    for word in _selected(_RENAMED, names, texts, operands):
+        _rename(word, operands, findings)
+    if base == "find" and deletes(texts):
+        findings.lose_renamed(("*",))
     for word in _selected(_GONE, names, texts, operands):
         emptied = _emptied(word, findings)
         if not emptied.text or (word.open and not _ENDS_IN.fullmatch(word.text)):
@@ -61,12 +67,40 @@ def destroy(base: str, words: Words, operands: Words, findings: Findings) -> Non
     _lose(names, texts, operands, findings)
 
 
-def _is_made(operands: Words, findings: Findings) -> bool:
-    """Whether the line itself has made what is copied, of what a value names."""
-    sources = [word for word in operands if not word.text.startswith("-")][:-1]
-    paths = (path for word in sources for path in findings.places(word))
-    feeds = (findings.saved[path] for path in paths if path in findings.saved)
-    return any(isinstance(one, Simple) and one.expanded for feed in feeds for one in feed.parts)
+def _is_made(base: str, operands: Words, findings: Findings) -> bool:
+    """Whether the line itself has made what is written, of what a value names."""
+    named = [word for word in operands if not word.text.startswith("-")]
+    own = {piece.text for word in named[-1:] if word.word for piece in word.word.pieces}
+    paths = (path for word in named[:-1] for path in findings.places(word))
+    feeds = [feed for path in paths for feed in findings.saved.get(path, ())]
+    feeds += [findings.fed] if base == "sponge" and findings.fed is not None else []
+    return any(
+        isinstance(one, Simple) and one.expanded and not _is_name(one, own)
+        for feed in feeds
+        for one in feed.parts
+    )
+
+
+def _is_name(one: Simple, names: Container[str]) -> bool:
+    """Whether a command puts out nothing but these variables."""
+    pieces = (piece for word in one.expanded for piece in word.pieces)
+    is_said = one.runs is not None and one.runs.base in SAYS
+    return is_said and all(
+        each.kind != "output" and (each.kind != "variable" or each.text in names) for each in pieces
+    )
+
+
+def _rename(word: Operand, operands: Words, findings: Findings) -> None:
+    """Note that files have other names from here on, whichever they are."""
+    target = operands[-1]
+    places = tuple(map(os.path.normpath, findings.places(target)))
+    if word.dynamic or (findings.placeholder and findings.placeholder in word.text):
+        findings.renamed |= dict.fromkeys(losses(word, findings), places)
+    elif _is_wild(word):
+        findings.renamed |= dict.fromkeys(findings.patterns(word), places)
+    is_one = not target.dynamic and not _is_wild(target) and target.text[-1:] != "/"
+    if is_one and _is_value(word) and not any(map(findings.is_folder, places)):
+        findings.lose_renamed(places)  # each under the same name
 
 
 def _lose(names: Sequence[str], texts: Sequence[str], operands: Words, findings: Findings) -> None:
@@ -123,13 +157,18 @@ def _is_wild(word: Operand) -> bool:
 
 def _moved(_texts: Sequence[str], operands: Words) -> Words:
     """What a `mv` moves away; below the folder it is called in a wildcard only tidies up."""
-    named = without_options("mv", operands)
-    if any(True for _ in option_values(operands, ("-t", "--target-directory"))):
-        return named
-    target = named[-1].text if named else ""
+    moving, named = _moving(_texts, operands), without_options("mv", operands)
+    target = named[-1].text if len(moving) < len(named) else "/"
     if target.startswith(("/", "~")) or ".." in target.split("/"):
-        return named[:-1]
-    return [word for word in named[:-1] if re.match(r"[/~]|[^*?\[]*$", word.text)]
+        return moving
+    return [word for word in moving if re.match(r"[/~]|[^*?\[]*$", word.text)]
+
+
+def _moving(_texts: Sequence[str], operands: Words) -> Words:
+    """Return what a `mv` gives another name, wherever it goes."""
+    named = without_options("mv", operands)
+    is_last = any(True for _ in option_values(operands, ("-t", "--target-directory")))
+    return named if is_last else named[:-1]
 
 
 def _git_removed(texts: Sequence[str], operands: Words) -> Words:
@@ -143,11 +182,25 @@ def _git_removed(texts: Sequence[str], operands: Words) -> Words:
 def _each_written(_texts: Sequence[str], operands: Words) -> Words:
     """The file that a value names over which one is written, each time another one."""
     named = [word for word in operands if not word.text.startswith("-")]
-    target = named[-1] if len(named) > 1 else Operand("/")
-    pieces = target.word.pieces if target.word else ()
-    is_value = target.word is None or [piece.kind for piece in pieces] == ["variable"]
-    is_each = is_value and _is_wild(target) and not target.text.endswith("/")
-    return [target] if is_each else ()
+    return [*filter(_is_each, named[-1:] if len(named) > 1 else ())]
+
+
+def _is_each(word: Operand) -> bool:
+    """Whether a word is one file after the other, and nothing else."""
+    return _is_value(word) and _is_wild(word) and not word.text.endswith("/")
+
+
+def _is_value(word: Operand) -> bool:
+    pieces = word.word.pieces if word.word else ()
+    return word.word is None or [(each.kind, each.how) for each in pieces] == [("variable", "")]
+
+
+def _each_output(_texts: Sequence[str], operands: Words) -> Words:
+    """The file that a value names behind an option, unless that is what the program reads."""
+    behind = pairwise([Operand(""), *operands])
+    read = {word.text for before, word in behind if before.text not in _OUTPUTS}
+    written = filter(_is_each, option_values(operands, _OUTPUTS))
+    return [word for word in written if word.text not in read]
 
 
 def _git_moved(texts: Sequence[str], operands: Words) -> Words:
@@ -232,12 +285,15 @@ _SELECTIONS: Mapping[str, Selection] = {
     "written-out": lambda texts, operands: [w for w in _all(texts, operands) if not w.dynamic],
     "behind-of": lambda texts, _: [Operand(text[3:]) for text in texts if text.startswith("of=")],
     "moved": _moved,
+    "moving": _moving,
     "found": _found,
     "git-removed": _git_removed,
     "git-removed-each": lambda texts, operands: [
         w for w in _git_removed(texts, operands) if _is_wild(w)
     ],
     "each-written": _each_written,
+    "each-output": _each_output,
+    "each": lambda _, operands: [*filter(_is_each, operands)],
     "git-moved": _git_moved,
     "archived": _archived,
     "copied": _copied,

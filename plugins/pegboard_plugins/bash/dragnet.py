@@ -34,6 +34,9 @@ _FILLED = re.compile(r"\b(?:xargs|parallel)\b[^|;&\n]*?\s-I ?([^\s-]\S*)")
 """What stands for the input of xargs."""
 _ACTS = frozenset({"-delete", "--remove-files"})
 _FINDS_ANYWHERE = re.compile(r"\bfind\s+['\"]?[$`][^\n]*\s-(delete|exec|ok)")
+_LOOP = re.compile(r"\bfor\s+(\w+)\s+in\s([^;\n]*)")
+_OF_FILES = re.compile(r"(?<![^\s/])\*(?=\s|$)|\$\(|`")
+_WRITES = r"\s(?:-[oO]|--output(?:-document)?)[\s=]*['\"]?\$\{{?{}\b"
 _MOVES_IN = re.compile(r"-[a-zA-Z]*m[a-zA-Z]*|--move")
 """With these zip deletes what goes into its archive."""
 _FORCES = re.compile(r"-\w*(r\w*f|f\w*r)\w*", re.IGNORECASE)
@@ -58,11 +61,23 @@ def destruction(text: str, folders: Sequence[str]) -> str:
     found = _CODE_DESTROYS.search(text) or _FINDS_ANYWHERE.search(text)
     if found is not None:
         return found[0]
+    if written := next(_each_written(text), ""):
+        return written
     for guise in _guises(text):
         words = _WORDS.findall(guise)
         if destroyed := _in_statement(words, folders) or _in_line(words, folders):
             return destroyed
     return ""
+
+
+def _each_written(text: str) -> Iterator[str]:
+    """Yield the statements that write over each of the files of a loop, and do not read it."""
+    for loop in [each for each in _LOOP.finditer(text) if _OF_FILES.search(each[2])][:_SHOWN]:
+        writes = re.compile(_WRITES.format(loop[1]))
+        value = re.compile(rf"(?<!\S)['\"]?\$\{{?{loop[1]}\}}?['\"]?(?!\S)")
+        for statement in re.split(r"[;|&\n]", text[loop.end() :]):
+            if writes.search(statement) and len(value.findall(statement)) == 1:
+                yield statement.strip()
 
 
 def line_destruction(text: str, folders: Sequence[str]) -> str:

@@ -107,9 +107,11 @@ class Findings:
     the line has listed, `listed` are folders elsewhere in which it has, `listings` what it has.
     `writes_listed`: what has one of these names is written. `lost` is what is gone by the names
     that it has listed, `places_of` where it ran each command, `depth` how deep names are followed
-    and `followed` how often, `saved` what puts out the text that it writes into a file. `links` are
-    those that it makes, each with where it leads. `unclear` is the first file of which nobody can
-    say which it is.
+    and `followed` how often, `saved` what puts out the text that it writes into a file, `writing`
+    the files that the command that is visited writes. `renamed` are the files to which it gives
+    other names by a wildcard or a listing, each with the folder that it may put them in. `links`
+    are those that it makes, each with where it leads. `unclear` is the first file of which nobody
+    can say which it is.
     """
 
     home: str
@@ -148,7 +150,9 @@ class Findings:
     places_of: dict[Command, tuple[str, ...]] = field(default_factory=dict)
     depth: int = 0
     followed: int = 0
-    saved: dict[str, Feed] = field(default_factory=dict)
+    saved: dict[str, tuple[Feed, ...]] = field(default_factory=dict)
+    writing: dict[str, None] = field(default_factory=dict)
+    renamed: dict[str | Lost, tuple[str, ...]] = field(default_factory=dict)
     links: dict[str, str] = field(default_factory=dict)
     unclear: Unclear | None = None
 
@@ -202,8 +206,13 @@ class Findings:
     def _is_there(self, folder: str) -> bool:
         """Whether a `cd` to the folder will do, as far as one can know before."""
         path = os.path.normpath(folder)
-        is_made = any(_is_within(made, path) for made in (*self.made, *self.lands, MADE_UP))
-        return is_made or (os.path.isdir(path) and folder not in self.destroys)  # noqa: PTH112
+        is_landed = any(_is_within(made, path) for made in self.lands)
+        return is_landed or (self.is_folder(path) and folder not in self.destroys)
+
+    def is_folder(self, path: str) -> bool:
+        """Whether a path is a folder that is there, or that the line makes."""
+        made = (*self.made, MADE_UP)
+        return os.path.isdir(path) or any(_is_within(each, path) for each in made)  # noqa: PTH112
 
     def folders(self, word: Operand) -> list[str]:
         """The word as a path from each folder; `..` stays behind what may be a symlink."""
@@ -262,7 +271,7 @@ class Findings:
             if "mktemp" not in path or not _is_made_up(path):
                 self.paths[fixed] = None
             if write:
-                self.writes[fixed] = None
+                self.writes[fixed] = self.writing[fixed] = None
                 self.writes |= dict.fromkeys(hidden_matches(pattern))
                 self.reading.pop(fixed, None)
                 if path.startswith("/dev/"):
@@ -322,9 +331,19 @@ class Findings:
 
     def destroy(self, word: Operand) -> None:
         """A path, perhaps a glob, that would be gone with all that is in it."""
-        self.destroys.update(dict.fromkeys(self.patterns(word)))
+        patterns = self.patterns(word)
+        self.destroys.update(dict.fromkeys(patterns))
+        self.lose_renamed(patterns)
         if self.is_lost(word):
             self.destroys[""] = None
+
+    def lose_renamed(self, patterns: Iterable[str]) -> None:
+        """Note that what the line has renamed is gone, too: it may be what is chosen now."""
+        paths = [os.path.normpath(each) for each in patterns]
+        is_chosen = any(map(_GLOB.search, paths))
+        for each, places in self.renamed.items():
+            if is_chosen or any(_is_within(place, path) for place in places for path in paths):
+                (self.lost if isinstance(each, Lost) else self.destroys)[each] = None  # type: ignore[index]
 
     def is_lost(self, word: Operand) -> bool:
         """Whether a path is one from a folder that nobody knows."""

@@ -109,7 +109,8 @@ def _cleaning(told: Sequence[Word], findings: Findings) -> str:
         at for at, (before, text) in enumerate(words_before) if text == "clean" and before != "-C"
     )
     options = [text for text in texts[at:] if text.startswith("-")]
-    if any(map(_DRY.fullmatch, options)) or not any(map(_DEEP.fullmatch, options)):
+    is_deep = any(map(_DEEP.fullmatch, options)) or findings.renamed
+    if any(map(_DRY.fullmatch, options)) or not is_deep:
         return ""
     named = [
         word

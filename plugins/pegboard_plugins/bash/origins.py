@@ -38,13 +38,19 @@ _ANYWHERE = re.compile(r"[/~:]|(.*/)?\.\.(/|$)", re.DOTALL)
 """A path for git that is no plain one below the folder."""
 _NAMED_FOLDER = re.compile(r"-[a-zA-Z]*d[a-zA-Z]*|--directory")
 _RECURSIVE = re.compile(r"-[a-zA-Z]*[rR][a-zA-Z]*|--(dereference-)?recursive")
-_SAYS = frozenset({"basename", "dirname", "echo", "ls", "printf", "realpath", "readlink"})
+SAYS = frozenset({"basename", "dirname", "echo", "ls", "printf", "realpath", "readlink"})
 """Behind `xargs` these put out the names that they are given."""
 _KINDS_OF_FILES = re.compile(r"-t.*|--type\b.*", re.DOTALL)
 
 
 def lose(word: Operand, findings: Findings) -> None:
     """Note that what a command has listed is gone, or written over, by the names of a word."""
+    findings.lost |= dict.fromkeys(losses(word, findings))
+    findings.lose_renamed(("*",))
+
+
+def losses(word: Operand, findings: Findings) -> Iterator[Lost]:
+    """Yield what is gone if all is that a word names by a listing."""
     text = word.text
     if findings.placeholder:
         text = text.replace(findings.placeholder, LISTED)
@@ -56,7 +62,7 @@ def lose(word: Operand, findings: Findings) -> None:
         operand = Operand(named, bare=word.bare, wild=each.listing is None)
         places = {os.path.normpath(path) for path in findings.patterns(operand)}
         if os.path.normpath(each.place + behind) in places:
-            findings.lost[each._replace(place=each.place + behind)] = None
+            yield each._replace(place=each.place + behind)
 
 
 def _feeds(word: Operand, findings: Findings) -> Iterator[Feed]:
@@ -91,7 +97,8 @@ def _of_file(word: Word, findings: Findings) -> Iterator[Feed]:
     """Yield what the line itself has written into a file."""
     texts = (word.literal,) if word.literal is not None else ()
     paths = (path for text in texts for path in findings.places(Operand(text, wild=False)))
-    yield from (findings.saved[path] for path in paths if path in findings.saved)
+    for path in paths:
+        yield from findings.saved.get(path, ())
 
 
 def _put_out_by(feeds: Iterable[Feed], findings: Findings) -> Iterator[Lost]:
@@ -117,7 +124,7 @@ def _of_pipe(parts: Sequence[Statement], findings: Findings) -> Iterable[Lost]:
             found = own
         elif isinstance(part, Simple) and part.words:
             sieve = tuple(word.shown for word in part.words)
-            is_part = sieve[0] == "xargs" and _SAYS.isdisjoint(sieve)  # it may look into them
+            is_part = sieve[0] == "xargs" and SAYS.isdisjoint(sieve)  # it may look into them
             found = [
                 each._replace(sieves=(*each.sieves, sieve), is_part=each.is_part or is_part)
                 for each in found
@@ -128,7 +135,9 @@ def _of_pipe(parts: Sequence[Statement], findings: Findings) -> Iterable[Lost]:
 def _of_statement(statement: Statement, findings: Findings) -> Iterable[Lost]:
     if isinstance(statement, Simple):
         if statement.runs is not None:
-            return _of_command(statement.runs, findings)
+            own = list(_of_command(statement.runs, findings))
+            fed = statement.fed if statement.fed and statement.fed.kind != "pipe" else None
+            return own or _put_out_by(_of_value(fed, findings, set()), findings)
         read = (each.word for each in statement.redirections if each.sign == "<")
         return _put_out_by((feed for word in read for feed in _of_file(word, findings)), findings)
     if statement.kind == "pipe":

@@ -65,11 +65,11 @@ class Scan(NamedTuple):
     At `lands` a file, folder or link may come to be; those of `linked` get another name. `globs`
     are the paths with wildcards, of which `paths` has the folder. `hazards` are commands that
     destroy what they do not name, each with the reason to ask. `overlays` are folders whose whole
-    content would be written over. `listings` are those of which the files may be read or written:
-    they are written where `writes_listed`, and shown where `reads_listed`. Of what is `lost` by
-    names that are listed the disk tells how much it is. `told` are texts that
-    are code for interpreters, `settings` the variables that may change what a command does, with
-    its words.
+    content would be written over, `renames` globs of what gets other names. `listings` are those of
+    which the files may be read or written: they are written where `writes_listed`, and shown where
+    `reads_listed`. Of what is `lost` by names that are listed the disk tells how much it is. `told`
+    are texts that are code for interpreters, `settings` the variables that may change what a
+    command does, with its words.
     """
 
     commands: tuple[tuple[str, ...], ...] = ()
@@ -82,6 +82,7 @@ class Scan(NamedTuple):
     globs: tuple[Glob, ...] = ()
     hazards: tuple[tuple[str, str], ...] = ()
     overlays: tuple[str, ...] = ()
+    renames: tuple[str, ...] = ()
     reads: tuple[Path, ...] = ()
     told: tuple[str, ...] = ()
     settings: tuple[tuple[str, ...], ...] = ()
@@ -173,6 +174,7 @@ def _walked(line: Line, body: Block, findings: Findings, worktree: Path | None) 
         globs=tuple(findings.globs),
         hazards=tuple(findings.hazards.items()),
         overlays=tuple(findings.overlays),
+        renames=tuple(each for each in findings.renamed if isinstance(each, str)),
         settings=tuple(line.settings),
         listings=tuple(filter(_acts, findings.listings)) or listings,
         writes_listed=findings.writes_listed,

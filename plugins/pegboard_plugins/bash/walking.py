@@ -24,7 +24,6 @@ from pegboard_plugins.bash.syntax import (
     Command,
     Feed,
     Operand,
-    Redirection,
     Simple,
     Statement,
     Word,
@@ -188,7 +187,8 @@ def _simple(one: Simple, findings: Findings) -> None:
     for each in one.redirections:
         if each.sign not in ("<<", "<<<"):
             _redirect(each.word, findings, write="<" not in each.sign)
-            _save(each, one, findings)
+            if each.sign in _EMPTIES:
+                _empty(each.word, findings)
         elif each.sign == "<<<" and one.runs is not None:
             tell(each.word, findings)
     if one.assignments:
@@ -197,8 +197,10 @@ def _simple(one: Simple, findings: Findings) -> None:
         files = [word for sign, word in pairwise(one.words) if _OF_FILES.fullmatch(sign.raw)]
         apply("[[", findings.operands(files), findings)
     fed, findings.fed = findings.fed, one.fed or findings.fed
+    _save(one, findings)
     if one.runs is not None:
         _command(one.runs, findings)
+        _save(one, findings)
     findings.fed = fed
 
 
@@ -213,13 +215,18 @@ def _redirect(word: Word, findings: Findings, *, write: bool) -> None:
     findings.end()
 
 
-def _save(each: Redirection, one: Simple, findings: Findings) -> None:
-    """Note what a redirection empties, by a wildcard or a listing, and what puts out its text."""
-    if each.word.literal is not None and ">" in each.sign:
-        feed = Feed("pipe", None, (*(one.fed.parts if one.fed else ()), one))
-        places = findings.places(Operand(each.word.literal, wild=False))
-        findings.saved |= dict.fromkeys(places, feed)
-    for target in findings.operands([each.word]) if each.sign in _EMPTIES else ():
+def _save(one: Simple, findings: Findings) -> None:
+    """Note what puts out the text that a command has written into files."""
+    if findings.writing:
+        feed = Feed("pipe", None, (*(findings.fed.parts if findings.fed else ()), one))
+        for path in findings.writing:
+            findings.saved[path] = (*findings.saved.get(path, ()), feed)
+        findings.writing.clear()
+
+
+def _empty(word: Word, findings: Findings) -> None:
+    """Note what a redirection empties, by a wildcard or a listing."""
+    for target in findings.operands([word]):
         if target.dynamic or (findings.placeholder and findings.placeholder in target.text):
             lose(target, findings)
         elif target.wild:

@@ -80,6 +80,37 @@ git stash && git stash clear
 git checkout-index -a -f
 git checkout-index --force --all
 git ls-files | git checkout-index -f --stdin
+ls | tee l; xargs rm < l
+ls | tee l | head; xargs -a l rm
+ls | tee l > /dev/null; rm $(cat l)
+tee l < <(ls); xargs rm < l
+ls | sort -o l; xargs rm < l
+ls > l; echo x >> l; xargs rm < l
+find . -type f -fprint l; xargs rm < l
+printf -v x '%s ' *; rm $x
+printf -v x '%s ' $(ls); rm $x
+for f in *; do sort -o "$f" /dev/null; done
+for f in ./*; do sort -o "$f" /dev/null; done
+for f in ./*; do shuf -o"$f" /dev/null; done
+for f in $(ls); do wget -O "$f" http://localhost/; done
+for f in *; do wget -O "$f" http://localhost/; done
+for f in *; do curl -o "$f" http://localhost/; done
+for f in $(git ls-files); do curl -o "$f" "http://localhost/$f"; done
+for f in *; do gcc x.c -o "$f"; done
+for f in *; do echo | sponge "$f"; done
+for f in *; do echo "$f" | sponge "$f"; done
+for f in *; do echo "$f" > t; cp t "$f"; done
+for f in *; do mv "$f" "$f.bak"; done; rm *.bak
+for f in *; do mv "$f" "x$f"; done; rm x*
+for f in *; do mv "$f" "$f.bak"; done; find . -name '*.bak' -delete
+for f in *; do mv "$f" "$f.bak"; done; find . -name '*.bak' -exec rm {} +
+for f in *; do mv "$f" "$f.bak"; done; ls *.bak | xargs rm
+for f in $(ls); do mv "$f" "$f.bak"; done; rm *.bak
+ls | xargs -I{} mv {} {}.bak; rm *.bak
+rename 's/$/.bak/' *; rm *.bak
+mkdir b; mv [a-zA-Z]* b; rm -rf b
+mkdir b; mv [a-zA-Z]* b; rm -r b/*
+for f in *; do mv "$f" b; done
 """
 NARROW = r"""
 ls src | xargs rm
@@ -124,6 +155,18 @@ perl -pi -e 's/a/b/' *
 git stash -u; git stash pop
 git stash list
 git checkout-index a.txt
+ls *.log | tee l; xargs rm < l
+printf -v x '%s ' *.log; rm $x
+for f in *; do sort "$f" -o "$f"; done
+for f in ./*; do sort -o "$f" "$f"; done
+for f in src/*; do gcc -c "$f" -o "${f%.c}.o"; done
+for f in *; do tr a b < "$f" | sponge "$f"; done
+for f in *; do mv "$f" "$f.bak"; done
+for f in *.log; do mv "$f" "$f.bak"; done; rm *.bak
+mkdir b; mv [a-zA-Z]* b; rm -rf old
+for f in *; do mkdir -p b; mv "$f" b; done
+for f in *; do mv "$f" docs; done
+rm -f *.bak; for f in *; do mv "$f" "$f.bak"; done
 """
 
 
@@ -155,6 +198,7 @@ async def test_what_leaves_most_files_is_not(full, command):
     [
         *("rm -r tool", "mv tool b", "git mv tool b", "mkdir x; mv tool x/", "mv -t src tool"),
         *("mv tool b; echo x > b/t.py", "git rm -r tool", "rm -r t*", "rm -rf src"),
+        *("mv t* b", "mv * old", "for f in t*; do mv $f b; done", "rename tool b *"),
     ],
 )
 async def test_a_folder_is_protected_with_what_is_in_it(full, command):

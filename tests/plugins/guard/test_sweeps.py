@@ -140,6 +140,7 @@ async def test_a_wildcard_that_empties_the_project_may_be_named_in_a_rule(full):
     [
         *("git clean -fdx", "git clean -xfd .", "git clean -ffd -e .env", "sudo git clean -d -f"),
         *("git clean --force -x", "cd build && git -C .. clean -fdx", "git clean -fd :/"),
+        *('for f in *; do mv "$f" "$f.bak"; done; git clean -f', "mv b* x; git clean -f"),
         *("kill $PPID", "kill -9 ${PPID}", "kill -9 -1", "kill -s KILL -- -1", "kill 1"),
         *("kill $(pgrep -f pegboard)", "kill $(ps -o ppid= $$)", "pkill -f pegboard"),
         *("pkill peg", "pkill -f python3", "killall pegboard", "pkill -9 -u me", "killall -u me"),
