@@ -99,7 +99,8 @@ def _rename(word: Operand, operands: Words, findings: Findings) -> None:
     elif _is_wild(word):
         findings.renamed |= dict.fromkeys(findings.patterns(word), places)
     is_one = not target.dynamic and not _is_wild(target) and target.text[-1:] != "/"
-    if is_one and _is_value(word) and not any(map(findings.is_folder, places)):
+    is_folder = any(findings.makes(path) or os.path.isdir(path) for path in places)  # noqa: PTH112
+    if is_one and not is_folder and _is_value(word):
         findings.lose_renamed(places)  # each under the same name
 
 

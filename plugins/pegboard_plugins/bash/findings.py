@@ -206,13 +206,12 @@ class Findings:
     def _is_there(self, folder: str) -> bool:
         """Whether a `cd` to the folder will do, as far as one can know before."""
         path = os.path.normpath(folder)
-        is_landed = any(_is_within(made, path) for made in self.lands)
-        return is_landed or (self.is_folder(path) and folder not in self.destroys)
+        is_made = self.makes(path) or any(_is_within(landed, path) for landed in self.lands)
+        return is_made or (os.path.isdir(path) and folder not in self.destroys)  # noqa: PTH112
 
-    def is_folder(self, path: str) -> bool:
-        """Whether a path is a folder that is there, or that the line makes."""
-        made = (*self.made, MADE_UP)
-        return os.path.isdir(path) or any(_is_within(each, path) for each in made)  # noqa: PTH112
+    def makes(self, path: str) -> bool:
+        """Whether the line makes the folder."""
+        return any(_is_within(made, path) for made in (*self.made, MADE_UP))
 
     def folders(self, word: Operand) -> list[str]:
         """The word as a path from each folder; `..` stays behind what may be a symlink."""

@@ -33,6 +33,8 @@ IDLE_S = 600.0
 MOST_ADDRESSES = 3
 """How many of a host's addresses are tried."""
 _SOCKETS = Path("/tmp")  # noqa: S108 - the folder in it is the user's; sandboxes have their own
+_HAND_OVER_TURNS = 2
+"""Turns of the loop in which asyncio makes a transport for a connection, and passes it on."""
 _ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -60,7 +62,7 @@ class Proxy:
         self._idle_s = idle_s
         self._head_s = head_s
         self._serving: set[asyncio.Task[None]] = set()
-        self._server: asyncio.AbstractServer | None = None
+        self._server: asyncio.Server | None = None
         self._folder: Path | None = None
 
     async def open(self) -> Path:
@@ -74,9 +76,9 @@ class Proxy:
         return path
 
     async def aclose(self) -> None:
-        """End every connection, and remove the socket."""
+        """End every connection, also one that is just accepted, and remove the socket."""
         if self._server is not None:
-            self._server.close()
+            await _close(self._server)
         for task in self._serving:
             task.cancel()
         if self._serving:
@@ -90,9 +92,11 @@ class Proxy:
             writer.write(_refusal(503, f"more than {MOST_CONNECTIONS} connections at once"))
             writer.close()
             return
-        task = asyncio.create_task(self._serve(Stream(reader, writer)), name="proxy")
+        near = Stream(reader, writer)
+        task = asyncio.create_task(self._serve(near), name="proxy")
         self._serving.add(task)
         task.add_done_callback(self._serving.discard)
+        task.add_done_callback(lambda _: near.cut())  # a task that never began closes nothing
 
     async def _serve(self, near: Stream) -> None:
         try:
@@ -166,6 +170,15 @@ class Proxy:
     async def _looked_up(self, host: str, port: int) -> Sequence[str]:
         # Threads of its own: slow names hold up nobody else's work, nor the end of the program.
         return await self._threads.run(lambda: _system_addresses(host, port))
+
+
+async def _close(server: asyncio.Server) -> None:
+    """Close a server when it has handed over all that it has accepted, which it would drop."""
+    for listening in server.sockets:
+        asyncio.get_running_loop().remove_reader(listening.fileno())
+    for _ in range(_HAND_OVER_TURNS):
+        await asyncio.sleep(0)
+    server.close()
 
 
 def _system_addresses(host: str, port: int) -> tuple[str, ...]:

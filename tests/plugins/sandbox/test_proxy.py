@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import os
+import socket
 import stat
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -344,6 +345,23 @@ async def test_the_end_does_not_wait_for_those_who_do_not_read() -> None:
     writer.close()
     server.close()
     assert "proxy" not in {task.get_name() for task in asyncio.all_tasks()}
+
+
+@pytest.mark.parametrize("turns", range(8))
+async def test_a_connection_that_comes_with_the_end_is_closed(turns: int) -> None:
+    proxy = Proxy(["a.test"])
+    path = await proxy.open()
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(LIMIT_S)
+        client.connect(str(path))  # the kernel takes it; the loop accepts it turn by turn
+        for _ in range(turns):
+            await asyncio.sleep(0)
+
+        await proxy.aclose()
+
+        with suppress(ConnectionResetError):
+            assert await asyncio.to_thread(client.recv, 1) == b""
+    assert [task for task in asyncio.all_tasks() if task.get_name() == "proxy"] == []
 
 
 async def test_only_the_user_can_call_it() -> None:
