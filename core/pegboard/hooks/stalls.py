@@ -17,6 +17,8 @@ from types import FrameType
 
 import msgspec
 
+from pegboard.kit.threads import starved
+
 PRINTING: ContextVar[str] = ContextVar("pegboard_printing", default="")
 """The plugin whose code runs here; "" for Pegboard's own."""
 
@@ -156,15 +158,6 @@ def _log(text: str, *facts: object) -> None:
     import logging  # 2 ms that only a program in trouble pays
 
     logging.getLogger("pegboard.plugins").warning(text, *facts)
-
-
-def starved(thread_id: int) -> float:
-    """The seconds that a thread could have run and had no processor; 0 if nobody counts them."""
-    try:
-        counts = Path(f"/proc/self/task/{thread_id}/schedstat").read_bytes().split()
-    except OSError:
-        return 0.0
-    return int(counts[1]) / 1e9
 
 
 def _innermost(frame: FrameType | None) -> list[str]:

@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractContextManager, asynccontextmanager
+from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Literal, TypeVar
@@ -192,3 +193,12 @@ async def closing(source: AsyncIterator[object]) -> AsyncIterator[None]:
         close = getattr(source, "aclose", None)
         if close is not None:
             await close()
+
+
+def starved(thread_id: int) -> float:
+    """Return the seconds that a thread has waited for a processor; 0 where none are counted."""
+    try:
+        counts = Path(f"/proc/self/task/{thread_id}/schedstat").read_bytes().split()
+    except OSError:
+        return 0.0
+    return int(counts[1]) / 1e9

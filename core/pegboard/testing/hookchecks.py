@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from types import ModuleType
@@ -17,6 +16,7 @@ from pegboard.schema.event import PluginFailed
 from pegboard.testing.finding import BrokenRuleError, Finding, Rule, broken, must
 from pegboard.testing.hookcalls import calls, specifications
 from pegboard.testing.loneplugin import LonePlugin, Settings, lone_plugin
+from pegboard.testing.stopwatch import ATTEMPTS, Stopwatch
 
 SLOW_S = 0.5
 """A call of a hook that takes so long is felt by whoever waits for the model."""
@@ -98,14 +98,22 @@ class _Hook:
         """Every call is answered in time, with what the specification asks for."""
         slowest, letters = 0.0, 0
         for arguments in self._calls():
-            started = time.perf_counter()
-            await self._asked(arguments)
-            took, told = time.perf_counter() - started, len(repr(arguments))
-            slowest, letters = max((slowest, letters), (took, told))
+            taken_s, size = await self._taken_s(arguments), len(repr(arguments))
+            slowest, letters = max((slowest, letters), (taken_s, size))
             if self._failures:
                 raise BrokenRuleError(self._failures[0].message)
         given = f"with {letters:,} characters of arguments"
         must(slowest < SLOW_S, f"a call takes {slowest:.1f} s {given}, and at most {SLOW_S} s")
+
+    async def _taken_s(self, arguments: Mapping[str, Any]) -> float:
+        """Return what a call takes; where it seems slow, the best of some attempts."""
+        taken_s = SLOW_S
+        for _ in range(ATTEMPTS):
+            if taken_s >= SLOW_S and not self._failures:
+                watch = Stopwatch()
+                await self._asked(arguments)
+                taken_s = watch.taken_s
+        return taken_s
 
     async def _same(self) -> None:
         """What stands first in each request is the same text, which providers then cache."""
