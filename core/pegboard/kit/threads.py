@@ -9,7 +9,7 @@ import contextvars
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from pathlib import Path
 from queue import SimpleQueue
 from types import TracebackType
@@ -197,8 +197,6 @@ async def closing(source: AsyncIterator[object]) -> AsyncIterator[None]:
 
 def starved(thread_id: int) -> float:
     """Return the seconds that a thread has waited for a processor; 0 where none are counted."""
-    try:
-        counts = Path(f"/proc/self/task/{thread_id}/schedstat").read_bytes().split()
-    except OSError:
-        return 0.0
-    return int(counts[1]) / 1e9
+    with suppress(OSError):
+        return int(Path(f"/proc/self/task/{thread_id}/schedstat").read_bytes().split()[1]) / 1e9
+    return 0.0

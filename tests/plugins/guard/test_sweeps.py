@@ -35,6 +35,7 @@ def full(project):
         *("rsync -a --remove-source-files . /tmp/x", "rsync -a --remove-source-files ~/ /tmp/x"),
         *("sed -i '1,$d' ./*", "fd -t f . ~ | xargs rm"),
         *("find . -exec mv {} /tmp/x \\;", "git rm -rf ':/'"),
+        *("7z a -sdel x.7z ~", "7z a -sdel x.7z ."),
         *("wipefs -a /dev/sda", "blkdiscard /dev/sda", "cd nowhere || true; rm -rf *"),
         *(
             "chmod -R 777 /",
