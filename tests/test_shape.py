@@ -23,6 +23,7 @@ WRITTEN = (*SOURCES, ROOT / "tests", ROOT / "contrib", ROOT / "docs")
 DEMO = "demo_project"
 
 BEYOND = {
+    "pegboard_acp": ("pegboard_plugins.server.",),  # the hooks by which servers are directed
     "pegboard_plugins.cli": (
         "pegboard_plugins.audit.",  # commands read and write its files
         "pegboard_plugins.chat.",  # a setting names one of the themes that its hook collects

@@ -28,6 +28,7 @@ from pegboard_acp.protocol import (
     PromptParams,
     SessionParams,
 )
+from pegboard_acp.toolservers import add_servers, has_client
 from pegboard_acp.updates import SessionEntry, Sessions
 from pegboard_plugins.shared.frontend import forked, require_folder, settings_warnings
 
@@ -106,7 +107,7 @@ class EditorAgent:
                 "agentCapabilities": {
                     "loadSession": True,
                     "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
-                    "mcpCapabilities": {"http": False, "sse": False},
+                    "mcpCapabilities": {"http": has_client(), "sse": False},
                     "sessionCapabilities": {
                         name: {} for name in ("list", "delete", "resume", "close", "fork")
                     },
@@ -168,10 +169,11 @@ class EditorAgent:
 
     async def _opened(self, session: EditorSession, params: OpenParams, *, is_new: bool) -> Result:
         """Return the answer to a request that opens a session; commands and warnings follow it."""
+        left_out = await add_servers(session.app, params.mcp_servers or ())
 
         async def then() -> None:
             await session.send_commands()
-            for warning in _warnings(session.app, params):
+            for warning in (*_warnings(session.app, params), *left_out):
                 await self._link.warn(session.id, warning)
 
         return Result(await session.state(is_new=is_new), then)
@@ -244,9 +246,6 @@ def _warnings(app: App, params: OpenParams) -> tuple[str, ...]:
         names = ", ".join(str(path) for path in app.untrusted)
         text = f"not loaded, because this project is not trusted: {names}"
         found.append(f"{text}; `pegboard trust` in its folder shows and trusts them")
-    if params.mcp_servers:
-        names = ", ".join(server.name for server in params.mcp_servers)
-        found.append(f"Pegboard does not use the editor's MCP servers: {names}")
     if params.additional_directories:
         folders = ", ".join(params.additional_directories)
         found.append(f"Pegboard works in one folder, without {folders}")

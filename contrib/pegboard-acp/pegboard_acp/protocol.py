@@ -77,10 +77,23 @@ class InitializeParams(AcpValue, frozen=True):
     client_capabilities: ClientCapabilities | None = None
 
 
-class McpServer(AcpValue, frozen=True):
-    """An MCP server that a client wants for a session."""
+class NamedValue(AcpValue, frozen=True):
+    """A variable of a server's process, or a header of requests to it."""
 
     name: str
+    value: str
+
+
+class McpServer(AcpValue, frozen=True):
+    """An MCP server that a client wants for a session: a `command`, or a `url`."""
+
+    name: str
+    type: str = ""
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: tuple[NamedValue, ...] = ()
+    url: str = ""
+    headers: tuple[NamedValue, ...] = ()
 
 
 class OpenParams(AcpValue, frozen=True):

@@ -326,18 +326,6 @@ async def test_code_of_an_untrusted_project_does_not_run_and_the_user_is_told_ho
     assert "`pegboard trust`" in notice["title"]
 
 
-async def test_mcp_servers_of_the_editor_are_named_as_not_used(
-    launch: Launch, project: Path
-) -> None:
-    server = {"name": "files", "command": "/bin/true", "args": [], "env": []}
-    async with launch({"text": "."}) as editor:
-        await editor.initialized()
-        await editor.call("session/new", cwd=str(project), mcpServers=[server])
-        await editor.until(lambda: "files" in editor.text())
-
-    assert "Warning: Pegboard does not use the editor's MCP servers: files" in editor.text()
-
-
 async def test_two_sessions_in_two_folders_are_answered_at_once(
     launch: Launch, project: Path
 ) -> None:
