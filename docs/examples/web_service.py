@@ -12,20 +12,16 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from fastapi import FastAPI, HTTPException
+from fastapi import FastAPI
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel
 
 from pegboard import App, AppOptions, Prompt, tool
 from pegboard.errors import NotFoundError, PegboardError
-from pegboard.schema.event import Event, PartDelta, PermissionAsked, SessionCreated
+from pegboard.schema.event import Event, PartDelta, PermissionAsked
 from pegboard.schema.message import AssistantMessage
-from pegboard.schema.session import Idle
 
-SETTINGS = {
-    "permission": {"order_state": "ask", "edit": "deny", "bash": "deny", "question": "deny"}
-}
-"""The service has no route for the answers to questions, so the model must not ask any."""
+SETTINGS = {"permission": {"order_state": "ask", "edit": "deny", "bash": "deny"}}
 
 
 @tool(effect="reads")
@@ -74,8 +70,6 @@ def create(directory: Path | None = None, options: AppOptions | None = None) -> 
 
     @api.post("/sessions/{session_id}/prompts")
     async def ask(session_id: str, question: Question) -> StreamingResponse:
-        if not isinstance(opened[0].session_status(session_id), Idle):
-            raise HTTPException(409, "the session answers another prompt")
         prompt = Prompt(question.text, model=question.model)
         frames = answered(opened[0], session_id, prompt)
         return StreamingResponse(frames, media_type="text/event-stream")
@@ -93,13 +87,12 @@ def create(directory: Path | None = None, options: AppOptions | None = None) -> 
 
 async def answered(app: App, session_id: str, prompt: Prompt) -> AsyncIterator[str]:
     """Yield the frames of one turn; a client that leaves stops the turn."""
-    sessions = {session_id, *await below(app, session_id)}
     async with app.subscribe() as events:
         turn = asyncio.create_task(app.prompt(session_id, prompt))
         turn.add_done_callback(lambda _: events.close())
         try:
             async for event in events:
-                if frame := said(event, session_id, sessions):
+                if frame := said(event, session_id):
                     yield frame
             answer = await turn
             if isinstance(answer.info, AssistantMessage) and (error := answer.info.error):
@@ -113,23 +106,12 @@ async def answered(app: App, session_id: str, prompt: Prompt) -> AsyncIterator[s
                 await app.abort(session_id)
 
 
-async def below(app: App, session_id: str) -> set[str]:
-    """Return the sessions of the session's subagents, and of theirs."""
-    found = {each.id for each in await app.children(session_id)}
-    return found.union(*[await below(app, each) for each in found])
-
-
-def said(event: Event, session_id: str, sessions: set[str]) -> str:
-    """Return the frame of an event that concerns the session, or an empty string.
-
-    `sessions` has the session and those of its subagents, whose permission requests count as well.
-    """
+def said(event: Event, session_id: str) -> str:
+    """Return the frame of an event that concerns the session, or an empty string."""
     match event.properties:
-        case SessionCreated(info=info) if info.parent_id in sessions:
-            sessions.add(info.id)
         case PartDelta(session_id=of, field="text", delta=delta) if of == session_id:
             return written("text", {"text": delta})
-        case PermissionAsked(request=request) if request.session_id in sessions:
+        case PermissionAsked(request=request) if request.session_id == session_id:
             facts = {"id": request.id, "permission": request.permission}
             return written("asked", {**facts, "patterns": list(request.patterns)})
     return ""

@@ -22,7 +22,6 @@ from pegboard.providers import (
 )
 from pegboard_plugins.scripted import Scripted
 from pegboard_plugins.scripted.transcript import read_transcript
-from played import Played, opened
 from provider_run import events_of, request_for, text_of, user
 
 DEMO_PROJECT = Path(__file__).parents[2] / "plugins" / "pegboard_plugins" / "cli" / "demo_project"
@@ -264,16 +263,3 @@ async def test_text_that_no_template_is_stays(tmp_path: Path) -> None:
     request = _request(tmp_path, _steps({"text": "{{other}} and {prompt}"}))
 
     assert text_of(await events_of(Scripted(), request)) == "{{other}} and {prompt}"
-
-
-async def test_a_relative_file_is_looked_up_from_the_directory_of_the_app(tmp_path: Path) -> None:
-    project = tmp_path / "project"
-    project.mkdir()
-    (project / "own.json").write_text(json.dumps(_steps({"text": "Here."})))
-
-    async with opened(
-        tmp_path, Played(), builtins=True, config={"model": "scripted/own.json"}
-    ) as app:
-        turn = await app.prompt(await app.create_session(title="t"), "hi")
-
-    assert turn.text == "Here."

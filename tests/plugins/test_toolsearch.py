@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from pegboard import App, Tool, hookimpl
+from pegboard import App, Tool, evolve, hookimpl
 from pegboard.errors import ConfigError, InvalidInputError
 from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.message import Prompt
@@ -200,10 +200,15 @@ async def test_servers_of_one_plugin_are_sources_of_their_own(tmp_path: Path) ->
                 made("far_b", source="far"),
             ]
 
+        @hookimpl
+        async def tool_definition(self, tool: ToolDefinition) -> ToolDefinition | None:
+            return evolve(tool, source_description="Things afar.") if "far" in tool.name else None
+
     [request] = await requests(tmp_path, Played(text("done")), Servers())
 
     assert sorted(named(request)) == ["near_a", "tool_search"]
     assert [each.name for each in request.deferred] == ["far_a", "far_b"]
+    assert "- far (2 tools): Things afar.: far_a, far_b" in request.system[-1]
 
 
 async def test_the_newest_twenty_that_were_found_stay_listed(tmp_path: Path) -> None:

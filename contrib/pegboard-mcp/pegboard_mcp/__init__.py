@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from pegboard import Host, Plugin, Tool, Workspace, hookimpl
+from pegboard import Host, Plugin, SessionView, Tool, Workspace, evolve, hookimpl
+from pegboard.providers import ToolDefinition
 from pegboard.schema.config import Command, Config, Service
 from pegboard.schema.message import Turn
 from pegboard.schema.part import Part, TextPart
@@ -62,6 +63,16 @@ async def register_commands(config: Config, plugin: Plugin) -> Sequence[Command]
     return known_commands(config, plugin)
 
 
+@hookimpl
+async def tool_definition(tool: ToolDefinition, plugin: Plugin) -> ToolDefinition | None:
+    """Return the tool with the description of its server."""
+    from pegboard_mcp.servers import OPENED
+
+    servers = OPENED.get(plugin)
+    description = servers.description_of(tool) if servers is not None else ""
+    return evolve(tool, source_description=description) if description else None
+
+
 @hookimpl(timeout_s=REQUEST_LIMIT_S)
 async def command_execute_before(
     command: Command, parts: tuple[Part, ...], plugin: Plugin
@@ -78,34 +89,54 @@ async def command_execute_before(
 
 @hookimpl(timeout_s=REQUEST_LIMIT_S)
 async def chat_message(message: Turn, plugin: Plugin) -> Turn | None:
-    """Return the user's message with the resources that it mentions as `@server:uri`."""
+    """Wait for required servers, and return the message with the resources that it mentions."""
+    from pegboard_mcp.resources import with_mentioned
+    from pegboard_mcp.servers import opened_servers
+
+    servers = await opened_servers(plugin)
+    if servers is None:
+        return None
+    await servers.await_required()
     if not any("@" in part.text for part in message.parts if isinstance(part, TextPart)):
         return None
-    from pegboard_mcp.resources import with_mentioned
+    return await with_mentioned(servers, message)
+
+
+@hookimpl
+async def chat_system_transform(
+    session: SessionView, system: tuple[str, ...], plugin: Plugin
+) -> tuple[str, ...] | None:
+    """Return the system prompt with the instructions of servers for which the user wants them."""
     from pegboard_mcp.servers import OPENED
 
     servers = OPENED.get(plugin)
-    return None if servers is None else await with_mentioned(servers, message)
+    if servers is None or session.purpose != "turn":
+        return None
+    found = await servers.instructions()
+    return (*system, *found) if found else None
 
 
 @hookimpl
 async def startup(app: Host, plugin: Plugin) -> None:
     """Set up the servers; none is started that is known already."""
     from pegboard_mcp.foreign import claude_tables, project_tables
-    from pegboard_mcp.servers import OPENED, Servers, configured_servers
+    from pegboard_mcp.servers import OPENED, STARTED, Servers, configured_servers
     from pegboard_mcp.tools import SERVERS
 
-    extra = [*project_tables(app)]
-    if plugin.options.claude:
-        extra += claude_tables(Path.home(), app.workspace)
-    configs, problems = configured_servers(app.config, extra)
-    for each in problems:
-        plugin.logger.warning("%s", each)
-    servers = Servers(app, plugin, tuple(configs.values()))
-    OPENED[plugin] = app.stash.setdefault(SERVERS, lambda: servers)
-    if extra:
-        await servers.refresh()
-    servers.start()
+    try:
+        extra = [*project_tables(app)]
+        if plugin.options.claude:
+            extra += claude_tables(Path.home(), app.workspace)
+        configs, problems = configured_servers(app.config, extra)
+        for each in problems:
+            plugin.logger.warning("%s", each)
+        servers = Servers(app, plugin, tuple(configs.values()))
+        OPENED[plugin] = app.stash.setdefault(SERVERS, lambda: servers)
+        if extra:
+            await servers.refresh()
+        servers.start()
+    finally:
+        STARTED[plugin].set()
 
 
 @hookimpl
@@ -120,27 +151,27 @@ async def permission_ask(request: PermissionRequest) -> Verdict | None:
 
 
 @hookimpl(optionalhook=True)
-async def services(app: Host) -> tuple[Service, ...]:
+async def services(plugin: Plugin) -> tuple[Service, ...]:
     """Return the servers with what has become of them."""
     from pegboard_mcp.actions import services_of
-    from pegboard_mcp.tools import SERVERS
+    from pegboard_mcp.servers import opened_servers
 
-    servers = app.stash.get(SERVERS)
+    servers = await opened_servers(plugin)
     return () if servers is None else await services_of(servers)
 
 
 @hookimpl(optionalhook=True, timeout_s=SIGN_IN_LIMIT_S)
 async def service_action(
-    app: Host, kind: str, name: str, action: str, data: Mapping[str, Any]
+    kind: str, name: str, action: str, data: Mapping[str, Any], plugin: Plugin
 ) -> Mapping[str, Any] | None:
     """Have a server do what a client of Pegboard's server asks for."""
-    from pegboard_mcp.actions import act
-    from pegboard_mcp.tools import SERVERS
-
-    servers = app.stash.get(SERVERS)
-    if kind != "mcp" or servers is None:
+    if kind != "mcp":
         return None
-    return await act(servers, name, action, data)
+    from pegboard_mcp.actions import act
+    from pegboard_mcp.servers import opened_servers
+
+    servers = await opened_servers(plugin)
+    return None if servers is None else await act(servers, name, action, data)
 
 
 @hookimpl(timeout_s=10)

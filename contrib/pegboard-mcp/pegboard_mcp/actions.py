@@ -26,7 +26,7 @@ async def services_of(servers: Servers) -> tuple[Service, ...]:
 async def _service(servers: Servers, server: Server) -> Service:
     name, state = server.config.name, server.state
     if changed := await servers.changed(server):
-        names = ", ".join(each.name for each in changed)
+        names = ", ".join(changed)
         text = f"changed since their review: {names}; `pegboard mcp review {name}` shows how"
         return Service(kind="mcp", name=name, state="changed", error=text)
     return Service(

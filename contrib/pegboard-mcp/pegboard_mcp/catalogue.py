@@ -27,6 +27,7 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
     discovered: dict[str, Any] | None = None
     server_name: str = ""
     server_version: str = ""
+    instructions: str = ""
     tools: tuple[ServerTool, ...] = ()
     prompts: tuple[ServerPrompt, ...] = ()
     resources: tuple[ServerResource, ...] = ()

@@ -20,7 +20,7 @@ from pegboard.plugins import nearest_names
 from pegboard.unstable import refuse_within_tool
 from pegboard_mcp.actions import open_browser, services_of, sign_in
 from pegboard_mcp.configuration import Source, server_of
-from pegboard_mcp.pins import definition_diff
+from pegboard_mcp.reviewing import review_server
 from pegboard_mcp.server import Server
 from pegboard_mcp.servers import IS_COMMAND, Servers
 from pegboard_mcp.tools import SERVERS
@@ -298,22 +298,7 @@ async def _review(directory: Path, name: str, *, yes: bool) -> None:
     async with _servers(directory) as (_app, servers):
         server = _named(servers, name)
         await servers.look(server)
-        if server.catalogue is None:
-            raise ToolError(server.error or f"the MCP server {name} has listed nothing")
-        pins = server.files.pins.read()
-        taken = []
-        for tool in server.catalogue.tools:
-            pin = pins.tools.get(tool.name)
-            if pin is not None and pin.is_approved and pin.digest == tool.digest:
-                continue
-            reviewed = pin if pin is not None and pin.digest != tool.digest else None
-            click.echo(escape_controls(f"{name} {tool.name}"))
-            click.echo(escape_controls(definition_diff(reviewed, tool)))
-            if yes or await asyncio.to_thread(click.confirm, "Offer it to models?"):
-                taken.append(tool)
-        server.files.pins.approve(taken)
-        count = len(server.catalogue.tools)
-        click.echo(f"{len(taken)} of {count} tools were reviewed now")
+        await review_server(server, yes=yes)
 
 
 async def _called(directory: Path, name: str, tool: str, arguments: Mapping[str, Any]) -> str:

@@ -47,8 +47,10 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     the names of variables that pass to it, `headers` those of each HTTP request. `tools` and
     `without` are patterns over the names of its tools. `network` is whether its process may use
     the network in a sandbox, `reads` are folders that it sees there. `idle_s` is the time without a
-    call after which it stops. `source` is the file of the entry, and `is_project` says that the
-    repository brings it.
+    call after which it stops. Prompts wait for a `required` server to list its tools. The
+    `description` says what its tools are for, where a model searches for them. `instructions` says
+    that the system prompt has those of the server. `source` is the file of the entry, and
+    `is_project` says that the repository brings it.
     """
 
     name: str
@@ -61,6 +63,9 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     headers: dict[str, str] = {}
     oauth: OAuthConfig | None = OAuthConfig()
     enabled: bool = True
+    required: bool = False
+    description: str = ""
+    instructions: bool = False
     start: Literal["lazy", "eager"] = "lazy"
     exposure: Literal["direct", "deferred", "hidden"] | None = None
     tools: tuple[str, ...] = ("*",)
@@ -161,6 +166,7 @@ def _tightened(server: ServerConfig) -> ServerConfig:
     return msgspec.structs.replace(
         server,
         exposure=None if server.exposure == "direct" else server.exposure,
+        instructions=False,
         network=False if server.network is False else None,
         reads=(),
     )

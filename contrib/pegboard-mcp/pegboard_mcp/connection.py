@@ -28,8 +28,10 @@ from pegboard_mcp.failure import (
     reason_of,
 )
 from pegboard_mcp.listing import (
+    INSTRUCTION_BYTES,
     LIST_PAGES,
     LIST_TOOLS,
+    clean_text,
     read_prompts,
     read_resources,
     read_tools,
@@ -108,6 +110,7 @@ class Connection:
             discovered=discovered.model_dump(mode="json", by_alias=True) if discovered else None,
             server_name=info.name if info else "",
             server_version=info.version if info else "",
+            instructions=clean_text(client.instructions or "", INSTRUCTION_BYTES)[0],
             tools=checked.tools,
             notes=checked.notes,
             prompts=read_prompts(prompts),

@@ -1,5 +1,7 @@
 """Pins: the definition of each tool as it was first seen, or as the user has reviewed it.
 
+The instructions of a server are pinned in the same way.
+
 They stand in the plugin's data folder, which no tool may write; the catalogue may be deleted at
 any time and decides nothing.
 """
@@ -25,10 +27,14 @@ class Pin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pins(msgspec.Struct, frozen=True):
-    """The pins of a server by the names of its tools; `server` is its name and command or URL."""
+    """The pins of a server by the names of its tools; `server` is its name and command or URL.
+
+    `instructions` are None until the server was seen.
+    """
 
     server: str = ""
     tools: dict[str, Pin] = {}
+    instructions: str | None = None
 
     def offered(self, tools: Iterable[ServerTool]) -> tuple[ServerTool, ...]:
         """Return the tools whose definition is the pinned one."""
@@ -65,24 +71,35 @@ class PinFile:
         except FileNotFoundError:
             return Pins(self._server)
 
-    def pin_new(self, tools: Sequence[ServerTool]) -> Pins:
-        """Pin the tools that have no pin, and return all pins."""
+    def pin_new(self, tools: Sequence[ServerTool], instructions: str) -> Pins:
+        """Pin what has no pin, and return all pins."""
         known = self.read()
         new = [each for each in tools if each.name not in known.tools]
-        if not new:
+        if not new and known.instructions is not None:
             return known
+        first = {each.name: _pin(each) for each in new}
         return self._change(
-            lambda pins: {**{each.name: _pin(each) for each in new}, **pins},
+            lambda pins: Pins(
+                self._server,
+                {**first, **pins.tools},
+                instructions if pins.instructions is None else pins.instructions,
+            )
         )
 
-    def approve(self, tools: Iterable[ServerTool]) -> Pins:
-        """Pin these definitions as the ones that the user has seen."""
+    def approve(self, tools: Iterable[ServerTool], instructions: str | None = None) -> Pins:
+        """Pin these definitions, and these instructions, as the ones that the user has seen."""
         chosen = {each.name: _pin(each, is_approved=True) for each in tools}
-        return self._change(lambda pins: {**pins, **chosen})
+        return self._change(
+            lambda pins: Pins(
+                self._server,
+                {**pins.tools, **chosen},
+                pins.instructions if instructions is None else instructions,
+            )
+        )
 
-    def _change(self, change: Callable[[Mapping[str, Pin]], dict[str, Pin]]) -> Pins:
+    def _change(self, change: Callable[[Pins], Pins]) -> Pins:
         with lock_file(self._path):
-            pins = Pins(self._server, change(self.read().tools))
+            pins = change(self.read())
             replace_file(self._path, msgspec.json.encode(pins))
         return pins
 
@@ -91,6 +108,12 @@ def definition_diff(pin: Pin | None, tool: ServerTool) -> str:
     """Return what has changed in the definition of a tool since it was pinned, as a diff."""
     old = _lines(pin.definition) if pin is not None else []
     return "\n".join(unified_diff(old, _lines(tool.definition), "reviewed", "now", lineterm=""))
+
+
+def instructions_diff(pin: str, now: str) -> str:
+    """Return what has changed in the instructions of a server since they were pinned."""
+    lines = unified_diff(pin.splitlines(), now.splitlines(), "reviewed", "now", lineterm="")
+    return "\n".join(lines)
 
 
 def _lines(definition: Mapping[str, Any]) -> list[str]:

@@ -97,6 +97,11 @@ class Server:
             case _:
                 return "failed"
 
+    @property
+    def is_missing(self) -> bool:
+        """Return whether prompts need the server, which has never listed its tools."""
+        return self.config.enabled and self.config.required and self.catalogue is None
+
     async def connect(self) -> None:
         """Start the server and list what it has, because a user asks for it.
 

@@ -10,19 +10,26 @@ import msgspec
 
 from pegboard import Host, Plugin, Tool, ToolError
 from pegboard.plugins import nearest_names
+from pegboard.providers import ToolDefinition
 from pegboard.schema.config import Command, Config
 from pegboard_mcp.catalogue import Catalogue, read_catalogue
 from pegboard_mcp.configuration import ServerConfig, Source, Table, servers_of
 from pegboard_mcp.files import files_of
-from pegboard_mcp.listing import ServerPrompt, ServerTool
+from pegboard_mcp.listing import ServerPrompt
 from pegboard_mcp.names import command_name
 from pegboard_mcp.prompts import prompt_command
 from pegboard_mcp.resources import resource_tools
 from pegboard_mcp.server import Server
 from pegboard_mcp.tools import pegboard_tools
 
+TOOLS_CHANGED = "mcp.tools.changed"
+"""The event of a server that lists other tools than before."""
+DESCRIPTION_LETTERS = 120
+"""Of a server's description, where a model searches for tools."""
 OPENED: "WeakKeyDictionary[Plugin, Servers]" = WeakKeyDictionary()
 """The servers of each App that is open, for hooks that get no App."""
+STARTED: "WeakKeyDictionary[Plugin, asyncio.Event]" = WeakKeyDictionary()
+"""Set when the servers of an App are set up."""
 IS_COMMAND: ContextVar[bool] = ContextVar("pegboard_mcp_command", default=False)
 """True where a command of this plugin has opened the App: then no server starts by itself."""
 
@@ -38,8 +45,9 @@ class Servers:
         self._host = host
         self._plugin = plugin
         self._servers: dict[str, Server] = {}
-        self._starting: set[asyncio.Task[None]] = set()
+        self._starting: dict[str, asyncio.Task[None]] = {}
         self._sign_ins: dict[str, tuple[SignIn, asyncio.Task[None]]] = {}
+        self._digests: dict[str, tuple[str, ...]] = {}
         for each in configs:
             self._put(each)
 
@@ -49,6 +57,7 @@ class Servers:
     def _put(self, config: ServerConfig) -> Server:
         server = Server(config, self._host, files_of(self._plugin, config), self._listed)
         self._servers[config.name] = server
+        self._digests[config.name] = _digests(server.catalogue)
         return server
 
     async def add(self, config: ServerConfig) -> None:
@@ -57,12 +66,52 @@ class Servers:
             await self._servers[config.name].aclose()
         self._look_later(self._put(config))
 
-    async def changed(self, server: Server) -> tuple[ServerTool, ...]:
-        """Return the tools of a server that are not offered until they are reviewed."""
-        if server.catalogue is None:
+    async def changed(self, server: Server) -> tuple[str, ...]:
+        """Return what of a server is not offered until it is reviewed: tools, its instructions."""
+        known = server.catalogue
+        if known is None:
             return ()
         pins = await asyncio.to_thread(server.files.pins.read)
-        return pins.changed(server.catalogue.tools)
+        names = tuple(each.name for each in pins.changed(known.tools))
+        is_other = server.config.instructions and pins.instructions not in (
+            *(None, known.instructions),
+        )
+        return (*names, "its instructions") if is_other else names
+
+    async def instructions(self) -> tuple[str, ...]:
+        """Return the instructions for the system prompt, of servers for which the user wants them.
+
+        Those that have changed since their review are left out.
+        """
+        found = []
+        for server in self:
+            known = server.catalogue
+            if not (server.config.enabled and server.config.instructions and known is not None):
+                continue
+            pins = await asyncio.to_thread(server.files.pins.read)
+            if known.instructions and pins.instructions == known.instructions:
+                name = server.config.name
+                found.append(f"Instructions of the MCP server {name}:\n{known.instructions}")
+        return tuple(found)
+
+    def description_of(self, tool: ToolDefinition) -> str:
+        """Return what the user says that the tools of the tool's server are for."""
+        server = self._servers.get(tool.source)
+        own = self._host.tools.get(tool.name)
+        if server is None or own is None or own.source != tool.source:
+            return ""
+        return server.config.description[:DESCRIPTION_LETTERS]
+
+    async def await_required(self) -> None:
+        """Wait until each required server has listed its tools.
+
+        :raises ToolError: when one has not.
+        """
+        missing = [it for it in self if it.is_missing]
+        await asyncio.gather(*(self._looking(each) for each in missing))
+        if failed := [each for each in missing if each.is_missing]:
+            text = "; ".join(each.error or f"{each.config.name} did not start" for each in failed)
+            raise ToolError(f"a required MCP server has no tools: {text}")
 
     def named(self, name: str) -> Server:
         """Return the server.
@@ -82,10 +131,21 @@ class Servers:
             if is_wanted and server.config.enabled and not IS_COMMAND.get():
                 self._look_later(server)
 
-    def _look_later(self, server: Server) -> None:
+    def _look_later(self, server: Server) -> "asyncio.Task[None]":
+        name = server.config.name
         task = asyncio.create_task(self.look(server))
-        self._starting.add(task)
-        task.add_done_callback(self._starting.discard)
+        self._starting[name] = task
+
+        def forget(_: object) -> None:
+            if self._starting.get(name) is task:
+                del self._starting[name]
+
+        task.add_done_callback(forget)
+        return task
+
+    async def _looking(self, server: Server) -> None:
+        """Wait for the look that is under way, or take one."""
+        await asyncio.wait({self._starting.get(server.config.name) or self._look_later(server)})
 
     @property
     def is_settled(self) -> bool:
@@ -138,14 +198,19 @@ class Servers:
 
     async def aclose(self) -> None:
         """End all servers, in parallel."""
-        for task in (*self._starting, *(task for _, task in self._sign_ins.values())):
+        for task in (*self._starting.values(), *(task for _, task in self._sign_ins.values())):
             task.cancel()
         await asyncio.gather(*(each.aclose() for each in self), return_exceptions=True)
 
     async def _listed(self, server: Server) -> None:
-        assert server.catalogue is not None
-        await asyncio.to_thread(server.files.pins.pin_new, server.catalogue.tools)
+        known = server.catalogue
+        assert known is not None
+        await asyncio.to_thread(server.files.pins.pin_new, known.tools, known.instructions)
         await self.refresh()
+        before, digests = self._digests[server.config.name], _digests(known)
+        self._digests[server.config.name] = digests
+        if digests != before:
+            self._host.publish(TOOLS_CHANGED, {"server": server.config.name})
 
     def prompt_of(self, command: str) -> tuple[Server, ServerPrompt] | None:
         """Return the prompt that a slash command stands for, with its server."""
@@ -171,6 +236,17 @@ class Servers:
         self._host.replace_commands(self._plugin.name, commands)
 
 
+async def opened_servers(plugin: Plugin) -> Servers | None:
+    """Return the servers of an App once they are set up, None where that fails."""
+    if (started := STARTED.get(plugin)) is not None:
+        await started.wait()
+    return OPENED.get(plugin)
+
+
+def _digests(catalogue: Catalogue | None) -> tuple[str, ...]:
+    return tuple(each.digest for each in catalogue.tools) if catalogue is not None else ()
+
+
 def configured_servers(
     config: Config, extra: Sequence[tuple[Source, Table]] = ()
 ) -> tuple[dict[str, ServerConfig], list[str]]:
@@ -192,6 +268,7 @@ def known_servers(config: Config, plugin: Plugin) -> list[tuple[ServerConfig, Ca
 
 def known_tools(config: Config, plugin: Plugin) -> tuple[Tool, ...]:
     """Return the tools that are offered from the catalogues on disk, with no server started."""
+    STARTED[plugin] = asyncio.Event()
     known = known_servers(config, plugin)
     found: list[Tool] = [*resource_tools(each for _, each in known)]
     for server, catalogue in known:

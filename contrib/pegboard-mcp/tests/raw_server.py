@@ -59,9 +59,15 @@ def tools(page):
             return {"tools": [{**TOOL, "description": "good\u202e\U000e0041 day\u200b"}]}
         case "ttl":
             return {"tools": [TOOL], "ttlMs": json.loads(sys.argv[2]), "cacheScope": "private"}
+        case "instructed":
+            return {"tools": [TOOL], "ttlMs": 0}
         case "file" | "change":
             return {"tools": json.loads(Path(sys.argv[2]).read_text())}
     return {"tools": [TOOL]}
+
+
+def instructions():
+    return {"instructions": Path(sys.argv[2]).read_text()} if MODE == "instructed" else {}
 
 
 def disturb():
@@ -146,6 +152,7 @@ def main():
                     "protocolVersion": "2025-11-25",
                     "capabilities": {"tools": {"listChanged": True}},
                     "serverInfo": {"name": "raw", "version": "1"},
+                    **instructions(),
                 },
             )
         elif method == "tools/list":

@@ -28,7 +28,7 @@ from pegboard.policy.agents import default_agent
 from pegboard.providers import Provider
 from pegboard.providers.keylookup import Keys
 from pegboard.schema.config import Agent, Command, Config
-from pegboard.schema.event import PluginFailed
+from pegboard.schema.event import Custom, Event, PluginFailed
 from pegboard.schema.message import Prompt, Turn
 from pegboard.schema.model import Model
 from pegboard.schema.part import Completed
@@ -183,12 +183,12 @@ class App:
 
     @property
     def permissions(self) -> "PendingRequests":
-        """The permission requests that wait for an answer; `pending()` lists them."""
+        """The permission requests that wait for an answer."""
         return self._engine.requests
 
     @property
     def questions(self) -> "Questions":
-        """The questions to the user that wait for an answer; `pending()` lists them."""
+        """The questions to the user that wait for an answer."""
         return self._engine.questions
 
     @property
@@ -200,8 +200,12 @@ class App:
         """The events from here on, at most `limit` of them queued."""
         return self._engine.bus.subscribe(limit=limit)
 
+    def publish(self, name: str, data: Mapping[str, Any]) -> None:
+        """Publish an event of a plugin's own, which clients get as `Custom`."""
+        self._engine.bus.publish(Event(properties=Custom(name=name, data=dict(data))))
+
     def session_status(self, session_id: str) -> SessionStatus:
-        """Return whether a session runs in this App: an `Idle`, `Busy` or `Retry`."""
+        """Whether a session runs in this App."""
         return self._runs.status(session_id)
 
     async def create_session(
@@ -245,10 +249,10 @@ class App:
         await self._reload.look()
 
     async def prompt(self, session: Session | str, prompt: str | Prompt) -> Turn:
-        """Return the last answer to this prompt and those that wait; raise as `Host.prompt` does.
+        """Return the last answer, once this prompt and those that wait with it are answered.
 
         It is stored before anything can refuse it. `info.error` of the answer says what went wrong
-        with the model.
+        with the model, `Host.prompt` what is raised.
         """
         await self.reload_project_code()
         send = partial(self._runs.prompt, session if isinstance(session, str) else session.id)
@@ -257,8 +261,7 @@ class App:
     async def resume(self, session_id: str) -> Turn:
         """Return the last answer; one that was aborted, or whose process died, is gone on with.
 
-        The model sees a call that ran then as an error that says so. What is raised is what
-        `prompt` raises, and `InvalidInputError` where the session has no prompt.
+        The model sees an error for a call that ran then. `InvalidInputError` without a prompt.
         """
         await self.reload_project_code()
         return await self._runs.resume(session_id)
@@ -366,10 +369,7 @@ class App:
     async def answer_permission(
         self, request_id: str, reply: Reply, message: str | None = None
     ) -> None:
-        """Answer a request "once", "always" (in this project), or "reject" it with a `message`.
-
-        :raises NotFoundError: when no such request waits.
-        """
+        """Answer a permission request, or `NotFoundError`; a `message` says what to do instead."""
         await self.permissions.reply(request_id, reply, message)
 
     @property

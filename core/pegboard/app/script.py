@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pegboard.app.application import App
+from pegboard.contract.plugin import hookimpl
 from pegboard.contract.tools import Tool, tool
 from pegboard.errors import BudgetError, ProviderError
 from pegboard.opening.opener import Opener
@@ -23,6 +24,18 @@ from pegboard.schema.message import (
 
 _TITLE = "pegboard.run"
 """Of a session that is deleted: no model is asked for a title."""
+
+
+class ScriptProvider:
+    """The plugin that has the provider of a script."""
+
+    def __init__(self, provider: Provider) -> None:
+        self._provider = provider
+
+    @hookimpl
+    def register_providers(self) -> Sequence[Provider]:
+        """Return the provider."""
+        return (self._provider,)
 
 
 def run(
@@ -52,7 +65,7 @@ def run(
         text = "pegboard.run() would block the event loop that runs; await app.prompt() instead"
         raise RuntimeError(text)
     own = [each if isinstance(each, Tool) else tool(each) for each in tools]
-    plugins = () if model is None or isinstance(model, str) else (model,)
+    plugins = () if model is None or isinstance(model, str) else (ScriptProvider(model),)
     if model is not None and not isinstance(model, str):
         model = f"{model.id}/{model.models()[0].id}"
     only = {"*": False, **{each.id: True for each in own}} if directory is None else None

@@ -82,7 +82,7 @@ def register_tools(config: Config, hooks: HookCalls) -> Sequence[Tool] | None:
 
 @hookspec("collect", when="load", since="0.1")
 def register_providers(
-    config: Config, env: Mapping[str, str], keys: Keys, workspace: Workspace
+    config: Config, env: Mapping[str, str], keys: Keys
 ) -> Sequence[Provider] | None:
     """Return the plugin's providers of models; `ID/model` then asks the provider with that id.
 
@@ -93,7 +93,6 @@ def register_providers(
     - config: the merged configuration, with the user's `provider` table.
     - env: the App's environment, with proxies and addresses; it can differ from the process's.
     - keys: gives a provider its key when a request needs it.
-    - workspace: the directory of the App, which relative paths of the configuration start at.
 
     ```python
     from collections.abc import AsyncIterator

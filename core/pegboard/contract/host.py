@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 import msgspec
 
@@ -233,6 +233,10 @@ class Host(Protocol):
 
     def subscribe(self, *, limit: int = ...) -> AbstractAsyncContextManager[AsyncIterator[Event]]:
         """The events from here on, at most `limit` of them queued."""
+        ...
+
+    def publish(self, name: str, data: Mapping[str, Any]) -> None:
+        """Publish an event of a plugin's own, which clients get as `Custom`."""
         ...
 
     async def abort(self, session_id: str) -> bool:

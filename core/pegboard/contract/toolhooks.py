@@ -24,10 +24,8 @@ def permission_ask(
 
     Called for each request, before the user is asked. Deny beats ask beats allow, so a plugin can
     tighten and never loosen; without any opinion the user is asked. A request can have several
-    patterns; for `bash` they are the line's commands without quotes and wrappers. An ask without
-    `firm=True` is answered by any approval that covers the pattern, such as one for every edit;
-    a firm one is asked each time. Strictest: a plugin that raises, exceeds its time limit or could
-    not be loaded counts as deny.
+    patterns; for `bash` they are the line's commands without quotes and wrappers. Strictest: a
+    plugin that raises, exceeds its time limit or could not be loaded counts as deny.
 
     - request: judge every pattern; the strictest verdict counts.
     - stash: the memory of plugins.

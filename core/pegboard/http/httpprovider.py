@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from pegboard.errors import ProviderError
 from pegboard.http.wireformat import Endpoint, WireFormat
 from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.providers.keylookup import Keys
@@ -80,8 +79,6 @@ class HttpProvider:
 
         :raises ProviderError: when the model cannot be asked or the answer breaks off.
         """
-        if not self.endpoint.url:
-            raise _without_address(self.endpoint)
         from pegboard.http.exchange import Exchange  # brings the HTTP parser
 
         self._exchange = self._exchange or Exchange(self.endpoint, self._environ, self._keys)
@@ -112,10 +109,9 @@ def endpoints(
     known: Mapping[str, Endpoint],
     npm: Sequence[str],
 ) -> tuple[Endpoint, ...]:
-    """Return the servers that are known or configured, the configuration over what is known.
+    """The servers that are known or configured, the configuration over what is known.
 
-    A known one without an address is there, and a request to it fails with the way to set one. One
-    that is only configured is taken if it has an address and its `npm` is among these: the
+    One that is only configured is taken if it has an address and its `npm` is among these: the
     client that files made for OpenCode name, OpenAI-compatible where they name none. Its key is
     tested as that of the first known server.
     """
@@ -127,17 +123,9 @@ def endpoints(
         if start is None and client in npm:
             checks = (each.key_check for each in known.values() if each.key_check)
             start = Endpoint(id=name, name=name, url="", npm=client, key_check=next(checks, None))
-        url = _url(start, settings, environ) if start is not None else ""
-        if start is not None and (url or name in known):
+        if start is not None and (url := _url(start, settings, environ)):
             found.append(_configured(replace(start, url=url), settings, is_known=name in known))
     return tuple(found)
-
-
-def _without_address(endpoint: Endpoint) -> ProviderError:
-    command = f"`pegboard config set provider.{endpoint.id}.options.baseURL URL`"
-    variable = f", or set the variable {endpoint.url_env}" if endpoint.url_env else ""
-    text = f"{endpoint.name} has no address: set one with {command}{variable}"
-    return ProviderError(text, provider_id=endpoint.id)
 
 
 def _url(known: Endpoint, settings: ProviderConfig, environ: Mapping[str, str]) -> str:

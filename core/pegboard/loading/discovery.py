@@ -200,12 +200,8 @@ def marked(plugin: object) -> Iterator[tuple[str, Callable[..., object]]]:
 
 
 def owned(plugin: object, fits: Callable[[object], bool]) -> Iterator[tuple[str, Any]]:
-    """Yield the objects that a module defines itself and that fit, each once, by attribute.
-
-    A tool or a provider that is given in the place of a plugin is its own.
-    """
+    """Yield the objects that a module defines itself and that fit, each once, by attribute."""
     if not isinstance(plugin, ModuleType):
-        yield from [(type(plugin).__name__, plugin)] if fits(plugin) else []
         return
     seen: set[int] = set()
     for name, value in tuple(vars(plugin).items()):

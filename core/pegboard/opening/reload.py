@@ -119,11 +119,7 @@ class Reload:
     async def _providers(self, hooks: Hooks) -> tuple[Answer[Provider], ...]:
         engine = self.engine
         return await hooks.collect(
-            apphooks.register_providers,
-            config=engine.config,
-            env=engine.env,
-            keys=engine.keys,
-            workspace=engine.workspace,
+            apphooks.register_providers, config=engine.config, env=engine.env, keys=engine.keys
         )
 
     def _have(self, providers: Mapping[str, Provider]) -> None:

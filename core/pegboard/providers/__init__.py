@@ -90,7 +90,8 @@ class ToolDefinition(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     """A tool as the model sees it; `parameters` is a JSON Schema of type object.
 
     `exposure` is what the user or the tool says about it, `None` where neither does. `source` is
-    what the tool comes from, such as a plugin's name; "" for built-in plugins.
+    what the tool comes from, such as a plugin's name; "" for built-in plugins. `source_description`
+    says what the tools of the source are for, where a model searches for tools.
     """
 
     name: str
@@ -99,6 +100,7 @@ class ToolDefinition(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     permission: str
     exposure: Exposure | None = None
     source: str = ""
+    source_description: str = ""
 
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):

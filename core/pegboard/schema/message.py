@@ -52,8 +52,7 @@ class JsonFormat(Wire, frozen=True, tag_field="type", tag="json_schema"):
 class Prompt:
     """A prompt for a session: a text, behind its `files`, before its other `parts`.
 
-    `agent` and `model`, as `provider/model`, are the session's if they are not named, and become
-    the session's if they are. `system` is
+    `agent` and `model`, as `provider/model`, are the session's if they are not named. `system` is
     added to the system prompt. `tools` are switches by name, the last that matches counts.
     `variant` is one of the model's. With `no_reply` the model is not asked.
 

@@ -2,6 +2,7 @@
 
 import ast
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 SLOW_MS = 100
 """An import that takes longer is felt at every start."""
 SHOWN = 3
+HEAVY_TOKENS = 2_000
+"""Tools of a plugin or a server that take more of each request are worth a look."""
+TOKEN_BYTES = 4
 
 
 class Fault(NamedTuple):
@@ -76,7 +80,7 @@ async def _found(directory: Path) -> tuple[list[Fault], tuple[Cost, ...], tuple[
         async with App.open(directory) as app:
             known = [*_doubled(app), *_empty(app), *_tools(app)]
             folders = (app.workspace.worktree, app.workspace.directory)
-            around = (*surroundings(app), *skipped_tool_files(folders))
+            around = (*surroundings(app), *skipped_tool_files(folders), *_heavy(app))
     costs = await asyncio.to_thread(import_costs, sorted(set(_imported(app))))
     faults = [
         *(Fault(each.kind, each.plugin, each.text) for each in app.plugins.problems),
@@ -154,6 +158,26 @@ def _tools(app: "App") -> Iterator[Fault]:
         for finding in check_tools(own, calls=False):
             if finding.rule != "parameter":
                 yield Fault(finding.rule, each.name, f"the tool {finding.subject}: {finding.text}")
+
+
+def _heavy(app: "App") -> Iterator[str]:
+    """Yield a line for each source of tools whose schemas take much of a request."""
+    import msgspec
+
+    from pegboard.unstable import exposure_of
+
+    agent = app.default_agent().name
+    sizes: Counter[str] = Counter()
+    for name, source in app.hooks.sources.items():
+        if (tool := app.tools.get(name)) is None:
+            continue
+        if exposure_of(tool, app.config, agent)[0] in (None, "direct"):
+            sent = (tool.id, tool.description, tool.parameters)
+            sizes[source] += len(msgspec.json.encode(sent)) // TOKEN_BYTES
+    for source, tokens in sizes.items():
+        if tokens > HEAVY_TOKENS:
+            text = f"the tools of {source} take about {tokens:,} tokens of each request"
+            yield f'{text}; `[exposure] "{source}_*" = "deferred"` has them found by a search'
 
 
 def _doubled(app: "App") -> Iterator[Fault]:

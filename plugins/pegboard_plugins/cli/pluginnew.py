@@ -19,10 +19,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
     ),
     "provider": (
         "A provider of models for Pegboard.",
-        (
-            "`pegboard config set provider.NAME.options.baseURL URL` sets the address, and"
-            " `pegboard auth login NAME` a key."
-        ),
+        "Set `provider.NAME.options.baseURL` and a key (`pegboard auth login NAME`).",
     ),
     "policy": (
         "A permission policy for Pegboard.",
@@ -46,7 +43,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
     type=click.Choice(list(KINDS)),
     default="tool",
     show_default=True,
-    help="What the plugin adds to Pegboard.",
+    help="One sentence about the plugin.",
 )
 @click.option(
     "--into",

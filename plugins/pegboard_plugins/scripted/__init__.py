@@ -1,7 +1,6 @@
 """A model that plays a transcript: for demonstrations, and for tests without a network.
 
-`scripted/demo` comes with Pegboard; `scripted/path/to/file.json` plays a file of your own,
-named from the directory of the App::
+`scripted/demo` comes with Pegboard; `scripted/path/to/file.json` plays a file of your own::
 
     {"scripts": [{"when": {"prompt": "rename"}, "steps": [
         {"text": "I look.", "calls": [{"tool": "read", "input": {"filePath": "a.txt"}}]},
@@ -19,7 +18,7 @@ from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pegboard import Workspace, hookimpl
+from pegboard import hookimpl
 from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
 from pegboard.providers import (
     ModelRequest,
@@ -31,6 +30,7 @@ from pegboard.providers import (
     ToolCall,
     ToolInputDelta,
 )
+from pegboard.schema.config import Config
 from pegboard.schema.model import (
     Capabilities,
     Modalities,
@@ -52,10 +52,9 @@ _TOO_LARGE = 413
 
 
 class Scripted:
-    """The provider of scripted models, whose files are named from the directory."""
+    """The provider of scripted models."""
 
-    def __init__(self, directory: Path = Path()) -> None:
-        self._directory = directory
+    def __init__(self) -> None:
         self._struck: dict[tuple[str, str, int], int] = {}
 
     @property
@@ -79,8 +78,8 @@ class Scripted:
 
     def resolve(self, model_id: str) -> Model | None:
         """A transcript that comes with Pegboard, or a file that exists."""
-        is_file = model_id.endswith(".json") and (self._directory / model_id).is_file()
-        return _model(model_id) if is_file or model_id == _DEMO else None
+        found = model_id == _DEMO or (model_id.endswith(".json") and Path(model_id).is_file())
+        return _model(model_id) if found else None
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """The step that the history has come to.
@@ -91,8 +90,7 @@ class Scripted:
         from pegboard_plugins.scripted.transcript import Turn, play, read_transcript
 
         try:
-            name = request.model.id
-            transcript = await asyncio.to_thread(read_transcript, name, self._directory)
+            transcript = await asyncio.to_thread(read_transcript, request.model.id)
             turn = Turn(request)
             step = _step(transcript, turn)
             await asyncio.sleep(step.delay_s)
@@ -162,6 +160,6 @@ def _model(model_id: str) -> Model:
 
 
 @hookimpl
-async def register_providers(workspace: Workspace) -> tuple[Provider, ...]:
+async def register_providers(config: Config) -> tuple[Provider, ...]:  # noqa: ARG001 - the hook's
     """The provider `scripted`."""
-    return (Scripted(workspace.directory),)
+    return (Scripted(),)

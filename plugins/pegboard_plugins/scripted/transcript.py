@@ -91,16 +91,14 @@ class Transcript(Strict, frozen=True):
     chunk_delay_s: float = 0
 
 
-def read_transcript(model_id: str, directory: Path = Path()) -> Transcript:
-    """Return the transcript of a model: one that comes with Pegboard, or a file.
-
-    A relative path is looked up from the directory.
+def read_transcript(model_id: str) -> Transcript:
+    """The transcript of a model: one that comes with Pegboard, or a file.
 
     :raises OSError: when there is no such file.
     :raises ValueError: when it is no transcript.
     """
     is_file = model_id.endswith(".json")
-    source = directory / model_id if is_file else Path(__file__).with_name(f"{model_id}.json")
+    source = Path(model_id) if is_file else Path(__file__).with_name(f"{model_id}.json")
     return msgspec.json.decode(source.read_bytes(), type=Transcript)
 
 

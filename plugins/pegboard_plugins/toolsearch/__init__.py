@@ -134,11 +134,18 @@ def _searched(turns: Iterable[Turn]) -> Iterator[str]:
 
 def _note(tools: Iterable[ToolDefinition]) -> str:
     """The piece of the system prompt about what can be found; it stays as tools are found."""
-    sources: dict[str, list[str]] = {}
+    sources: dict[str, list[ToolDefinition]] = {}
     for each in tools:
-        sources.setdefault(each.source or "Pegboard", []).append(each.name)
-    lines = (f"- {name} ({len(names)} tools): {_listed(names)}" for name, names in sources.items())
+        sources.setdefault(each.source or "Pegboard", []).append(each)
+    lines = (_source_line(name, found) for name, found in sources.items())
     return "\n".join((f"More tools can be found with `{tool_search.id}`:", *sorted(lines)))
+
+
+def _source_line(name: str, tools: Sequence[ToolDefinition]) -> str:
+    about = f"{name} ({len(tools)} tools)"
+    if description := next(filter(None, (each.source_description for each in tools)), ""):
+        about = f"{about}: {description}"
+    return f"- {about}: {_listed([each.name for each in tools])}"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from types import ModuleType
 
 import pytest
 
-from pegboard import Prompt, SessionView, hookimpl, tool
+from pegboard import SessionView, hookimpl, tool
 from pegboard.errors import SignatureError
 from played import HI, Played, call, calls, opened, text, texts, tools_of
 
@@ -106,23 +106,6 @@ async def test_a_file_of_the_project_may_have_a_provider(tmp_path: Path) -> None
         turn = await app.prompt(session, HI)
 
     assert turn.text == "You said it."
-
-
-async def test_a_tool_and_providers_may_be_given_in_the_place_of_plugins(tmp_path: Path) -> None:
-    roll = vars(module("dice", BARE))["roll"]
-    echo, other = (
-        vars(module("mine", PROVIDING.replace("echo", name)))[name] for name in ("echo", "other")
-    )
-
-    async with opened(tmp_path, Played(), roll, echo, other) as app:
-        session = await app.create_session(title="t")
-        turns = [
-            await app.prompt(session, Prompt("hi", model=f"{name}/m")) for name in ("echo", "other")
-        ]
-
-        assert app.plugins.problems == ()
-        assert "roll" in app.tools
-    assert [turn.text for turn in turns] == ["You said it."] * 2
 
 
 class Nothing:

@@ -140,6 +140,20 @@ async def test_the_doctor_finds_nothing_where_nothing_is_wrong(pegboard: Command
     assert (done.code, done.out) == (0, "nothing is wrong\n")
 
 
+async def test_the_doctor_names_tools_that_take_much_of_each_request(
+    pegboard: CommandLine, tmp_path: Path
+) -> None:
+    plugin(tmp_path, "long", TOOL.format(id="long_a").replace("Made.", "word " * 2_000))
+    pegboard.env["PYTHONPATH"] = str(tmp_path)
+
+    heavy = await pegboard("plugins", "doctor")
+    pegboard.configure(exposure={"long_*": "deferred"})
+    deferred = await pegboard("plugins", "doctor")
+
+    assert "the tools of long take about 2," in heavy.err
+    assert "tokens" not in deferred.err
+
+
 GOING = f"""
 from pegboard.kit.deprecation import deprecated
 
