@@ -128,7 +128,8 @@ def value_of(text: str) -> object:
 def changed(text: str, path: tuple[str, ...], value: object) -> str:
     """Return the TOML text with this value at the path, None to take it out; comments stay.
 
-    A table that is left without values and comments goes too.
+    A table that is left without values and comments goes too. Where the path goes through the
+    action of a permission, the action becomes that of the pattern `*`.
 
     :raises InvalidInputError: when something on the way is no table, or not there to be taken out.
     """
@@ -137,12 +138,21 @@ def changed(text: str, path: tuple[str, ...], value: object) -> str:
     document = tomlkit.parse(text)
     table: Any = document
     tables = [table]
-    for name in path[:-1]:
-        if name not in table and value is not None:
-            table[name] = tomlkit.table(is_super_table=True)
+    for depth, name in enumerate(path[:-1], 1):
+        is_inline = isinstance(table, tomlkit.items.InlineTable)
+        new = tomlkit.inline_table() if is_inline else tomlkit.table(is_super_table=True)
+        there = table.get(name)
+        if there is None and value is not None:
+            table[name] = new
+        elif isinstance(there, str) and value is not None and "permission" in path[:depth][-2:]:
+            table[name] = new if is_inline or depth == 1 else tomlkit.inline_table()
+            table[name]["*"] = there
         table = table.get(name)
         if not isinstance(table, Mapping):
-            raise InvalidInputError(f"{'.'.join(path)}: {name} is no table there")
+            way = f"; `pegboard config unset {'.'.join(path[:depth])}` makes room for one"
+            raise InvalidInputError(
+                f"{'.'.join(path)}: {name} is no table there{way if name in tables[-1] else ''}"
+            )
         tables.append(table)
     if value is not None:
         table[path[-1]] = value

@@ -1,5 +1,6 @@
 """`pegboard config get|set|unset|edit`: single keys, comments kept, nothing invalid written."""
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -67,11 +68,35 @@ async def test_what_else_is_in_the_file_stays_as_it_is(pegboard: CommandLine) ->
 
 
 @pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('[permission]\ndeploy = "ask"\n', {"deploy": {"*": "ask", "staging/*": "allow"}}),
+        ('permission = "ask"\n', {"*": "ask", "deploy": {"staging/*": "allow"}}),
+        ('permission = { deploy = "ask" }\n', {"deploy": {"*": "ask", "staging/*": "allow"}}),
+        ('permission = { edit = "ask" }\n', {"edit": "ask", "deploy": {"staging/*": "allow"}}),
+    ],
+)
+async def test_a_pattern_is_added_to_a_permission_that_has_one_action(
+    pegboard: CommandLine, before: str, after: object
+) -> None:
+    file = user_file(pegboard, before)
+
+    done = await pegboard("config", "set", 'permission.deploy."staging/*"', "allow")
+
+    assert done.code == 0, done.err
+    assert tomllib.loads(file.read_text()) == {"permission": after}
+
+
+@pytest.mark.parametrize(
     ("key", "value", "said"),
     [
         ("modle", "a/b", "did you mean model?"),
         ("budget.run.usd", "much", "budget.run.usd: expected float"),
-        ("budget.run.usd.deeper", "1", "usd is no table there"),
+        (
+            "budget.run.usd.deeper",
+            "1",
+            "usd is no table there; `pegboard config unset budget.run.usd` makes",
+        ),
         ("plugins.chat.options.theme", "5", "plugins.chat.options.theme: Expected `str`"),
         ("plugins.chat.options.colour", "red", "plugins.chat.options.colour: unknown"),
         ("plugins.chat.options.theme", "purple", "purple is unknown; known are auto, terminal, "),
