@@ -1,0 +1,192 @@
+"""One attempt at a job: its folder, its session, its check, and whose failure it was."""
+
+import asyncio
+import time
+from pathlib import Path
+
+from pegboard import App, AppOptions, Prompt, __version__
+from pegboard.errors import PegboardError
+from pegboard.schema.message import (
+    AbortedFailure,
+    APIFailure,
+    AssistantMessage,
+    BudgetFailure,
+    Failure,
+    PluginFailure,
+    ProviderAuthFailure,
+    Turn,
+    UnknownFailure,
+)
+from pegboard.schema.part import TextPart
+from pegboard.schema.session import Session
+from pegboard_fleet.folders import OUTPUT_LETTERS, Folders, Ran, SetupError, run
+from pegboard_fleet.journal import Began, Check, JobResult, Ready, Status
+from pegboard_fleet.money import Ledger, Meter
+from pegboard_fleet.state import Attempt
+
+_THROTTLES = (429, 503, 529)
+COMMAND_LIMIT_S = 1800.0
+"""How long a setup or a check may take."""
+_INFRA = (APIFailure, ProviderAuthFailure, UnknownFailure, PluginFailure)
+"""Failures of the provider or the machine; any other one is the model's, or a limit's."""
+
+
+class Attempts:
+    """Makes attempts, each in an App of its own whose sessions are in the batch's folder."""
+
+    def __init__(self, root: Path, ledger: Ledger) -> None:
+        self._root = root.absolute()
+        self._ledger = ledger
+        self._folders = Folders(root)
+
+    async def make(self, attempt: Attempt) -> JobResult:
+        """Make or go on with an attempt, and return its result.
+
+        A cancellation ends the session's turn, and the attempt goes on the next time.
+        """
+        started = time.time()
+        try:
+            return await self._made(attempt, started)
+        except (PegboardError, OSError, ValueError) as error:
+            return self._result(attempt, started, "error_infra", error=str(error))
+
+    async def _made(self, attempt: Attempt, started: float) -> JobResult:
+        at = {"id": attempt.job.id, "attempt": attempt.number, "round": attempt.round}
+        base = attempt.base
+        if base is None:
+            base = await self._folders.make(attempt)
+        async with App.open(self._folders.of(attempt), self._options()) as app:
+            if attempt.base is None:
+                await self._set_up(app, attempt)
+                await self._ledger.note(Ready(base=base, **at))  # type: ignore[arg-type]
+            session_id = self._ledger.state.session_id(attempt)
+            session = await app.create_session(id=session_id, title=attempt.job.id)
+            steps = len(await app.list_turns(session.id))
+            await self._ledger.note(Began(steps=steps, **at))  # type: ignore[arg-type]
+            if attempt.is_stuck:
+                text = "it was begun four times and never came further"
+                return self._result(attempt, started, "parked", error=text)
+            turn = await self._answered(app, session, attempt, goes_on=steps > 0)
+            status, error = _outcome(turn)
+            check = None
+            if status == "done" and attempt.job.check:
+                check = await self._check(app, attempt)
+                status = "failed" if check.exit else "done"
+            patch = await self._folders.patch(attempt, base)
+            after, turns = await app.session(session.id), await app.list_turns(session.id)
+        return self._result(
+            attempt,
+            started,
+            status,
+            error=error,
+            refused=_status_of(turn),
+            patch=patch,
+            check=check,
+            answer="" if turn is None else _text(turn),
+            cost_usd=None if after.estimate and after.estimate.requests else after.cost,
+            tokens=total_of(after),
+            steps=sum(isinstance(each.info, AssistantMessage) for each in turns),
+            model="" if after.model is None else f"{after.model.provider_id}/{after.model.id}",
+        )
+
+    async def _answered(
+        self, app: App, session: Session, attempt: Attempt, *, goes_on: bool
+    ) -> Turn | None:
+        """The last answer, None when the time limit came first."""
+        settings = self._ledger.state.settings
+        limit_s = attempt.job.time_limit_s or settings.time_limit_s
+        prompt = Prompt(attempt.job.text, model=settings.model, agent=settings.agent)
+        working = app.resume(session.id) if goes_on else app.prompt(session, prompt)
+        try:
+            async with asyncio.timeout(limit_s):
+                return await working
+        except TimeoutError:
+            await app.abort(session.id)
+            return None
+
+    async def _set_up(self, app: App, attempt: Attempt) -> None:
+        if command := attempt.job.setup:
+            done = await self._command(app, attempt, command)
+            if done.code:
+                tail = done.output[-OUTPUT_LETTERS:]
+                raise SetupError(f"setup ended with {done.code}: {command}\n{tail}")
+
+    async def _check(self, app: App, attempt: Attempt) -> Check:
+        done = await self._command(app, attempt, attempt.job.check)
+        return Check(exit=done.code, output_tail=done.output[-OUTPUT_LETTERS:])
+
+    async def _command(self, app: App, attempt: Attempt, command: str) -> Ran:
+        folder = self._folders.of(attempt)
+        return await run(["bash", "-c", command], folder, COMMAND_LIMIT_S, await app.user_env())
+
+    def _options(self) -> AppOptions:
+        settings = self._ledger.state.settings
+        config: dict[str, object] = {"title": "off"}
+        if settings.auto:
+            config["auto_approve"] = True
+        if settings.sandbox is not None:
+            config["sandbox"] = settings.sandbox
+        if settings.job_budget_usd is not None:
+            config["budget"] = {"usd": settings.job_budget_usd}
+        return AppOptions(
+            config=config, plugins=(Meter(self._ledger),), data_dir=self._root / "data"
+        )
+
+    def _result(
+        self, attempt: Attempt, started: float, status: Status, **facts: object
+    ) -> JobResult:
+        return JobResult(
+            id=attempt.job.id,
+            attempt=attempt.number,
+            status=status,
+            session_id=self._ledger.state.session_id(attempt),
+            started=started,
+            ended=time.time(),
+            pegboard=__version__,
+            labels=attempt.job.labels,
+            meta=dict(attempt.job.meta),
+            **facts,  # type: ignore[arg-type]
+        )
+
+
+def is_throttled(result: JobResult) -> bool:
+    """Whether the provider refused a request because it gets too many."""
+    return result.status == "error_infra" and result.refused in _THROTTLES
+
+
+def total_of(session: Session) -> int:
+    """The tokens of a session, cached ones included."""
+    return 0 if session.tokens is None else session.tokens.total or 0
+
+
+def _outcome(turn: Turn | None) -> tuple[Status, str]:
+    """How an attempt ended, and why."""
+    if turn is None:
+        return "timed_out", "the time limit is over"
+    failure: Failure | None = turn.info.error if isinstance(turn.info, AssistantMessage) else None
+    if failure is None:
+        return "done", ""
+    text = str(getattr(failure.data, "message", "") or type(failure).__name__)
+    match failure:
+        case BudgetFailure():
+            return "stopped_budget", text
+        case AbortedFailure():
+            return "failed", text
+        case _ if isinstance(failure, _INFRA):
+            return "error_infra", text
+        case _:
+            return "failed", text
+
+
+def _status_of(turn: Turn | None) -> int:
+    """The status that a provider refused the last request with, 0 for none."""
+    match turn:
+        case Turn(info=AssistantMessage(error=APIFailure(data=data))):
+            return data.status_code or 0
+        case _:
+            return 0
+
+
+def _text(turn: Turn) -> str:
+    texts = (part for part in turn.parts if isinstance(part, TextPart) and not part.synthetic)
+    return "\n".join(part.text for part in texts)

@@ -1,0 +1,107 @@
+"""A batch: its attempts side by side, until all have ended or somebody stops it."""
+
+import asyncio
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+from pegboard.errors import InvalidInputError
+from pegboard_fleet.attempts import Attempts, is_throttled
+from pegboard_fleet.jobs import Job
+from pegboard_fleet.journal import (
+    Again,
+    Ended,
+    JobResult,
+    Journal,
+    Opened,
+    Raised,
+    Settings,
+    Status,
+)
+from pegboard_fleet.money import Ledger
+from pegboard_fleet.results import write_results
+from pegboard_fleet.state import Attempt, BatchState
+
+MOST_ROUNDS = 3
+"""Sessions of an attempt whose provider gets too many requests."""
+Told = Callable[[BatchState, JobResult], None]
+
+
+async def begin(folder: Path, jobs: tuple[Job, ...], settings: Settings, told: Told) -> BatchState:
+    """Run a new batch to its end, and return its state.
+
+    :raises InvalidInputError: when the folder has a batch.
+    """
+    opened = Opened(id=secrets.token_hex(8), settings=settings, jobs=jobs)
+    with Journal.create(folder) as journal:
+        await asyncio.to_thread(journal.write, opened)
+        return await _run(journal, Ledger(journal, BatchState.new(opened)), told)
+
+
+async def resume(
+    folder: Path, told: Told, *, budget_usd: float | None = None, retry: frozenset[Status]
+) -> BatchState:
+    """Go on with a batch; attempts that have ended in one of these ways are made once more.
+
+    :raises InvalidInputError: when there is none, when it runs, or for a lower budget.
+    """
+    with Journal.open(folder) as journal:
+        state = await asyncio.to_thread(BatchState.of, folder)
+        ledger = Ledger(journal, state)
+        if budget_usd is not None:
+            if budget_usd < ledger.spent_usd:
+                raise InvalidInputError(
+                    f"--budget-usd {budget_usd:g}: {ledger.spent_usd:.4f} are spent already"
+                )
+            await ledger.note(Raised(budget_usd=budget_usd))
+            retry |= {"stopped_budget"}
+        ended = [result for result in state.results if result.status in retry]
+        if ended:
+            await ledger.note(*(Again(id=each.id, attempt=each.attempt) for each in ended))
+        return await _run(journal, ledger, told)
+
+
+class _Batch:
+    """The workers of a batch."""
+
+    def __init__(self, ledger: Ledger, attempts: Attempts, told: Told) -> None:
+        self._ledger = ledger
+        self._attempts = attempts
+        self._told = told
+        self._waiting = deque(ledger.state.open)
+        self._begins_at = 0.0
+
+    async def work(self) -> None:
+        """Make attempts until none waits."""
+        while self._waiting:
+            await asyncio.sleep(max(0.0, self._begins_at - time.monotonic()))
+            if not self._waiting:
+                return
+            attempt = self._waiting.popleft()
+            result = await self._attempts.make(attempt)
+            await self._ledger.note(Ended(result=result))
+            if is_throttled(result) and attempt.round < MOST_ROUNDS:
+                await self._again(attempt)
+            else:
+                self._told(self._ledger.state, result)
+
+    async def _again(self, attempt: Attempt) -> None:
+        """Have nothing begin for a while, and then this attempt once more, in a new session."""
+        state = self._ledger.state
+        self._begins_at = time.monotonic() + state.settings.pause_s
+        await self._ledger.note(Again(id=attempt.job.id, attempt=attempt.number))
+        self._waiting.append(state.attempts[attempt.job.id, attempt.number])
+
+
+async def _run(journal: Journal, ledger: Ledger, told: Told) -> BatchState:
+    state = ledger.state
+    batch = _Batch(ledger, Attempts(journal.folder, ledger), told)
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(state.settings.concurrency, len(state.open))):
+                group.create_task(batch.work())
+    finally:
+        await asyncio.to_thread(write_results, journal.folder, state, "jsonl")
+    return state

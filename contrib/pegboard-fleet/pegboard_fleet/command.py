@@ -1,0 +1,189 @@
+"""`pegboard batch`: run many jobs, go on with them, see how they stand, and get their results."""
+
+import asyncio
+import fcntl
+import json
+import os
+import signal
+import sys
+from collections.abc import Coroutine
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+
+from pegboard.cli import Exit, Group, run_async
+from pegboard.errors import InvalidInputError
+from pegboard.unstable import refuse_within_tool
+from pegboard_fleet.batch import begin
+from pegboard_fleet.batch import resume as go_on
+from pegboard_fleet.jobs import read_jobs
+from pegboard_fleet.journal import JOURNAL, PID, Settings, Status
+from pegboard_fleet.progress import Progress, summary
+from pegboard_fleet.results import NAMES, Form, write_results
+from pegboard_fleet.state import BatchState
+
+BUDGET, INFRA = 3, 4
+"""Exit codes: the money is spent; a provider or the machine has failed."""
+_FOLDER = click.Path(path_type=Path, file_okay=False)
+_RETRIED = frozenset(get_args(Status)) - {"done"}
+
+
+@click.group(cls=Group)
+def batch() -> None:
+    """Run one agent over many jobs, with one budget, and go on after an interruption.
+
+    Exit codes: 0 all done, 1 some failed, 3 the budget is spent, 4 a provider or the machine
+    failed, 130 interrupted.
+    """
+
+
+@batch.command()
+@click.argument("jobs", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--out", type=_FOLDER, required=True, help="The folder of the batch.")
+@click.option("-m", "--model", metavar="PROVIDER/MODEL", help="The model to ask.")
+@click.option("--agent", metavar="NAME", help="The agent to ask.")
+@click.option("--concurrency", type=click.IntRange(1, 1000), default=4, show_default=True)
+@click.option("--repeat", type=click.IntRange(1, 1000), default=1, help="Attempts at each job.")
+@click.option("--budget-usd", type=click.FloatRange(0), help="What the batch may spend.")
+@click.option("--job-budget-usd", type=click.FloatRange(0), help="What one attempt may spend.")
+@click.option(
+    "--time-limit",
+    "time_limit_s",
+    type=click.FloatRange(0, min_open=True),
+    default=1800.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long the answer of one attempt may take.",
+)
+@click.option(
+    "--pause",
+    "pause_s",
+    type=click.FloatRange(0),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long nothing begins after a provider refused a request as one too many.",
+)
+@click.option("--auto", is_flag=True, help="Allow whatever would be asked; denied stays denied.")
+@click.option("--sandbox", metavar="LEVEL", help="How strictly to sandbox the tools.")
+@click.pass_context
+def run(ctx: click.Context, /, jobs: Path, out: Path, **settings: Any) -> None:  # noqa: ANN401 - click's own types
+    """Run the jobs of the file JOBS, a JSON object a line.
+
+    A line has `id` and `prompt` (or `template` with `vars`), and may have `repo`, `commit`,
+    `setup`, `check`, `labels`, `meta` and `time_limit_s`. Without --auto whatever would be asked
+    is denied.
+    """
+    if settings["auto"]:
+        refuse_within_tool("pegboard batch run --auto")
+    found = read_jobs(jobs)
+    progress = Progress(sys.stderr)
+    ctx.exit(_ended(out, begin(out, found, Settings(**settings), progress.told), progress))
+
+
+@batch.command()
+@click.argument("out", type=_FOLDER)
+@click.option("--budget-usd", type=click.FloatRange(0), help="What the batch may spend in all.")
+@click.option(
+    "--retry",
+    default="",
+    metavar="STATUSES",
+    help="Make ended attempts once more, such as error_infra,parked.",
+)
+@click.pass_context
+def resume(ctx: click.Context, out: Path, budget_usd: float | None, retry: str) -> None:
+    """Go on with the batch of the folder OUT.
+
+    Attempts that were interrupted go on where they were; a call that ran then is reported to the
+    model and not made again by itself.
+    """
+    chosen = frozenset(filter(None, (each.strip() for each in retry.split(","))))
+    if unknown := chosen - _RETRIED:
+        known = ", ".join(sorted(_RETRIED))
+        raise click.UsageError(f"--retry {', '.join(sorted(unknown))}: choose from {known}")
+    progress = Progress(sys.stderr)
+    working = go_on(out, progress.told, budget_usd=budget_usd, retry=chosen)  # type: ignore[arg-type]
+    ctx.exit(_ended(out, working, progress))
+
+
+@batch.command()
+@click.argument("out", type=_FOLDER)
+@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text")
+def status(out: Path, style: str) -> None:
+    """Show how the batch of the folder OUT stands."""
+    state, runs = BatchState.of(out), _pid(out) is not None
+    if style == "json":
+        facts = {
+            "attempts": len(state.attempts),
+            "open": len(state.open),
+            "ended": dict(state.counts),
+            "paid_usd": state.paid_usd,
+            "held_usd": state.lost_usd,
+            "budget_usd": state.settings.budget_usd,
+            "runs": runs,
+        }
+        click.echo(json.dumps(facts))
+        return
+    rest = "it runs" if runs else "it rests" if state.open else "it has ended"
+    click.echo(f"{summary(state)} · {rest}")
+
+
+@batch.command()
+@click.argument("out", type=_FOLDER)
+def stop(out: Path) -> None:
+    """Stop the batch of the folder OUT; `pegboard batch resume` goes on with it."""
+    if (pid := _pid(out)) is None:
+        raise InvalidInputError(f"no batch runs in {out}")
+    os.kill(pid, signal.SIGTERM)
+    click.echo(f"stopping process {pid}")
+
+
+@batch.command()
+@click.argument("out", type=_FOLDER)
+@click.option("--format", "form", type=click.Choice(list(NAMES)), default="jsonl")
+def results(out: Path, form: Form) -> None:
+    """Write the results of the batch of the folder OUT anew, and print the file's name."""
+    click.echo(write_results(out, BatchState.of(out), form))
+
+
+def _ended(out: Path, working: Coroutine[Any, Any, BatchState], progress: Progress) -> int:
+    """Run a batch, and return the exit code."""
+    try:
+        state = run_async(_stoppable(working))
+    finally:
+        progress.end()
+    if state is None:
+        click.echo(f"interrupted; `pegboard batch resume {out}` goes on", err=True)
+        return Exit.INTERRUPTED
+    click.echo(f"{summary(state)}; the results are in {out / NAMES['jsonl']}", err=True)
+    counts = state.counts
+    if counts["stopped_budget"]:
+        return BUDGET
+    if counts["error_infra"] or counts["parked"]:
+        return INFRA
+    return Exit.FAILED if counts["failed"] or counts["timed_out"] else Exit.DONE
+
+
+async def _stoppable(working: Coroutine[Any, Any, BatchState]) -> BatchState | None:
+    """The batch's state at its end, None when a signal came first."""
+    task = asyncio.create_task(working, name="batch")
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, task.cancel)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        return None
+
+
+def _pid(out: Path) -> int | None:
+    """The process that runs the batch, None where none does."""
+    with (out / JOURNAL).open("rb") as journal:
+        try:
+            fcntl.flock(journal, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            with suppress(OSError, ValueError):
+                return int((out / PID).read_text())
+    return None

@@ -1,0 +1,220 @@
+"""The journal of a batch: an append-only file that says what began, was paid, and has ended.
+
+Each line is on the disk before what it announces happens, so that a batch whose process is killed
+at any moment goes on from its journal. One process at a time has it.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+import msgspec
+
+from pegboard.errors import InvalidInputError
+from pegboard_fleet.jobs import Job
+
+JOURNAL, PID = "journal.jsonl", "pid"
+"""The files of a batch: its journal, and the id of the process that holds it."""
+Status = Literal["done", "failed", "error_infra", "stopped_budget", "timed_out", "parked"]
+"""How a job ended; `error_infra` is a failure of the provider, the machine or the setup."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """How a batch runs; `repeat` is the number of attempts at each job."""
+
+    model: str | None = None
+    agent: str | None = None
+    concurrency: int = 4
+    repeat: int = 1
+    budget_usd: float | None = None
+    job_budget_usd: float | None = None
+    time_limit_s: float = 1800.0
+    pause_s: float = 60.0
+    auto: bool = False
+    sandbox: str | None = None
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of a check command: its exit code and the end of its output."""
+
+    exit: int
+    output_tail: str
+
+
+class JobResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A line of the results; times are seconds since 1970.
+
+    `refused` is the HTTP status with which the provider refused the last request, 0 for none.
+    """
+
+    id: str
+    attempt: int
+    status: Status
+    session_id: str = ""
+    answer: str = ""
+    patch: str = ""
+    check: Check | None = None
+    error: str = ""
+    refused: int = 0
+    cost_usd: float | None = 0.0
+    tokens: int = 0
+    steps: int = 0
+    started: float = 0.0
+    ended: float = 0.0
+    model: str = ""
+    pegboard: str = ""
+    labels: tuple[str, ...] = ()
+    meta: dict[str, object] = {}
+
+
+class Opened(msgspec.Struct, frozen=True, kw_only=True, tag="batch"):
+    """The first line: the batch's id, its settings and its jobs."""
+
+    id: str
+    settings: Settings
+    jobs: tuple[Job, ...]
+
+
+class Raised(msgspec.Struct, frozen=True, kw_only=True, tag="budget"):
+    """A new limit on the money of the batch."""
+
+    budget_usd: float
+
+
+class Began(msgspec.Struct, frozen=True, kw_only=True, tag="began"):
+    """An attempt begins, or goes on; `steps` are those that its session had then."""
+
+    id: str
+    attempt: int
+    round: int = 0
+    steps: int = 0
+
+
+class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
+    """The folder of an attempt is set up; `base` is its commit."""
+
+    id: str
+    attempt: int
+    round: int = 0
+    base: str = ""
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True, tag="held"):
+    """A request is about to be sent that can cost so much."""
+
+    number: int
+    usd: float
+
+
+class Paid(msgspec.Struct, frozen=True, kw_only=True, tag="paid"):
+    """A request has cost so much."""
+
+    number: int
+    usd: float
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
+    """An attempt has ended."""
+
+    result: JobResult
+
+
+class Again(msgspec.Struct, frozen=True, kw_only=True, tag="again"):
+    """An ended attempt is to be made once more, in a new session."""
+
+    id: str
+    attempt: int
+
+
+Entry = Opened | Raised | Began | Ready | Held | Paid | Ended | Again
+
+
+class Journal:
+    """The journal of one batch, which this process alone may write."""
+
+    def __init__(self, folder: Path, file: int) -> None:
+        self.folder = folder
+        self._file = file
+        (folder / PID).write_text(str(os.getpid()))
+
+    @classmethod
+    def create(cls, folder: Path) -> Self:
+        """Return the empty journal of a new folder.
+
+        :raises InvalidInputError: when the folder has one, or cannot be made.
+        """
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+            file = os.open(folder / JOURNAL, flags, 0o600)
+        except FileExistsError as error:
+            way = f"`pegboard batch resume {folder}` goes on with it; --out names another folder"
+            raise InvalidInputError(f"{folder} has a batch already: {way}") from error
+        except OSError as error:
+            raise InvalidInputError(f"cannot make {folder}: {error.strerror or error}") from error
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return cls(folder, file)
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """Return the journal of a batch, without a line that a kill has cut off.
+
+        :raises InvalidInputError: when there is none, or another process runs it.
+        """
+        try:
+            file = os.open(folder / JOURNAL, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+        except OSError as error:
+            raise InvalidInputError(f"{folder} has no batch: {error.strerror or error}") from error
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(file)
+            way = f"`pegboard batch status {folder}` shows it, `pegboard batch stop` stops it"
+            raise InvalidInputError(f"the batch of {folder} runs: {way}") from error
+        content = (folder / JOURNAL).read_bytes()
+        os.ftruncate(file, content.rfind(b"\n") + 1)
+        return cls(folder, file)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        (self.folder / PID).unlink(missing_ok=True)
+        os.close(self._file)
+
+    def write(self, *entries: Entry) -> None:
+        """Append lines, and return once the disk has them; it blocks.
+
+        :raises OSError: when they cannot be written.
+        """
+        whole = b"".join(msgspec.json.encode(each) + b"\n" for each in entries)
+        while whole:
+            whole = whole[os.write(self._file, whole) :]
+        os.fdatasync(self._file)
+
+
+def entries_of(folder: Path) -> Iterator[Entry]:
+    """The whole lines of a journal; it blocks.
+
+    :raises InvalidInputError: when there is none, or a line is damaged.
+    """
+    file = folder / JOURNAL
+    try:
+        lines = file.read_bytes().splitlines(keepends=True)
+    except OSError as error:
+        raise InvalidInputError(f"{folder} has no batch: {error.strerror or error}") from error
+    for number, line in enumerate(lines, 1):
+        if not line.endswith(b"\n"):
+            return  # a kill cut it off, or it is being written
+        try:
+            yield msgspec.json.decode(line, type=Entry)
+        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            raise InvalidInputError(f"{file}, line {number}: damaged: {error}") from error

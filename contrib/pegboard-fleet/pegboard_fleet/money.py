@@ -1,0 +1,162 @@
+"""The money of a batch: held before each request, and counted when its answer has come."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
+
+from pegboard import hookimpl
+from pegboard.budgets import cost_of
+from pegboard.errors import BudgetError
+from pegboard.providers import ModelRequest, Provider, StreamEvent, StreamFinish, Usage
+from pegboard.schema.model import Model, format_usd
+from pegboard.schema.session import Tokens
+from pegboard.unstable import fixed_tokens, message_tokens, tokens_of
+from pegboard_fleet.journal import Entry, Held, Journal, Paid
+from pegboard_fleet.state import BatchState
+
+CAREFUL_CHARS = 3
+"""Characters of a token, few enough that a request is thought too long rather than too short."""
+LONGEST_ANSWER_TOKENS = 32_000
+"""What is held for an answer whose length nobody limits."""
+
+
+class Ledger:
+    """The journal's owner within the process, and the batch's money."""
+
+    def __init__(self, journal: Journal, state: BatchState) -> None:
+        self.state = state
+        self._journal = journal
+        self._writing = asyncio.Lock()
+        self._freed = asyncio.Condition()
+        self._number = state.requests
+        self._lost_usd = state.lost_usd
+        self._running: dict[int, float] = {}
+
+    @property
+    def spent_usd(self) -> float:
+        """What is paid, and held for requests that run or that a kill has cut off."""
+        return self.state.paid_usd + self._lost_usd + sum(self._running.values())
+
+    async def note(self, *entries: Entry) -> None:
+        """Write lines to the journal, and take account of them, also when cancelled meanwhile."""
+        await asyncio.shield(self._note(entries))
+
+    async def _note(self, entries: tuple[Entry, ...]) -> None:
+        async with self._writing:
+            await asyncio.to_thread(self._journal.write, *entries)
+            self.state.take(entries)
+
+    async def hold(self, usd: float) -> int:
+        """Hold money for a request, as soon as those that run leave enough; return its number.
+
+        :raises BudgetError: when there is not enough although nothing runs.
+        """
+        limit = self.state.settings.budget_usd
+        async with self._freed:
+            while limit is not None and self.spent_usd + usd > limit:
+                if not self._running:
+                    text = f"the batch may spend {format_usd(limit)}"
+                    spent = f"{format_usd(self.spent_usd)} are spent"
+                    raise BudgetError(f"{text}, {spent}: too little for a request")
+                await self._freed.wait()
+            self._number += 1
+            number = self._number
+            self._running[number] = usd
+        return number
+
+    async def pay(self, number: int, usd: float) -> None:
+        """Count what a request has cost."""
+        await self.note(Paid(number=number, usd=usd))
+        async with self._freed:
+            del self._running[number]
+            self._freed.notify_all()
+
+
+class Metered:
+    """A provider whose requests are paid from a ledger."""
+
+    def __init__(self, inner: Provider, ledger: Ledger) -> None:
+        self._inner = inner
+        self._ledger = ledger
+
+    @property
+    def id(self) -> str:
+        """The provider's."""
+        return self._inner.id
+
+    @property
+    def name(self) -> str:
+        """The provider's."""
+        return self._inner.name
+
+    @property
+    def env(self) -> Sequence[str]:
+        """The provider's."""
+        return self._inner.env
+
+    def models(self) -> Sequence[Model]:
+        """Return the provider's models."""
+        return self._inner.models()
+
+    def resolve(self, model_id: str) -> Model | None:
+        """Return the provider's model of this id."""
+        return self._inner.resolve(model_id)
+
+    async def aclose(self) -> None:
+        """Close the provider."""
+        await self._inner.aclose()
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        """Yield the answer, once there is money for it.
+
+        :raises BudgetError: when there is not.
+        """
+        most = _most_usd(request, is_limited=self._ledger.state.settings.budget_usd is not None)
+        number = await self._ledger.hold(most)
+        paid: float | None = 0.0
+        try:
+            await self._ledger.note(Held(number=number, usd=most))
+            paid = None
+            async with aclosing(self._inner.stream(request)) as events:  # type: ignore[type-var] # a generator
+                async for event in events:
+                    if isinstance(event, StreamFinish):
+                        paid = _usd(request, event.usage)
+                    yield event
+        finally:
+            # An answer that broke off is paid as far as it may have come.
+            await asyncio.shield(self._ledger.pay(number, most if paid is None else paid))
+
+
+class Meter:
+    """The plugin of a job's App that has its requests paid from the batch's ledger."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    @hookimpl
+    async def wrap_providers(self, providers: Mapping[str, Provider]) -> Mapping[str, Provider]:
+        """Return the providers, each with a meter."""
+        return {name: Metered(each, self._ledger) for name, each in providers.items()}
+
+
+def _usd(request: ModelRequest, usage: Usage | None) -> float | None:
+    """What an answer has cost, None where that is not known."""
+    tokens = tokens_of(usage)
+    return None if tokens == Tokens() else cost_of(tokens, request.model.cost)
+
+
+def _most_usd(request: ModelRequest, *, is_limited: bool) -> float:
+    """The most that a request can cost, by the length of its texts and of the longest answer.
+
+    :raises BudgetError: when the price is not known and there is a limit.
+    """
+    read = fixed_tokens(request, CAREFUL_CHARS) + message_tokens(request.messages, CAREFUL_CHARS)
+    longest = request.max_output_tokens or request.model.limit.output or LONGEST_ANSWER_TOKENS
+    usd = cost_of(Tokens(input=read, output=longest), request.model.cost)
+    if usd is None and is_limited:
+        name = f"{request.model.provider_id}/{request.model.id}"
+        raise BudgetError(
+            f"the price of {name} is not known, so no budget can be held: set its `cost` in the "
+            "configuration, or run without --budget-usd"
+        )
+    return usd or 0.0
