@@ -1,0 +1,3 @@
+#!/bin/sh
+cat > /dev/null
+echo "last time: the tests of the parser failed"
