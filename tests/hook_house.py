@@ -3,6 +3,8 @@
 import asyncio
 import json
 import os
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -17,6 +19,7 @@ from pegboard.schema.session import Reply
 Json = dict[str, Any]
 WITHIN_S = 30
 """The longest wait for anything that is to happen."""
+HOOKS = ("hooks", "trust")
 FOLDERS = ("config", "data", "state", "cache")
 SHELL = {"tool": "bash", "input": {"command": "echo ran > ran.txt", "description": "Try it"}}
 WRITE = {"tool": "write", "input": {"filePath": "made.txt", "content": "text\n"}}
@@ -29,6 +32,7 @@ class House:
     def __init__(self, root: Path) -> None:
         self.home = root / "home"
         self.project = root / "project"
+        self.trap = root / "trap"
         for folder in (self.home, self.project):
             folder.mkdir()
         self.folders = {name: root / name / "pegboard" for name in FOLDERS}
@@ -121,6 +125,25 @@ class House:
         state = parts[0].state
         assert isinstance(state, Completed | Failed)
         return state
+
+    def trust(self, *words: str) -> str:
+        """Trust the hooks of the project by the command, and return what it prints."""
+        code = "from pegboard.cli.main import main; main()"
+        done = subprocess.run(
+            [sys.executable, "-c", code, "-C", str(self.project), *(words or HOOKS), "--yes"],
+            env=self.env,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    @property
+    def sprung(self) -> bool:
+        """Whether the file that traps make is there."""
+        return self.trap.exists()
 
     @property
     def ran(self) -> bool:

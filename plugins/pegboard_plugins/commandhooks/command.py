@@ -11,7 +11,7 @@ from pegboard.cli import Group, open_app, run_async
 from pegboard.display import escape_controls
 from pegboard.errors import TrustError
 from pegboard.unstable import ProgramSearch, TrustStore, refuse_within_tool
-from pegboard_plugins.commandhooks.hookfiles import HookFile, named_files, places, read_hooks
+from pegboard_plugins.commandhooks.hookfiles import HookFile, places, read_hooks, wanted_digests
 
 
 @click.group(cls=Group)
@@ -95,8 +95,7 @@ def _digests(app: App, file: HookFile) -> dict[str, str]:
     search = ProgramSearch(root=root, directory=directory, trusted_by_user=True, env=os.environ)
     found = {os.path.relpath(file.path, root): file.digest}
     for hook in file.hooks:
-        for path in named_files(hook, directory, root):
-            found |= search.digests(path)
+        found |= wanted_digests(hook, file.digest, search)
     return found
 
 

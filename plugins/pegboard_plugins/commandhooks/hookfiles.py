@@ -6,17 +6,20 @@ import re
 import shlex
 import tomllib
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from pegboard.unstable import read_bounded
+from pegboard.unstable import ProgramSearch, read_bounded
 from pegboard_plugins.commandhooks import FILES
 from pegboard_plugins.commandhooks.honoured import FIRING
 from pegboard_plugins.commandhooks.hookcommand import CommandHook, Product
 
 LONGEST_S = 600.0
+MOST_FILES = 200
+"""Of a folder of hook scripts; more are not looked at."""
 _DEFAULTS_S = {"UserPromptSubmit": 30.0, "SessionEnd": 1.5}
 _GEMINI_S = 60.0
 _VARIABLE = re.compile(r"\$\{?\w+\}?")
@@ -146,18 +149,42 @@ class _Reader:
 def named_files(hook: CommandHook, directory: Path, root: Path) -> tuple[str, ...]:
     """Return the files of the project that a hook's words name, however they are quoted.
 
-    A word is looked at from the directory and from the root, and as what stands behind a variable.
-    It reads names; what a script loads is not looked at.
+    A word is looked at from the directory, the root and the folders of the hook file, and as what
+    stands behind a variable. All files of the folder `hooks` next to the hook file belong to it,
+    since scripts load each other from there; what they load from elsewhere is not looked at.
     """
-    found: dict[str, None] = {}
+    own = hook.file.parent
+    found = dict.fromkeys(map(str, _files_below(own / "hooks", root)))
     for text in (hook.command, *(hook.args or ())):
         for word in (text, *_shell_words(text), *_WORD.findall(text)):
-            for base in (directory, root):
+            for base in (directory, root, own, own / "hooks"):
                 for name in (word, _VARIABLE.sub("", word).lstrip("/")):
                     path = os.path.normpath(base / name)
                     if Path(path).is_relative_to(root) and os.path.isfile(path):  # noqa: PTH113 - any text
                         found[path] = None
     return tuple(found)
+
+
+def wanted_digests(hook: CommandHook, digest: str, search: ProgramSearch) -> dict[str, str]:
+    """Return the digests of all that a project's hook runs; `digest` is that of its file.
+
+    :raises OSError: when a file cannot be read.
+    """
+    root = search.root
+    found = {os.path.relpath(hook.file, root): digest}
+    for path in named_files(hook, search.directory, root):
+        found |= search.digests(path)
+        if not Path(path).resolve().is_relative_to(root):  # a link to a file elsewhere
+            content, _ = read_bounded(Path(path))
+            found[os.path.relpath(path, root)] = hashlib.sha256(content).hexdigest()
+    return found
+
+
+def _files_below(folder: Path, root: Path) -> list[Path]:
+    if not folder.is_relative_to(root):
+        return []
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return list(islice(files, MOST_FILES))
 
 
 def _shell_words(text: str) -> list[str]:

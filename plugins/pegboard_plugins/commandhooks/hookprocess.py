@@ -22,7 +22,7 @@ async def hook_ended(
 ) -> Ended:
     """Run a hook with its input until it has ended, in the user's sandbox if there is one."""
     if hook.args is None:
-        argv = ["sh", "-c", hook.command]
+        argv = ["/bin/sh", "-c", hook.command]  # not a program of the project's
     else:
         argv = [_filled(word, env) for word in (hook.command, *hook.args)]
     try:

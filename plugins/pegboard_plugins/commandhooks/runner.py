@@ -13,11 +13,11 @@ from pegboard.schema.message import Turn
 from pegboard.schema.part import ToolPart
 from pegboard.unstable import ProgramSearch
 from pegboard_plugins.commandhooks.hookcommand import CommandHook
-from pegboard_plugins.commandhooks.hookfiles import HookFile, named_files, places, read_hooks
+from pegboard_plugins.commandhooks.hookfiles import HookFile, places, read_hooks, wanted_digests
 from pegboard_plugins.commandhooks.hookinput import hook_env, hook_input, write_transcript
 from pegboard_plugins.commandhooks.hookprocess import hook_ended, mentions_transcript
 from pegboard_plugins.commandhooks.outcome import Outcome, merged, outcome_of
-from pegboard_plugins.commandhooks.sessionenv import exported
+from pegboard_plugins.commandhooks.sessionenv import exported, path_outside
 from pegboard_plugins.commandhooks.toolnames import ForeignCall, foreign_calls
 
 OPEN_WITHIN_S = 10.0
@@ -286,6 +286,8 @@ class HookRunner:
             await asyncio.to_thread(write_transcript, transcript, session)
         given = hook_input(hook, session, body, transcript)
         env = {**await app.user_env(), **hook_env(hook, session)}
+        if not app.trust.trusted_by_user:
+            env["PATH"] = path_outside(env.get("PATH", ""), session.worktree)
         if hook.event == "SessionStart":
             env["CLAUDE_ENV_FILE"] = str(await asyncio.to_thread(self._new_env_file, session.id))
         if self._plugin.options.failure == "block":
@@ -316,10 +318,8 @@ class HookRunner:
             env=os.environ,
             allowed=decision.allowed,
         )
-        wanted = {} if read is None else {os.path.relpath(hook.file, root): read.digest}
         try:
-            for path in named_files(hook, session.directory, root):
-                wanted |= search.digests(path)
+            wanted = {} if read is None else wanted_digests(hook, read.digest, search)
         except OSError as error:
             return f"{hook.label} does not run: {error}"
         differing = [name for name, digest in wanted.items() if search.allowed.get(name) != digest]

@@ -29,8 +29,7 @@ def exported(path: Path, env: Mapping[str, str], project: Path) -> dict[str, str
             if mark and _NAME.fullmatch(name):
                 found[name] = _value(value, {**env, **found})
     if "PATH" in found:
-        entries = found["PATH"].split(":")
-        found["PATH"] = ":".join(each for each in entries if _is_outside(each, project))
+        found["PATH"] = path_outside(found["PATH"], project)
     return found
 
 
@@ -44,6 +43,11 @@ def _value(text: str, env: Mapping[str, str]) -> str:
     if is_literal:
         return plain
     return _VARIABLE.sub(lambda match: env.get(match[1] or match[2], ""), plain)
+
+
+def path_outside(path: str, project: Path) -> str:
+    """Return a `PATH` without the entries that are relative or within the project."""
+    return ":".join(each for each in path.split(":") if _is_outside(each, project))
 
 
 def _is_outside(entry: str, project: Path) -> bool:

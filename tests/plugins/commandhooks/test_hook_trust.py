@@ -1,7 +1,5 @@
 """No hook of a project runs before the user trusts exactly that hook."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -56,20 +54,6 @@ async def test_trust_in_the_project_s_code_is_none_in_its_hooks(house: House) ->
     assert not trap.exists()
 
 
-def trusting(house: House) -> None:
-    code = "from pegboard.cli.main import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, "-C", str(house.project), "hooks", "trust", "--yes"],
-        env=house.env,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "PreToolUse" in done.stdout
-
-
 @pytest.mark.parametrize(
     "command",
     [
@@ -89,7 +73,7 @@ async def test_a_trusted_hook_of_a_project_runs_until_its_script_changes(
     house.write(house.project / CLAUDE, "PreToolUse", command, matcher="Bash")
     script.write_text("#!/bin/sh\necho rule >&2; exit 2\n")
     script.chmod(0o755)
-    trusting(house)
+    assert "PreToolUse" in house.trust()
     await house.run(SHELL)
     assert not house.ran
 
@@ -103,7 +87,7 @@ async def test_a_trusted_hook_of_a_project_runs_until_its_script_changes(
 async def test_a_trusted_hook_file_that_changes_does_not_run(house: House) -> None:
     trap = house.project.parent / "trap"
     house.write(house.project / CLAUDE, "PreToolUse", "true")
-    trusting(house)
+    assert "PreToolUse" in house.trust()
     house.write(house.project / CLAUDE, "PreToolUse", f"touch {trap}")
     await house.run(SHELL)
 
