@@ -186,28 +186,28 @@ def head_file(log: Path) -> Path:
 
 
 @contextmanager
-def locked(log: Path, *, writing: bool) -> Iterator[int]:
+def locked(log: Path, *, writing: bool, wait_s: float = WAIT_S) -> Iterator[int]:
     """The descriptor of the head's file while the log is locked, for oneself or for readers.
 
-    :raises OSError: when it cannot be opened, or others have held it for 30 s.
+    :raises OSError: when it cannot be opened, or others have held it for `wait_s`.
     """
     flags = os.O_RDWR | os.O_CREAT if writing else os.O_RDONLY
     number = os.open(head_file(log), flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        _lock(number, fcntl.LOCK_EX if writing else fcntl.LOCK_SH)
+        _lock(number, fcntl.LOCK_EX if writing else fcntl.LOCK_SH, wait_s)
         yield number
     finally:
         os.close(number)
 
 
-def _lock(number: int, kind: int) -> None:
-    end = time.monotonic() + WAIT_S
+def _lock(number: int, kind: int, wait_s: float) -> None:
+    end = time.monotonic() + wait_s
     while True:
         try:
             return fcntl.flock(number, kind | fcntl.LOCK_NB)
         except BlockingIOError:
-            if time.monotonic() > end:
-                raise TimeoutError(f"another process has locked it for {WAIT_S:g} s") from None
+            if time.monotonic() >= end:
+                raise TimeoutError(f"another process has locked it for {wait_s:g} s") from None
             time.sleep(_POLL_S)
 
 

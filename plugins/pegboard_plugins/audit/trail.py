@@ -10,6 +10,7 @@ power cut may take the last lines, but leaves a chain that is whole.
 
 import asyncio
 import os
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -45,6 +46,8 @@ KEPT_FILES = 8
 """Full files that are kept; the oldest goes first."""
 SYNC_AFTER_S = 0.5
 """So long a line may be in the system's memory alone; with a sync for each, a call waits 1 ms."""
+SLOW_S = 0.02
+"""A log on a disk that takes longer than this for a line is written by a thread from then on."""
 LONGEST_TEXT = 500
 """Letters of a text that are kept; a command line may hold a whole file."""
 MOST_TEXTS = 50
@@ -100,6 +103,7 @@ class Audit:
         self._known = Head()
         self._synced = 0
         self._sync_failed = False
+        self._is_slow = False
         self._syncing: asyncio.Task[None] | None = None
 
     @classmethod
@@ -160,10 +164,35 @@ class Audit:
         """Write what waits; a cancelled writer goes when that is done, since others wait for it."""
         entries, self._waiting = self._waiting, []
         try:
-            await shield(asyncio.to_thread(self._tried, entries))  # 30 s for its lock at the most
+            if not self._is_written_here(entries):
+                await shield(asyncio.to_thread(self._tried, entries))  # 30 s for its lock at most
         finally:
             if self._syncing is None or self._syncing.done():
                 self._syncing = asyncio.create_task(self._sync_soon(), name="audit")
+
+    def _is_written_here(self, entries: Sequence[_Entry]) -> bool:
+        """Write the lines on the event loop, an eighth of what waking a thread takes.
+
+        Return False where more has to be done, and leave it to a thread: the first line, a repair,
+        a full file, a log that another process holds or has written, a slow disk, an error.
+        """
+        if self._is_slow or self._sync_failed or not self._known.turn:
+            return False
+        began = time.monotonic()
+        try:
+            with locked(self._path, writing=True, wait_s=0) as number:
+                head = self._newer(read_head(number))
+                if head is None or not head.size == _size(self._path) < self._full_bytes:
+                    return False
+                last = self._put(_End(head.last), entries, sync=False)
+                size = _size(self._path)
+                self._known = replace(head, last=last, size=size, turn=head.turn + 1)
+        except OSError:
+            return False
+        for entry in entries:
+            entry.tried = True
+        self._is_slow = time.monotonic() - began > SLOW_S
+        return True
 
     def _tried(self, entries: Sequence[_Entry]) -> None:
         error = None
