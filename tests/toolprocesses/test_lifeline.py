@@ -22,7 +22,7 @@ env = dict(os.environ, **lifeline.hold())
 script = "sleep {nap} & setsid env -i sleep {nap} & exec sleep {nap}"
 seal = Family(env[MARK]).seal
 shell = ["/bin/sh", "-c", script]
-argv = Bounds(ProcessLimits()).around(shell, cwd=Path.cwd(), env=env, seal=seal)
+argv, env = Bounds(ProcessLimits()).around(shell, cwd=Path.cwd(), env=env, seal=seal)
 subprocess.Popen(argv, env=env, start_new_session=True)
 print("begun", flush=True)
 sys.stdin.read()

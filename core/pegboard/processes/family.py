@@ -4,7 +4,6 @@ import os
 import re
 import signal
 import sys
-import time
 import zlib
 from collections.abc import Collection, Iterable
 from contextlib import suppress
@@ -25,8 +24,6 @@ NEAR_PIDS = 256
 CROWD = 50
 """More processes than this are stopped before they are killed: they may fork faster than that."""
 FREEZE_ROUNDS = 100
-EXEC_PAUSES_S = (0.0, 0.0005, 0.002)
-"""How long a process without variables is waited for: it may be becoming a program."""
 
 
 class _Status(msgspec.Struct, frozen=True):
@@ -49,6 +46,8 @@ class Family:
         self.leader = -1
         self.group: ControlGroup | None = None
         """Where the kernel keeps them together, too."""
+        self.unclear: set[int] = set()
+        """Processes that were becoming a program at the last look, and so had no variables."""
 
     def kill(self, *, thorough: bool) -> bool:
         """Kill the family; whether a process was alive."""
@@ -70,8 +69,10 @@ class Family:
     def members(self, *, thorough: bool = True) -> set[int] | None:
         """The living members, None without `/proc`; costs 50 us for each process of the machine.
 
-        One that is not thorough looks only at processes younger than the leader.
+        One that is not thorough looks at the control group alone, or where there is none at
+        processes younger than the leader.
         """
+        self.unclear.clear()
         candidates = _all_pids() if thorough else self._newer_pids()
         return None if candidates is None else self._found(candidates, known=())
 
@@ -91,10 +92,15 @@ class Family:
         return found
 
     def _is_marked(self, pid: int) -> bool:
-        environ = _environ(pid)
-        if environ is None:
+        try:
+            environ = _read(f"/proc/{pid}/environ")
+        except OSError:  # of another user
             return False
-        return f"{MARK}={self.mark}".encode() in environ or _seal(pid) == self.seal
+        if f"{MARK}={self.mark}".encode() in environ or _seal(pid) == self.seal:
+            return True
+        if not environ and not _is_ending(pid):
+            self.unclear.add(pid)
+        return False
 
     def _frozen(self, pids: set[int]) -> set[int]:
         """All members, each stopped first, so that none can start another child."""
@@ -115,8 +121,11 @@ class Family:
     def _newer_pids(self) -> Iterable[int] | None:
         """Processes younger than the leader: the kernel counts pids up, and says the last.
 
-        Few of them need no listing of /proc, which would cost more than a short command.
+        Few of them need no listing of /proc, which would cost more than a short command. With a
+        control group they are in it, since only root can leave it.
         """
+        if self.group is not None:
+            return {self.leader, *self.group.members()}
         try:
             last = int(Path("/proc/loadavg").read_bytes().split()[-1])
         except (OSError, ValueError, IndexError):
@@ -204,23 +213,6 @@ def _seal(pid: int) -> int:
     except OSError:
         return 0
     return int(found[1]) if found else 0
-
-
-def _environ(pid: int) -> bytes | None:
-    """The variables that a process was started with; in the midst of an exec it has none.
-
-    None for a process that is not ours to look into.
-    """
-    content = b""
-    for pause_s in EXEC_PAUSES_S:
-        time.sleep(pause_s)
-        try:
-            content = _read(f"/proc/{pid}/environ")
-        except OSError:
-            return None
-        if content or _is_ending(pid):
-            break
-    return content
 
 
 def _read(path: str) -> bytes:

@@ -42,6 +42,12 @@ _ROOTS = {"pids": Path("/sys/fs/cgroup/pids"), "": Path("/sys/fs/cgroup")}
 """Where the hierarchies are, by their controllers; version 2 names none."""
 
 _PREFIX = "pegboard-"
+LIMITS = "AGENT_LIMITS"
+"""The variable with the limits of a bash, which removes it before its line begins."""
+_BEFORE = f'eval "${LIMITS}"; '
+"""Stands before a line, on its first line for the numbers in messages."""
+LONGEST_BYTES = (128 << 10) - 1
+"""Of one argument of a program (Linux, `MAX_ARG_STRLEN`)."""
 
 
 class Groups:
@@ -191,10 +197,11 @@ class Bounds:
         env: Mapping[str, str],
         group: ControlGroup | None = None,
         seal: int = 0,
-    ) -> Sequence[str]:
-        """The command line of a shell that sets the limits and becomes `argv`.
+    ) -> tuple[Sequence[str], Mapping[str, str]]:
+        """Return the command line that runs `argv` within the limits, and its variables.
 
-        `seal` is that of the process's family.
+        A shell sets the limits and becomes `argv`. A bash with a line sets them itself, which
+        saves the start of a shell. `seal` is that of the process's family.
 
         :raises ToolError: when there is no such program or directory, which the shell would tell
             as if the program had.
@@ -203,16 +210,20 @@ class Bounds:
         if group is not None:
             script = f"{{ echo 0 >{group.door}; }} 2>/dev/null; {script}"
         if not script:
-            return argv
+            return argv, env
         if not cwd.is_dir():
             raise ToolError(f"cannot run {argv[0]!r} in {cwd}: there is no such directory")
         name = str(cwd / argv[0]) if "/" in argv[0] else argv[0]
         if "\0" in name or shutil.which(name, path=env.get("PATH", os.defpath)) is None:
             raise ToolError(f"cannot run {argv[0]!r} in {cwd}: there is no such program")
+        line = _BEFORE + argv[-1]
+        if tuple(argv[1:-1]) == ("-p", "-c") and len(os.fsencode(line)) <= LONGEST_BYTES:
+            hidden = f"BASH_EXECUTION_STRING=${{BASH_EXECUTION_STRING:{len(_BEFORE)}}}"
+            return [*argv[:-1], line], {**env, LIMITS: f"{script} {hidden}; unset {LIMITS}"}
         # A shell drops variables that it cannot name, such as exported functions.
         odd = [f"{name}={value}" for name, value in env.items() if not _NAME.fullmatch(name)]
         through = ["/usr/bin/env", *odd] if odd else []
-        return ["/bin/sh", "-c", f'{script} exec "$@"', "sh", *through, *argv]
+        return ["/bin/sh", "-c", f'{script} exec "$@"', "sh", *through, *argv], env
 
     def close(self) -> None:
         """Remove the remaining control groups."""
@@ -247,6 +258,11 @@ class Bounds:
         # -u is bash's letter, -p that of smaller shells.
         known = f"{{ ulimit -u {most} || ulimit -p {most}; }} 2>/dev/null;"
         return "" if 0 <= limit <= most else known
+
+
+def without_limits(output: bytes) -> bytes:
+    """Return a bash's message about an error of syntax as it is for the line alone."""
+    return output.replace(f"`{_BEFORE}".encode(), b"`", 1)
 
 
 def _sealed(seal: int) -> str:

@@ -14,7 +14,7 @@ from pegboard.enclosing import ProcessResult
 from pegboard.errors import ToolError
 from pegboard.kit.threads import shield
 from pegboard.processes.family import MARK, Family
-from pegboard.processes.limits import Bounds, Watch
+from pegboard.processes.limits import LONGEST_BYTES, Bounds, Watch, without_limits
 from pegboard.processes.output import Output
 
 DRAIN_S = 0.2
@@ -24,6 +24,8 @@ GRACE_S = 0.2
 REAP_S = 2.0
 """How long we wait for the kernel to report a process that was killed."""
 KILL_ROUNDS = 40
+EXEC_PAUSES_S = (0.0005, 0.002)
+"""The pauses before another look at processes that were becoming a program: are they ours?"""
 CANCEL_AGAIN_S = 0.01
 """The pause before a start that the end of the event loop has cancelled is cancelled again."""
 SERVICE_TICK_S = 1.0
@@ -59,13 +61,18 @@ async def run_process(  # noqa: PLR0913 - the facts of a process, all keyword-on
     :raises ToolError: when the program or the directory cannot be used.
     """
     output = Output(limit_bytes, spill_dir, on_output)
-    child = _Child(lambda _, data: output.write(data))
+
+    def hear(_: int, data: bytes) -> None:
+        # Only a line that bash cannot read is quoted, before anything of it runs.
+        output.write(data if output.total > LONGEST_BYTES else without_limits(data))
+
+    child = _Child(hear)
     family = Family(env.get(MARK, ""))
     started = time.monotonic()
     with bounds.group() if bounds is not None else nullcontext() as family.group:
         watch = None
         if bounds is not None:
-            argv = bounds.around(argv, cwd=cwd, env=env, group=family.group, seal=family.seal)
+            argv, env = bounds.around(argv, cwd=cwd, env=env, group=family.group, seal=family.seal)
             watch = Watch(bounds, family.members, family.group)
         transport = await _start(argv, cwd, env, child, family)
         if on_start is not None:
@@ -173,11 +180,12 @@ async def service_process(
     """
     family = Family(env.get(MARK, ""))
     with bounds.group() as family.group:
-        bound = bounds.around(argv, cwd=cwd, env=env, group=family.group, seal=family.seal)
+        bound, full = bounds.around(argv, cwd=cwd, env=env, group=family.group, seal=family.seal)
+        given = [f"{name}={value}" for name, value in full.items() - env.items()]
         watch = Watch(bounds, family.members, family.group)
         watching = asyncio.create_task(_watch_limits(watch, family), name=f"watch {argv[0]}")
         try:
-            yield ["/usr/bin/env", f"{MARK}={family.mark}", *bound]
+            yield ["/usr/bin/env", f"{MARK}={family.mark}", *given, *bound]
         finally:
             watching.cancel()
             if family.kill(thorough=True):
@@ -233,7 +241,7 @@ async def _ended(
     finally:
         by_itself = child.exited.done() and not timed_out and not exceeded
         left = family.kill(thorough=not by_itself)
-        await shield(_reap(family, child, transport, left=left))
+        left = await shield(_reap(family, child, transport, left=left))
     code = transport.get_returncode() if by_itself else None
     return _Ending(exit_code=code, timed_out=timed_out, exceeded=exceeded, left=left)
 
@@ -318,20 +326,28 @@ async def _ask_to_end(family: "Family", child: "_Child") -> None:
 
 async def _reap(
     family: "Family", child: "_Child", transport: asyncio.SubprocessTransport, *, left: bool
-) -> None:
-    """Waits until all members of the family are gone."""
+) -> bool:
+    """Wait until all members of the family are gone; return whether there were any."""
+    for pause_s in EXEC_PAUSES_S:
+        if left or not family.unclear:
+            break
+        await asyncio.sleep(pause_s)
+        left = family.kill(thorough=False)
     if left:
         await _kill_all(family)
     await _within(REAP_S, child.exited)
     transport.close()
     await _within(REAP_S, child.closed)
+    return left
 
 
 async def _kill_all(family: Family) -> None:
     """Kill the family until no new member is left."""
+    quiet = 0
     for count in range(KILL_ROUNDS):
         await asyncio.sleep(0.001 * (1 + count))  # 0.8 s, for a large family
-        if not family.kill(thorough=True):
+        quiet = 0 if family.kill(thorough=True) else quiet + 1
+        if quiet > len(EXEC_PAUSES_S) or (quiet and not family.unclear):
             break
 
 
