@@ -14,6 +14,7 @@ from pegboard.contract.results import Activity
 from pegboard.engine.engine import BUDGET_KEY
 from pegboard.engine.finish import (
     CUT_OFF,
+    GOES_ON,
     MAY_BE_EMPTY,
     PROMISED,
     TOO_LONG,
@@ -45,11 +46,7 @@ from pegboard.providers import (
 )
 from pegboard.providers.spending import Spent, can_be_shortened, sizes_of, spent_on
 from pegboard.schema.event import SessionFailed, SessionWarned
-from pegboard.schema.message import (
-    APIFailure,
-    Failure,
-    UserMessage,
-)
+from pegboard.schema.message import APIFailure, Failure, UserMessage
 from pegboard.schema.part import Instant, RetryPart, StepFinishPart, StepStartPart
 from pegboard.schema.session import Busy, Retry, Tokens
 from pegboard.schema.wire import to_json
@@ -354,4 +351,5 @@ class Step:
             run.settle()  # the agent and the model of a summary are not the session's
         else:
             run.touch(self._view.agent, run.chosen or self._view.model)
-        await run.writer.barrier()
+        if failure is not None or fields.get("finish") != GOES_ON:
+            await run.writer.barrier()  # a step that goes on is stored with the next, or in a frame
