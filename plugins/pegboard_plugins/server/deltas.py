@@ -1,6 +1,7 @@
-"""Streamed text on its way to clients: a part's first delta at once, later ones joined."""
+"""Streamed text on its way to clients: a slow text at once, a fast one joined."""
 
 import asyncio
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -10,16 +11,33 @@ from pegboard.app import Subscription
 from pegboard.schema.event import Event, PartDelta, PartRemoved, PartUpdated
 
 JOINED_S = 0.1
-"""A part's deltas are told this often: each has 250 bytes around its text, 45 compressed."""
+"""A part's deltas are published at least this often."""
+EVENT_BYTES = 250
+"""The bytes of an event around its text: 30 compressed."""
+FREE_BYTES_S = 4096
+"""The bytes around its text that a part may have in a second, besides a quarter of the text's."""
 
 
 @dataclass(slots=True)
 class _Text:
-    """The text of a part that is not told yet, and when it is due."""
+    """The text of a part that is not told yet, when it is due, and the bytes for its events."""
 
     delta: PartDelta
     due: float
     pieces: list[str] = field(default_factory=list)
+    budget: float = 0
+    budget_at: float = field(default_factory=time.monotonic)
+
+    def add(self, added: str) -> bool:
+        """Add text; whether it may be published at once, which takes the bytes of an event."""
+        self.pieces.append(added)
+        now = time.monotonic()
+        earned = (now - self.budget_at) * FREE_BYTES_S + len(added) / 4
+        self.budget, self.budget_at = min(self.budget + earned, EVENT_BYTES), now
+        if self.budget < EVENT_BYTES:
+            return False
+        self.budget = 0
+        return True
 
     def joined(self, due: float) -> Event:
         """All of it as one delta; further text is due later."""
@@ -60,7 +78,8 @@ class JoinedDeltas:
             match event.properties:
                 case PartDelta(part_id=part_id, delta=added) as delta:
                     if text := self._texts.get(part_id):
-                        text.pieces.append(added)
+                        if text.add(added):
+                            yield text.joined(self._later())
                     else:
                         self._texts[part_id] = _Text(delta, self._later())
                         yield event

@@ -23,6 +23,8 @@ TURNS = 100
 """Of the event loop, in which a client that reads has surely read."""
 NEW_S = 1.0
 READING_S = 0.15
+_TIME_ENDS_AT = len("evt_") + 12
+"""The letters of an event's id up to the end of its time."""
 LONGEST_NUMBER = 15
 """Digits of a frame's number; a text with more of them is none."""
 
@@ -169,7 +171,16 @@ class Feed:
         self._fresh_frames = 0
         self._fresh_bytes = 0
         self._run = secrets.token_hex(4)
+        self._unstored = 0
         self._is_closed = False
+
+    def event_id(self) -> str:
+        """Return an id for an event that is not stored, which differs little from the last one.
+
+        Random letters cannot be compressed: they are a third of the bytes around a delta's text.
+        """
+        self._unstored = (self._unstored + 1) % 1_000_000
+        return f"{self.ids.new('event')[:_TIME_ENDS_AT]}{self._run}{self._unstored:06}"
 
     def publish(
         self,

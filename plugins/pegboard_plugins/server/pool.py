@@ -230,7 +230,7 @@ class Pool:
         body = encode_event(wire_event(event))
         if event.seq:
             return body
-        return b'{"id":"%b",%b' % (self._feed.ids.new("event").encode(), body[1:])
+        return b'{"id":"%b",%b' % (self._feed.event_id().encode(), body[1:])
 
 
 def _note(event: Event, statuses: dict[str, SessionStatus]) -> None:

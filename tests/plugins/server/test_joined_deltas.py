@@ -1,4 +1,4 @@
-"""A client hears a part's first delta at once, later ones joined, and all in their order."""
+"""A client hears a slow text at once, a fast one joined, and all in its order."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,7 +8,7 @@ import pytest
 from pegboard.engine.bus import Bus
 from pegboard.schema.event import Event, PartDelta, PartRemoved, PartUpdated, SessionIdle
 from pegboard.schema.part import TextPart, TimeSpan
-from pegboard_plugins.server.deltas import JOINED_S, JoinedDeltas
+from pegboard_plugins.server.deltas import EVENT_BYTES, FREE_BYTES_S, JOINED_S, JoinedDeltas
 
 LONG_S = 30.0
 
@@ -44,7 +44,9 @@ async def bus() -> AsyncIterator[Bus]:
 
 
 @pytest.fixture
-async def joined(bus: Bus) -> JoinedDeltas:
+async def joined(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> JoinedDeltas:
+    """Its texts are too fast, however slow the machine is."""
+    monkeypatch.setattr("pegboard_plugins.server.deltas.FREE_BYTES_S", 0)
     return JoinedDeltas(bus.subscribe())
 
 
@@ -63,6 +65,36 @@ async def test_the_first_delta_is_told_at_once_and_later_ones_in_one(
     assert first == (added("one"),)
     assert later == (added(" two three four"),)
     assert asyncio.get_running_loop().time() - began > JOINED_S / 2
+
+
+async def test_a_slow_text_is_passed_on_at_once(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
+    joined = JoinedDeltas(bus.subscribe())
+    monkeypatch.setattr("pegboard_plugins.server.deltas.JOINED_S", LONG_S)
+    for text in ("one", " two", " three"):
+        bus.publish(added(text))
+        assert await asyncio.wait_for(joined.batch(), 1) == (added(text),)
+        await asyncio.sleep(EVENT_BYTES / FREE_BYTES_S)
+
+
+async def test_a_long_text_is_passed_on_at_once(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
+    joined = JoinedDeltas(bus.subscribe())
+    monkeypatch.setattr("pegboard_plugins.server.deltas.JOINED_S", LONG_S)
+    paragraph = "x" * 4 * EVENT_BYTES
+    for text in ("one", paragraph, paragraph):
+        bus.publish(added(text))
+        assert await asyncio.wait_for(joined.batch(), 1) == (added(text),)
+
+
+async def test_of_many_slow_texts_each_is_passed_on_at_once(
+    bus: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    joined = JoinedDeltas(bus.subscribe())
+    monkeypatch.setattr("pegboard_plugins.server.deltas.JOINED_S", LONG_S)
+    for text in ("one", " two"):
+        told = tuple(added(text, f"prt_{number}", f"ses_{number}") for number in range(10))
+        bus.publish(*told)
+        assert await asyncio.wait_for(joined.batch(), 1) == told
+        await asyncio.sleep(EVENT_BYTES / FREE_BYTES_S)
 
 
 async def test_a_text_that_pauses_begins_at_once_again(bus: Bus, joined: JoinedDeltas) -> None:
