@@ -9,10 +9,12 @@ import re
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from operator import attrgetter, eq, ge, gt, le, lt, ne
 from pathlib import Path
 from types import FrameType, ModuleType
@@ -31,6 +33,8 @@ GROUP = "pegboard"
 OWN = "pegboard"
 """The distribution of Pegboard itself."""
 _METADATA = (".dist-info", ".egg-info")
+_SETTLED_NS = 2_000_000_000
+"""A folder that changed since then may change once more without another time of its change."""
 _T = TypeVar("_T")
 IMPORT_LIMIT_S = 30.0
 """How long the import of a plugin may take; the slowest known library takes 10 s under load."""
@@ -100,7 +104,7 @@ def entry_points(group: str = GROUP, path: Sequence[str] | None = None) -> tuple
     seen: set[str] = set()
     found: list[EntryPoint] = []
     for entry in dict.fromkeys(sys.path if path is None else path):
-        for name, version, text, metadata in _distributions(entry or "."):
+        for name, version, text, metadata in _scanned(entry or "."):
             if name in seen:
                 continue
             seen.add(name)
@@ -254,6 +258,21 @@ def load_file(file: CodeFile, imports: Imports) -> object | PluginProblem:
     if file.error:
         return PluginProblem("import", "", f"{file.path}: {file.error}")
     return attempt(lambda: imports.load(file), where, file=str(file.path))
+
+
+def _scanned(entry: str) -> tuple[tuple[str, str, str, str], ...]:
+    """The distributions of a path entry, which are read once until an installation changes it."""
+    try:
+        changed_ns = Path(entry).stat().st_mtime_ns
+    except OSError:
+        return ()
+    settled = time.time_ns() - changed_ns > _SETTLED_NS
+    return _read_once(entry, changed_ns) if settled else tuple(_distributions(entry))
+
+
+@lru_cache(maxsize=64)
+def _read_once(entry: str, _changed_ns: int) -> tuple[tuple[str, str, str, str], ...]:
+    return tuple(_distributions(entry))
 
 
 def _distributions(entry: str) -> Iterator[tuple[str, str, str, str]]:
