@@ -1,5 +1,6 @@
 """A session while it runs: its record, its turns, its ids and its writer."""
 
+from asyncio import Future
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
@@ -23,14 +24,7 @@ from pegboard.schema.config import Agent
 from pegboard.schema.message import AssistantMessage, MessagePath, MessageTime, Turn
 from pegboard.schema.model import Model
 from pegboard.schema.part import ModelChoice
-from pegboard.schema.session import (
-    Busy,
-    Ruleset,
-    Session,
-    SessionModel,
-    SessionStatus,
-    Tokens,
-)
+from pegboard.schema.session import Busy, Ruleset, Session, SessionModel, SessionStatus, Tokens
 from pegboard.snapshots import Followed, Trail
 from pegboard.storage.changes import ChangeSession, PutMessage
 
@@ -56,7 +50,7 @@ class Run(msgspec.Struct):
     subagents work at a time. `reopened` are the ids of interrupted answers that the run
     goes on with. `session` is the record as this process stored it last;
     `owed` is not yet in it, nor in those of the `ancestors`, which are the ids of the sessions
-    that a subagent's one is below.
+    that a subagent's one is below. `stored` is done once the result of the last step is stored.
     """
 
     engine: Engine
@@ -78,6 +72,7 @@ class Run(msgspec.Struct):
     owed: Spent = Spent()
     trail: Trail = msgspec.field(default_factory=Untracked)
     reopened: frozenset[str] = frozenset()
+    stored: Future[None] | None = None
 
     def __post_init__(self) -> None:
         for gone in self.ids.withdrawn:

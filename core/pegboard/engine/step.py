@@ -191,6 +191,8 @@ class Step:
         """Ask the model once; the failure, if the answer cannot be used."""
         self._said, self._shown, self._heard, self._written = False, False, None, 0
         model = request.model
+        if self._run.stored is not None:  # what the request contains outlives a kill
+            await self._run.writer.passed(self._run.stored)
         self._asking = Activity("model", self._view.id, self.message.id, model.id, request)
         try:
             async with self._run.engine.hooks.around(self._asking):
@@ -351,5 +353,7 @@ class Step:
             run.settle()  # the agent and the model of a summary are not the session's
         else:
             run.touch(self._view.agent, run.chosen or self._view.model)
-        if failure is not None or fields.get("finish") != GOES_ON:
-            await run.writer.barrier()  # a step that goes on is stored with the next, or in a frame
+        if failure is None and fields.get("finish") == GOES_ON:
+            run.stored = run.writer.mark()  # the next step builds its request meanwhile
+        else:
+            await run.writer.barrier()

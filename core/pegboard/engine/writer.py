@@ -155,11 +155,16 @@ class Writer:
         :raises StorageError: when they could not be written; the next barrier tries again.
         :raises InvalidInputError: when one of them cannot be stored; the others are.
         """
+        await self.passed(self.mark())
+
+    async def passed(self, mark: asyncio.Future[None]) -> None:
+        """Return when all changes before a mark are durable and published; raises as `barrier`."""
         assert self._task is not None
-        done = await self._marker_passed()
-        if not done.done():
+        if not mark.done():
+            await asyncio.wait((mark, self._task), return_when=asyncio.FIRST_COMPLETED)
+        if not mark.done():
             await self._task
-        done.result()
+        mark.result()
 
     async def store(self) -> bool:
         """Whether all changes so far are stored; on failure the turn reports the reason.
@@ -167,17 +172,17 @@ class Writer:
         The wait ends with the turn at the latest, whose end stores the rest.
         """
         self._store_text(share=0)
-        done = await self._marker_passed()
+        assert self._task is not None
+        done = self.mark()
+        await asyncio.wait((done, self._task), return_when=asyncio.FIRST_COMPLETED)
         return done.done() and not done.cancelled() and done.exception() is None
 
-    async def _marker_passed(self) -> asyncio.Future[None]:
-        """A future that is done once all earlier changes are stored; else the writer has ended."""
-        assert self._task is not None
+    def mark(self) -> asyncio.Future[None]:
+        """Have all earlier changes stored now; the future is done once they are."""
         done = asyncio.get_running_loop().create_future()
         self._items.append(done)
         self._urgent.set()
         self._wake.set()
-        await asyncio.wait((done, self._task), return_when=asyncio.FIRST_COMPLETED)
         return done
 
     async def _run(self) -> None:
@@ -281,3 +286,4 @@ def _fail(items: list[_Item], error: BaseException) -> None:
                 item.cancel()
             else:
                 item.set_exception(error)
+                item.exception()  # no warning where the turn ends before it is awaited

@@ -257,11 +257,9 @@ async def test_a_step_with_a_command_waits_wakes_and_starts_little(
             counts["naps"] += argument is time.sleep
         elif event != "call":
             return
-        elif code.co_name == "create_future":
-            caller = frame.f_back
-            counts["waits"] += (
-                caller is not None and caller.f_code is Writer._marker_passed.__code__
-            )
+        elif code is Writer.mark.__code__:
+            caller = frame.f_back and frame.f_back.f_code
+            counts["waits"] += caller is Writer.barrier.__code__
         elif code.co_name == "_execute_child":
             counts[Path(frame.f_locals["args"][0]).name] += 1
         elif code.co_name == "run_in_executor":

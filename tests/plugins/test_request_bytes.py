@@ -1,0 +1,61 @@
+"""What the first request of a session costs in bytes, as they go over the wire."""
+
+import json
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+import model_server as ms
+from long_session import asked, options
+from model_server import ModelServer
+from pegboard import App
+from worktrees import git
+
+FIRST_BYTES = 10 << 10
+"""For a model whose name says nothing, without instruction files."""
+FAMILY_BYTES = 512
+"""More for a model of a known family."""
+
+
+async def first_request(folder: Path, model: str) -> tuple[dict[str, object], int]:
+    """The first request of a session, and its bytes without those of the project's path."""
+    project = folder / "project"
+    project.mkdir()
+    (project / "a.txt").write_text("one\n")
+    git(project, "init", "-q")
+    async with ModelServer(ms.by_step(ms.say("Hi."))) as server:
+        given = options(folder, server.url)
+        provider = {"options": {"baseURL": server.url, "apiKey": "key"}, "models": {model: {}}}
+        config = {"model": f"fake/{model}", "provider": {"fake": provider}}
+        async with App.open(project, replace(given, config=config)) as app:
+            session = await app.create_session()
+            await app.prompt(session.id, "Hello")
+        request = asked(server)[0]
+    body = json.dumps(request, ensure_ascii=False, separators=(",", ":"))
+    return request, len(body.replace(str(project), "/project").encode())
+
+
+async def test_the_first_request_is_short(tmp_path: Path) -> None:
+    request, size = await first_request(tmp_path, "m")
+
+    assert size <= FIRST_BYTES
+    names = [tool["function"]["name"] for tool in request["tools"]]
+    assert {"bash", "edit", "glob", "grep", "read", "task", "todowrite", "write"} <= {*names}
+
+
+@pytest.mark.parametrize("model", ["gpt-5.2", "claude-sonnet-4-5", "gemini-3-pro", "kimi-k2"])
+async def test_a_family_adds_few_bytes(tmp_path: Path, model: str) -> None:
+    _, size = await first_request(tmp_path, model)
+
+    assert size <= FIRST_BYTES + FAMILY_BYTES
+
+
+async def test_a_schema_has_nothing_that_a_model_takes_for_granted(tmp_path: Path) -> None:
+    request, _ = await first_request(tmp_path, "m")
+
+    schemas = [tool["function"]["parameters"] for tool in request["tools"]]
+    fields = [each for schema in schemas for each in schema["properties"].values()]
+    assert all("additionalProperties" not in schema for schema in schemas)
+    assert [each for each in fields if "default" in each and not each["default"]] == []
+    assert any(each.get("default") for each in fields)
