@@ -54,13 +54,13 @@ async def _may_search(context: PermissionContext, pattern: str, path: str) -> Pa
 
 @tool(requires=_may_search, aliases={"query": "pattern", "directory": "path"}, effect="reads")
 async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult:  # noqa: ARG001 - for `requires`
-    """Find files by name, last changed first, at most a hundred.
+    """Find files by name, last changed first, at most 100.
 
-    Files that git ignores are left out, unless path is a folder of them or pattern names one.
+    Files that git ignores are left out, unless path is their folder or pattern names one.
 
     Args:
-        pattern: such as "**/*.py" or "src/*.{ts,tsx}"; one without a slash fits at any depth.
-        path: the directory to search; the working directory if it is left out.
+        pattern: such as "**/*.py"; one without a slash fits at any depth.
+        path: a directory.
     """
     folder = context.granted(_may_search)
     if not await asyncio.to_thread(folder.is_dir):

@@ -24,12 +24,10 @@ _PARAMETERS = {
     "type": "object",
     "properties": {"todos": {"type": "array", "items": _ENTRY}},
     "required": ["todos"],
-    "additionalProperties": False,
 }
 _DESCRIPTION = (
-    "Replace the session's task list, which the user sees; the answer is the list. Use it for work"
-    " of three or more steps, not for less and not for questions: keep one entry in_progress, mark"
-    " each completed as soon as it is, and leave nothing in_progress at the end."
+    "Replace the session's task list, which the user sees. For three or more steps, not for less or"
+    " for questions: one entry in_progress, each completed at once, nothing in_progress at the end."
 )
 
 
@@ -49,7 +47,7 @@ async def _todowrite(context: ToolContext, args: Mapping[str, Any]) -> ToolResul
     return _result(todos)
 
 
-@tool(effect="reads")
+@tool(effect="reads", exposure="hidden")
 async def todoread(context: ToolContext) -> ToolResult:
     """Read the session's task list."""
     return _result(await context.todos())

@@ -13,10 +13,7 @@ from pegboard_plugins.environment import chat_message, chat_system_transform
 from session_views import view
 from worktrees import git
 
-NOBODY = (
-    "Nobody can answer during this run: what needs a permission is refused, and you decide "
-    "yourself what is open"
-)
+NOBODY = "Nobody can answer: what needs a permission is refused; decide open questions yourself"
 
 
 async def test_the_piece_tells_where_the_agent_works(tmp_path: Path) -> None:
@@ -41,9 +38,16 @@ async def test_the_piece_tells_where_the_agent_works(tmp_path: Path) -> None:
             "- Today's date: 2026-03-01",
             "- Model: p/m",
             f"- {NOBODY}",
-            "- Sandbox: none; commands run with the user's own rights",
+            "- Sandbox: none",
         ]
     )
+
+
+async def test_the_root_of_the_project_is_named_where_it_is_another_folder(tmp_path: Path) -> None:
+    (piece,) = await chat_system_transform(view(tmp_path), ())
+
+    assert f"- Working directory: {tmp_path}" in piece
+    assert "Root of the project" not in piece
 
 
 async def test_the_piece_stays_the_same_through_a_session(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from pegboard.arguments.signature import (
     plain_schema,
     read_docstring,
     read_signature,
+    terse,
 )
 from pegboard.errors import SignatureError, ToolError
 
@@ -86,6 +87,11 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             if text and name in properties:
                 properties[name].setdefault("description", text)
         return schema
+
+    @cached_property
+    def offered(self) -> Schema:
+        """The schema as a model gets it, in few bytes."""
+        return terse(self.schema)
 
     def quick(self, args: Mapping[str, Any]) -> bool:
         """For exact scalars, and for plain types once the model is built.
@@ -186,6 +192,11 @@ class RawArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     description: str
     imports: ClassVar[tuple[str, ...]] = ()
     """None: a session may do without jsonschema, which only the check of such a call needs."""
+
+    @property
+    def offered(self) -> Schema:
+        """The schema as a model gets it: as its author wrote it."""
+        return self.schema
 
     @cached_property
     def schema(self) -> Schema:

@@ -251,6 +251,18 @@ def plain_schema(parameters: Sequence[Parameter]) -> Schema:
     return schema
 
 
+def terse(schema: Schema) -> Schema:
+    """Return the schema of a signature without what a model takes for granted.
+
+    These are defaults that are empty, zero or false, and the exclusion of other names.
+    """
+    implied = ("default", "additionalProperties")
+    kept = {key: value for key, value in schema.items() if value or key not in implied}
+    for key in {"properties", "$defs"} & kept.keys():
+        kept[key] = {name: terse(each) for name, each in kept[key].items()}
+    return kept
+
+
 class _Types(msgspec.Struct, frozen=True):
     """Makes schemas of types; `definitions` are those that others refer to."""
 

@@ -46,7 +46,7 @@ async def offered_tools(
         found = ToolDefinition(
             name=tool.id,
             description=tool.description,
-            parameters=tool.parameters,
+            parameters=tool.arguments.offered,
             permission=tool.permission,
             exposure=exposure,
             source=hooks.sources.get(tool.id, ""),

@@ -12,13 +12,7 @@ from typing import Any
 
 from pegboard.errors import ProviderError
 from pegboard.kit.threads import closing
-from pegboard.providers import (
-    StreamEvent,
-    StreamFinish,
-    ToolCall,
-    ToolInputDelta,
-    ToolInputStart,
-)
+from pegboard.providers import StreamEvent, StreamFinish, ToolCall, ToolInputDelta, ToolInputStart
 
 LONGEST_INPUT_BYTES = 8 << 20
 """A call with longer arguments is refused; what a tool writes at once is much shorter."""

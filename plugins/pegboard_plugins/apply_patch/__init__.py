@@ -45,7 +45,7 @@ def _drawn(part: ToolPart) -> "Block | None":
     effect="edits",
 )
 async def apply_patch(context: ToolContext, patchText: str) -> ToolResult:  # noqa: ARG001 - for `requires`
-    """Change files that you have read, or that are attached: all that the patch names, or none.
+    """Change files that were read or attached: all that the patch names, or none.
 
     Paths are relative to the working directory, or absolute. A file may have several chunks,
     each below an `@@` line, with three unchanged lines around the change; every line of a new

@@ -214,19 +214,17 @@ async def bash(  # noqa: PLR0913 - the model's arguments
     *,
     background: bool = False,
 ) -> ToolResult:
-    """Run a command in a new shell, which starts in the project's directory.
+    """Run a command in a new shell in the project's directory, without input or terminal.
 
-    It has no input and no terminal. cd and variables last for this call alone, and what it
-    starts ends with it, also behind `&`. Long output is cut in the middle; the answer names the
-    file that has all of it. A line whose meaning is only known when it runs may be asked for or
-    refused: write commands and files out.
+    cd and variables last for this call, and what it starts ends with it, also behind `&`. Long
+    output is cut in the middle; a file has all of it.
 
     Args:
-        command: the line; quote paths.
-        description: what it does in 5 to 10 words, for the user.
-        timeout: in milliseconds, 120000 if left out, at most an hour.
-        workdir: the folder to start in, rather than cd.
-        background: let it run on, for a server.
+        command: quote paths.
+        description: 5 to 10 words for the user.
+        timeout: milliseconds, at most an hour.
+        workdir: where to start, rather than cd.
+        background: for a server.
     """
     cwd = context.granted(_may_run)
     from pegboard_plugins.bash.starting import shell_argv  # not before a command is run

@@ -38,14 +38,14 @@ async def edit(
     *,
     replaceAll: bool = False,
 ) -> ToolResult:
-    """Replace text in a file that you have read, or that is attached; for most of a file use write.
+    """Replace text in a file that was read or attached; for most of a file use write.
 
     Args:
-        filePath: absolute, or relative to the working directory.
-        oldString: copied exactly from the file, indentation included, without read's line
-            numbers. It must occur once, unless replaceAll. Empty: a new file is made.
-        newString: what stands there afterwards; empty removes.
-        replaceAll: change every occurrence.
+        filePath: the file.
+        oldString: copied exactly, without read's line numbers. It must occur once, unless
+            replaceAll. Empty makes a new file.
+        newString: empty removes.
+        replaceAll: every occurrence.
     """
     from pegboard_plugins.edit.change import Edit, change_file  # 4 ms, at the first edit
 
@@ -123,13 +123,13 @@ multiedit_plugin = MultieditPlugin()
 
 @tool(permission="edit", requires=_may_change, aliases={**_PATHS, **_CONTENT}, effect="edits")
 async def write(context: ToolContext, filePath: str, content: str) -> ToolResult:  # noqa: ARG001 - for `requires`
-    """Write a whole file: a new one, or most of one anew; for small changes use edit.
+    """Write a whole file; for small changes use edit.
 
-    Folders are made. A file that exists is overwritten and has to be read first.
+    A file that exists has to be read first.
 
     Args:
         filePath: absolute, or relative to the working directory.
-        content: all of the file.
+        content: all of it.
     """
     from pegboard_plugins.edit.change import write_file  # as edit does
 

@@ -29,8 +29,7 @@ _UNTRACKED = "?? "
 _MILLISECONDS = 1000
 _ANSWERS = "The user is there, and can answer questions"
 _NO_ANSWERS = (
-    "Nobody can answer during this run: what needs a permission is refused, and you decide "
-    "yourself what is open"
+    "Nobody can answer: what needs a permission is refused; decide open questions yourself"
 )
 _PLATFORMS = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}
 
@@ -50,13 +49,14 @@ def surroundings(session: SessionView) -> str:
     began = datetime.fromtimestamp(session.info.time.created / _MILLISECONDS, UTC).astimezone()
     prompt_id = session.turns[-1].prompt_id if session.turns else session.id
     git = "yes" if _is_repository(session.worktree, prompt_id) else "no"
+    directory, root = plain(str(session.directory)), plain(str(session.worktree))
     platform = f"{_PLATFORMS.get(sys.platform, sys.platform)} {os.uname().release}"
     return "\n".join(
         (
             "# Where you work",
             f"- Session: {session.id}",
-            f"- Working directory: {plain(str(session.directory))}",
-            f"- Root of the project: {plain(str(session.worktree))}",
+            f"- Working directory: {directory}",
+            *([] if root == directory else [f"- Root of the project: {root}"]),
             f"- Git repository: {git}",
             f"- Platform: {platform}; bash runs commands",
             f"- Today's date: {began:%Y-%m-%d}",
@@ -77,7 +77,7 @@ def _sandbox(session: SessionView) -> str:
     """What a model would otherwise find out by commands that fail."""
     config = session.config
     if config.sandbox == "off":
-        return "Sandbox: none; commands run with the user's own rights"
+        return "Sandbox: none"
     network = "no network"
     if isinstance(config.sandbox_network, tuple):
         hosts = ", ".join(config.sandbox_network)

@@ -38,20 +38,19 @@ async def grep(  # noqa: PLR0913, PLR0917 - as models know them
     before: int = 0,
     after: int = 0,
 ) -> ToolResult:
-    r"""Search the contents of files by a regular expression, newest files first.
+    """Search files by a regular expression, one line at a time, newest files first.
 
-    It looks at one line at a time, so `\n` fits nothing. At most a hundred lines are shown.
-    Files that git ignores are left out, unless path is one, or a folder of them.
+    At most 100 lines. Files that git ignores are left out, unless path is one or their folder.
 
     Args:
-        pattern: as in ripgrep; `(?i)` at the start ignores case, `\(` is a parenthesis.
-        path: a directory or file; the working directory if it is left out.
-        include: only names such as "*.py" or "*.{ts,tsx}".
-        type: only files of a language, such as py or rust.
-        output_mode: the lines, only the files' names, or the number of lines of each file.
-        context: lines to show around each match.
-        before: the same, only before it.
-        after: the same, only after it.
+        pattern: as in ripgrep; `(?i)` ignores case.
+        path: a directory or file.
+        include: such as "*.{ts,tsx}".
+        type: a language, such as rust.
+        output_mode: count is by file.
+        context: lines around a match.
+        before: lines before it.
+        after: lines after it.
     """
     from pegboard_plugins.grep.linesearch import found_lines  # loaded while the model thinks
 

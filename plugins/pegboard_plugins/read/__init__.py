@@ -105,13 +105,13 @@ async def read(
 ) -> ToolResult:
     """Read a file, whole unless it is very long; several files in one step.
 
-    Each line comes as its number from 1, `| `, and the text, cut after 2,000 letters. Pictures
-    and PDFs are attached, a directory is listed.
+    Each line comes as its number, `| ` and its text, cut after 2,000 letters. Pictures and PDFs
+    are attached, a directory is listed.
 
     Args:
         filePath: absolute, or relative to the working directory.
-        offset: the number of the first line to show, counted from 1 as in the answers.
-        limit: how many lines to show.
+        offset: the first line, from 1.
+        limit: how many lines.
     """
     path = context.granted(_may_read)
     if offset < 0 or limit < 1:

@@ -102,15 +102,13 @@ def webfetch_tool(fetcher: "Callable[[], Fetcher]") -> Tool:
         format: Format = "markdown",  # noqa: A002 - the protocol's name
         timeout: int = DEFAULT_S,  # noqa: ASYNC109 - likewise
     ) -> ToolResult:
-        """Fetch a page of the web whose address was given or found; do not guess addresses.
+        """Fetch a web page whose address was given or found.
 
-        Images and PDFs are attached. Of a long page the first 5 MiB are read. Servers of this
-        machine and network are refused: ask those with curl in bash.
+        Images and PDFs are attached. Servers of this machine and network are refused: use curl.
 
         Args:
-            url: it begins with http:// or https://.
-            format: what a page is turned into.
-            timeout: in seconds, at most 120.
+            url: with http:// or https://.
+            timeout: seconds, at most 120.
         """
 
         async def agree(hop: str) -> None:
