@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 import model_server as ms
-from long_session import asked, options
+from long_session import Body, asked, options
 from model_server import ModelServer
 from pegboard import App
 from worktrees import git
@@ -18,7 +18,7 @@ FAMILY_BYTES = 512
 """More for a model of a known family."""
 
 
-async def first_request(folder: Path, model: str) -> tuple[dict[str, object], int]:
+async def first_request(folder: Path, model: str) -> tuple[Body, int]:
     """The first request of a session, and its bytes without those of the project's path."""
     project = folder / "project"
     project.mkdir()

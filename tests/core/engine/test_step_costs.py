@@ -243,6 +243,11 @@ async def test_a_step_has_two_transactions_and_few_bytes(tmp_path: Path, calls: 
     assert (after - before) / 20 < MOST_BYTES
 
 
+def append_all(series: dict[str, list[int]], counts: Counter[str]) -> None:
+    for name, each in series.items():
+        each.append(counts[name])
+
+
 async def test_a_step_with_a_command_waits_wakes_and_starts_little(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -267,7 +272,7 @@ async def test_a_step_with_a_command_waits_wakes_and_starts_little(
             counts["wakes"] += job.__name__ != "_sync"  # the audit log's, twice a second
 
     provider = Stepping(12, name="bash")
-    provider.at_step = [lambda _: [each.append(counts[name]) for name, each in series.items()]]
+    provider.at_step = [lambda _: append_all(series, counts)]
     async with opened(tmp_path, provider, builtins=True) as app:
         session = await app.create_session()
         sys.setprofile(note)
