@@ -79,7 +79,7 @@ async def task(  # noqa: PLR0913 - the model's arguments
     Args:
         description: 3 to 5 words for the user.
         prompt: the aim, known paths, whether it may change files, and what to send back.
-        subagent_type: its name.
+        subagent_type: the subagent's name.
         session_id: continue the task with this id.
         timeout_s: at most this long.
     """

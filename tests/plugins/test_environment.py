@@ -13,7 +13,7 @@ from pegboard_plugins.environment import chat_message, chat_system_transform
 from session_views import view
 from worktrees import git
 
-NOBODY = "Nobody can answer: what needs a permission is refused; decide open questions yourself"
+NOBODY = "Nobody can answer: what needs a permission is refused; decide the rest yourself"
 
 
 async def test_the_piece_tells_where_the_agent_works(tmp_path: Path) -> None:

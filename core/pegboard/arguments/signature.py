@@ -254,10 +254,12 @@ def plain_schema(parameters: Sequence[Parameter]) -> Schema:
 def terse(schema: Schema) -> Schema:
     """Return the schema of a signature without what a model takes for granted.
 
-    These are defaults that are empty, zero or false, and the exclusion of other names.
+    These are a default that is empty, zero, false or the first choice, and that there are no
+    other names.
     """
-    implied = ("default", "additionalProperties")
-    kept = {key: value for key, value in schema.items() if value or key not in implied}
+    choices = schema.get("enum", ())
+    implied = {"default": ("", 0, None, *choices[:1]), "additionalProperties": (False,)}
+    kept = {key: each for key, each in schema.items() if each not in implied.get(key, ())}
     for key in {"properties", "$defs"} & kept.keys():
         kept[key] = {name: terse(each) for name, each in kept[key].items()}
     return kept

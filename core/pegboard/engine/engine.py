@@ -31,12 +31,7 @@ from pegboard.providers import Provider, ToolDefinition
 from pegboard.providers.keylookup import Keys
 from pegboard.providers.spending import Budget, OpenBudget
 from pegboard.schema.config import Agent, Command, Config
-from pegboard.schema.event import (
-    Event,
-    SessionFailed,
-    SessionIdle,
-    SessionStatusChanged,
-)
+from pegboard.schema.event import Event, SessionFailed, SessionIdle, SessionStatusChanged
 from pegboard.schema.message import JsonFormat
 from pegboard.schema.model import Model
 from pegboard.schema.session import Decided, DecisionKind, Idle, Ruleset, Session, SessionStatus

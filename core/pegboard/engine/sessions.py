@@ -20,23 +20,9 @@ from pegboard.schema.config import Agent
 from pegboard.schema.event import SessionUpdated
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model, ModelApi
-from pegboard.schema.session import (
-    NEW_TITLE,
-    Revert,
-    Rule,
-    Ruleset,
-    Session,
-    SessionTime,
-    Tokens,
-)
+from pegboard.schema.session import NEW_TITLE, Revert, Rule, Ruleset, Session, SessionTime, Tokens
 from pegboard.storage import Fence, LastIds, Storage
-from pegboard.storage.changes import (
-    Change,
-    ChangeSession,
-    CreateSession,
-    DropMessage,
-    DropPart,
-)
+from pegboard.storage.changes import Change, ChangeSession, CreateSession, DropMessage, DropPart
 
 _VERSION = "0.1.0"
 ABORT_LIMIT_S = 10.0

@@ -21,14 +21,7 @@ from pegboard.contract.plugin import Answer, Plugin, mark_of
 from pegboard.contract.results import Activity
 from pegboard.errors import PluginError, RequiredHookError
 from pegboard.hooks.checks import check_of
-from pegboard.hooks.implementation import (
-    CALL,
-    Implementation,
-    Listener,
-    Timing,
-    ordered,
-    with_time,
-)
+from pegboard.hooks.implementation import CALL, Implementation, Listener, Timing, ordered, with_time
 from pegboard.hooks.isolation import Isolation, Reply, blaming, inside, line_of
 from pegboard.hooks.stalls import Holder
 from pegboard.policy.permissions import strictest_verdict

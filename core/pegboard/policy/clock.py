@@ -7,12 +7,7 @@ clocks of all work that waits for it. For one event loop.
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import (
-    AbstractContextManager,
-    asynccontextmanager,
-    contextmanager,
-    nullcontext,
-)
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from contextvars import ContextVar, Token
 from typing import Any
 

@@ -222,9 +222,9 @@ async def bash(  # noqa: PLR0913 - the model's arguments
     Args:
         command: quote paths.
         description: 5 to 10 words for the user.
-        timeout: milliseconds, at most an hour.
+        timeout: in milliseconds, at most an hour.
         workdir: where to start, rather than cd.
-        background: for a server.
+        background: let it run on, for a server.
     """
     cwd = context.granted(_may_run)
     from pegboard_plugins.bash.starting import shell_argv  # not before a command is run

@@ -44,8 +44,8 @@ async def edit(
         filePath: the file.
         oldString: copied exactly, without read's line numbers. It must occur once, unless
             replaceAll. Empty makes a new file.
-        newString: empty removes.
-        replaceAll: every occurrence.
+        newString: what stands there afterwards; empty removes.
+        replaceAll: change every occurrence.
     """
     from pegboard_plugins.edit.change import Edit, change_file  # 4 ms, at the first edit
 
@@ -125,11 +125,11 @@ multiedit_plugin = MultieditPlugin()
 async def write(context: ToolContext, filePath: str, content: str) -> ToolResult:  # noqa: ARG001 - for `requires`
     """Write a whole file; for small changes use edit.
 
-    A file that exists has to be read first.
+    Folders are made. An existing file has to be read first.
 
     Args:
         filePath: absolute, or relative to the working directory.
-        content: all of it.
+        content: all of the file.
     """
     from pegboard_plugins.edit.change import write_file  # as edit does
 

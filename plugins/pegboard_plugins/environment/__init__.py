@@ -28,9 +28,7 @@ _STATUS = (
 _UNTRACKED = "?? "
 _MILLISECONDS = 1000
 _ANSWERS = "The user is there, and can answer questions"
-_NO_ANSWERS = (
-    "Nobody can answer: what needs a permission is refused; decide open questions yourself"
-)
+_NO_ANSWERS = "Nobody can answer: what needs a permission is refused; decide the rest yourself"
 _PLATFORMS = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}
 
 

@@ -110,7 +110,7 @@ async def read(
 
     Args:
         filePath: absolute, or relative to the working directory.
-        offset: the first line, from 1.
+        offset: the number of the first line, from 1.
         limit: how many lines.
     """
     path = context.granted(_may_read)

@@ -5,11 +5,9 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
-from statistics import median
 from types import FrameType
 
 import apsw
@@ -18,7 +16,7 @@ from msgspec.structs import replace
 
 import rows
 from pegboard import App, tool
-from pegboard.engine.writer import FRAME_S, STORE_S, Writer
+from pegboard.engine.writer import FRAME_S, STORE_S
 from pegboard.providers import (
     ModelRequest,
     StreamEvent,
@@ -26,7 +24,6 @@ from pegboard.providers import (
     TextDelta,
     TextEnd,
     TextStart,
-    ToolCall,
 )
 from pegboard.schema.event import PartDelta, PartUpdated
 from pegboard.schema.part import Completed, CompletedSpan
@@ -34,7 +31,7 @@ from pegboard.storage.changes import Change, PutMessage, PutPart
 from pegboard_plugins.sqlite.storage import SqliteStorage
 from played import USAGE, Played, ToolsPlugin, heard, opened
 from slow_storage import slow_seed
-from worktrees import git
+from stepping import GO, Stepping, per_step, repository
 from written import sh
 
 STEPS = 200
@@ -43,53 +40,16 @@ MOST_GROWTH = 1.5
 MOST_TRANSACTIONS = 2
 """The call before it has an effect, and its result, each with all else of that moment."""
 MOST_BYTES = 160 << 10
-MOST_WAKES = 1
-"""Of threads: for the snapshot. The audit log is written on the loop; the database has its own."""
 PAGE_BYTES = 4096
 OPERATIONS = 10
 """The database's own steps are counted in tens."""
 DELTAS = 5_000
-GO = "go"
 
 
 @tool(permission="read", effect="reads")
 async def look(step: int) -> str:
     """Look at something."""
     return f"{step} " * 50
-
-
-class Stepping(Played):
-    """A model that makes so many calls in each step; `at_step` is asked at each request."""
-
-    def __init__(self, steps: int, *, calls: int = 1, name: str = "look") -> None:
-        super().__init__()
-        self.at_step: list[Callable[[ModelRequest], None]] = []
-        self.steps = steps
-        self._calls = calls
-        self._name = name
-        self._step = 0
-
-    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
-        for ask in self.at_step:
-            ask(request)
-        self._step += 1
-        yield TextStart("t")
-        yield TextDelta("t", "I look at it.")
-        yield TextEnd("t")
-        if self._step > self.steps:
-            yield StreamFinish("stop", USAGE)
-            return
-        for number in range(self._calls):
-            arguments = f'{{"step": {self._step * 10 + number}}}'
-            match self._name:
-                case "sh":
-                    arguments = f'{{"command": "echo {self._step}.{number} > file{number}"}}'
-                case "bash":
-                    arguments = f'{{"command": "true {self._step}.{number}"}}'
-                case "read":
-                    arguments = f'{{"filePath": "a.txt", "limit": {self._step * 10 + number}}}'
-            yield ToolCall(f"call_{self._step}_{number}", self._name, arguments)
-        yield StreamFinish("tool-calls", USAGE)
 
 
 @contextmanager
@@ -131,22 +91,6 @@ class Log:
         self.pages += pages - self._last if pages > self._last else pages
         self._last = pages
         return self._passed_on(db, name, pages)
-
-
-def repository(folder: Path) -> Path:
-    project = folder / "project"
-    project.mkdir(parents=True)
-    (project / "a.txt").write_text("one\n")
-    git(project, "init", "-q")
-    git(project, "add", "-A")
-    git(project, "commit", "-qm", "start")
-    return project
-
-
-def per_step(series: Sequence[int], steps: tuple[int, int]) -> float:
-    """What most steps cost: now and then one pays for the tidying of the database."""
-    first, last = steps
-    return median(after - before for before, after in pairwise(series[first : last + 1]))
 
 
 async def fill(app: App, session_id: str, messages: int) -> int:
@@ -241,48 +185,6 @@ async def test_a_step_has_two_transactions_and_few_bytes(tmp_path: Path, calls: 
     frames = (ended - began) / FRAME_S
     assert last - first <= 20 * MOST_TRANSACTIONS + frames
     assert (after - before) / 20 < MOST_BYTES
-
-
-def append_all(series: dict[str, list[int]], counts: Counter[str]) -> None:
-    for name, each in series.items():
-        each.append(counts[name])
-
-
-async def test_a_step_with_a_command_waits_wakes_and_starts_little(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    repository(tmp_path)
-    monkeypatch.setattr("pegboard_plugins.audit.trail.SLOW_S", 600)
-    counts: Counter[str] = Counter()
-    series: dict[str, list[int]] = {"waits": [], "wakes": [], "naps": [], "bash": [], "sh": []}
-
-    def note(frame: FrameType, event: str, argument: object) -> None:
-        code = frame.f_code
-        if event == "c_call":
-            counts["naps"] += argument is time.sleep
-        elif event != "call":
-            return
-        elif code is Writer.mark.__code__:
-            caller = frame.f_back and frame.f_back.f_code
-            counts["waits"] += caller is Writer.barrier.__code__
-        elif code.co_name == "_execute_child":
-            counts[Path(frame.f_locals["args"][0]).name] += 1
-        elif code.co_name == "run_in_executor":
-            job = frame.f_locals["func"].args[0]
-            counts["wakes"] += job.__name__ != "_sync"  # the audit log's, twice a second
-
-    provider = Stepping(12, name="bash")
-    provider.at_step = [lambda _: append_all(series, counts)]
-    async with opened(tmp_path, provider, builtins=True) as app:
-        session = await app.create_session()
-        sys.setprofile(note)
-        try:
-            await app.prompt(session.id, GO)
-        finally:
-            sys.setprofile(None)
-
-    costs = {name: per_step(each, (4, 12)) for name, each in series.items()}
-    assert costs == {"waits": 1, "wakes": MOST_WAKES, "naps": 0, "bash": 1, "sh": 0}
 
 
 def counted_git(folder: Path) -> tuple[Path, dict[str, str]]:

@@ -23,13 +23,7 @@ from pegboard.ids import IdSource
 from pegboard.policy.pending import PermissionAnswer, advice, advised_rules, no_rule, nobody
 from pegboard.policy.permissions import of_one_text
 from pegboard.schema.event import PermissionAsked, PermissionReplied
-from pegboard.schema.session import (
-    PermissionRequest,
-    Reply,
-    Rule,
-    ToolReference,
-    Verdict,
-)
+from pegboard.schema.session import PermissionRequest, Reply, Rule, ToolReference, Verdict
 from pegboard.schema.wire import check_json
 
 AUTO = "auto"

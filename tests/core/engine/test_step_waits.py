@@ -1,0 +1,58 @@
+"""What a step with a command waits for, wakes and starts, counted and not timed."""
+
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+from pegboard.engine.writer import Writer
+from played import opened
+from stepping import GO, Stepping, per_step, repository
+
+MOST_WAKES = 1
+"""Of threads: for the snapshot. The audit log is written on the loop; the database has its own."""
+
+
+def append_all(series: dict[str, list[int]], counts: Counter[str]) -> None:
+    for name, each in series.items():
+        each.append(counts[name])
+
+
+async def test_a_step_with_a_command_waits_wakes_and_starts_little(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository(tmp_path)
+    monkeypatch.setattr("pegboard_plugins.audit.trail.SLOW_S", 600)
+    counts: Counter[str] = Counter()
+    series: dict[str, list[int]] = {"waits": [], "wakes": [], "naps": [], "bash": [], "sh": []}
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        code = frame.f_code
+        if event == "c_call":
+            counts["naps"] += argument is time.sleep
+        elif event != "call":
+            return
+        elif code is Writer.mark.__code__:
+            caller = frame.f_back and frame.f_back.f_code
+            counts["waits"] += caller is Writer.barrier.__code__
+        elif code.co_name == "_execute_child":
+            counts[Path(frame.f_locals["args"][0]).name] += 1
+        elif code.co_name == "run_in_executor":
+            job = frame.f_locals["func"].args[0]
+            counts["wakes"] += job.__name__ != "_sync"  # the audit log's, twice a second
+
+    provider = Stepping(12, name="bash")
+    provider.at_step = [lambda _: append_all(series, counts)]
+    async with opened(tmp_path, provider, builtins=True) as app:
+        session = await app.create_session()
+        sys.setprofile(note)
+        try:
+            await app.prompt(session.id, GO)
+        finally:
+            sys.setprofile(None)
+
+    costs = {name: per_step(each, (4, 12)) for name, each in series.items()}
+    assert costs == {"waits": 1, "wakes": MOST_WAKES, "naps": 0, "bash": 1, "sh": 0}
