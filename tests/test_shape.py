@@ -27,6 +27,7 @@ BEYOND = {
     "pegboard_plugins.cli": (
         "pegboard_plugins.audit.",  # commands read and write its files
         "pegboard_plugins.chat.",  # a setting names one of the themes that its hook collects
+        "pegboard_plugins.foreignfiles.",  # a command shows what these have
     ),
     "pegboard_plugins.shared": ("pegboard.cli.",),  # what the script calls paints first
 }

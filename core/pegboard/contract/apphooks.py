@@ -404,11 +404,16 @@ def register_files() -> Callable[[], FileLedger] | None:
 
 
 @hookspec("fold", subject="config", when="open", since="0.1")
-def config_load(config: Config) -> Config | None:
+def config_load(
+    config: Config, workspace: Workspace, home: Path, trusted: Mapping[Path, bytes]
+) -> Config | None:
     """Change the configuration after all files are merged.
 
     Called once when the App opens. The answer counts for every later plugin and for the App.
     Fold: a plugin that raises is reported and skipped.
+
+    - home: the user's home folder.
+    - trusted: the project's files that the user trusts, with their bytes, see `trusted_files`.
 
     ```python
     from pegboard import evolve, hookimpl

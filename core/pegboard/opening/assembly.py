@@ -91,7 +91,7 @@ async def _engine(
         apphooks.register_keystore, env=env, places=places, workspace=workspace
     )
     register.belongings.store = store
-    config = await _as_plugins_say(hooks, said)
+    config = await _as_plugins_say(opening, hooks, said, decision)
     tools = await register.collect_tools(config)
     keys = Keys(config, env, store, hidden=register.belongings.values)
     snapshots = await hooks.first(
@@ -198,9 +198,13 @@ async def _swept(outputs: Path) -> None:
     await sweep(outputs)
 
 
-async def _as_plugins_say(hooks: Hooks, said: Config) -> Config:
+async def _as_plugins_say(opening: Opening, hooks: Hooks, said: Config, by: Decision) -> Config:
     """What plugins make of the configuration, its sandbox and limits as tight as was said."""
-    config = await hooks.fold(apphooks.config_load, config=said)
+    place, home = opening.workspace, home_of(opening.env)
+    trusted = by.files if by.trusted else {}
+    config = await hooks.fold(
+        apphooks.config_load, config=said, workspace=place, home=home, trusted=trusted
+    )
     return replace(
         config,
         sandbox=max(config.sandbox, said.sandbox, key=get_args(SandboxLevel).index),

@@ -95,7 +95,7 @@ def edit_file(directory: Path, *, project: bool) -> None:
     if text is None or text == before:
         click.echo("nothing was changed", err=True)
         return
-    _write(directory, file, text)
+    write_settings(directory, file, text)
     click.echo(f"written: {escape_controls(str(file))}", err=True)
 
 
@@ -200,7 +200,7 @@ def set_in(directory: Path, file: Path, path: tuple[str, ...], value: object) ->
         if isinstance(error, InvalidInputError):
             raise
         raise InvalidInputError(f"{file} is not valid TOML: {error}") from error
-    _write(directory, file, text)
+    write_settings(directory, file, text)
     if not text.strip():
         file.unlink()  # an empty file looks like one that was damaged
 
@@ -212,7 +212,7 @@ def _text(file: Path) -> str:
         raise InvalidInputError(f"{file} cannot be read: {error}") from error
 
 
-def _write(directory: Path, file: Path, text: str) -> None:
+def write_settings(directory: Path, file: Path, text: str) -> None:
     """Write the text to the file, unless it, a plugin's option or a name would be invalid then."""
     has_names = "options" in text or "permission_mode" in text
     before = run_async(_flaws(directory)) if has_names else frozenset()

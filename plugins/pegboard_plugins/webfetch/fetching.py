@@ -180,7 +180,9 @@ def parsed_url(url: str) -> "httpx.URL":
         raise ToolError(f"{url!r} is not fetched: only http:// and https:// URLs are")
     if parsed.userinfo:
         raise ToolError("a URL with a name or password in it is not fetched")
-    return parsed.copy_with(host=host, fragment=None)
+    parsed = parsed.copy_with(host=host, fragment=None)
+    # With the slash that `https://HOST?query` leaves out: a rule says `https://HOST/*`.
+    return parsed.copy_with(raw_path=parsed.raw_path) if parsed.query else parsed
 
 
 async def _answer(

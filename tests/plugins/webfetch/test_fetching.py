@@ -11,7 +11,7 @@ from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.unstable import is_public_address
 from pegboard_plugins.webfetch import LIMIT_BYTES
 from pegboard_plugins.webfetch.addresses import system_addresses
-from pegboard_plugins.webfetch.fetching import Fetcher, Wish
+from pegboard_plugins.webfetch.fetching import Fetcher, Wish, parsed_url
 from web_server import page, redirect, serving
 
 
@@ -262,6 +262,18 @@ async def test_a_slow_answer_ends_at_the_time_limit(reply):
             await fetched(web.url(), timeout_s=0.3)
 
     assert time.monotonic() - started < 20
+
+
+@pytest.mark.parametrize(
+    ("url", "named"),
+    [
+        ("https://a.test?x=1", "https://a.test/?x=1"),  # as `https://a.test/*` fits
+        ("https://a.test", "https://a.test"),
+        ("https://A.test.:443/b?x#c", "https://a.test/b?x"),
+    ],
+)
+def test_a_rule_sees_one_spelling_of_an_address(url, named):
+    assert str(parsed_url(url)) == named
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,210 @@
+"""`pegboard import`: what the files of another agent become here, and what of them is written."""
+
+import difflib
+import hashlib
+import importlib.util
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+from msgspec.structs import replace
+
+from pegboard import InvalidInputError, PegboardError
+from pegboard.cli import Exit, open_app, run_async
+from pegboard.display import escape_controls
+from pegboard.unstable import open_workspace, refuse_within_tool
+from pegboard_plugins.cli.configkeys import changed, config_file, write_settings
+from pegboard_plugins.cli.jsontext import as_json, format_option
+from pegboard_plugins.cli.tables import show_table
+from pegboard_plugins.foreignfiles.claudesurvey import claude_findings
+from pegboard_plugins.foreignfiles.findings import BrokenFile, Finding, Home, Survey
+from pegboard_plugins.foreignfiles.opencodesurvey import opencode_findings
+from pegboard_plugins.foreignfiles.othersurveys import codex_findings, gemini_findings
+
+SURVEYS: dict[str, Survey] = {
+    "claude": claude_findings,
+    "codex": codex_findings,
+    "opencode": opencode_findings,
+    "gemini": gemini_findings,
+}
+_STATES = {
+    "acts": "acts already",
+    "trust": "acts after `pegboard trust allow`",
+    "import": "written by import",
+    "cannot": "cannot",
+    "broken": "broken",
+}
+_WIDTH = 60
+_DIGEST_LETTERS = 16
+
+
+class ImportPlan:
+    """The files that an import writes: their texts before and after.
+
+    `folder` is where agents and commands go.
+    """
+
+    def __init__(self, settings: Path, folder: Path, findings: Iterable[Finding]) -> None:
+        self.texts: dict[Path, tuple[str, str]] = {}
+        before = settings.read_text() if settings.is_file() else ""
+        text = before
+        for each in findings:
+            for path, value in each.settings:
+                text = _with(text, path, value)
+            for name, content in each.documents.items():
+                file = folder / name
+                if not file.exists():
+                    self.texts[file] = ("", content)
+        if text != before:
+            self.texts = {settings: (before, text), **self.texts}
+        self.settings = settings
+
+    @property
+    def digest(self) -> str:
+        """A text for just these changes."""
+        parts = "".join(f"{path}\0{new}\0" for path, (_, new) in self.texts.items())
+        return hashlib.sha256(parts.encode()).hexdigest()[:_DIGEST_LETTERS]
+
+    def diff(self) -> str:
+        """Return the changes as a unified diff."""
+        return "".join(
+            line if line.endswith("\n") else f"{line}\n"
+            for path, (old, new) in self.texts.items()
+            for line in difflib.unified_diff(
+                old.splitlines(), new.splitlines(), str(path), str(path), lineterm=""
+            )
+        )
+
+    def write(self, directory: Path) -> None:
+        """Write the files; the settings as they were go to a file that ends in `.bak`."""
+        for path, (old, new) in self.texts.items():
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if path == self.settings:
+                if old:
+                    path.with_name(f"{path.name}.bak").write_text(old)
+                write_settings(directory, path, new)
+            else:
+                with path.open("x") as file:
+                    file.write(new)
+
+
+def _with(text: str, path: tuple[str, ...], value: Any) -> str:  # noqa: ANN401 - of a config file
+    """Return the settings with a value that they do not have; a list is added to."""
+    import tomllib  # where something is imported
+
+    found: Any = tomllib.loads(text)
+    for name in path:
+        found = found.get(name) if isinstance(found, dict) else None
+    if isinstance(value, list):
+        known = found if isinstance(found, list) else []
+        new = [*known, *(each for each in value if each not in known)]
+        return text if new == known else changed(text, path, new)
+    return text if found is not None else changed(text, path, value)
+
+
+@click.command("import")
+@click.argument("product", type=click.Choice(list(SURVEYS)))
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+@click.option("--project", is_flag=True, help="Write the project's settings instead of your own.")
+@click.option(
+    "--yes",
+    "answer",
+    is_flag=False,
+    flag_value="",
+    metavar="[DIGEST]",
+    help="Do not ask. Without a terminal: the digest of the plan that --dry-run shows.",
+)
+@format_option("text")
+@click.pass_obj
+def import_settings(  # noqa: PLR0913 - the options, all keyword-only
+    directory: Path,
+    *,
+    product: str,
+    dry_run: bool,
+    project: bool,
+    answer: str | None,
+    style: Literal["text", "json"],
+) -> None:
+    """Import the settings of another agent.
+
+    Shows what each part of its files becomes here, and writes what nothing reads in its place.
+    Keys, tokens and histories are never taken over.
+    """
+    refuse_within_tool("pegboard import")
+    workspace = open_workspace(directory)
+    has_mcp = importlib.util.find_spec("pegboard_mcp") is not None
+    home = Home(home=Path.home(), workspace=workspace, has_mcp=has_mcp)
+    found = SURVEYS[product](home)
+    broken = [each for each in found if isinstance(each, BrokenFile)]
+    rows = [each for each in found if isinstance(each, Finding)]
+    rows = run_async(_with_known_models(directory, rows))
+    chosen = [each for each in rows if each.state == "import" and each.is_project == project]
+    settings = config_file(directory, project=project)
+    folder = workspace.worktree / ".pegboard" if project else settings.parent
+    plan = ImportPlan(settings, folder, chosen)
+    _show(rows, broken, style)
+    if style == "text" and plan.texts:
+        click.echo(escape_controls(plan.diff()), nl=False)
+    if plan.texts and dry_run:
+        click.echo(f"to write this: pegboard import {product} --yes={plan.digest}", err=True)
+    elif plan.texts:
+        _confirm(plan, answer)
+        plan.write(directory)
+        click.echo(escape_controls(f"written: {', '.join(map(str, plan.texts))}"), err=True)
+    if broken:
+        raise SystemExit(Exit.CONFIG)
+    if any(each.is_lost for each in rows):
+        raise SystemExit(Exit.FAILED)
+
+
+def _confirm(plan: ImportPlan, answer: str | None) -> None:
+    if answer is None and sys.stdin.isatty():
+        click.confirm("Write this?", abort=True)
+    elif answer != plan.digest and not (answer == "" and sys.stdin.isatty()):
+        text = f"nothing was written: without a terminal, --yes={plan.digest} writes this plan"
+        raise InvalidInputError(text)
+
+
+def _show(
+    rows: Sequence[Finding], broken: Sequence[BrokenFile], style: Literal["text", "json"]
+) -> None:
+    table: list[tuple[str, str, str, str | None, str | None]] = [
+        (each.found, each.file, each.state, each.becomes, each.reason) for each in rows
+    ]
+    table += [("file", each.file, "broken", None, each.reason) for each in broken]
+    if style == "json":
+        names = ("found", "file", "state", "becomes", "reason")
+        click.echo(as_json([dict(zip(names, each, strict=True)) for each in table], indent=2))
+        return
+    cells = [
+        (found, file, _STATES[state], "; ".join(filter(None, (becomes, reason))))
+        for found, file, state, becomes, reason in table
+    ]
+    show_table(("FOUND", "FILE", "STATE", "BECOMES"), cells, none="nothing was found", width=_WIDTH)
+
+
+async def _with_known_models(directory: Path, rows: list[Finding]) -> list[Finding]:
+    """Return the findings, in which a model that no provider here serves cannot be had."""
+    models = {
+        str(value)
+        for each in rows
+        for path, value in each.settings
+        if path[-1] in {"model", "small_model"}
+    }
+    if not models:
+        return rows
+    unknown: dict[str, str] = {}
+    async with open_app(directory) as app:
+        for name in models:
+            try:
+                await app.resolve_model(name)
+            except PegboardError as error:
+                unknown[name] = str(error)
+    return [
+        replace(each, state="cannot", becomes=None, reason=unknown[names[0]], settings=())
+        if (names := [str(value) for _, value in each.settings if str(value) in unknown])
+        else each
+        for each in rows
+    ]

@@ -1,0 +1,119 @@
+"""Agents, slash commands and permission rules of Claude Code: what `.claude` folders have works.
+
+Rules that deny or ask count at once, for they only tighten. Agents and commands of a project count
+once the user trusts their files.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from pegboard import Plugin, Workspace, evolve, hookimpl
+from pegboard.schema.config import Agent, Command, Config
+from pegboard.schema.session import Rule
+
+if TYPE_CHECKING:
+    from pegboard_plugins.foreignfiles.claudefolder import ClaudeSetup
+
+FOLDER = ".claude"
+DEFINITIONS = ("agents", "commands")
+SETTINGS = ("settings.json", "settings.local.json")
+_MOST_NOTES = 3
+
+
+class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The options of the plugin; with `all` what the user allows in Claude Code is allowed here."""
+
+    permissions: Literal["tighten", "all"] = "tighten"
+
+
+options = Options
+_SETUPS: "WeakKeyDictionary[Plugin, ClaudeSetup]" = WeakKeyDictionary()
+"""What the folders of each App have, which is read once, before anything is registered."""
+
+
+@hookimpl
+async def trusted_files(workspace: Workspace) -> Sequence[Path]:
+    """Return the project's agents and commands."""
+    if not any((each / FOLDER).is_dir() for each in _project_folders(workspace)):
+        return ()
+    from pegboard_plugins.foreignfiles.claudefolder import definition_files  # where there are some
+
+    root = workspace.worktree
+    folders = _project_folders(workspace)
+    return tuple(
+        file.path for each in folders for file in definition_files(each / FOLDER, within=root)
+    )
+
+
+@hookimpl
+async def config_load(
+    config: Config,
+    workspace: Workspace,
+    home: Path,
+    trusted: Mapping[Path, bytes],
+    plugin: Plugin,
+) -> Config | None:
+    """Read the folders, and return the configuration with their rules."""
+    _SETUPS.pop(plugin, None)
+    projects = [each for each in _project_folders(workspace) if each != home]
+    if not any(map(_has_files, (home, *projects))):
+        return None
+    from pegboard_plugins.foreignfiles.claudefolder import (  # where there are some
+        Places,
+        read_setup,
+    )
+
+    places = Places(home=home, workspace=workspace, projects=tuple(projects))
+    setup = await asyncio.to_thread(read_setup, places, trusted)
+    _SETUPS[plugin] = setup
+    if setup.notes:
+        more = len(setup.notes) - _MOST_NOTES
+        rest = f"; and {more} more" if more > 0 else ""
+        plugin.logger.warning(
+            "not honoured: %s%s; `pegboard import claude --dry-run` shows all",
+            "; ".join(setup.notes[:_MOST_NOTES]),
+            rest,
+        )
+    allowed = setup.allowed if plugin.options.permissions == "all" else ()
+    if not setup.denied and not allowed:
+        return None
+    return evolve(
+        config,
+        permission=_before_the_users(config, allowed),
+        project_permission=(*config.project_permission, *setup.denied),
+    )
+
+
+def _before_the_users(config: Config, allowed: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """Return the rules with these behind the built-in ones and before those of `pegboard.toml`."""
+    built_in = [each for each in config.permission if each.by == "built-in"]
+    users = [each for each in config.permission if each.by != "built-in"]
+    return (*built_in, *allowed, *users)
+
+
+@hookimpl
+async def register_agents(plugin: Plugin) -> tuple[Agent, ...]:
+    """Return the agents, as subagents."""
+    setup = _SETUPS.get(plugin)
+    return setup.agents if setup else ()
+
+
+@hookimpl
+async def register_commands(plugin: Plugin) -> tuple[Command, ...]:
+    """Return the slash commands."""
+    setup = _SETUPS.get(plugin)
+    return setup.commands if setup else ()
+
+
+def _has_files(folder: Path) -> bool:
+    top = folder / FOLDER
+    return top.is_dir() and any((top / name).exists() for name in (*DEFINITIONS, *SETTINGS))
+
+
+def _project_folders(workspace: Workspace) -> tuple[Path, ...]:
+    return tuple(dict.fromkeys((workspace.worktree, workspace.directory)))

@@ -1,0 +1,265 @@
+"""The folders `.claude` of the user and of a project: their agents, commands and rules."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pegboard import Workspace
+from pegboard.schema.config import Agent, Command
+from pegboard.schema.session import Rule
+from pegboard.unstable import read_bounded
+from pegboard_plugins.foreignfiles import DEFINITIONS, FOLDER, SETTINGS
+from pegboard_plugins.foreignfiles.clauderules import Anchors, ForeignRule, read_rules
+from pegboard_plugins.foreignfiles.claudetools import permissions_of, template_of
+from pegboard_plugins.shared.frontend import front_matter, listed
+
+LIMIT_BYTES = 256 * 1024
+MOST_FILES = 500
+MOST_FOLDERS = 200
+_NAME = re.compile(r"[A-Za-z0-9][\w:.-]{0,63}")
+_OURS = frozenset({"build", "plan"})
+"""The agents of Pegboard that talk to the user, which no subagent replaces."""
+_OF_AN_AGENT = frozenset({"name", "description", "tools", "disallowedTools", "maxTurns", "effort"})
+_OF_A_COMMAND = frozenset({"description", "argument-hint", "arguments", "allowed-tools"})
+_WITHOUT_EFFECT = frozenset({"color", "disable-model-invocation", "user-invocable"})
+_LIKE_OURS = {"model": frozenset({"inherit"}), "permissionMode": frozenset({"default"})}
+"""Settings that ask for what Pegboard does anyway, with the values that do."""
+
+
+class Definition(msgspec.Struct, frozen=True, kw_only=True):
+    """A Markdown file that defines an agent or a command; `kind` is the name of its folder."""
+
+    kind: str
+    name: str
+    path: Path
+
+
+class Places(msgspec.Struct, frozen=True, kw_only=True):
+    """Where folders are looked for: the user's home, and folders of the project."""
+
+    home: Path
+    workspace: Workspace
+    projects: tuple[Path, ...]
+
+
+class ClaudeSetup(msgspec.Struct, kw_only=True):
+    """What the folders have for Pegboard; `notes` name what of them does not count."""
+
+    agents: tuple[Agent, ...] = ()
+    commands: tuple[Command, ...] = ()
+    rules: tuple[ForeignRule, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def denied(self) -> tuple[Rule, ...]:
+        """The rules that ask and deny, the strictest last."""
+        found = [each for each in self.rules if each.action != "allow"]
+        found.sort(key=lambda each: each.action == "deny")
+        return tuple(rule for each in found for rule in each.rules)
+
+    @property
+    def allowed(self) -> tuple[Rule, ...]:
+        """What the user allows; a project allows nothing."""
+        found = [each for each in self.rules if each.action == "allow" and not each.is_project]
+        return tuple(rule for each in found for rule in each.rules)
+
+
+def read_setup(places: Places, trusted: Mapping[Path, bytes]) -> ClaudeSetup:
+    """Return what counts: of a project the rules, and what is defined in trusted files."""
+    agents: dict[str, Agent] = {}
+    commands: dict[str, Command] = {}
+    rules: list[ForeignRule] = []
+    notes: list[str] = []
+    root = places.workspace.worktree
+    for folder in (places.home, *places.projects):
+        is_project = folder != places.home
+        for file in definition_files(folder / FOLDER, within=root if is_project else None):
+            if is_project and file.path not in trusted:
+                continue
+            content, why = (trusted[file.path], "") if is_project else read_bounded(file.path)
+            read = read_definition(file, content, why)
+            notes += [f"{_short(file.path, places)}: {each}" for each in read.notes]
+            agents |= {each.name: each for each in read.agents}
+            commands |= {each.name: each for each in read.commands}
+        for name in SETTINGS if is_project else SETTINGS[:1]:
+            path = folder / FOLDER / name
+            found, problems = settings_rules(path, places, is_project=is_project)
+            rules += found
+            notes += [f"{_short(path, places)}: {each}" for each in problems]
+    return ClaudeSetup(
+        agents=tuple(agents.values()),
+        commands=tuple(commands.values()),
+        rules=tuple(rules),
+        notes=tuple(notes),
+    )
+
+
+def settings_rules(
+    path: Path, places: Places, *, is_project: bool
+) -> tuple[tuple[ForeignRule, ...], tuple[str, ...]]:
+    """Return the rules of a file with settings, and what of its rules does not count."""
+    if not path.is_file():
+        return (), ()
+    table, problem = read_settings(path)
+    anchor = path.parent if not is_project else path.parent.parent
+    anchors = Anchors(
+        source=path,
+        settings=anchor,
+        directory=places.workspace.directory,
+        worktree=places.workspace.worktree,
+        home=places.home,
+    )
+    rules = tuple(read_rules(table, path, anchors, is_project=is_project))
+    lost = [f"{each.action} {each.text} ({each.reason})" for each in rules if each.is_weaker]
+    return rules, (*([problem] if problem else []), *lost)
+
+
+def read_settings(path: Path) -> tuple[Mapping[str, Any], str]:
+    """Return the table of a JSON file, and why it cannot be read, "" if it can."""
+    content, why = read_bounded(path)
+    if why:
+        return {}, why
+    try:
+        table = msgspec.json.decode(content)
+    except (ValueError, msgspec.MsgspecError, RecursionError) as error:
+        return {}, f"is not valid JSON: {error}"
+    return (table, "") if isinstance(table, dict) else ({}, "is no table of settings")
+
+
+def definition_files(folder: Path, *, within: Path | None) -> Iterator[Definition]:
+    """Yield the agents and commands of a folder, sorted by path.
+
+    Below `within` no link is followed that leads out of it.
+    """
+    for kind in DEFINITIONS:
+        top = folder / kind
+        for path in _markdown_below(top, within):
+            name = path.relative_to(top).with_suffix("").as_posix().replace("/", ":")
+            real = path if within is None else path.resolve()
+            yield Definition(kind=kind, name=name, path=real)
+
+
+def _markdown_below(top: Path, within: Path | None) -> Iterator[Path]:
+    root = within.resolve() if within else None
+    seen: set[str] = set()
+    count = 0
+    for place, folders, names in os.walk(top, followlinks=within is None):
+        folders.sort()
+        real = os.path.realpath(place)
+        if real in seen or len(seen) >= MOST_FOLDERS:
+            folders.clear()
+            continue
+        seen.add(real)
+        for path in (Path(place, name) for name in sorted(names) if name.endswith(".md")):
+            inside = root is None or path.resolve().is_relative_to(root)
+            if inside and path.resolve().suffix == ".md" and path.is_file():
+                count += 1
+                if count > MOST_FILES:
+                    return
+                yield path
+
+
+def read_definition(file: Definition, content: bytes, why: str) -> ClaudeSetup:
+    """Return the agent or the command of a file."""
+    if not why and len(content) > LIMIT_BYTES:
+        why = f"longer than {LIMIT_BYTES >> 10} KiB"
+    if not why and b"\0" in content:
+        why = "is not text"
+    if why:
+        return ClaudeSetup(notes=(why,))
+    settings, body = front_matter(content.decode("utf-8-sig", "replace"))
+    make = _agent if file.kind == "agents" else _command
+    return make(file, settings or {}, body.strip())
+
+
+def _agent(file: Definition, settings: Mapping[str, Any], body: str) -> ClaudeSetup:
+    name = settings.get("name", file.path.stem)
+    description = settings.get("description")
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name in _OURS:
+        return ClaudeSetup(notes=("its name is none that an agent can have",))
+    if not isinstance(description, str) or not description.strip():
+        return ClaudeSetup(notes=("it has no description",))
+    rules, unknown = _agent_rules(settings)
+    steps = settings.get("maxTurns")
+    effort = settings.get("effort")
+    known = {*_OF_AN_AGENT, "model", "permissionMode"}
+    agent = Agent(
+        name=name,
+        mode="subagent",
+        permission=rules,
+        options={},
+        description=" ".join(description.split()),
+        prompt=body or None,
+        steps=int(steps) if isinstance(steps, str) and steps.isdigit() and int(steps) else None,
+        variant=effort if isinstance(effort, str) else None,
+        model=None,
+    )
+    notes = [*unknown, *_unused(settings, known)]
+    return ClaudeSetup(agents=(agent,), notes=(", ".join(notes),) if notes else ())
+
+
+def _agent_rules(settings: Mapping[str, Any]) -> tuple[tuple[Rule, ...], tuple[str, ...]]:
+    """Return what an agent may do, and its tools that do not exist here."""
+    tools, refused = listed(settings.get("tools")), listed(settings.get("disallowedTools"))
+    rules: list[Rule] = []
+    unknown: list[str] = []
+    if tools and tools != ("*",):
+        rules.append(Rule("*", "*", "deny"))
+        rules += [Rule(each, "*", "allow") for each in ("external_directory", "doom_loop")]
+        for tool in tools:
+            found = permissions_of(tool)
+            unknown += [] if found else [f"the tool {tool}"]
+            rules += [Rule(name, pattern, "allow") for name, pattern in found]
+    elif "Agent" not in refused:
+        rules.append(Rule("task", "*", "deny"))
+    for tool in refused:
+        rules += [Rule(name, pattern, "deny") for name, pattern in permissions_of(tool)]
+    if settings.get("permissionMode") == "plan":
+        rules += [Rule(each, "*", "deny") for each in ("edit", "bash")]
+    return tuple(rules), tuple(unknown)
+
+
+def _command(file: Definition, settings: Mapping[str, Any], body: str) -> ClaudeSetup:
+    if not _NAME.fullmatch(file.name):
+        return ClaudeSetup(notes=("its name is none that a command can have",))
+    description = settings.get("description")
+    if not isinstance(description, str) or not description.strip():
+        description = body.partition("\n")[0].strip("# ")[:100]
+    template = template_of(body, listed(str(settings.get("arguments", "")).replace(" ", ",")))
+    agent = settings.get("agent")
+    is_fork = settings.get("context") == "fork"
+    command = Command(
+        name=file.name,
+        template=template,
+        hints=tuple(sorted(set(re.findall(r"\$\d+|\$ARGUMENTS", template)))),
+        description=" ".join(description.split()) or None,
+        agent=agent if is_fork and isinstance(agent, str) else None,
+        source="command",
+        subtask=True if is_fork else None,
+    )
+    known = _OF_A_COMMAND | ({"context", "agent"} if is_fork else frozenset())
+    notes = list(_unused(settings, known))
+    return ClaudeSetup(commands=(command,), notes=(", ".join(notes),) if notes else ())
+
+
+def _unused(settings: Mapping[str, Any], known: frozenset[str] | set[str]) -> Iterator[str]:
+    """Yield the settings of a file that have no effect here, those with a value with it."""
+    for key, value in settings.items():
+        if key == "permissionMode" and value == "plan":
+            continue
+        is_like_ours = isinstance(value, str) and value in _LIKE_OURS.get(key, ())
+        if key in _LIKE_OURS and not is_like_ours:
+            yield f"{key} {value}"
+        elif key not in known and key not in _WITHOUT_EFFECT and not is_like_ours:
+            yield key
+
+
+def _short(path: Path, places: Places) -> str:
+    for root, sign in ((places.workspace.worktree, ""), (places.home, "~/")):
+        if path.is_relative_to(root):
+            return f"{sign}{path.relative_to(root)}"
+    return str(path)

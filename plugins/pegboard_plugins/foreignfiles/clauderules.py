@@ -1,0 +1,164 @@
+"""The `permissions` of Claude Code's settings as Pegboard's rules."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pegboard.schema.session import Action, Rule
+from pegboard_plugins.foreignfiles.claudetools import PERMISSIONS, server_tools
+
+ACTIONS: tuple[Action, ...] = ("allow", "ask", "deny")
+MOST_RULES = 1000
+"""Of one list; a rule is looked at for each request."""
+_RULE = re.compile(r"([A-Za-z]\w*(?:__[\w*.-]+)?)(?:\((.*)\))?", re.DOTALL)
+_PATH_TOOLS = {"Read": ("read", "edit"), "Edit": ("edit",)}
+"""The tools whose rules name files; what may not be read may not be written either."""
+_UNREAD = frozenset({"Write", "NotebookEdit", "MultiEdit", "Glob", "Grep"})
+"""Tools of which Claude Code looks at no rule with a path."""
+_BEHIND_A_DOMAIN = ("", "/*", ":*")
+_PARAMETER = re.compile(r"[a-z_]+:.*", re.DOTALL)
+
+
+class Anchors(msgspec.Struct, frozen=True, kw_only=True):
+    """What the paths in rules are relative to; `settings` is where `/x` begins."""
+
+    source: Path
+    settings: Path
+    directory: Path
+    worktree: Path
+    home: Path
+
+
+class ForeignRule(msgspec.Struct, frozen=True, kw_only=True):
+    """A rule as it was written, and those that it becomes.
+
+    `reason` says what is lost, and `is_weaker` that less is denied or asked than was written.
+    """
+
+    text: str
+    action: Action
+    file: Path
+    is_project: bool
+    rules: tuple[Rule, ...] = ()
+    reason: str = ""
+    is_weaker: bool = False
+
+
+def read_rules(
+    table: Mapping[str, Any], file: Path, anchors: Anchors, *, is_project: bool
+) -> Iterator[ForeignRule]:
+    """Yield the rules of a table of settings, those that allow first and those that deny last."""
+    permissions = table.get("permissions")
+    for action in ACTIONS:
+        texts = permissions.get(action) if isinstance(permissions, Mapping) else None
+        for text in texts[:MOST_RULES] if isinstance(texts, list) else ():
+            if not isinstance(text, str):
+                continue
+            pairs, reason = _pairs(text.strip(), action, anchors)
+            by = str(file)
+            yield ForeignRule(
+                text=text,
+                action=action,
+                file=file,
+                is_project=is_project,
+                rules=tuple(
+                    Rule(name, pattern, "ask" if reason else action, by=by)
+                    for name, pattern in pairs
+                ),
+                reason=reason,
+                is_weaker=bool(reason) and action != "allow",
+            )
+
+
+_Pairs = tuple[tuple[str, str], ...]
+
+
+def _pairs(text: str, action: Action, anchors: Anchors) -> tuple[_Pairs, str]:
+    """Return permissions with patterns, and what is lost of the rule, "" for nothing."""
+    match = _RULE.fullmatch(text)
+    if match is None:
+        return (), "not a rule"
+    name, given = match[1], match[2]
+    if name.startswith("mcp__"):
+        return tuple((each, "*") for each in server_tools(name)), ""
+    permission = PERMISSIONS.get(name)
+    if permission is None:
+        return (), f"Pegboard has no tool {name}"
+    return _of_tool(name, given, action, anchors)
+
+
+def _of_tool(name: str, given: str | None, action: Action, anchors: Anchors) -> tuple[_Pairs, str]:
+    permission = PERMISSIONS[name]
+    if given is None or given in {"", "*"}:
+        return ((permission, "*"),), ""
+    if name in _PATH_TOOLS:
+        both = _PATH_TOOLS[name] if action == "deny" else (permission,)
+        return tuple(pair for each in both for pair in _paths(each, given, anchors)), ""
+    if patterns := _patterns(name, given):
+        return tuple((permission, pattern) for pattern in patterns), ""
+    if name in _UNREAD:
+        return (), f"paths of {name} are not looked at, in Claude Code neither; use Edit or Read"
+    if action == "allow" or not _PARAMETER.fullmatch(given):
+        return (), f"Pegboard has no such rule for {name}"
+    return ((permission, "*"),), "asked about whatever its arguments are"
+
+
+def _patterns(name: str, given: str) -> tuple[str, ...]:
+    """Return the patterns of a rule about what a tool is called with, () for any other rule."""
+    match name:
+        case "Bash":
+            return (f"{given[:-2]} *" if given.endswith(":*") else given,)
+        case "WebFetch" if given.startswith("domain:"):
+            domain = given.removeprefix("domain:")
+            sites = [f"{scheme}://{domain}" for scheme in ("https", "http")]
+            return tuple(f"{site}{end}" for site in sites for end in _BEHIND_A_DOMAIN)
+        case "Agent" | "Task" | "Skill":
+            return (re.sub(r"(:| )\*$", "", given),)
+        case _:
+            return ()
+
+
+def _paths(permission: str, given: str, anchors: Anchors) -> _Pairs:
+    """Return the patterns of a path that is written as in a `.gitignore`.
+
+    Pegboard's `*` crosses slashes, so that a pattern can fit more files than in Claude Code.
+    `read` names files by their absolute paths, `edit` by their paths from the worktree.
+    """
+    base, rest = _anchored(given, anchors)
+    plain = re.sub(r"\[[^\]]*\]", "?", rest)
+    plain = re.sub(r"\*+(?:/\*+)*", "*", plain)
+    deep = base == anchors.directory and "/" not in plain.rstrip("/*")
+    stem = plain.rstrip("/")
+    tails = [stem] if stem.endswith("*") else [stem, f"{stem}/*"]
+    if plain.endswith("/"):
+        tails = [f"{stem}/*"]
+    heads = [f"{base}".rstrip("/") + "/"]
+    if deep and not given.startswith(("/", "./", "~")):
+        heads.append(f"{heads[0]}*/")
+    found = [f"{head}{tail}" for head in heads for tail in tails]
+    if permission == "edit":
+        found = [_from_worktree(path, anchors.worktree) for path in found]
+    return tuple((permission, path) for path in dict.fromkeys(found))
+
+
+def _anchored(given: str, anchors: Anchors) -> tuple[Path, str]:
+    """Return the folder that a path begins at, and the rest of it."""
+    if given.startswith("//"):
+        return Path("/"), given.lstrip("/")
+    if given.startswith("/"):
+        return anchors.settings, given.lstrip("/")
+    if given.startswith("~/"):
+        return anchors.home, given[2:]
+    folder, rest = anchors.directory, given
+    while rest.startswith(("./", "../")):
+        head, _, rest = rest.partition("/")
+        folder = folder.parent if head == ".." else folder
+    return folder, rest
+
+
+def _from_worktree(path: str, worktree: Path) -> str:
+    return os.path.relpath(path, worktree)

@@ -1,0 +1,68 @@
+"""Claude Code's names of tools as Pegboard's permissions, and its placeholders as Pegboard's."""
+
+import re
+from collections.abc import Sequence
+
+PERMISSIONS = {
+    "Bash": "bash",
+    "Read": "read",
+    "Edit": "edit",
+    "Write": "edit",
+    "MultiEdit": "edit",
+    "NotebookEdit": "edit",
+    "Glob": "glob",
+    "Grep": "grep",
+    "LS": "list",
+    "Agent": "task",
+    "Task": "task",
+    "WebFetch": "webfetch",
+    "WebSearch": "websearch",
+    "TodoWrite": "todowrite",
+    "Skill": "skill",
+    "AskUserQuestion": "question",
+    "ExitPlanMode": "plan_exit",
+    "LSP": "lsp",
+}
+_OWN = re.compile(r"[a-z][a-z0-9_]*")
+_SPECIFIED = re.compile(r"([A-Za-z]\w*)\((.*)\)", re.DOTALL)
+_SNIPPET = re.compile(r"(!`[^`\n]+`)")
+_INDEXED = re.compile(r"\$ARGUMENTS\[(\d{1,3})\]|\$(\d{1,3})(?!\d)")
+
+
+def permissions_of(tool: str) -> tuple[tuple[str, str], ...]:
+    """Return the permissions and patterns that a tool of a list stands for, () if none here does.
+
+    `Agent(x)` and `Task(x)` are the subagent x alone. A tool of a plugin has its own id.
+    """
+    match = _SPECIFIED.fullmatch(tool)
+    name = match[1] if match else tool
+    if name.startswith("mcp__"):
+        return tuple((each, "*") for each in server_tools(name))
+    known = PERMISSIONS.get(name) or (name if _OWN.fullmatch(name) else None)
+    if known is None:
+        return ()
+    if match and known in {"task", "skill"}:
+        return tuple((known, each.strip()) for each in match[2].split(","))
+    return ((known, "*"),)
+
+
+def server_tools(name: str) -> tuple[str, ...]:
+    """Return the spellings of `mcp__SERVER__TOOL` and `mcp__SERVER` in rules."""
+    server, found, tool = name.removeprefix("mcp__").partition("__")
+    return name if found else f"{name}__*", f"{server}_{tool if found else '*'}"
+
+
+def template_of(body: str, names: Sequence[str] = ()) -> str:
+    """Return the text of a command with Pegboard's placeholders, which count from 1, not from 0.
+
+    `names` are those of its arguments. The shell snippets stay as they are.
+    """
+
+    def numbered(text: str) -> str:
+        text = _INDEXED.sub(lambda match: f"${int(match[1] or match[2]) + 1}", text)
+        for place, name in enumerate(names, 1):
+            text = re.sub(rf"\${re.escape(name)}\b", f"${place}", text)
+        return text
+
+    pieces = _SNIPPET.split(body)
+    return "".join(piece if at % 2 else numbered(piece) for at, piece in enumerate(pieces))

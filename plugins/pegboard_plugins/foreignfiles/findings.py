@@ -1,0 +1,154 @@
+"""What the files of another agent have, and what becomes of each part of it here."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from pegboard import Workspace
+
+State = Literal["acts", "trust", "import", "cannot"]
+"""Acts already, acts after trust, is written by `pegboard import`, or cannot be honoured."""
+Setting = tuple[tuple[str, ...], Any]
+"""A key of `pegboard.toml` by its parts, and its value; a list is added to."""
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One part of a file: what it becomes, and why nothing or less becomes of it.
+
+    `settings` and `documents`, texts by their paths in the settings folder, are what an import
+    writes.
+    """
+
+    found: str
+    file: str
+    becomes: str | None
+    state: State
+    reason: str | None = None
+    is_project: bool = False
+    settings: tuple[Setting, ...] = ()
+    documents: Mapping[str, str] = {}
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether something of it cannot be honoured."""
+        return self.state == "cannot"
+
+
+class BrokenFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that cannot be read, and why."""
+
+    file: str
+    reason: str
+
+
+NEEDS_MCP = "needs `pip install 'pegboard[mcp]'`"
+Found = list[Finding | BrokenFile]
+
+
+class Home(msgspec.Struct, frozen=True, kw_only=True):
+    """The places of one user and one project; `has_mcp` says whether servers can be used."""
+
+    home: Path
+    workspace: Workspace
+    has_mcp: bool
+
+    @property
+    def projects(self) -> tuple[Path, ...]:
+        """The folders of the project that can have settings."""
+        folders = (self.workspace.worktree, self.workspace.directory)
+        return tuple(each for each in dict.fromkeys(folders) if each != self.home)
+
+    def short(self, path: Path) -> str:
+        """Return a path as a user writes it."""
+        for root, sign in ((self.workspace.worktree, ""), (self.home, "~/")):
+            if path.is_relative_to(root):
+                return f"{sign}{path.relative_to(root)}"
+        return str(path)
+
+    def row(
+        self, found: str, path: Path, becomes: str | None, state: State = "acts", reason: str = ""
+    ) -> Finding:
+        """Return a finding of which an import writes nothing."""
+        return Finding(
+            found=found, file=self.short(path), becomes=becomes, state=state, reason=reason or None
+        )
+
+
+Survey = Callable[[Home], Found]
+
+
+def keys_of(
+    home: Home,
+    file: Path,
+    table: Mapping[str, Any],
+    reasons: Mapping[str, str],
+    known: frozenset[str],
+) -> Found:
+    """Return a finding for each key that does not count; `known` are those that others cover."""
+    is_project = not file.is_relative_to(home.home) or file.is_relative_to(home.workspace.worktree)
+    return [
+        Finding(
+            found=key,
+            file=home.short(file),
+            becomes=None,
+            state="cannot",
+            reason=reasons.get(key, "Pegboard has nothing like it"),
+            is_project=is_project,
+        )
+        for key in table
+        if key not in known
+    ]
+
+
+def servers_of(
+    home: Home, file: Path, table: Mapping[str, Any], *, is_project: bool
+) -> list[Finding]:
+    """Return a finding for each MCP server of a table, which an import writes.
+
+    Values of variables and headers are left out: they may be secrets.
+    """
+    found: list[Finding] = []
+    for name, entry in table.items():
+        if not isinstance(entry, Mapping):
+            continue
+        server, left_out = _server(entry)
+        what = f"MCP server {name}"
+        if not server or not home.has_mcp:
+            reason = NEEDS_MCP if server else "neither command nor address"
+            found.append(home.row(what, file, None, "cannot", reason))
+            continue
+        reason = f"{', '.join(left_out)} left out: set them yourself" if left_out else ""
+        found.append(
+            Finding(
+                found=what,
+                file=home.short(file),
+                becomes=f"mcp.{name}",
+                state="import",
+                reason=reason or None,
+                is_project=is_project,
+                settings=((("mcp", str(name)), server),),
+            )
+        )
+    return found
+
+
+def _server(entry: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return a server in Pegboard's form, and the names of what may be secret in it."""
+    server: dict[str, Any] = {}
+    url = entry.get("httpUrl") or entry.get("url")
+    if isinstance(entry.get("command"), str):
+        args = entry.get("args")
+        server["command"] = [entry["command"], *map(str, args if isinstance(args, list) else ())]
+    elif isinstance(url, str):
+        server["url"] = url
+    left_out = [
+        f"{key}.{name}"
+        for key in ("env", "headers", "http_headers")
+        for name in (entry[key] if isinstance(entry.get(key), Mapping) else ())
+    ]
+    variable = entry.get("bearer_token_env_var")
+    if isinstance(variable, str) and server:
+        server["headers"] = {"Authorization": f"Bearer {{env:{variable}}}"}
+    return server, left_out

@@ -1,0 +1,112 @@
+"""What the files of OpenCode have, of the user and of a project: a project's act where they are."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pegboard.schema.config import AgentConfig
+from pegboard_plugins.foreignfiles.findings import (
+    BrokenFile,
+    Finding,
+    Found,
+    Home,
+    State,
+    servers_of,
+)
+from pegboard_plugins.foreignfiles.othersurveys import command_of, table_of, text_of
+from pegboard_plugins.shared.frontend import front_matter
+
+_OPENCODE_REASONS = {
+    "plugin": "plugins of npm cannot run here; some have a server for MCP as well",
+    "keybinds": "the chat has its own keys",
+    "theme": "the chat has its own colours",
+    "share": "sessions are shared with `pegboard session export`",
+    "autoupdate": "pip updates Pegboard",
+    "watcher": "files are looked at when they are needed",
+    "experimental": "settings on trial are not taken over",
+    "skills": "skills are found in the folders of skills",
+}
+
+
+def opencode_findings(home: Home) -> Found:
+    """Return what is found of OpenCode, the user's first: most of it acts where it is."""
+    found: Found = []
+    top = home.home / ".config" / "opencode"
+    for folder, is_project in ((top, False), *((each, True) for each in home.projects)):
+        inner = folder if not is_project else folder / ".opencode"
+        for kind in ("agent", "agents", "command", "commands"):
+            for path in sorted((inner / kind).rglob("*.md")):
+                name = path.relative_to(inner / kind).with_suffix("").as_posix()
+                what = f"{kind.rstrip('s')} {name}"
+                if is_project:
+                    found.append(home.row(what, path, what, "trust"))
+                elif kind.startswith("command"):
+                    found.append(command_of(home, path, name, is_project=False))
+                else:
+                    found.append(_agent(home, path, name))
+        for name in ("opencode.json", "opencode.jsonc"):
+            for path in dict.fromkeys((folder / name, inner / name)):
+                table = table_of(home, path, found)
+                found += _opencode_settings(home, path, table, is_project=is_project)
+    return found
+
+
+def _agent(home: Home, path: Path, name: str) -> Finding | BrokenFile:
+    """Return an agent, which an import writes if Pegboard knows all of its settings."""
+    text, why = text_of(path)
+    if why:
+        return BrokenFile(file=home.short(path), reason=why)
+    unknown = set(front_matter(text)[0] or {}) - {"name", *AgentConfig.__struct_fields__}
+    if unknown:
+        reason = f"its settings {', '.join(sorted(unknown))} are none of an agent here"
+        return home.row(f"agent {name}", path, None, "cannot", reason)
+    return Finding(
+        found=f"agent {name}",
+        file=home.short(path),
+        becomes=f"agent {name}",
+        state="import",
+        documents={f"agent/{name}.md": text},
+    )
+
+
+def _opencode_settings(
+    home: Home, path: Path, table: Mapping[str, Any], *, is_project: bool
+) -> Iterator[Finding | BrokenFile]:
+    for key, value in table.items():
+        if key == "$schema":
+            continue
+        if key in _OPENCODE_REASONS:
+            reason = _OPENCODE_REASONS[key]
+            yield home.row(key, path, None, state="cannot", reason=reason)
+        elif is_project:
+            state: State = "acts" if key == "permission" else "trust"
+            yield home.row(key, path, key, state=state)
+        elif key == "permission" and isinstance(value, Mapping | str):
+            reason = f"to take its rules over, copy them to {'pegboard.toml'}"
+            yield home.row(key, path, None, state="cannot", reason=reason)
+        elif key in {"model", "small_model"} and isinstance(value, str):
+            yield Finding(
+                found=f"{key} {value}",
+                file=home.short(path),
+                becomes=f"{key} = {json.dumps(value)}",
+                state="import",
+                settings=(((key,), value),),
+            )
+        elif key == "mcp" and isinstance(value, Mapping):
+            yield from servers_of(home, path, _opencode_servers(value), is_project=False)
+        else:
+            reason = f"copy {home.short(path)} to Pegboard's settings folder, which reads the form"
+            yield home.row(key, path, None, state="cannot", reason=reason)
+
+
+def _opencode_servers(table: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the servers with their command as a program and its arguments."""
+    found = {}
+    for name, entry in table.items():
+        command = entry.get("command") if isinstance(entry, Mapping) else None
+        if isinstance(command, list) and command:
+            found[name] = {**entry, "command": str(command[0]), "args": command[1:]}
+        else:
+            found[name] = entry
+    return found

@@ -1,0 +1,258 @@
+"""What the files of Codex and Gemini CLI have, of the user and of a project."""
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pegboard.errors import ConfigError
+from pegboard.unstable import json_config, read_bounded
+from pegboard_plugins.foreignfiles.findings import (
+    BrokenFile,
+    Finding,
+    Found,
+    Home,
+    keys_of,
+    servers_of,
+)
+from pegboard_plugins.shared.frontend import front_matter
+
+_SANDBOXES = {"read-only": "strict", "workspace-write": "workspace"}
+_CODEX_REASONS = {
+    "approval_policy": "rules in `permission` say what is asked; `--auto` asks nothing",
+    "model_provider": "a provider of your own is a table `provider.NAME` in pegboard.toml",
+    "model_providers": "a provider of your own is a table `provider.NAME` in pegboard.toml",
+    "model_reasoning_effort": "`--variant` chooses how much a model thinks",
+    "notify": "the hook `event` of a plugin hears of each turn",
+    "projects": "trust is given with `pegboard trust allow`",
+    "sandbox_workspace_write": "`sandbox_network` and `external_directory` say what is open",
+}
+_CODEX_KNOWN = frozenset({"model", "mcp_servers", "profiles", "sandbox_mode", "hooks"})
+_GEMINI_REASONS = {
+    "security": "keys are set with `pegboard auth`, trust with `pegboard trust allow`",
+    "selectedAuthType": "keys are set with `pegboard auth`",
+    "tools": "`permission` in pegboard.toml says which tools may do what",
+    "coreTools": "`permission` in pegboard.toml says which tools may do what",
+    "excludeTools": "`permission` in pegboard.toml says which tools may do what",
+    "sandbox": "`sandbox` in pegboard.toml encloses what tools start",
+    "ui": "the chat has its own settings",
+    "theme": "the chat has its own settings",
+}
+_GEMINI_KNOWN = frozenset({"mcpServers", "hooks", "hooksConfig", "model", "context", "$schema"})
+
+
+def codex_findings(home: Home) -> Found:
+    """Return what is found of Codex, the user's first."""
+    found: Found = []
+    for folder in (home.home, *home.projects):
+        is_project = folder != home.home
+        top = folder / ".codex"
+        if not is_project:
+            found += _instructions(home, top / "AGENTS.md")
+        found += _codex_prompts(home, top / "prompts", is_project=is_project)
+        if (top / "hooks.json").is_file():
+            way = "acts after `pegboard hooks trust`" if is_project else ""
+            found.append(home.row("hooks", top / "hooks.json", "command hooks", reason=way))
+        for path in sorted((top / "skills").glob("*/SKILL.md")):
+            reason = f"move it to {home.short(folder / '.agents' / 'skills')}"
+            what = f"skill {path.parent.name}"
+            found.append(home.row(what, path, None, state="cannot", reason=reason))
+        for path in sorted((top / "rules").glob("*.rules")):
+            reason = "`permission.bash` in pegboard.toml says which commands run"
+            found.append(home.row("rules", path, None, state="cannot", reason=reason))
+        table = table_of(home, top / "config.toml", found)
+        found += _codex_settings(home, top / "config.toml", table, is_project=is_project)
+    return found
+
+
+def _codex_settings(
+    home: Home, path: Path, table: Mapping[str, Any], *, is_project: bool
+) -> Iterator[Finding | BrokenFile]:
+    if isinstance(model := table.get("model"), str):
+        yield _model(home, path, "openai", model, is_project=is_project)
+    if isinstance(mode := table.get("sandbox_mode"), str):
+        level = _SANDBOXES.get(mode)
+        reason = None if level else "to run without a sandbox, set `sandbox` to off yourself"
+        yield Finding(
+            found=f"sandbox_mode {mode}",
+            file=home.short(path),
+            becomes=f'sandbox = "{level}"' if level else None,
+            state="import" if level else "cannot",
+            reason=reason,
+            is_project=is_project,
+            settings=((("sandbox",), level),) if level else (),
+        )
+    profiles = table.get("profiles")
+    for name, entry in profiles.items() if isinstance(profiles, Mapping) else ():
+        chosen = entry.get("model") if isinstance(entry, Mapping) else None
+        if isinstance(chosen, str):
+            key = ("profile", str(name), "model")
+            yield Finding(
+                found=f"profile {name}",
+                file=home.short(path),
+                becomes=f"profile.{name}",
+                state="import",
+                reason="its model; the rest is not taken over" if len(entry) > 1 else None,
+                settings=((key, f"openai/{chosen}"),),
+            )
+        else:
+            reason = "it names no model"
+            yield home.row(f"profile {name}", path, None, state="cannot", reason=reason)
+    servers = table.get("mcp_servers")
+    yield from servers_of(
+        home, path, servers if isinstance(servers, Mapping) else {}, is_project=is_project
+    )
+    if "hooks" in table:
+        way = "acts after `pegboard hooks trust`" if is_project else ""
+        yield home.row("hooks", path, "command hooks", reason=way)
+    yield from keys_of(home, path, table, _CODEX_REASONS, _CODEX_KNOWN)
+
+
+def _codex_prompts(home: Home, folder: Path, *, is_project: bool) -> Iterator[Finding | BrokenFile]:
+    for path in sorted(folder.glob("*.md")):
+        yield command_of(home, path, path.stem, is_project=is_project)
+
+
+def gemini_findings(home: Home) -> Found:
+    """Return what is found of Gemini CLI, the user's first."""
+    found: Found = []
+    for folder in (home.home, *home.projects):
+        is_project = folder != home.home
+        top = folder / ".gemini"
+        if is_project and (folder / "GEMINI.md").is_file():
+            reason = "counts where no AGENTS.md or CLAUDE.md does"
+            found.append(home.row("instructions", folder / "GEMINI.md", "instructions"))
+            found[-1] = home.row(
+                "instructions", folder / "GEMINI.md", "instructions", reason=reason
+            )
+        if not is_project:
+            found += _instructions(home, top / "GEMINI.md")
+        commands = top / "commands"
+        for path in sorted(commands.rglob("*.toml")):
+            name = path.relative_to(commands).with_suffix("").as_posix()
+            found.append(command_of(home, path, name, is_project=is_project))
+        for path in sorted((top / "extensions").glob("*/gemini-extension.json")):
+            reason = "extensions are not taken over"
+            what = f"extension {path.parent.name}"
+            found.append(home.row(what, path, None, state="cannot", reason=reason))
+        path = top / "settings.json"
+        found += _gemini_settings(home, path, table_of(home, path, found), is_project=is_project)
+    return found
+
+
+def _gemini_settings(
+    home: Home, path: Path, table: Mapping[str, Any], *, is_project: bool
+) -> Iterator[Finding | BrokenFile]:
+    model = table.get("model")
+    name = model.get("name") if isinstance(model, Mapping) else model
+    if isinstance(name, str):
+        yield _model(home, path, "gemini", name, is_project=is_project)
+    context = table.get("context")
+    names = context.get("fileName") if isinstance(context, Mapping) else None
+    if given := [names] if isinstance(names, str) else names if isinstance(names, list) else ():
+        entries = [str(each) for each in given]
+        yield Finding(
+            found="context.fileName",
+            file=home.short(path),
+            becomes="instructions",
+            state="import",
+            is_project=is_project,
+            settings=((("instructions",), entries),),
+        )
+    servers = table.get("mcpServers")
+    yield from servers_of(
+        home, path, servers if isinstance(servers, Mapping) else {}, is_project=is_project
+    )
+    if "hooks" in table:
+        way = "acts after `pegboard hooks trust`" if is_project else ""
+        yield home.row("hooks", path, "command hooks", reason=way)
+    yield from keys_of(home, path, table, _GEMINI_REASONS, _GEMINI_KNOWN)
+
+
+def _instructions(home: Home, path: Path) -> Iterator[Finding]:
+    """Yield the user's instruction file, which an import names in the settings."""
+    if path.is_file():
+        yield Finding(
+            found="instructions",
+            file=home.short(path),
+            becomes=f"instructions = [{json.dumps(str(path))}]",
+            state="import",
+            settings=((("instructions",), [str(path)]),),
+        )
+
+
+def _model(home: Home, path: Path, provider: str, model: str, *, is_project: bool) -> Finding:
+    name = f"{provider}/{model}"
+    return Finding(
+        found=f"model {model}",
+        file=home.short(path),
+        becomes=f'model = "{name}"',
+        state="import",
+        is_project=is_project,
+        settings=((("model",), name),),
+    )
+
+
+def command_of(home: Home, path: Path, name: str, *, is_project: bool) -> Finding | BrokenFile:
+    """Return the slash command of a file, which an import writes with its description."""
+    text, why = text_of(path)
+    description: object = None
+    if not why and path.suffix == ".toml":
+        text, description, why = _from_gemini(text)
+    elif not why:
+        settings, text = front_matter(text)
+        description = (settings or {}).get("description")
+    if why:
+        return BrokenFile(file=home.short(path), reason=why)
+    front = f"---\ndescription: {json.dumps(description)}\n---\n" if description else ""
+    return Finding(
+        found=f"command {name}",
+        file=home.short(path),
+        becomes=f"command {name}",
+        state="import",
+        is_project=is_project,
+        documents={f"command/{name}.md": f"{front}{text.strip()}\n"},
+    )
+
+
+def _from_gemini(text: str) -> tuple[str, object, str]:
+    """Return the text and the description of a command of Gemini CLI, and why it is none."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        return "", None, f"is not valid TOML: {error}"
+    prompt = table.get("prompt")
+    if not isinstance(prompt, str):
+        return "", None, "it has no prompt"
+    body = prompt.replace("{{args}}", "$ARGUMENTS")
+    for mark, sign, end in (("!{", "!`", "`"), ("@{", "@", "")):
+        while mark in body:
+            before, _, rest = body.partition(mark)
+            inner, closed, after = rest.partition("}")
+            if not closed:
+                break
+            body = f"{before}{sign}{inner.strip()}{end}{after}"
+    return body, table.get("description"), ""
+
+
+def text_of(path: Path) -> tuple[str, str]:
+    """Return the text of a file, and why it cannot be read, "" if it can."""
+    content, why = read_bounded(path)
+    if why or b"\0" in content:
+        return "", why or "is not text"
+    return content.decode("utf-8-sig", "replace"), ""
+
+
+def table_of(home: Home, path: Path, found: Found) -> Mapping[str, Any]:
+    """Return the table of a file, {} where there is none; a broken one is added to `found`."""
+    if not path.is_file():
+        return {}
+    text, why = text_of(path)
+    try:
+        if not why:
+            return tomllib.loads(text) if path.suffix == ".toml" else json_config(text, path)
+    except (tomllib.TOMLDecodeError, ConfigError) as error:
+        why = str(error)
+    found.append(BrokenFile(file=home.short(path), reason=why))
+    return {}
