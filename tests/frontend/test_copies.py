@@ -9,7 +9,11 @@ import pytest
 
 from pegboard import App
 from pegboard.schema.message import UserMessage
-from pegboard_plugins.cli.sessionfile import exported, imported
+from pegboard_plugins.cli.export.sessionfile import (
+    exported_lines,
+    imported,
+    read_conversations,
+)
 from pegboard_plugins.shared.frontend import forked, reverted, session_diff, unreverted
 from written import ask, full_repository, played, shell, state, written
 
@@ -75,7 +79,7 @@ async def test_an_import_is_reverted_where_its_snapshots_are(tmp_path: Path, pro
     before = state(project)
     async with played(tmp_path, written("a.txt", "new")) as (app, session):
         await ask(app, session)
-        lines = [line async for line in exported(app, session)]
+        lines = [*exported_lines(await read_conversations(app, session))]
         copy = await imported(app, lines)
         await app.delete_session(session)
 
@@ -92,7 +96,7 @@ async def test_an_import_from_elsewhere_changes_no_file(tmp_path: Path, hostile:
         full_repository(folder / "project")
     async with played(here, written("a.txt", "new"), shell("rm src/b.txt")) as (app, session):
         await ask(app, session)
-        lines = [line async for line in exported(app, session)]
+        lines = [*exported_lines(await read_conversations(app, session))]
     if hostile:  # it names files of this project, and ones beside it
         old, new = bytes(here / "project"), bytes(there / "project")
         lines = [line.replace(old, new).replace(b"/src/b.txt", b"/../../out") for line in lines]
@@ -125,9 +129,9 @@ async def test_the_export_of_an_import_has_the_bytes_of_the_first(
 ) -> None:
     async with played(tmp_path, written("a.txt", "new"), shell("rm src/b.txt")) as (app, session):
         await ask(app, session)
-        first = [line async for line in exported(app, session)]
+        first = [*exported_lines(await read_conversations(app, session))]
         copy = await imported(app, first)
-        again = [line async for line in exported(app, copy.id)]
+        again = [*exported_lines(await read_conversations(app, copy.id))]
 
     assert placeless(again) == placeless(first)
     assert first == sorted(set(first), key=first.index)

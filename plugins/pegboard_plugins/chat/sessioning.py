@@ -168,9 +168,10 @@ async def reload(chat: "Chat", _: str) -> None:
 async def export(chat: "Chat", argument: str) -> None:
     """Write the session to a file."""
     session_id = _session_id(chat)
-    file = argument or f"{session_id}.jsonl"
-    if await chat.outside.pegboard("session", "export", session_id, "-o", file) == 0:
-        _talk(chat).say(f"written to {file}; `pegboard session import` takes it")
+    file = argument or f"{session_id}.html"
+    form = {"jsonl": "--jsonl", "md": "--md"}.get(file.rpartition(".")[2], "--html")
+    if await chat.outside.pegboard("session", "export", session_id, form, file) == 0:
+        _talk(chat).say(f"written to {file}")
 
 
 async def doctor(chat: "Chat", _: str) -> None:

@@ -1,9 +1,8 @@
 """`pegboard session ...`: what can be done with whole conversations."""
 
-import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 import click
 
@@ -137,69 +136,6 @@ async def _adopted(directory: Path, old_folder: Path) -> "tuple[Session, ...]":
         return await adopt_folder(app, old_folder)
 
 
-@click.command("export")
-@click.argument("session_id", metavar="[ID]", required=False, shell_complete=live("session"))
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="The file to write; standard output unless it is given.",
-)
-@click.pass_obj
-def export_session(directory: Path, session_id: str | None, output: Path | None) -> None:
-    """Export a session as JSON lines.
-
-    The sessions of its subagents are included.
-    """
-    from pegboard_plugins.cli.run import answer_stream
-
-    with answer_stream() as out:  # what plugins print is no line of the export
-        lines = run_async(_exported(directory, session_id))
-        if output is None:
-            out.buffer.write(lines)
-        else:
-            _write_private(output, lines)
-
-
-def _write_private(file: Path, content: bytes) -> None:
-    """Write what was said, for its owner alone; a file that is there keeps its mode."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-    try:
-        with os.fdopen(os.open(file, flags, 0o600), "wb") as written:
-            written.write(content)
-    except OSError as error:
-        raise InvalidInputError(f"cannot write {file}: {error.strerror or error}") from error
-
-
-async def _exported(directory: Path, session_id: str | None) -> bytes:
-    from pegboard_plugins.cli.foundsession import find_session
-    from pegboard_plugins.cli.sessionfile import exported
-
-    async with open_app(directory) as app:
-        session = await find_session(app, session_id)
-        return b"".join([line async for line in exported(app, session.id)])
-
-
-@click.command("import")
-@click.argument("file", type=click.File("rb"))
-@click.pass_obj
-def import_session(directory: Path, file: BinaryIO) -> None:
-    """Import a session that `session export` wrote.
-
-    The session joins this project, and its new id is printed. A FILE with any mistake is refused
-    as a whole; `-` is standard input.
-    """
-    click.echo(run_async(_imported(directory, file)).id)
-
-
-async def _imported(directory: Path, file: BinaryIO) -> "Session":
-    from pegboard_plugins.cli.sessionfile import LINE_LIMIT_BYTES, imported
-
-    lines = iter(lambda: file.readline(LINE_LIMIT_BYTES + 1), b"")
-    async with open_app(directory) as app:
-        return await imported(app, lines)
-
-
 @click.command()
 @click.argument("text")
 @click.option(
@@ -234,4 +170,4 @@ async def _hits(directory: Path, text: str, limit: int) -> "tuple[SearchHit, ...
         return await app.search(text, limit=limit)
 
 
-COMMANDS = (delete, rename, archive, fork, adopt, export_session, import_session, search)
+COMMANDS = (delete, rename, archive, fork, adopt, search)

@@ -104,7 +104,7 @@ async def test_an_export_is_imported_and_a_bad_one_refused(
     file = tmp_path / "kept.jsonl"
 
     printed = await pegboard("session", "export", session)
-    written = await pegboard("session", "export", session, "-o", str(file))
+    written = await pegboard("session", "export", session, "--jsonl", str(file))
     copy = await pegboard("session", "import", str(file))
     piped = await pegboard("session", "import", "-", stdin=printed.out)
     file.write_text(printed.out.splitlines(keepends=True)[0])
@@ -257,12 +257,30 @@ async def test_an_export_is_its_owner_s_alone(pegboard: CommandLine, tmp_path: P
     old.chmod(0o644)
 
     for file in (new, old):
-        await pegboard("session", "export", session, "-o", str(file))
-    refused = await pegboard("session", "export", session, "-o", str(nowhere))
+        await pegboard("session", "export", session, "--jsonl", str(file))
+    refused = await pegboard("session", "export", session, "--jsonl", str(nowhere))
 
     assert new.read_bytes() == old.read_bytes() != b""
-    assert [path.stat().st_mode & 0o777 for path in (new, old)] == [0o600, 0o644]
+    assert [path.stat().st_mode & 0o777 for path in (new, old)] == [0o600, 0o600]
     assert (refused.code, f"cannot write {nowhere}" in refused.err) == (2, True)
+
+
+async def test_an_export_says_what_it_wrote_and_hid(pegboard: CommandLine, tmp_path: Path) -> None:
+    session = await converse(pegboard)
+    page, link = tmp_path / "page.html", tmp_path / "link.md"
+    link.symlink_to(tmp_path / "text.md")
+
+    written = await pegboard("session", "export", session, "--html", str(page))
+    linked = await pegboard("session", "export", session, "--md", str(link), "--no-redact")
+    both = await pegboard("session", "export", session, "--html", "a", "--md", "b")
+    device = await pegboard("session", "export", session, "--html", os.devnull)
+
+    assert written.err.startswith(f"wrote {page}; redacted: ")
+    assert linked.err == f"wrote {link}; not redacted: it may hold secrets\n"
+    assert link.is_symlink()
+    assert link.read_text().startswith("# Greeting\n")
+    assert (both.code, "--html and --md cannot be combined" in both.err) == (2, True)
+    assert (device.code, "no regular file" in device.err) == (2, True)
 
 
 async def test_no_command_on_sessions_prints_what_a_terminal_obeys(pegboard: CommandLine) -> None:

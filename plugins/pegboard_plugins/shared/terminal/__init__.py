@@ -18,7 +18,11 @@ __getattr__, __dir__ = late_names(
             "exit_of_answer",
             "sum_costs",
         ),
-        "pegboard_plugins.shared.terminal.palette": ("PALETTE",),
+        "pegboard_plugins.shared.terminal.palette": (
+            "DARK_PALETTE",
+            "LIGHT_PALETTE",
+            "PALETTE",
+        ),
         "pegboard_plugins.shared.terminal.passwordfile": ("password_of",),
         "pegboard_plugins.shared.terminal.pen": (
             "Pen",

@@ -13,6 +13,8 @@ from pegboard_plugins.shared.terminal.outcome import cost_text as cost_text
 from pegboard_plugins.shared.terminal.outcome import denial_of as denial_of
 from pegboard_plugins.shared.terminal.outcome import exit_of_answer as exit_of_answer
 from pegboard_plugins.shared.terminal.outcome import sum_costs as sum_costs
+from pegboard_plugins.shared.terminal.palette import DARK_PALETTE as DARK_PALETTE
+from pegboard_plugins.shared.terminal.palette import LIGHT_PALETTE as LIGHT_PALETTE
 from pegboard_plugins.shared.terminal.palette import PALETTE as PALETTE
 from pegboard_plugins.shared.terminal.passwordfile import password_of as password_of
 from pegboard_plugins.shared.terminal.pen import Pen as Pen

@@ -5,14 +5,14 @@ same for every subagent's session; at last `end` with the number of lines before
 file that was cut off is known for one.
 """
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
 import msgspec
 
 from pegboard import App, InvalidInputError
-from pegboard.schema.message import AssistantMessage, Message, Turn
+from pegboard.schema.message import AssistantMessage, Message, Turn, UserMessage
 from pegboard.schema.part import Part
 from pegboard.schema.session import Session, Todo
 from pegboard.schema.wire import Rest, encode
@@ -54,29 +54,53 @@ class EndLine(Rest, frozen=True, tag_field="type", tag="end"):
 Line = SessionLine | MessageLine | TodosLine | EndLine
 
 
-async def exported(app: App, session_id: str) -> AsyncIterator[bytes]:
-    """The lines of a session and its subagents' sessions, each with its line break.
+async def read_conversations(
+    app: App, session_id: str, *, last: int | None = None
+) -> tuple[Conversation, ...]:
+    """Return a session and the sessions of its subagents, each behind its parent.
 
-    :raises NotFoundError: when nothing has this id.
+    With `last` only its last prompts are there, with their answers and the subagents that these
+    name.
+
+    :raises NotFoundError: when there is no such session.
     """
-    lines = 0
+    found: list[Conversation] = []
     waiting = [await app.storage.session(session_id)]
     while waiting:
         current = waiting.pop(0)
-        waiting.extend(await app.storage.children(current.id))
-        async for line in _lines_of(app, current):
+        turns = await app.storage.turns(current.id)
+        children = await app.storage.children(current.id)
+        if last is not None and not found:
+            turns = _last(turns, last)
+            named = encode(turns).decode()
+            children = tuple(each for each in children if each.id in named)
+        todos = await app.storage.todos(current.id)
+        found.append(Conversation(info=current, turns=turns, todos=todos))
+        waiting.extend(children)
+    return tuple(found)
+
+
+def _last(turns: tuple[Turn, ...], prompts: int) -> tuple[Turn, ...]:
+    places = [n for n, turn in enumerate(turns) if isinstance(turn.info, UserMessage)]
+    return turns[places[-prompts] :] if prompts < len(places) else turns
+
+
+def exported_lines(conversations: Iterable[Conversation]) -> Iterator[bytes]:
+    """Yield the lines of the sessions, each with its line break."""
+    lines = 0
+    for each in conversations:
+        for line in _lines_of(each):
             lines += 1
             yield _encoded(line)
     yield _encoded(EndLine(lines=lines))
 
 
-async def _lines_of(app: App, session: Session) -> AsyncIterator[Line]:
-    yield SessionLine(format=FORMAT, info=session)
-    for turn in await app.storage.turns(session.id):
+def _lines_of(conversation: Conversation) -> Iterator[Line]:
+    yield SessionLine(format=FORMAT, info=conversation.info)
+    for turn in conversation.turns:
         yield MessageLine(info=turn.info, parts=turn.parts)
-    todos = await app.storage.todos(session.id)
-    if todos:
-        yield TodosLine(todos=todos)
+    if conversation.todos:
+        yield TodosLine(todos=conversation.todos)
 
 
 def _encoded(line: Line) -> bytes:
@@ -100,7 +124,7 @@ async def imported(app: App, lines: Iterable[bytes]) -> Session:
     """The session that the lines hold, stored with new ids as one of this project.
 
     :raises InvalidInputError: with the number of the line, when anything in them is not as
-        `exported` writes it; then nothing is stored.
+        `exported_lines` writes it; then nothing is stored.
     """
     return await adopted(app, [kept.conversation for kept in _read(lines)])
 

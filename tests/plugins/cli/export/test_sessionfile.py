@@ -12,12 +12,16 @@ from pegboard.schema.part import Failed, Running, TimeSpan, ToolPart
 from pegboard.schema.wire import encode
 from pegboard.storage.changes import PutPart
 from pegboard_plugins import task
-from pegboard_plugins.cli.sessionfile import exported, imported
+from pegboard_plugins.cli.export.sessionfile import (
+    exported_lines,
+    imported,
+    read_conversations,
+)
 from played import Played, opened, text
 
 
 async def written(app: App, session_id: str) -> list[bytes]:
-    return [line async for line in exported(app, session_id)]
+    return [*exported_lines(await read_conversations(app, session_id))]
 
 
 async def test_an_export_comes_back_as_the_same_conversation_of_this_project(

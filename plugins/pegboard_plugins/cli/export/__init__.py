@@ -1,0 +1,1 @@
+"""Sessions as files: a page, a Markdown text, and JSON lines that can be imported again."""

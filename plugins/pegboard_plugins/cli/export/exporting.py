@@ -1,0 +1,81 @@
+"""The export of a session: read, redacted, and written in one of three forms."""
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from pegboard import App, InvalidInputError
+from pegboard.plugins import replace_file
+from pegboard.schema.part import ReasoningPart
+from pegboard_plugins.cli.export.markdowntext import session_markdown
+from pegboard_plugins.cli.export.page import session_page
+from pegboard_plugins.cli.export.redaction import Redaction
+from pegboard_plugins.cli.export.sessionfile import exported_lines, read_conversations
+from pegboard_plugins.cli.export.transcript import transcribe
+from pegboard_plugins.shared.frontend import Conversation
+
+Form = Literal["html", "md", "jsonl"]
+_AS_IT_IS = "not redacted: it may hold secrets"
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What a user wants of an export; `last` is the number of prompts, None for all."""
+
+    form: Form = "jsonl"
+    redacted: bool = True
+    with_reasoning: bool = False
+    last: int | None = None
+
+
+class Exported(msgspec.Struct, frozen=True):
+    """The content of the file, and a line on what was redacted."""
+
+    content: bytes
+    report: str
+
+
+async def export_session(app: App, session_id: str, wanted: Wanted) -> Exported:
+    """Return a session in the wanted form; equal sessions give equal bytes.
+
+    :raises NotFoundError: when there is no such session.
+    """
+    found = await read_conversations(app, session_id, last=wanted.last)
+    conversations = [each if wanted.with_reasoning else _without_reasoning(each) for each in found]
+    report = _AS_IT_IS
+    if wanted.redacted:
+        redaction = Redaction(app.keys.values(), Path.home())
+        conversations = [redaction.apply(each) for each in conversations]
+        report = redaction.report()
+    if wanted.form == "jsonl":
+        return Exported(b"".join(exported_lines(conversations)), report)
+    transcript = await transcribe(app, conversations)
+    text = (session_page if wanted.form == "html" else session_markdown)(transcript, report)
+    return Exported(text.encode(), report)
+
+
+def _without_reasoning(conversation: Conversation) -> Conversation:
+    replace = msgspec.structs.replace
+    turns = (
+        replace(
+            turn, parts=tuple(each for each in turn.parts if not isinstance(each, ReasoningPart))
+        )
+        for turn in conversation.turns
+    )
+    return replace(conversation, turns=tuple(turns))
+
+
+def write_export(file: Path, content: bytes) -> None:
+    """Write the file at once, for its owner alone; a symbolic link is followed. It blocks.
+
+    :raises InvalidInputError: when it cannot be written.
+    """
+    target = file.resolve()
+    if target.exists() and not target.is_file():
+        raise InvalidInputError(f"cannot write {file}: it is no regular file; name another one")
+    try:
+        replace_file(target, content)
+    except OSError as error:
+        raise InvalidInputError(
+            f"cannot write {file}: {error.strerror or error}; name a file in a folder that exists"
+        ) from error

@@ -1,0 +1,63 @@
+"""Answers in Markdown: drawn, and never obeyed."""
+
+import pytest
+from markdown_it import MarkdownIt
+
+from pegboard_plugins.cli.export.answers import answer_html, answer_markdown, fenced
+
+SAFE = {
+    "code in a line": "use `Vec<T>` here",
+    "a fence": "```c\n#include <a.h>\nx[0] & 1\n```",
+    "a link": "see [the page](https://example.org/a)",
+    "a table": "| a | b |\n|---|---|\n| 1 | 2 |",
+    "a list": "- one\n- two\n\n  more",
+}
+HOSTILE = (
+    "<img src=x onerror=alert(1)>",
+    "a ` b\nc ` <img src=x onerror=alert(1)> ` d",
+    "\\`<img src=x onerror=alert(1)>`",
+    "| `a | <img src=x onerror=alert(1)> `b |\n|---|---|\n| `a | <img src=x onerror=alert(1)> ` |",
+    "> a ` b\n> <img src=x onerror=alert(1)>",
+    "- x\n  ```\n  y\n  ```\n  <img src=x onerror=alert(1)>",
+    "[x](javascript:alert(1))",
+    "[x](java&#115;cript:alert(1))",
+    "[x][y]\n\n[y]: javascript:alert(1)",
+    "![x](http://127.0.0.1/p.png)",
+    "<javascript:alert(1)>",
+    "&lt;img&gt; &#8238;",
+    "`` ` <b> `` <img src=x onerror=alert(1)> `",
+    "# `x <img src=x onerror=alert(1)>\n`",
+)
+
+
+class Lenient(MarkdownIt):
+    """A viewer that obeys everything."""
+
+    def validateLink(self, url: str) -> bool:  # noqa: N802 - the library's
+        return True
+
+
+@pytest.mark.parametrize("text", SAFE.values(), ids=SAFE)
+def test_markdown_stays_as_the_model_wrote_it(text: str) -> None:
+    assert answer_markdown(text) == text
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_nothing_in_an_answer_is_obeyed(text: str) -> None:
+    drawn = Lenient("commonmark", {"html": True}).enable("table").render(answer_markdown(text))
+
+    for page in (drawn, answer_html(text) or ""):
+        assert "<img" not in page
+        assert 'href="javascript' not in page
+        assert "\u202e" not in page
+
+
+def test_an_answer_that_is_too_deep_is_plain_text() -> None:
+    deep = "> " * 30 + "x"
+
+    assert answer_html(deep) is None
+    assert answer_markdown(deep) == fenced(deep)
+
+
+def test_a_fence_cannot_be_closed_by_its_text() -> None:
+    assert fenced("```\n````") == "`````\n```\n````\n`````"
