@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,10 @@ def worker(body: dict[str, Any]) -> Answer:
     if step_of(body):
         return say("Written.")
     return call("write", {"filePath": "made.txt", "content": "apple\n"})
+
+
+def has_lines(file: Path, number: int) -> bool:
+    return len(file.read_text().splitlines()) >= number
 
 
 def results_of(out: Path) -> list[dict[str, Any]]:
@@ -106,12 +111,10 @@ async def test_a_batch_that_is_killed_goes_on_and_begins_no_call_twice(
     out = tmp_path / "out"
     async with ModelServer(script) as server:
         line.use_model(server.url, **OK)
-        words = ("batch", "run", file, "--out", str(out), "--concurrency", "4")
+        words: tuple[str, ...] = ("batch", "run", file, "--out", str(out), "--concurrency", "4")
         for n in range(kills):
             process = await line.start(*words)
-            await until(
-                lambda n=n: begun.exists() and len(begun.read_text().split("\n")) > 5 * n + 2
-            )
+            await until(partial(has_lines, begun, 5 * n + 1))
             process.kill()
             await finished(process)
             words = ("batch", "resume", str(out))
