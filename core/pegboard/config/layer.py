@@ -71,7 +71,7 @@ def profile_layers(layers: Sequence[Layer], name: str) -> Iterator[Layer]:
     if not found:
         names = sorted({str(each) for _, table in known for each in table})
         near = nearest_names(name, names, limit=1)
-        hint = f"did you mean {near[0]}?" if near else f"known are: {', '.join(names) or 'none'}"
+        hint = f"did you mean {near[0]}?" if near else f"its profiles: {', '.join(names) or 'none'}"
         raise ConfigError(
             f"there is no such profile in your configuration; {hint}", key=f"profile.{name}"
         )

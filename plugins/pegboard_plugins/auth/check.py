@@ -47,7 +47,7 @@ async def checked(provider: "Provider | None", key: str) -> str:
         text = f"{call}: the key was rejected, and was not saved"
         raise ProviderAuthError(text, provider_id=endpoint.id, status=answer.status_code)
     if is_open:
-        return f"not verified: {call} without a key, too"
+        return "not verified: the server accepts requests without a key"
     return f"{call}, {_count(answer)}" if answer.status_code == _OK else f"not verified: {call}"
 
 

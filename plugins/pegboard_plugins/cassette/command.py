@@ -1,4 +1,4 @@
-"""`pegboard replay`: what was asked in a session is asked again, of another model."""
+"""`pegboard rerun`: the prompts of a session are sent again, to another model."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     help="The prompt to start from; earlier messages are copied.",
 )
 @click.pass_obj
-def replay(directory: Path, session: str, *, model: str, first: int) -> int:
+def rerun(directory: Path, session: str, *, model: str, first: int) -> int:
     """Send the prompts of SESSION again, to another model.
 
     The answers go to a new session. Tools run again, on the files as they are now; what needs a

@@ -34,7 +34,7 @@ _INSTEAD = 'the chat needs a terminal; for one prompt: pegboard run "..."'
 @click.option("-c", "--continue", "continued", is_flag=True, help="Continue the last session.")
 @click.option("-s", "--session", "session_id", metavar="ID", help="Continue this session.")
 @click.option(
-    "--replay",
+    "--show",
     "replayed",
     type=click.IntRange(min=0),
     default=REPLAYED,

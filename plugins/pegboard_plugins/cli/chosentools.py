@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from pegboard import PendingCall, SessionView, ToolError, hookimpl
+from pegboard import InvalidInputError, PendingCall, SessionView, ToolError, hookimpl
 from pegboard.errors import NotFoundError
 from pegboard.plugins import nearest_names
 
@@ -20,7 +20,9 @@ def switches(chosen: Sequence[str], known: Mapping[str, str]) -> dict[str, bool]
         return {}
     for name in chosen:
         if not any(fnmatchcase(each, name) for each in known):
-            raise NotFoundError("tool", name, suggestions=nearest_names(name, known) or [*known])
+            if near := nearest_names(name, known):
+                raise NotFoundError("tool", name, suggestions=near)
+            raise InvalidInputError(f"no tool is called {name}; the tools are {', '.join(known)}")
     offered = [each for each in known if any(fnmatchcase(each, name) for name in chosen)]
     permissions = {known[each] for each in offered}
     besides = [

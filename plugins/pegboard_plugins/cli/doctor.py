@@ -124,7 +124,7 @@ def _providers(app: "App") -> Iterator[Finding]:
         if source is not None:
             yield Finding(what="key", state="ok", text=f"{name}: {source}")
     if not any(sources.values()):
-        text = "none is set; `pegboard models` says what each would open"
+        text = "no API key is set; `pegboard auth login` saves one"
         yield Finding(what="key", state="warns", text=text)
 
 
@@ -133,7 +133,7 @@ async def _chosen_model(app: "App") -> Finding:
 
     name = app.config.model
     if name is None:
-        text = "none is chosen; `pegboard config set model PROVIDER/MODEL` chooses one"
+        text = "no model is chosen; `pegboard config set model PROVIDER/MODEL` chooses one"
         return Finding(what="model", state="warns", text=text)
     try:
         found = await app.resolve_model(name)
@@ -160,5 +160,5 @@ def _plugins(app: "App") -> Iterator[Finding]:
     for text in problems:
         yield Finding(what="plugin", state="fails", text=text)
     if not problems:
-        text = f"{len(app.plugins.infos)} are loaded, and nothing is wrong with them"
+        text = f"{len(app.plugins.infos)} loaded, no problems"
         yield Finding(what="plugins", state="ok", text=text)

@@ -191,7 +191,7 @@ def _request_lines(found: "Explanation", request: "PermissionRequest") -> "Itera
                 text = f'{rule.action}: rule {rule.permission} "{rule.pattern}" ({spoken.source})'
                 yield Line(text=escape_controls(text), style="dim", indent=2)
     for opinion in found.opinions:
-        if opinion.request_id == request.id:
+        if opinion.request_id == request.id and opinion.verdict.reason != found.verdict.reason:
             reason = opinion.verdict.reason.removeprefix(f"plugin {opinion.plugin}: ")
             text = f"{opinion.plugin}: {opinion.verdict.action}: {reason or opinion.verdict.action}"
             yield Line(text=escape_controls(text), style="dim", indent=1)

@@ -17,9 +17,9 @@ DEMO = "scripted/demo"
 PROBE_S = 0.3
 """A server on this machine takes a connection at once, or it is not there."""
 _WAYS = (
-    ("pegboard auth login PROVIDER", "keeps a key, and `pegboard models` says what each opens"),
-    ("pegboard config set model PROVIDER/MODEL", "chooses a model for good"),
-    ("pegboard demo", "shows the agent at work, without network or key"),
+    ("pegboard auth login PROVIDER", "saves an API key; `pegboard models` lists what each opens"),
+    ("pegboard config set model PROVIDER/MODEL", "chooses the model"),
+    ("pegboard demo", "shows the agent at work, offline and without a key"),
 )
 
 
@@ -33,8 +33,8 @@ async def found_here(app: "App") -> tuple[str, ...]:
     answering = [f"{name} ({local[name][0]}:{local[name][1]})" for name in names]
     known = ", ".join(local)
     return (
-        f"keys: {', '.join(keys) or 'none is set'}",
-        f"servers on this machine: {', '.join(answering) or f'none answers of {known}'}",
+        f"API keys: {', '.join(keys) or 'none found'}",
+        f"local model servers: {', '.join(answering) or f'none found ({known})'}",
         *(f"`-m {name}/MODEL` asks it, and `pegboard models --local` lists them" for name in names),
     )
 

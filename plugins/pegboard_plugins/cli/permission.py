@@ -37,7 +37,7 @@ def list_approvals(directory: Path, style: Literal["table", "json"]) -> None:
 
     titles = ("number", "scope", "agent", "permission", "pattern", "since")
     rows = [_cells(each) for each in found]
-    show_table(titles, rows, width=_WHOLE, none="nothing is approved for good yet")
+    show_table(titles, rows, width=_WHOLE, none="no approval is saved")
 
 
 @permission.command()

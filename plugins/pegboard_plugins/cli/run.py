@@ -351,9 +351,10 @@ async def _prompt(backend: Backend, options: Options, parts: Sequence[PartInput]
 def _known(name: str, commands: Mapping[str, Command]) -> str:
     bare = name.removeprefix("/")
     if bare not in commands:
-        raise NotFoundError(
-            "command", bare, suggestions=nearest_names(bare, commands) or sorted(commands)
-        )
+        if near := nearest_names(bare, commands):
+            raise NotFoundError("command", bare, suggestions=near)
+        names = ", ".join(sorted(commands))
+        raise InvalidInputError(f"no command is called {bare}; the commands are {names}")
     return bare
 
 

@@ -113,8 +113,11 @@ def _shown(directory: Path, done: "Reverted", style: Literal["text", "json"]) ->
             click.echo(escape_controls(f"copies    {copies}"))
         if done.files.unknown:
             click.echo(escape_controls(f"unknown   {done.files.unknown}"))
+        if not done.files.changed:
+            click.echo("files     none changed")
+        back = "`pegboard session unrevert` restores the session"
         point = done.session.revert
-        click.echo(f"at        {point.message_id if point else 'the end'}")
+        click.echo(f"session   {f'before {point.message_id}; {back}' if point else 'restored'}")
     return 1 if left or done.files.unknown else 0
 
 

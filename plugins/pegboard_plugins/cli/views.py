@@ -290,7 +290,7 @@ class Viewer:
                 if self._streamed.pop(part_id, "") or part_id in self._texts:
                     self._note("the answer broke off and starts again")
             case SessionCompacted():
-                self._note("the history was summarised")
+                self._note("compacted: a summary replaces the history")
             case PermissionReplied(reply="reject"):
                 self._note("rejected")
             case _:

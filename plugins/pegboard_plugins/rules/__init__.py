@@ -59,6 +59,9 @@ async def startup(app: Host) -> None:
 async def permission_ask(session: SessionView, request: PermissionRequest, stash: Stash) -> Verdict:
     """Return what the session's rules say of the request; its mode may ask for what they allow."""
     verdict = _ruled(session, request)
+    if verdict.source == "agent":
+        reason = verdict.reason.replace("(agent)", f"(agent {session.agent.name})")
+        verdict = msgspec.structs.replace(verdict, reason=reason)
     info = session.info
     if verdict.action != "allow" or not (
         session.config.permission_mode or info.metadata or info.parent_id

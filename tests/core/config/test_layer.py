@@ -63,5 +63,5 @@ async def test_a_project_has_no_profiles(tmp_path: Path) -> None:
 
     assert loaded.warnings == (f"{file}: ignored, only you can set it: profile",)
     assert loaded.config.profile == {}
-    with pytest.raises(ConfigError, match="known are: none"):
+    with pytest.raises(ConfigError, match="its profiles: none"):
         await place.load(trusted=True, profile="quick")

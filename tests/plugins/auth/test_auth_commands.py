@@ -86,7 +86,7 @@ async def test_a_list_that_is_open_to_all_tells_nothing_of_a_key(pegboard):
         acme(pegboard, web.url(""))
         done = await pegboard("auth", "login", "acme", stdin=KEY)
 
-    assert f"(not verified: GET {web.url('/models')} answered 200 without a key, too)" in done.out
+    assert "(not verified: the server accepts requests without a key)" in done.out
     assert kept(pegboard) == {"acme": {"type": "api", "key": KEY}}
 
 

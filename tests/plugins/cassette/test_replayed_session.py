@@ -1,4 +1,4 @@
-"""`pegboard replay`: the prompts of a session are sent to another model, from one of them on."""
+"""`pegboard rerun`: the prompts of a session are sent to another model, from one of them on."""
 
 import re
 
@@ -35,8 +35,8 @@ async def test_prompts_are_asked_again_of_another_model_in_a_session_of_its_own(
             await pegboard("run", *(["-c"] if words != "one" else []), "--title", "t", words)
         [session, *_] = re.findall(r"ses_\w+", (await pegboard("session", "list")).out)
         before = len(server.requests)
-        done = await pegboard("replay", session, "-m", "fake/other", "--from", "2")
-        too_far = await pegboard("replay", session, "-m", "fake/other", "--from", "4")
+        done = await pegboard("rerun", session, "-m", "fake/other", "--from", "2")
+        too_far = await pegboard("rerun", session, "-m", "fake/other", "--from", "4")
 
     assert (done.code, done.out) == (0, "other 2: two\nother 3: three\n")
     assert done.err.splitlines()[1:] == ["> two", "> three"]
@@ -52,7 +52,7 @@ async def test_the_first_that_fails_is_the_last(pegboard):
         await pegboard("run", "--title", "t", "bad")
         await pegboard("run", "-c", "good")
         [session, *_] = re.findall(r"ses_\w+", (await pegboard("session", "list")).out)
-        done = await pegboard("replay", session, "-m", "fake/other")
+        done = await pegboard("rerun", session, "-m", "fake/other")
 
     assert (done.code, done.out) == (4, "")
     assert "error: " in done.err

@@ -29,7 +29,7 @@ async def test_commands_pages_and_editors_run_nothing_of_the_project(
 
     async with chat(pegboard, rows=30) as terminal:
         await terminal.say("/doctor")
-        await terminal.see("nothing is wrong with them")
+        await terminal.see("loaded, no problems")
         terminal.press("c-g")
         await terminal.back()
         await terminal.say("hello")
@@ -71,7 +71,7 @@ async def test_the_terminal_reports_its_focus_only_while_it_echoes_nothing(
     async with program(pegboard, f"NOTE = {str(note)!r}\n{NOTED}") as terminal:
         await terminal.see_now("script.json")
         await terminal.say("/doctor")
-        await terminal.see("nothing is wrong with them")
+        await terminal.see("loaded, no problems")
         await terminal.back()
         await terminal.until(lambda: len(note.read_text().splitlines()) == 3)
 

@@ -87,6 +87,6 @@ async def test_a_session_that_is_gone_on_with_is_named(pegboard: CommandLine, pl
         await terminal.see_now("type to filter")
         terminal.press("down", "enter")
         await terminal.see("· The first one\n")
-    async with chat(pegboard, *arguments, "-c", "--replay", "1") as terminal:
+    async with chat(pegboard, *arguments, "-c", "--show", "1") as terminal:
         await terminal.see("· The first one (fork #1) · 4 earlier messages not shown")
         await terminal.see("You said: prompt 2")

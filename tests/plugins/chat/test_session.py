@@ -211,7 +211,7 @@ async def test_of_a_resumed_session_so_many_prompts_are_shown(pegboard: CommandL
             await terminal.say(f"line {number} of it")
             await terminal.see(f"Answer to line {number} of it, end.")
 
-    async with chat(pegboard, "-c", "--replay", "1") as terminal:
+    async with chat(pegboard, "-c", "--show", "1") as terminal:
         await terminal.see("Answer to line 2 of it, end.")
         assert "line 1 of it" not in terminal.everything
 

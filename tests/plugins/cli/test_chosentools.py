@@ -2,7 +2,7 @@
 
 import pytest
 
-from pegboard.errors import NotFoundError
+from pegboard.errors import InvalidInputError, NotFoundError
 from pegboard_plugins.cli.chosentools import switches
 
 KNOWN = {"read": "read", "edit": "edit", "write": "edit", "webfetch": "webfetch"}
@@ -25,5 +25,5 @@ def test_the_chosen_tools_alone_are_on(chosen: tuple[str, ...], expected: dict[s
 def test_a_name_that_is_none_has_the_nearest_or_all() -> None:
     with pytest.raises(NotFoundError, match=r"tool not found: raed. Did you mean read"):
         switches(("raed",), KNOWN)
-    with pytest.raises(NotFoundError, match="Did you mean read, edit, write, webfetch"):
+    with pytest.raises(InvalidInputError, match="the tools are read, edit, write, webfetch"):
         switches(("zzzzzz",), KNOWN)

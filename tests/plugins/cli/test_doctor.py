@@ -76,7 +76,7 @@ async def test_a_key_in_the_configuration_is_found(pegboard: CommandLine) -> Non
     done = await pegboard("doctor")
 
     assert re.search(r"ok +key +fake: ", done.out)
-    assert "none is set" not in done.out
+    assert "no API key is set" not in done.out
 
 
 async def test_a_healthy_place_has_no_failure(pegboard: CommandLine) -> None:

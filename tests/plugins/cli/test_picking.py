@@ -142,8 +142,8 @@ async def test_a_first_run_says_what_was_found_and_asks_nothing(
 
     assert code == 4
     assert "no model is selected yet" in shown
-    assert "keys: none is set" in shown
-    assert f"servers on this machine: ollama (127.0.0.1:{port})" in shown
+    assert "API keys: none found" in shown
+    assert f"local model servers: ollama (127.0.0.1:{port})" in shown
     assert "`-m ollama/MODEL` asks it" in shown
     for way in ("pegboard auth login PROVIDER", "pegboard config set model", "pegboard demo"):
         assert way in shown

@@ -137,7 +137,7 @@ def test_a_summary_of_the_history_is_no_answer() -> None:
         event(SessionCompacted(session_id=SESSION)),
     )
 
-    assert (out, err) == ("", "(the history was summarised)\n")
+    assert (out, err) == ("", "(compacted: a summary replaces the history)\n")
 
 
 def test_reasoning_is_not_shown_as_text() -> None:
