@@ -96,8 +96,9 @@ def status_items(state: ChatState) -> tuple[StatusItem, ...]:
     if not state.tokens:
         unknown = StatusItem(id="cost", text=_price(state), priority=40)
         return (unknown,) if state.cost is None else ()
-    window = f" of {short_count(state.window)}" if state.window else ""
-    full = f"{state.tokens / state.window:.0%}{window}" if state.window else f"{state.tokens:,} tok"
+    window = f" of {short_count(state.window)}"
+    share = f"{state.tokens / state.window:.0%}" if state.window else ""
+    full = f"{share}{window}" if share else f"{short_count(state.tokens)} tokens"
     return (
         StatusItem(id="context", text=full, priority=50),
         StatusItem(id="cost", text=_price(state), priority=40),

@@ -44,6 +44,7 @@ TICK_S = 1.0
 """How often the seconds of what runs are counted; nothing ticks at rest."""
 ENTERED_S = 30.0
 """How long `/reload` waits for the commands that were entered before it."""
+SHELL = "shell command: Enter runs it unasked, and the agent sees its output"
 UNKNOWN = "{} is from another chat: paste the text again, or press Enter to send it unchanged"
 
 
@@ -253,9 +254,12 @@ class Chat:
             offered=() if self.mode else self.offers.spans,
             chosen=self.offers.chosen,
             widgets=self.guests.widgets,
-            notice=self.notice or (talk.rest.notice if talk else ""),
+            notice=self.notice or (talk.rest.notice if talk else "") or self._shell_notice(),
         )
         return footer_lines(footing, width, room)
+
+    def _shell_notice(self) -> str:
+        return SHELL if self.mode is None and self.draft.text.startswith("!") else ""
 
     def status_line(self, width: int) -> SpanLine:
         """The last line: where, who, with what, how full, how much."""
@@ -358,8 +362,11 @@ class Chat:
         )
 
     async def show_page(self, lines: Sequence[SpanLine]) -> None:
-        """Lines on the whole screen, until the person leaves them."""
-        rows = self.pen.lines([tuple(line) for line in lines], 10_000)
+        """Show lines on the whole screen until the user leaves them."""
+        await self.show_rows(self.pen.lines([tuple(line) for line in lines], self.window.width))
+
+    async def show_rows(self, rows: Sequence[str]) -> None:
+        """Show drawn rows on the whole screen until the user leaves them."""
         if not await self.outside.page(rows):
             self.warn("`less` is not installed, so the page is here:")
             self.window.frames.commit(rows)

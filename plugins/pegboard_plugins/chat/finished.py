@@ -12,6 +12,7 @@ from pegboard_plugins.shared.terminal import Pen, coloured_diff, wrapped
 SpanLine = tuple[Span, ...]
 MARK = (Span("  │ ", "dim"),)
 ASKED_LINES = 12
+"""Of a prompt that is shown, first and last ones: the user's words may stand behind a paste."""
 THOUGHT_LINES = 1
 MS_PER_S = 1000
 NoteStyle = Literal["dim", "warning", "error", "done", "plain"]
@@ -99,7 +100,8 @@ def rows_of(piece: Finished, pen: Pen, width: int, block: Block | None = None) -
         case Called(part=part, waited_s=waited_s):
             drawn = block or Block()
             line = call_head(part, drawn.title, waited_s=waited_s)
-            return ["", *_hanging(line, pen, width), *_body(drawn, pen, width)]
+            is_prose = isinstance(part.state, Failed) and not drawn.diff
+            return ["", *_hanging(line, pen, width), *_body(drawn, pen, width, at_words=is_prose)]
 
 
 def _hanging(line: SpanLine, pen: Pen, width: int) -> list[str]:
@@ -133,13 +135,13 @@ def _seconds(part: ToolPart, now_ms: int | None) -> float | None:
 
 
 def _asked(text: str, pen: Pen, width: int) -> list[str]:
-    block = Block(lines=lines_of(text, "bold"), fold=ASKED_LINES)
+    block = Block(lines=lines_of(text, "bold"), fold=ASKED_LINES, keep="both")
     lines = with_note(block_lines(block))
     first, *others = pen.lines(lines or ((),), width - 2, at_words=True)
     return [pen.text((Span("❯", "active"),)) + " " + first, *(f"  {row}" for row in others)]
 
 
-def _body(block: Block, pen: Pen, width: int) -> list[str]:
+def _body(block: Block, pen: Pen, width: int, *, at_words: bool = False) -> list[str]:
     if block.fold == 0:
         return []
     if block.markdown and not (block.lines or block.diff or block.table):
@@ -147,11 +149,11 @@ def _body(block: Block, pen: Pen, width: int) -> list[str]:
         hidden = len(rows) - block.fold
         mark = pen.text((Span("  │", "dim"),)) + " "
         shown = [mark + row for row in rows[: block.fold]]
-        note = [mark + f"… {hidden} more lines (ctrl-o)"] if hidden > 0 else []
+        note = [mark + f"… {hidden} more lines (Ctrl+O)"] if hidden > 0 else []
         return [*shown, *note]
-    lines = with_note(block_lines(block), "ctrl-o")
+    lines = with_note(block_lines(block), "Ctrl+O")
     coloured = coloured_diff(lines, block.diff) if pen.is_tinted else lines
-    return pen.lines(coloured, width, mark=MARK)
+    return pen.lines(coloured, width, mark=MARK, at_words=at_words)
 
 
 def _first(text: str) -> str:

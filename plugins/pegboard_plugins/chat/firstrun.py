@@ -6,7 +6,6 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from pegboard_plugins.chat import choosing, permissionmode
-from pegboard_plugins.chat.keys import key_name
 from pegboard_plugins.chat.modes import Item
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ async def first_run(chat: "Chat") -> None:
     """Say where a new chat is; where no model is chosen, ask until one is, or the user skips it."""
     talk = _talk(chat)
     if talk.course is None:
-        mode = f"mode {chat.state.mode} ({key_name(chat.window.key_of('mode'))})"
+        mode = f"mode {chat.state.mode} ({chat.window.key_of('mode')})"
         talk.say(f"Pegboard {version('pegboard')} · {mode} · ? keys · / commands")
     if chat.state.model or talk.feed.facts.server:
         return
@@ -68,6 +67,9 @@ async def _begin(chat: "Chat") -> None:
 
 async def log_in(chat: "Chat", argument: str) -> bool:
     """Have a provider's key typed and saved, and open it; False if there is none."""
+    if chat.options.attach:
+        chat.warn("the server has the API keys: run `pegboard auth login` on its machine")
+        return False
     if not argument:
         keys = sorted((name, env) for name, env in _talk(chat).feed.facts.keys.items() if env)
         items = [Item(value=name, note=", ".join(env)) for name, env in keys]

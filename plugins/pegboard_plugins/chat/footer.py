@@ -52,7 +52,7 @@ def footer_lines(footing: Footing, width: int, room: int) -> list[SpanLine]:
     groups = (
         ("mode", _mode(footing, width, room)),
         ("notice", _notice(footing.notice)),
-        ("offered", _offered(footing.offered, footing.chosen)),
+        ("offered", _offered(footing, room)),
         ("live", _live_line(footing.course)),
         ("queue", _queue(footing)),
         ("calls", _calls(footing.course)),
@@ -143,13 +143,19 @@ def _notice(text: str) -> Sequence[SpanLine]:
     return [shown_line((Span(text, "warning"),))] if text else ()
 
 
-def _offered(offered: Sequence[Span], chosen: int) -> Sequence[SpanLine]:
-    first = max(0, min(chosen - OFFERED // 2, len(offered) - OFFERED))
+def _offered(footing: Footing, room: int) -> Sequence[SpanLine]:
+    """Return the rows around the chosen offer, and its number where not all are seen."""
+    offered, chosen = footing.offered, footing.chosen
+    rows_left = room - bool(footing.notice)
+    seen = min(len(offered), OFFERED)
+    if len(offered) > min(seen, rows_left):  # one row is for the number
+        seen = max(1, min(seen, rows_left - 1))
+    first = max(0, min(chosen - seen // 2, len(offered) - seen))
     rows = []
-    for number in range(first, min(first + OFFERED, len(offered))):
+    for number in range(first, min(first + seen, len(offered))):
         mark = Span("❯ " if number == chosen else "  ", "active")
         rows.append(shown_line((mark, offered[number])))
-    if len(offered) > OFFERED:
+    if len(offered) > seen:
         rows.append((Span(f"  {chosen + 1} of {len(offered)}", "dim"),))
     return rows
 

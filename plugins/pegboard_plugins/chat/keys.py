@@ -47,6 +47,7 @@ KEYS = (
     KeyAction(name="help", key="?", help="on an empty line: list the keys"),
 )
 
+_NAMES = {"escape": "Esc", "pageup": "PgUp", "pagedown": "PgDn"}
 _MODIFIERS = (("escape ", "Alt+"), ("c-", "Ctrl+"), ("s-", "Shift+"))
 
 
@@ -55,7 +56,7 @@ def key_name(key: str) -> str:
     for prefix, modifier in _MODIFIERS:
         if key.startswith(prefix):
             return modifier + key_name(key.removeprefix(prefix))
-    return key.capitalize()
+    return _NAMES.get(key, key.capitalize())
 
 
 def bindings(keyboard: Keyboard, chosen: Mapping[str, str]) -> KeyBindings:

@@ -224,46 +224,63 @@ async def show_status(chat: "Chat", _: str) -> None:
 async def show_output(chat: "Chat", _: str) -> None:
     """The last call, in full."""
     talk = _talk(chat)
-    if not talk.called:
+    parts = [part for turn in await _turns(chat) for part in turn.parts]
+    ended = [part for part in parts if isinstance(part, ToolPart) and _has_ended(part)]
+    if not ended:
         talk.say("no tool has been called yet")
         return
-    part = talk.called[-1].part
+    part = ended[-1]
     block = await talk.feed.block(part, chat.window.width)
-    lines: list[SpanLine] = [shown_line((Span(f"{part.tool} {block.title}", "bold"),))]
-    lines += _whole(chat, block)
-    match part.state:
-        case Completed(output=output) if not (block.lines or block.diff or block.markdown):
-            lines += [shown_line(line) for line in lines_of(output)]
-        case Failed(error=error):
-            why = [shown_line(line) for line in lines_of(user_words(error), "error")]
-            lines += [] if lines[1:] == why else why
-        case _:
-            pass
-    await chat.show_page(lines)
+    head = shown_line((Span(f"{part.tool} {block.title}", "bold"),))
+    await chat.show_page([head, *_result(chat, part, block)])
+
+
+def _has_ended(part: ToolPart) -> bool:
+    return isinstance(part.state, Completed | Failed)
 
 
 async def show_transcript(chat: "Chat", _: str) -> None:
-    """The whole session."""
-    lines: list[SpanLine] = []
+    """Show the whole session as the chat draws it, with each call's input and all of its result."""
+    pen, width = chat.pen, chat.window.width
+    rows: list[str] = []
     for turn in await _turns(chat):
         for part in turn.parts:
             match part:
+                case TextPart(text=text, synthetic=False) if isinstance(turn.info, UserMessage):
+                    first, *rest = [shown_line(line) for line in lines_of(text, "bold")] or [()]
+                    lines = [(Span("❯ ", "active"), *first), *rest]
+                    rows += pen.lines(lines, width, at_words=True)
                 case TextPart(text=text, synthetic=False):
-                    style = "bold" if isinstance(turn.info, UserMessage) else "plain"
-                    lines += [shown_line(line) for line in lines_of(text, style)]  # type: ignore[arg-type]
+                    rows += pen.markdown(text, width)
                 case ReasoningPart(text=text):
-                    lines += [shown_line(line) for line in lines_of(text, "dim")]
-                case ToolPart(tool=tool, state=Completed(output=output, input=given)):
-                    call = f"● {tool} {json.dumps(given, ensure_ascii=False)}"
-                    lines.append(shown_line((Span(call, "tool"),)))
-                    lines += [shown_line(line) for line in lines_of(output, "dim")]
-                case ToolPart(tool=tool, state=Failed(error=error)):
-                    lines.append(shown_line((Span(f"✗ {tool}", "error"),)))
-                    lines += [shown_line(line) for line in lines_of(user_words(error), "error")]
+                    lines = [shown_line(line) for line in lines_of(text, "dim")]
+                    rows += pen.lines(lines, width, at_words=True)
+                case ToolPart(state=Completed() | Failed()):
+                    rows += pen.lines(await _whole_call(chat, part), width)
                 case _:
                     continue
-            lines.append(())
-    await chat.show_page(lines or [(Span("there is no message yet", "dim"),)])
+            rows.append("")
+    await chat.show_rows(rows or ["there is no message yet"])
+
+
+async def _whole_call(chat: "Chat", part: ToolPart) -> Sequence[SpanLine]:
+    """Return the lines of a call that has ended: its input, and all that is seen of its result."""
+    block = await _talk(chat).feed.block(part, chat.window.width)
+    sign, style = ("✗", "error") if isinstance(part.state, Failed) else ("●", "tool")
+    call = f"{sign} {part.tool} {json.dumps(part.state.input, ensure_ascii=False)}"
+    return [shown_line((Span(call, style),)), *_result(chat, part, block)]  # type: ignore[arg-type]
+
+
+def _result(chat: "Chat", part: ToolPart, block: Block) -> Sequence[SpanLine]:
+    lines = list(_whole(chat, block))
+    match part.state:
+        case Completed(output=output) if not (block.lines or block.diff or block.markdown):
+            return [*lines, *(shown_line(line) for line in lines_of(output))]
+        case Failed(error=error):
+            why = [shown_line(line) for line in lines_of(user_words(error), "error")]
+            return lines if lines == why else [*lines, *why]
+        case _:
+            return lines
 
 
 async def copy(chat: "Chat", argument: str) -> None:
@@ -275,6 +292,9 @@ async def copy(chat: "Chat", argument: str) -> None:
         if isinstance(turn.info, AssistantMessage) and not turn.info.summary
     ]
     answers = [text for text in answers if text.strip()]
+    if not answers:
+        chat.warn("there is no answer to copy yet")
+        return
     if number > len(answers):
         raise NotFoundError("answer", str(number))
     file = private_file(chat.env, "copied.md")

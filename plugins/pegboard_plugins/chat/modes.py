@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
+from rich.cells import cell_len
 
 from pegboard.display import Span
 from pegboard.unstable import shown_line
@@ -74,17 +75,19 @@ class Choice:
         places = [n for n, item in enumerate(self._every) if item.value == current]
         self._at = places[0] if places else 0
 
-    def lines(self, width: int, room: int) -> Sequence[SpanLine]:  # noqa: ARG002 - the protocol's
+    def lines(self, width: int, room: int) -> Sequence[SpanLine]:
         """The title, and the rows around the chosen one."""
         rows = max(1, room - 1)
         first = max(0, min(self._at - rows // 2, len(self._shown) - rows))
         found = [self._line(n) for n in range(first, min(first + rows, len(self._shown)))]
-        head = (Span(f"{self._title}  ", "bold"), Span(self._help(), "dim"))
+        helps = [text for text in self._helps() if cell_len(f"{self._title}  {text}") <= width]
+        head = (Span(f"{self._title}  ", "bold"), Span((helps or self._helps())[0], "dim"))
         return [shown_line(head), *(found or [(Span("  no match", "dim"),)])]
 
-    def _help(self) -> str:
-        keys = "type to filter · Enter chooses · Esc cancels"
-        return f"{len(self._shown)} of {len(self._every)} · {keys}"
+    def _helps(self) -> Sequence[str]:
+        """Return what the keys do, the longest text first."""
+        count = f"{len(self._shown)} of {len(self._every)}"
+        return f"{count} · type to filter · Enter chooses · Esc cancels", f"{count} · Enter · Esc"
 
     def _line(self, number: int) -> SpanLine:
         item, chosen = self._shown[number], number == self._at
@@ -133,8 +136,8 @@ class Menu(Choice):
     edits = False
     is_unasked = True
 
-    def _help(self) -> str:
-        return "↑↓ · a letter or Enter · Esc skips"
+    def _helps(self) -> Sequence[str]:
+        return ("↑↓ · a letter or Enter · Esc skips",)
 
     def _line(self, number: int) -> SpanLine:
         mark, *rest = super()._line(number)

@@ -25,6 +25,8 @@ _PICTURES = (
     ("xclip", "-selection", "clipboard", "-t", "image/png", "-o"),
     ("pngpaste", "-"),
 )
+_PAGER = "q goes back, arrows and PgUp PgDn scroll, / searches?e (end)."
+"""The last line of `less`, in its own language: `?e` begins what is said at the end."""
 
 
 class Outside:
@@ -88,7 +90,8 @@ class Outside:
     async def page(self, rows: Sequence[str]) -> bool:
         """Show rows on the alternate screen until the person leaves; False if nothing can."""
         with _written("\n".join(rows), ".txt") as file:
-            return await self.run("less", "-R", "-S", "-+F", "-+X", str(file)) != 127  # noqa: PLR2004 - the shell's word for it
+            code = await self.run("less", "-R", "-+F", "-+X", f"-P{_PAGER}", str(file))
+            return code != 127  # noqa: PLR2004 - the shell's word for it
 
     async def edit(self, text: str) -> str | None:
         """The text as the person leaves it in `$VISUAL` or `$EDITOR`; None when that failed."""

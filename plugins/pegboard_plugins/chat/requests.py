@@ -23,6 +23,8 @@ BODY_ROWS = 6
 REASON_ROWS = 2
 ALWAYS_LETTERS = 120
 """Of the patterns in an answer; the page has all of them."""
+TITLE_LETTERS = 60
+"""Of a pattern in the title, where there is no room for what is asked."""
 HEAD_ROWS = 3
 """Of a question."""
 _ALWAYS_ONCE = "asked every time"
@@ -127,9 +129,9 @@ class Permission:
     def _asking(self, width: int, room: int, wanted: int) -> Sequence[SpanLine]:
         """Return the answers in `wanted` rows, or in as few as there must be."""
         refusal = exposed(one_line(self.refusal, 4 * width))
-        why = list(wrapped((Span(refusal, "warning"),), width)) if refusal else []
+        why = [*wrapped((Span(refusal, "warning"),), width, at_words=True)] if refusal else []
         if self._written:
-            return [*wrapped((Span(self._written, "bold"),), width), *why][-room:]
+            return [*wrapped((Span(self._written, "bold"),), width, at_words=True), *why][-room:]
         least = self._answers.least(width) + len(why)
         rows = self._answers.rows(width, max(min(least, room), wanted) - len(why))
         return [*rows, *why][:room]
@@ -148,7 +150,8 @@ class Permission:
         reason = self.request.metadata.get("reason")
         reasons = [reason[:SHOWN_LETTERS]] if isinstance(reason, str) else []
         why = " · ".join([*reasons, _ALWAYS_ONCE] if self._once else reasons)
-        return list(wrapped((Span(exposed(why), "dim"),), width))[:REASON_ROWS] if why else ()
+        rows = wrapped((Span(exposed(why), "dim"),), width, at_words=True)
+        return list(islice(rows, REASON_ROWS)) if why else ()
 
     def _title(self, shown: int, every: int) -> SpanLine:
         agent = self.request.metadata.get("agent")
@@ -156,7 +159,11 @@ class Permission:
         first, last = self._scroll + 1, self._scroll + shown
         rows = f"rows {first}-{last} of {every:,} · PgUp PgDn" if shown else f"{every:,} rows"
         part = f" · {rows} · v shows all" if shown < every else ""
-        title = Span(f"Allow {self.request.permission}?{self.place}", "warning")
+        what = self.request.permission
+        if not shown:
+            first_pattern = next(iter(self.request.patterns), "")[:SHOWN_LETTERS]
+            what = one_line(exposed(f"{what} {first_pattern}".strip()), TITLE_LETTERS)
+        title = Span(f"Allow {what}?{self.place}", "warning")
         return shown_line((title, Span(f"{part}{who}", "dim")))
 
     def whole_text(self) -> Sequence[SpanLine]:
@@ -282,12 +289,13 @@ class Questions:
         many = len(self.request.questions)
         number = f" ({len(self._answers) + 1} of {many})" if many > 1 else ""
         head = shown_line((Span(f"Question{self.place}{number}: {question.question}", "warning"),))
-        heads: list[SpanLine] = list(islice(wrapped(head, width), HEAD_ROWS))
+        heads: list[SpanLine] = list(islice(wrapped(head, width, at_words=True), HEAD_ROWS))
         if self.edits:
             back = "back" if self._own else "skips it"
             written = (Span(f"Type your answer · Enter sends it · Esc {back}", "dim"),)
             return [*heads[: max(0, room - 1)], written]
-        answers = self._listed().rows(width, max(1, room - len(heads)))
+        listed = self._listed()
+        answers = listed.rows(width, max(min(listed.least(width), room), room - len(heads)))
         return [*heads[: max(0, room - len(answers))], *answers]
 
     def _listed(self) -> AnswerList:

@@ -123,7 +123,7 @@ async def run(chat: "Chat", text: str) -> bool:
     if known is None:
         if not name or "/" in name or "\n" in name:
             return False
-        near = nearest_names(name, chat.slashes, limit=1)
+        near = nearest_names(name, [*chat.slashes, *ALIASES], limit=1)
         hint = f"; did you mean /{near[0]}?" if near else ""
         chat.warn(f"there is no command /{name}{hint}")
         chat.draft.set(text)

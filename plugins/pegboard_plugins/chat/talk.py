@@ -25,7 +25,6 @@ from pegboard_plugins.shared.terminal import Pen
 
 REPLAYED = 20
 """Prompts of a session that are shown when it is resumed."""
-CALLS_KEPT = 20
 DRAWN_AT_ONCE = 4000
 """Letters of Markdown; more are drawn beside the loop, which has keys to take."""
 BUSY = "another chat is using this session, and your message is in the editor again"
@@ -50,7 +49,6 @@ class Talk:
         self.sent: list[Order] = []
         self.choices = Choices()
         self.answering = Answering(self)
-        self.called: list[Called] = []
         self.warned: frozenset[str] = frozenset()
         self.on_asked: Callable[[], None] = lambda: None
         self.on_rest: Callable[[], None] = lambda: None
@@ -120,7 +118,6 @@ class Talk:
 
     async def _show(self, piece: Finished) -> None:
         if isinstance(piece, Called):
-            self.called = [*self.called, piece][-CALLS_KEPT:]
             block = await self.feed.block(piece.part, self._width() - len("  │ "))
             self._commit(rows_of(piece, self._pen(), self._width(), block))
         elif isinstance(piece, Answered) and len(piece.text) > DRAWN_AT_ONCE:

@@ -22,7 +22,6 @@ from prompt_toolkit.layout import (
 )
 from prompt_toolkit.layout import Window as Pane
 from prompt_toolkit.layout.processors import (
-    BeforeInput,
     ConditionalProcessor,
     Processor,
     Transformation,
@@ -34,7 +33,7 @@ from prompt_toolkit.styles import Style
 from pegboard_plugins.chat.footer import cut, fragments, style_rules
 from pegboard_plugins.chat.hookspecs import ChatKey
 from pegboard_plugins.chat.keyboard import Keyboard
-from pegboard_plugins.chat.keys import KEYS, add_key, add_own_key, bindings
+from pegboard_plugins.chat.keys import KEYS, add_key, add_own_key, bindings, key_name
 from pegboard_plugins.chat.surface import (
     FOOTER_LINES,
     KEY_WAIT_S,
@@ -127,11 +126,14 @@ class Window:
     def _layout(self) -> Layout:
         buffer = self._chat.draft.buffer
         cursor = ConditionalProcessor(DrawnCursor(), Condition(self._draws_cursor))
-        drawn = [UnseenLetters(), cursor, BeforeInput(self._prompt, "class:active")]
-        control = BufferControl(buffer, input_processors=drawn)
+        control = BufferControl(buffer, input_processors=[UnseenLetters(), cursor])
         is_elsewhere = Condition(lambda: self.screen.is_parked)
         self._editor = Pane(
-            control, wrap_lines=True, height=self._editor_height, always_hide_cursor=is_elsewhere
+            control,
+            wrap_lines=True,
+            height=self._editor_height,
+            always_hide_cursor=is_elsewhere,
+            get_line_prefix=self._prefix,
         )
         above = Pane(FormattedTextControl(self._above), height=self._above_height, wrap_lines=False)
         status = Pane(FormattedTextControl(self._status), height=1, wrap_lines=False)
@@ -139,8 +141,10 @@ class Window:
         rule = Pane(char="─", height=1, style="class:rule")
         return Layout(HSplit([shown, rule, self._editor, status]), focused_element=self._editor)
 
-    def _prompt(self) -> str:
-        return COMMAND_PROMPT if self.vi.navigates else PROMPT
+    def _prefix(self, line_number: int, wraps: int) -> StyleAndTextTuples:
+        """Return what stands before a row of the editor: all of them begin in one column."""
+        prompt = COMMAND_PROMPT if self.vi.navigates else PROMPT
+        return [("class:active", " " * len(prompt) if line_number or wraps else prompt)]
 
     def _parks(self) -> bool:
         """Whether frames are to be expected, and no input method needs the cursor in the editor."""
@@ -173,7 +177,8 @@ class Window:
         """The rows of the whole footer, in which a dialog has all of the window but a few rows."""
         rows, modes = _size().rows, self._chat.open_modes
         most = rows if any(mode.is_unasked for mode in modes) else FOOTER_LINES
-        left = min(ROWS_LEFT, rows // ROWS_PER_ROW_LEFT) if modes else ROWS_LEFT
+        is_list = modes or self._chat.offers.items
+        left = min(ROWS_LEFT, rows // ROWS_PER_ROW_LEFT) if is_list else ROWS_LEFT
         return max(3, min(most, rows - left))
 
     def _editor_rows(self) -> int:
@@ -304,7 +309,7 @@ class Window:
 
     def key_of(self, action: str) -> str:
         """Return the key of one of the chat's own actions, as people write it."""
-        return self._own[action].replace("c-", "ctrl-")
+        return key_name(self._own[action])
 
 
 def _size() -> Size:

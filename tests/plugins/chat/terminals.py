@@ -7,7 +7,7 @@ from typing import ClassVar
 
 LIMIT_S = 40.0
 QUIET_S = 0.15
-WAITING = "ctrl-x to answer"
+WAITING = "Ctrl+X to answer"
 RULE = "──────────"
 KEYS = {
     "enter": "\r",

@@ -26,7 +26,7 @@ async def test_an_unknown_price_and_window_stay_unknown(
     arguments = await place.arguments()
     async with chat(pegboard, *arguments, columns=100, ready="fake/model") as terminal:
         await terminal.say("%say Hello")
-        await terminal.see_now(" tok · cost unknown")
+        await terminal.see_now(" tokens · cost unknown")
         await terminal.say("/cost")
         await terminal.see("cost unknown · ")
         await terminal.say("/model")
@@ -34,4 +34,4 @@ async def test_an_unknown_price_and_window_stay_unknown(
         terminal.press("escape")
         await terminal.gone("type to filter")
     async with chat(pegboard, *arguments, "-c", columns=100, ready="fake/model") as terminal:
-        await terminal.see_now(" tok · cost unknown")
+        await terminal.see_now(" tokens · cost unknown")
