@@ -4,9 +4,10 @@ from pathlib import Path
 
 from pegboard.contract.context import SessionView
 from pegboard.schema.config import Agent, Config
-from pegboard.schema.message import Turn
+from pegboard.schema.message import AssistantMessage, MessagePath, MessageTime, Turn
 from pegboard.schema.model import Model, ModelApi
-from pegboard.schema.session import Ruleset, Session, SessionTime
+from pegboard.schema.part import Part
+from pegboard.schema.session import Ruleset, Session, SessionTime, Tokens
 from pegboard.trust.decisions import Decision
 
 MODEL = Model(id="m", provider_id="p", name="M", api=ModelApi(id="m"))
@@ -47,3 +48,21 @@ def view(
         trust=Decision(trusted=False, root=worktree),
         turns=turns,
     )
+
+
+def turn_of(*parts: Part) -> Turn:
+    """An answer of the model with these parts."""
+    info = AssistantMessage(
+        id="msg_0",
+        session_id="ses_1",
+        parent_id="msg_00",
+        model_id="m",
+        provider_id="p",
+        mode="build",
+        agent="build",
+        path=MessagePath(cwd="/", root="/"),
+        cost=0,
+        tokens=Tokens(),
+        time=MessageTime(created=1),
+    )
+    return Turn(info=info, parts=parts)

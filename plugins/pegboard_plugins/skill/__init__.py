@@ -30,7 +30,7 @@ from pegboard import (
 )
 from pegboard.permissions import judge_rules
 from pegboard.providers import ModelRequest, ToolDefinition
-from pegboard.schema.config import Command
+from pegboard.schema.config import Command, Config
 from pegboard.schema.part import Completed, ToolPart
 
 if TYPE_CHECKING:
@@ -51,6 +51,10 @@ MOST_FOLDERS = 2000
 LIMIT_BYTES = 256 * 1024
 MOST_LISTED = 50
 SHOWN_DESCRIPTION = 240
+MOST_OF_LIBRARIES = 1024
+"""How many bytes of a request the lines of libraries' skills have."""
+ENVIRONMENTS = (".venv", "venv")
+"""Where a project has the libraries that it uses."""
 UNSEEN = "written by an agent, not yet accepted by the user"
 MATERIAL = (
     "An agent has written the skill {}, and the user has not accepted it: it is material, not an"
@@ -61,12 +65,21 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 class Skill(msgspec.Struct, frozen=True, kw_only=True):
-    """One skill; `text` is what stands below its settings."""
+    """One skill; `text` is what stands below its settings.
+
+    `library` is the one that it comes with. A skill with `patterns` is for work on files that fit.
+    """
 
     name: str
     description: str
     folder: Path
     text: str
+    library: str = ""
+    patterns: tuple[str, ...] = ()
+    for_model: bool = True
+    for_user: bool = True
+    agent: str | None = None
+    is_subtask: bool = False
 
     @property
     def file(self) -> Path:
@@ -81,11 +94,13 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     worktree: Path
     home: Path | None
     config_dir: Path | None
+    libraries: bool = True
 
 
 async def _may_read(context: PermissionContext, name: str) -> Skill:
     """Return the skill, once it may be read."""
-    skills = await asyncio.to_thread(find_skills, _site(context.session))
+    found = await asyncio.to_thread(find_skills, _site(context.session))
+    skills = {name: each for name, each in found.items() if each.for_model}
     if name not in skills:
         raise ToolError(f"there is no skill {name!r}; there are: {', '.join(skills) or 'none'}")
     await context.require("skill", [name], always=[name])
@@ -106,6 +121,8 @@ async def skill(context: ToolContext, name: str) -> ToolResult:
     """Read the instructions of a skill before you do that kind of work."""
     found = context.granted(_may_read)
     paths = f"Paths in it are relative to {found.folder}/"
+    if found.library:
+        paths = f"It comes with the library {found.library}. {paths}"
     text = found.text.strip()
     if found.file in pegboard.unstable.changed_files(context.session.turns):
         pieces = [OWN.format(name), paths, text]
@@ -140,15 +157,29 @@ def _site(session: SessionView) -> Site:
         worktree=session.worktree,
         home=session.home,
         config_dir=session.places.config if session.places else None,
+        libraries=_with_libraries(session.config),
     )
+
+
+def _with_libraries(config: Config) -> bool:
+    """Return whether skills of libraries count, which `libraries = false` in the options ends."""
+    own = config.plugins.get("skill")
+    return own is None or own.options.get("libraries") is not False
 
 
 def find_skills(site: Site) -> dict[str, Skill]:
     """The skills by name; of two with one name that of the project, and of the nearer folder.
 
-    In a project no link leads out of it.
+    In a project no link leads out of it. One of a library has a name that no other skill has.
     """
     found: dict[str, Skill] = {}
+    if site.libraries and any((site.worktree / name).is_dir() for name in ENVIRONMENTS):
+        from pegboard_plugins.skill.libraries import library_skills  # where there are libraries
+
+        for each in library_skills(site.worktree):
+            skill = _skill(each.path, each.text)
+            if skill is not None:
+                found[skill.name] = replace(skill, library=each.library)
     for root in _users_folders(site):
         found |= {skill.name: skill for skill in _skills_below(root, within=None)}
     for root in _project_folders(site):
@@ -214,7 +245,12 @@ def _read(file: Path) -> Skill | None:
             text = opened.read(LIMIT_BYTES).decode("utf-8-sig", errors="replace")
     except OSError:
         return None
-    from pegboard_plugins.shared.frontend import front_matter  # where there are skills
+    return _skill(file, text)
+
+
+def _skill(file: Path, text: str) -> Skill | None:
+    """The skill of a text, None for one that says neither name nor description."""
+    from pegboard_plugins.shared.frontend import front_matter, listed  # where there are skills
 
     settings, body = front_matter(text)
     if settings is None:
@@ -224,8 +260,24 @@ def _read(file: Path) -> Skill | None:
         return None
     if not isinstance(description, str):
         return None
+    if isinstance(when := settings.get("when_to_use"), str):
+        description = f"{description} {when}"
     plain = "".join(filter(str.isprintable, " ".join(description.split())))
-    return Skill(name=name, description=plain, folder=file.parent, text=body) if plain else None
+    if not plain:
+        return None
+    agent = settings.get("agent")
+    is_subtask = settings.get("context") == "fork"
+    return Skill(
+        name=name,
+        description=plain,
+        folder=file.parent,
+        text=body,
+        patterns=listed(settings.get("paths")),
+        for_model=settings.get("disable-model-invocation") != "true",
+        for_user=settings.get("user-invocable") != "false",
+        agent=agent if is_subtask and isinstance(agent, str) else None,
+        is_subtask=is_subtask,
+    )
 
 
 @hookimpl
@@ -236,7 +288,7 @@ async def register_tools() -> list[Tool]:
 
 @hookimpl
 async def register_commands(
-    workspace: Workspace, home: Path, config_dir: Path
+    config: Config, workspace: Workspace, home: Path, config_dir: Path
 ) -> tuple[Command, ...]:
     """Each skill as a slash command, for who wants it used at once."""
     site = Site(
@@ -244,6 +296,7 @@ async def register_commands(
         worktree=workspace.worktree,
         home=home,
         config_dir=config_dir,
+        libraries=_with_libraries(config),
     )
     skills = await asyncio.to_thread(find_skills, site)
     return tuple(
@@ -254,8 +307,11 @@ async def register_commands(
             description=each.description,
             source="skill",
             location=str(each.folder / FILE),
+            agent=each.agent,
+            subtask=True if each.is_subtask else None,
         )
         for each in skills.values()
+        if each.for_user
     )
 
 
@@ -291,18 +347,40 @@ async def tool_definition(session: SessionView, tool: ToolDefinition) -> ToolDef
         each
         for name, each in skills.items()
         if judge_rules(session.rulesets, "skill", [name]).action != "deny"
+        and each.for_model
+        and (not each.patterns or _is_at_work_on(session, each.patterns))
     ]
     if not allowed:
         return None
-    listed = allowed[:MOST_LISTED]
+    allowed.sort(key=lambda each: bool(each.library))
+    listed = _fitting(allowed[:MOST_LISTED])
     unseen = await asyncio.to_thread(_unseen, session, listed)
-    lines = [
-        f"- {each.name}: {UNSEEN if each.file in unseen else _short(each.description)}"
-        for each in listed
-    ]
-    if len(allowed) > MOST_LISTED:
-        lines.append(f"- and: {', '.join(each.name for each in allowed[MOST_LISTED:])}")
+    lines = [_line(each, is_unseen=each.file in unseen) for each in listed]
+    if others := [each.name for each in allowed if each not in listed and not each.library]:
+        lines.append(f"- and: {', '.join(others)}")
     return replace(tool, description="\n".join([tool.description, "name is one of", *lines]))
+
+
+def _line(skill: Skill, *, is_unseen: bool = False) -> str:
+    source = f" (from library {skill.library})" if skill.library else ""
+    return f"- {skill.name}{source}: {UNSEEN if is_unseen else _short(skill.description)}"
+
+
+def _fitting(skills: Iterable[Skill]) -> list[Skill]:
+    """Return the skills, those of libraries as far as their lines fit."""
+    left = MOST_OF_LIBRARIES
+    fitting = []
+    for each in skills:
+        left -= len(_line(each).encode()) + 1 if each.library else 0
+        if not each.library or left >= 0:
+            fitting.append(each)
+    return fitting
+
+
+def _is_at_work_on(session: SessionView, patterns: tuple[str, ...]) -> bool:
+    from pegboard_plugins.skill.patterns import has_read  # few skills are for certain files
+
+    return has_read(session, patterns)
 
 
 def _short(description: str) -> str:

@@ -1,0 +1,163 @@
+"""Skills that come with libraries: of a project's direct dependencies, as their wheels record them.
+
+Nothing is imported or run. A file counts only if it is the one that the wheel's RECORD names.
+"""
+
+import base64
+import hashlib
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pegboard.unstable import read_bounded
+from pegboard_plugins.skill import ENVIRONMENTS
+
+LIMIT_BYTES = 256 * 1024
+MOST_LIBRARIES = 300
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+_ENTRY = re.compile(
+    r"^\"?((?:[^/,\"\n]+/)+\.agents/skills/[^/,\"\n]+/SKILL\.md)\"?,sha256=([\w-]+)=?,\d*\r?$",
+    re.MULTILINE,
+)
+_Stamp = tuple[int, int, int, int]
+
+
+class LibrarySkill(msgspec.Struct, frozen=True):
+    """The file of a library's skill, as it was checked, and the library with its version."""
+
+    path: Path
+    text: str
+    library: str
+
+
+def library_skills(root: Path) -> Iterator[LibrarySkill]:
+    """Yield the skills of the direct dependencies of the project at a root. It blocks.
+
+    They are looked for in the project's own environment, whose files are read again only after
+    they have changed.
+    """
+    site = _site_packages(root)
+    if site is None:
+        return
+    for path, digest, library in _entries(root, site, _stamps(root, site)):
+        try:
+            facts = path.stat()
+        except OSError:
+            continue
+        stamp = (facts.st_mtime_ns, facts.st_ctime_ns, facts.st_size, facts.st_ino)
+        text = _checked(path, digest, stamp)
+        if text is not None:
+            yield LibrarySkill(path, text, library)
+
+
+def _site_packages(root: Path) -> Path | None:
+    """Return the folder of the libraries of the project's environment, None if it has none."""
+    active = os.environ.get("VIRTUAL_ENV", "")
+    folders = [Path(active)] if active and Path(active).is_relative_to(root) else []
+    for folder in (*folders, *(root / name for name in ENVIRONMENTS)):
+        if (folder / "pyvenv.cfg").is_file():
+            found = [*folder.glob("lib/python*/site-packages"), folder / "Lib" / "site-packages"]
+            return next((each for each in found if each.is_dir()), None)
+    return None
+
+
+def _stamps(root: Path, site: Path) -> tuple[tuple[str, int, int], ...]:
+    """Return what tells that libraries or dependencies have changed."""
+    files = (site, root, root / "pyproject.toml", *_requirement_files(root))
+    found = ((str(path), path.stat()) for path in files if path.exists())
+    return tuple((name, facts.st_mtime_ns, facts.st_size) for name, facts in found)
+
+
+@lru_cache(maxsize=32)
+def _requirements(root: Path, changed_ns: int) -> tuple[str, ...]:  # noqa: ARG001 - the key
+    return tuple(sorted(path.name for path in root.iterdir() if _is_requirements(path.name)))
+
+
+def _is_requirements(name: str) -> bool:
+    return name.startswith("requirements") and name.endswith(".txt")
+
+
+def _requirement_files(root: Path) -> Iterator[Path]:
+    return (root / name for name in _requirements(root, root.stat().st_mtime_ns))
+
+
+@lru_cache(maxsize=32)
+def _entries(
+    root: Path,
+    site: Path,
+    stamps: object,  # noqa: ARG001 - the key
+) -> tuple[tuple[Path, str, str], ...]:
+    """Return the files of skills, their digests and their libraries."""
+    wanted = set(direct_dependencies(root))
+    found: list[tuple[Path, str, str]] = []
+    real = site.resolve()
+    folders = sorted(path.name for path in site.glob("*.dist-info"))
+    for name in folders if wanted else ():
+        library, _, version = name.removesuffix(".dist-info").partition("-")
+        if canonical(library) not in wanted or len(found) >= MOST_LIBRARIES:
+            continue
+        record = read_bounded(site / name / "RECORD")[0].decode("utf-8", "replace")
+        for entry, digest in _ENTRY.findall(record):
+            path = Path(os.path.realpath(site / entry))
+            if ".." not in entry.split("/") and path.is_relative_to(real):
+                found.append((path, digest, f"{library} {version}"))
+    return tuple(found)
+
+
+@lru_cache(maxsize=256)
+def _checked(path: Path, digest: str, stamp: _Stamp) -> str | None:  # noqa: ARG001 - the key
+    """Return the text of a file with this digest, None for any other file."""
+    content, why = read_bounded(path)
+    if why or len(content) > LIMIT_BYTES:
+        return None
+    known = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+    return content.decode("utf-8-sig", "replace") if known == digest else None
+
+
+def direct_dependencies(root: Path) -> Iterator[str]:
+    """Yield the names of the libraries that a project asks for itself, in their one spelling."""
+    content = read_bounded(root / "pyproject.toml")[0]
+    try:
+        table = tomllib.loads(content.decode())
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError):
+        table = {}
+    yield from _named(_requested(table))
+    poetry = _table(_table(_table(table, "tool"), "poetry"), "dependencies")
+    yield from _named(name for name in poetry if name != "python")
+    for path in _requirement_files(root):
+        yield from _named(read_bounded(path)[0].decode("utf-8", "replace").splitlines())
+
+
+def _requested(table: Mapping[str, Any]) -> Iterator[object]:
+    project = _table(table, "project")
+    groups = (
+        {"": project.get("dependencies")},
+        _table(project, "optional-dependencies"),
+        _table(table, "dependency-groups"),
+    )
+    for group in groups:
+        for listed in group.values():
+            yield from listed if isinstance(listed, list) else ()
+
+
+def _named(requirements: Iterable[object]) -> Iterator[str]:
+    for each in requirements:
+        match = _NAME.match(each.strip()) if isinstance(each, str) else None
+        if match:
+            yield canonical(match[0])
+
+
+def _table(table: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = table.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def canonical(name: str) -> str:
+    """Return the one spelling of a library's name (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()

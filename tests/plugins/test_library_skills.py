@@ -1,0 +1,268 @@
+"""Skills that come with a project's libraries, and settings of skills that Claude Code has."""
+
+import base64
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pegboard import SessionView
+from pegboard.providers import ToolDefinition
+from pegboard.schema.config import Config, PluginConfig
+from pegboard.schema.part import Completed, CompletedSpan, ToolPart
+from pegboard.workspace import open_workspace
+from pegboard_plugins.skill import FILE, MOST_OF_LIBRARIES, register_commands, tool_definition
+from session_views import turn_of, view
+
+PYPROJECT = "[project]\ndependencies = [\"Tea_Shop[hot]>=1; python_version > '3'\"]\n"
+
+TOOL = ToolDefinition(name="skill", description="Read it.", parameters={}, permission="skill")
+
+
+def digest(content: bytes) -> str:
+    found = base64.urlsafe_b64encode(hashlib.sha256(content).digest())
+    return found.rstrip(b"=").decode()
+
+
+class Environment:
+    """A project with an environment, into which libraries are put as wheels put them."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.site = root / ".venv" / "lib" / "python3.12" / "site-packages"
+        self.site.mkdir(parents=True)
+        (root / ".venv" / "pyvenv.cfg").write_text("home = /usr/bin\n")
+        (root / "pyproject.toml").write_text(PYPROJECT)
+
+    def install(
+        self,
+        library: str = "tea_shop",
+        *,
+        version: str = "1.0",
+        name: str = "tea",
+        description: str = "Makes tea.",
+        entry: str = "",
+    ) -> Path:
+        path = self.site / library / ".agents" / "skills" / name / FILE
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = f"---\nname: {name}\ndescription: {description}\n---\nBoil {version}.\n"
+        path.write_text(text)
+        for old in self.site.glob(f"{library}-*.dist-info"):
+            (old / "RECORD").unlink()
+            old.rmdir()
+        info = self.site / f"{library}-{version}.dist-info"
+        info.mkdir()
+        inner = path.relative_to(self.site).as_posix()
+        line = entry or f"{inner},sha256={digest(text.encode())},{len(text)}"
+        (info / "RECORD").write_text(f"{library}/__init__.py,,\n{line}\n")
+        return path
+
+    async def lines(self, session: SessionView | None = None) -> list[str]:
+        """Return the lines of skills in a request."""
+        found = await tool_definition(session or view(self.root), TOOL)
+        return found.description.splitlines()[2:] if found else []
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Environment:
+    return Environment(tmp_path)
+
+
+async def test_a_direct_dependency_s_skill_is_listed_with_its_library(project: Environment) -> None:
+    project.install()
+    project.install("transitive", name="other")
+
+    assert await project.lines() == ["- tea (from library tea_shop 1.0): Makes tea."]
+
+    (project.root / "pyproject.toml").write_text("[project]\n")
+    assert await project.lines() == []
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("pyproject.toml", '[dependency-groups]\ndev = ["tea-shop", {include-group = "x"}]'),
+        ("pyproject.toml", '[project.optional-dependencies]\nx = ["tea.shop==1"]'),
+        ("pyproject.toml", '[tool.poetry.dependencies]\npython = "3"\nTea-Shop = "^1"'),
+        ("requirements-dev.txt", "# a comment\n-r other.txt\ntea-shop>=1  # hot\n"),
+    ],
+)
+async def test_dependencies_are_found_where_projects_name_them(
+    project: Environment, file: str, content: str
+) -> None:
+    (project.root / "pyproject.toml").unlink()
+    (project.root / file).write_text(content)
+    project.install()
+
+    assert len(await project.lines()) == 1
+
+
+async def test_another_version_s_text_comes_with_the_next_request(project: Environment) -> None:
+    project.install()
+    await project.lines()
+    project.install(version="2.0", description="Makes better tea.")
+
+    assert await project.lines() == ["- tea (from library tea_shop 2.0): Makes better tea."]
+
+
+async def test_a_project_s_own_skill_goes_first(project: Environment) -> None:
+    project.install()
+    own = project.root / ".claude" / "skills" / "tea" / FILE
+    own.parent.mkdir(parents=True)
+    own.write_text("---\nname: tea\ndescription: Ours.\n---\nx")
+
+    assert await project.lines() == ["- tea: Ours."]
+
+
+async def test_libraries_have_little_of_a_request(project: Environment) -> None:
+    for n in range(20):
+        project.install(f"lib{n}", name=f"skill-{n}", description="word " * 100)
+    (project.root / "pyproject.toml").write_text(
+        f"[project]\ndependencies = {json.dumps([f'lib{n}' for n in range(20)])}\n"
+    )
+
+    lines = await project.lines()
+
+    assert lines
+    assert len("\n".join(lines).encode()) <= MOST_OF_LIBRARIES
+
+
+async def test_the_user_can_leave_libraries_out(project: Environment) -> None:
+    project.install()
+    config = Config(plugins={"skill": PluginConfig(options={"libraries": False})})
+
+    assert await project.lines(view(project.root, config=config)) == []
+
+
+TRAPS = (
+    *("changed", "no digest", "outside", "above", "link", "no environment", "huge", "record"),
+    *("folder", "broken pyproject"),
+)
+
+
+@pytest.mark.parametrize("trap", TRAPS)
+async def test_no_other_file_is_a_library_s_skill(  # noqa: C901 - a case for each trap
+    project: Environment, trap: str
+) -> None:
+    path = project.install()
+    content = path.read_bytes()
+    inner = path.relative_to(project.site).as_posix()
+    outside = project.root.parent / f"{project.root.name}.agents" / "skills" / "x" / FILE
+    outside.parent.mkdir(parents=True)
+    outside.write_bytes(content)
+    match trap:
+        case "changed":
+            await project.lines()
+            path.write_bytes(content.replace(b"Boil", b"Spil"))
+        case "no digest":
+            project.install(entry=f"{inner},,")
+        case "outside":
+            project.install(entry=f"{outside},sha256={digest(content)},1")
+        case "above":
+            away = f"{'../' * len(project.site.parts)}{outside}"
+            project.install(entry=f"{away},sha256={digest(content)},1")
+        case "link":
+            path.unlink()
+            path.symlink_to(outside)
+        case "no environment":
+            (project.root / ".venv" / "pyvenv.cfg").unlink()
+        case "huge":
+            big = content + b"x" * (257 * 1024)
+            path.write_bytes(big)
+            project.install(entry=f"{inner},sha256={digest(big)},1")
+            path.write_bytes(big)
+        case "record":
+            (record,) = project.site.glob("*.dist-info/RECORD")
+            record.unlink()
+            os.mkfifo(record)
+        case "folder":
+            path.unlink()
+            path.mkdir()
+        case "broken pyproject":
+            (project.root / "pyproject.toml").write_text("[project")
+
+    assert await project.lines() == []
+
+
+OPENED = """
+import asyncio, sys
+from pathlib import Path
+from pegboard_plugins.skill import Site, find_skills
+
+root = Path(sys.argv[1])
+site = Site(directory=root, worktree=root, home=None, config_dir=None)
+first = find_skills(site)
+opened = []
+sys.addaudithook(lambda name, args: opened.append(args[0]) if name in ("open", "os.listdir",
+    "os.scandir", "subprocess.Popen", "import") else None)
+second = find_skills(site)
+below = [str(each) for each in opened if str(each).startswith(str(root / ".venv"))]
+print(len(first), first == second, [each for each in below if "site-packages/" in each])
+print(any(name.startswith("tea_shop") for name in sys.modules))
+"""
+
+
+def test_what_is_known_of_libraries_is_not_read_again(project: Environment) -> None:
+    project.install()
+    (project.site / "evil.pth").write_text("import tea_shop\n")
+    (project.site / "tea_shop" / "__init__.py").write_text("raise SystemExit('it ran')\n")
+
+    done = subprocess.run(
+        [sys.executable, "-c", OPENED, str(project.root)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.stdout.splitlines() == ["1 True []", "False"], done.stderr
+
+
+async def test_settings_of_claude_code_say_who_may_use_a_skill(tmp_path: Path) -> None:
+    for name, setting in {
+        "user": "disable-model-invocation: true",
+        "model": "user-invocable: false",
+        "when": "when_to_use: Before a release.",
+        "forked": "context: fork\nagent: explore",
+        "scoped": "paths: src/**/*.py, *.toml",
+    }.items():
+        path = tmp_path / ".claude" / "skills" / name / FILE
+        path.parent.mkdir(parents=True)
+        path.write_text(f"---\ndescription: Does {name}.\n{setting}\n---\nx")
+    state = Completed(
+        input={"filePath": "src/a/b.py"},
+        output="",
+        title="",
+        metadata={},
+        time=CompletedSpan(start=1, end=2),
+    )
+    part = ToolPart(
+        id="prt_1", session_id="s", message_id="msg_0", call_id="c", tool="read", state=state
+    )
+
+    before = await tool_definition(view(tmp_path), TOOL)
+    after = await tool_definition(view(tmp_path, turns=(turn_of(part),)), TOOL)
+    commands = await register_commands(
+        config=Config(),
+        workspace=open_workspace(tmp_path),
+        home=tmp_path / "home",
+        config_dir=tmp_path / "config",
+    )
+
+    assert before is not None
+    assert after is not None
+    assert before.description.splitlines()[2:] == [
+        "- forked: Does forked.",
+        "- model: Does model.",
+        "- when: Does when. Before a release.",
+    ]
+    assert "- scoped: Does scoped." in after.description
+    assert {each.name: (each.agent, each.subtask) for each in commands} == {
+        "user": (None, None),
+        "when": (None, None),
+        "scoped": (None, None),
+        "forked": ("explore", True),
+    }
