@@ -2,7 +2,6 @@
 
 import socket
 import threading
-import time
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -10,7 +9,7 @@ from dataclasses import dataclass, field
 
 from served import Served
 
-ENDED = b'"session.idle"'
+FIRST, ENDED = b'"server.connected"', b'"session.idle"'
 HEARD_WITHIN_S = 120
 
 
@@ -51,8 +50,7 @@ def _listening(server: Served, client: Counted) -> Iterator[None]:
         thread = threading.Thread(target=_listen, args=(connection, client, opened))
         thread.start()
         try:
-            assert opened.wait(60)
-            time.sleep(0.05)  # its first frame, which says nothing of the answer, is read
+            assert opened.wait(60)  # its first frame says nothing of the answer
             client.bytes = 0
             yield
         finally:
@@ -72,7 +70,8 @@ def _listen(connection: socket.socket, client: Counted, opened: threading.Event)
             piece = stream.read(size + 2)
             client.bytes += len(size_line) + len(piece)
             client.text += unpack(piece[:-2])
-            opened.set()
+            if FIRST in client.text:
+                opened.set()
             if ENDED in client.text:
                 client.ended.set()
             if not size:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import ToolContext, tool
+from pegboard import App, ToolContext, tool
 from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.schema.event import PartUpdated, SessionDiffed, SessionIdle
 from pegboard.schema.message import UserMessage
@@ -61,11 +61,19 @@ async def test_a_step_is_told_once_though_its_snapshots_come_late(tmp_path: Path
         assert [part.id for part in told if isinstance(part, kind)] == [part.id for part in parts]
 
 
+async def snapshots_of(app: App, session_id: str) -> list[str]:
+    """The snapshots with which steps of a session begin."""
+    parts = [part for turn in await app.list_turns(session_id) for part in turn.parts]
+    return [part.snapshot for part in parts if isinstance(part, StepStartPart) and part.snapshot]
+
+
 async def test_what_the_user_edits_while_the_model_thinks_is_not_the_session_s(
     tmp_path: Path, project: Path
 ) -> None:
     async def thinks(_request: object) -> AsyncIterator[object]:
-        await asyncio.sleep(0.3)  # the snapshot of the step is taken by then
+        async with asyncio.timeout(30):
+            while not await snapshots_of(app, session):  # noqa: ASYNC110 - the database has no event
+                await asyncio.sleep(0.01)
         (project / "src/b.txt").write_text("by the user\n")
         await asyncio.sleep(0.1)
         for event in shell("echo x > new.txt"):

@@ -139,13 +139,14 @@ async def test_a_called_tool_cannot_call_others(tmp_path):
 
 
 async def test_a_stopped_batch_leaves_no_call_running(tmp_path):
-    started, stopped = asyncio.Barrier(3), []
+    started, stopped, waiting = asyncio.Barrier(3), [], asyncio.Barrier(3)
 
     @tool
     async def wait_long(name: str) -> str:
         """Wait."""
         await started.wait()
         try:
+            await waiting.wait()
             await asyncio.sleep(60)
         except asyncio.CancelledError:
             stopped.append(name)
@@ -157,7 +158,7 @@ async def test_a_stopped_batch_leaves_no_call_running(tmp_path):
         session = await app.create_session()
         turn = asyncio.create_task(app.prompt(session.id, HI))
         await started.wait()
-        await asyncio.sleep(0.05)
+        await waiting.wait()
         await app.abort(session.id)
         await turn
         turns = await app.list_turns(session.id)

@@ -175,7 +175,7 @@ async def test_a_prompt_that_plugins_still_look_at_is_work_and_can_be_aborted(
         @hookimpl
         async def chat_message(self) -> None:
             looking.set()
-            await asyncio.sleep(1)
+            await asyncio.sleep(LIMIT_S)
 
     provider = Played(text("never"))
     async with opened(tmp_path, provider, Looks()) as app:

@@ -17,8 +17,8 @@ from pegboard.schema.part import Completed, Failed
 from pegboard.schema.session import PermissionRequest, Question, Verdict
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 
-LIMIT_S = 1.5
-AWAY_S = 1.8
+LIMIT_S = 3.0
+AWAY_S = 3.5
 ASKED = "asked for"
 DO_IT = "do it"
 

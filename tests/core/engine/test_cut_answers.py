@@ -113,10 +113,10 @@ async def test_a_failure_that_does_not_pass_ends_the_turn_behind_a_call_too(
 async def test_the_time_for_attempts_begins_with_the_first_failure(tmp_path: Path) -> None:
     async def slow(_: ModelRequest) -> AsyncIterator[StreamEvent]:
         yield TextDelta("t", "half")
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(2)
         raise BUSY
 
-    config = {"model": "played/m", "retry": {"total_s": 0.2, "cap_s": 0.01}}
+    config = {"model": "played/m", "retry": {"total_s": 1.5, "cap_s": 0.01}}
     async with opened(tmp_path, Played(slow, text("ok")), config=config) as app:
         turn = await prompted(app)
 

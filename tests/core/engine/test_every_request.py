@@ -131,9 +131,15 @@ async def aside(app: App, session: str) -> None:
     await app.ask_model(session, ModelQuestion(agent=ASIDE, text=f"What is {SECRET}?"))
 
 
+async def is_titled(app: App, session: str) -> bool:
+    return (await app.session(session)).title.startswith("It is")
+
+
 async def titled(app: App, session: str) -> None:
-    """A title is written beside the prompt that came before."""
-    await asyncio.sleep(0.3)
+    """Wait for the title of the prompt that came before, or for the hook that stops it."""
+    async with asyncio.timeout(30):
+        while not (app.failures or await is_titled(app, session)):  # noqa: ASYNC110 - no event
+            await asyncio.sleep(0.01)
 
 
 Act = Callable[[App, str], Awaitable[None]]
@@ -200,7 +206,7 @@ async def test_no_answer_is_stored_or_given_past_the_filter_for_texts(
         session = await app.create_session()
         await app.prompt(session.id, "remember it")
         words.broken = (broken, lambda _: True)
-        await asyncio.sleep(0.3)
+        await titled(app, session.id)
         summed = await app.summarize(session.id)
         try:
             answer = await app.ask_model(session.id, ModelQuestion(agent=ASIDE, text="What is it?"))
@@ -265,7 +271,7 @@ async def test_what_the_main_turn_is_told_is_told_to_no_other_request(tmp_path: 
     async with opened(tmp_path, provider, *plugins, config=config) as app:
         session = await app.create_session()
         await app.prompt(session.id, PROMPT)
-        await asyncio.sleep(0.3)
+        await titled(app, session.id)
         await app.summarize(session.id)
         await app.ask_model(
             session.id, ModelQuestion(agent=evolve(ASIDE, prompt=None), text="Why?")

@@ -202,9 +202,10 @@ async def test_blocking_code_leaves_the_loop_free() -> None:
 
 
 async def test_the_caller_s_cancellation_reaches_the_plugin_and_is_no_failure() -> None:
-    ended = asyncio.Event()
+    begun, ended = asyncio.Event(), asyncio.Event()
 
     async def waits(value: str) -> str:
+        begun.set()
         try:
             await asyncio.sleep(60)
         finally:
@@ -215,11 +216,11 @@ async def test_the_caller_s_cancellation_reaches_the_plugin_and_is_no_failure() 
 
     async with plugins as hooks:
         folding = asyncio.ensure_future(hooks.fold(FOLD, value="-"))
-        await asyncio.sleep(0.01)
+        await begun.wait()
         folding.cancel()
         with pytest.raises(asyncio.CancelledError):
             await folding
-        await asyncio.wait_for(ended.wait(), 1)
+        await asyncio.wait_for(ended.wait(), 30)
 
     assert plugins.failures == []
 

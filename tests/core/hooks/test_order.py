@@ -136,15 +136,15 @@ async def test_no_wrapper_undoes_a_refusal() -> None:
 
 async def test_a_wrapper_has_the_time_of_what_it_is_around() -> None:
     async def text_complete(call: Call) -> object:
-        await asyncio.sleep(0.15)
+        await asyncio.sleep(1.2)
         return await call()
 
     async def slow(text: str) -> str:
-        await asyncio.sleep(0.15)
+        await asyncio.sleep(1.2)
         return text
 
-    wrapper = marked("text_complete", hookimpl(wrapper=True, timeout_s=0.25)(text_complete))
-    inner = marked("text_complete", hookimpl(timeout_s=0.25)(slow))
+    wrapper = marked("text_complete", hookimpl(wrapper=True, timeout_s=2)(text_complete))
+    inner = marked("text_complete", hookimpl(timeout_s=2)(slow))
 
     assert await text(wrapper, inner) == ("-", [])
 

@@ -7,7 +7,7 @@ import pytest
 
 from pegboard.policy.clock import Clock, Slots, asking
 
-SHORT_S = 0.05
+SHORT_S = 0.5
 LONG_S = 30.0
 
 

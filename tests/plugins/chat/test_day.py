@@ -1,6 +1,5 @@
 """A day's work in one chat: more than sixty things done, nothing lost and nothing drawn twice."""
 
-import asyncio
 import os
 import re
 import subprocess
@@ -222,7 +221,7 @@ async def test_a_days_work_loses_nothing_and_draws_nothing_twice(
         await noon(day)
         await afternoon(day)
         await evening(day)
-        await asyncio.sleep(0.5)
+        await terminal.until(lambda: f"\n{terminal.everything}".count(f"\n{RULE}") == 1)
         everything = terminal.everything
         rules = sum(row.startswith(RULE) for row in everything.split("\n"))
         terminal.press("c-d", "c-d")

@@ -1,9 +1,10 @@
 """A session in the chat: what is said and done stands above the footer, once, in order."""
 
-import asyncio
 import random
 import re
 from pathlib import Path
+
+import pytest
 
 from plugins.chat.conftest import Place
 from plugins.chat.screen import FORBIDDEN, chat, scripts
@@ -150,6 +151,7 @@ async def test_escape_stops_the_turn_and_the_editor_is_ready(
         await terminal.see("You said: hello again")
 
 
+@pytest.mark.timeout(240)
 async def test_each_row_is_above_the_footer_once_and_in_order_after_many_turns_and_sizes(
     pegboard: CommandLine,
 ) -> None:
@@ -162,7 +164,11 @@ async def test_each_row_is_above_the_footer_once_and_in_order_after_many_turns_a
             await terminal.see(f"Answer to line {number} of many, end.")
             if number % 2:
                 terminal.resize(chance.randrange(60, 160), chance.randrange(16, 40))
-        await asyncio.sleep(0.2)
+        await terminal.until(
+            lambda: (
+                sum(row.startswith(RULE) for row in [*terminal.scrollback, *terminal.shown]) == 1
+            )
+        )
         found = re.findall(r"Answer to line (\d+) of many, end\.", terminal.above)
 
     assert found == [str(number) for number in range(16)]

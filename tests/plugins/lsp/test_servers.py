@@ -87,7 +87,6 @@ async def test_after_a_crash_the_documents_are_open_again(project):
     await edited(context, "wrong\n")
     running(context)._process.kill()
     await running(context)._process.wait()
-    await asyncio.sleep(0.05)
 
     assert "at " in await asked(context)
     assert said(context).count("textDocument/didOpen") == 2

