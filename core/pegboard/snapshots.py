@@ -198,6 +198,16 @@ class Snapshots(Protocol):
         """Restore paths of git's index, as git names them; those that were not restored."""
         ...
 
+    async def copy_out(self, states: Mapping[Path, str], folder: Path) -> tuple[Path, ...]:
+        """Write files as they are in these states into a copy of the worktree at `folder`.
+
+        A file that its state does not have is deleted there. The answer are the files of which
+        the state is no longer kept; they are as they were.
+
+        :raises OSError: when a file cannot be written.
+        """
+        ...
+
     async def collect(self, directories: Collection[Path]) -> int:
         """Delete states that are too old, beyond the quota, or of a directory without a session.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from pegboard.cli import Group, open_app, run_async
-from pegboard_plugins.cli import costs, exporting, maintenance, sessioncommands, undoing
+from pegboard_plugins.cli import bisecting, costs, exporting, maintenance, sessioncommands, undoing
 from pegboard_plugins.cli.completing import live
 from pegboard_plugins.cli.jsontext import format_option, schema_json
 from pegboard_plugins.shared.frontend import gone_folders, gone_note
@@ -32,6 +32,7 @@ for each in (
     *undoing.COMMANDS,
     *maintenance.COMMANDS,
     *exporting.COMMANDS,
+    *bisecting.COMMANDS,
     costs.cost,
 ):
     session.add_command(each)

@@ -164,6 +164,10 @@ class LateSnapshots:
         """Put paths of git's index back."""
         return await self._git().restage(ways)
 
+    async def copy_out(self, states: Mapping[Path, str], folder: Path) -> tuple[Path, ...]:
+        """Write files as they are in these states into a copy of the worktree."""
+        return await self._git().copy_out(states, folder)
+
     async def collect(self, directories: Collection[Path]) -> int:
         """Drop what is too old."""
         return await self._git().collect(directories)

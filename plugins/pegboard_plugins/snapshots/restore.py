@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from pegboard.files import diff_texts
+from pegboard.files import diff_texts, secret_path
 from pegboard.schema.session import FileDiff
 from pegboard.snapshots import Left, RestoreWay
 from pegboard.unstable import copy_traits, temporary_beside
@@ -38,6 +38,11 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     expected: Entry | None
     wanted: Entry | None
 
+    @property
+    def is_secret(self) -> bool:
+        """Whether it is a file of secrets, of which no copy is kept."""
+        return secret_path(Path(os.fsdecode(self.path)))
+
 
 def moves_of(
     ways: Mapping[Path, RestoreWay], root: Path, objects: Objects
@@ -62,6 +67,15 @@ def moves_of(
             moves.append(Move(path=name, expected=before, wanted=after))
     # What goes makes room first: a folder may come where a file was.
     return sorted(moves, key=lambda move: move.wanted is not None), lost
+
+
+def moves_to(
+    states: Mapping[Path, str], root: Path, objects: Objects
+) -> tuple[list[Move], list[Left]]:
+    """Return the moves of files from nothing to these states, and the files that are lost."""
+    none = objects.empty_tree.decode()
+    ways = {path: RestoreWay(before=none, after=state) for path, state in states.items()}
+    return moves_of(ways, root, objects)
 
 
 def put_back(root: Path, move: Move, content: bytes, *, stays: Path, traits: Traits) -> None:
@@ -104,6 +118,23 @@ def make_empty(root: Path, path: bytes, traits: Traits) -> None:
         place = root / os.fsdecode(path)
         _check_parents(root, place)
         _make_folder(root, place, traits)
+
+
+def put_out(
+    folder: Path, moves: Sequence[Move], contents: Mapping[bytes, bytes], traits: Traits
+) -> list[bytes]:
+    """Make files in a copy of the worktree what they were; those whose content is gone.
+
+    :raises OSError: when it cannot be done.
+    """
+    lost = []
+    for move in moves:
+        content = b"" if move.wanted is None else contents.get(move.wanted.oid)
+        if content is None:
+            lost.append(move.path)
+        else:
+            put_back(folder, move, content, stays=folder, traits=traits)
+    return lost
 
 
 def _check_parents(root: Path, place: Path) -> None:

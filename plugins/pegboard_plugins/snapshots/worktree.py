@@ -18,16 +18,15 @@ from shlex import quote
 from typing import Literal, ParamSpec, TypeVar
 
 from pegboard import Workspace
-from pegboard.files import secret_path
 from pegboard.schema.part import Staged, Unkept
 from pegboard.schema.session import FileDiff
 from pegboard.snapshots import Followed, Left, Replaced, Restored, RestoreWay, StagedWay, Trail
 from pegboard.unstable import StepSnapshots, name_of
 from pegboard_plugins.snapshots import add_lineage, refusal
+from pegboard_plugins.snapshots import restore as restoring
 from pegboard_plugins.snapshots.claims import Claims, Copies, Writing
 from pegboard_plugins.snapshots.git import GitUnusableError, ShadowGit
 from pegboard_plugins.snapshots.objects import NoRoomError, Objects, tree_of
-from pegboard_plugins.snapshots.restore import Move, file_diff, make_empty, moves_of, put_back
 from pegboard_plugins.snapshots.staging import restage
 from pegboard_plugins.snapshots.state import TooMuchError, WorktreeState
 from pegboard_plugins.snapshots.store import REPLACED, Store, drop_orphans, place_of
@@ -194,6 +193,10 @@ class GitSnapshots:
         """Put paths of git's index, as git names them, back; what was left as it is."""
         return await self._beside(self._restage, ways)
 
+    async def copy_out(self, states: Mapping[Path, str], folder: Path) -> tuple[Path, ...]:
+        """Write files as they are in these states into a copy of the worktree."""
+        return await self._beside(self._copy_out, states, folder)
+
     async def collect(self, directories: Collection[Path]) -> int:
         """Drop what is too old, beyond the quota, or of a directory without a session."""
         own = await asyncio.to_thread(self._store.collect)
@@ -285,13 +288,22 @@ class GitSnapshots:
         self._watch.arm(folders, self._git.ignored)
 
     def _diff(self, ways: Mapping[Path, RestoreWay]) -> tuple[FileDiff, ...]:
-        moves, _ = moves_of(ways, self._root, self._objects)
+        moves, _ = restoring.moves_of(ways, self._root, self._objects)
         contents = self._contents(moves, both=True)
-        return tuple(file_diff(move, contents) for move in moves if move.expected != move.wanted)
+        return tuple(
+            restoring.file_diff(move, contents) for move in moves if move.expected != move.wanted
+        )
+
+    def _copy_out(self, states: Mapping[Path, str], folder: Path) -> tuple[Path, ...]:
+        moves, left = restoring.moves_to(states, self._root, self._objects)
+        lost = restoring.put_out(
+            folder, moves, self._contents(moves, both=False), self._state.traits
+        )
+        return (*(each.path for each in left), *map(self._path, lost))
 
     def _restore(self, ways: Mapping[Path, RestoreWay]) -> Restored:
         with self._busy:
-            moves, left = moves_of(ways, self._root, self._objects)
+            moves, left = restoring.moves_of(ways, self._root, self._objects)
             contents = self._contents(moves, both=False)
             try:
                 tree, copied = self._copied(moves)
@@ -311,13 +323,13 @@ class GitSnapshots:
             replaced = Replaced(paths=paths, command=command) if paths else None
             return Restored(changed=tuple(changed), left=tuple(left), replaced=replaced)
 
-    def _copied(self, moves: Iterable[Move]) -> tuple[str, frozenset[Path]]:
+    def _copied(self, moves: Iterable[restoring.Move]) -> tuple[str, frozenset[Path]]:
         """Copy what the moves replace or remove, but for secrets: a tree with it, and the files."""
         copies = {
             move.path: move.expected
             for move in moves
             if move.expected not in (None, move.wanted)
-            and not _is_secret(move)
+            and not move.is_secret
             and self._state.copy(move.path) == move.expected
             and self._objects.has(move.expected.oid)
         }
@@ -335,33 +347,33 @@ class GitSnapshots:
                     Left(path=self._root / name_of(path), reason="locked") for path in ways
                 )
 
-    def _step(self, move: Move, contents: Mapping[bytes, bytes]) -> _Reason | None:
+    def _step(self, move: restoring.Move, contents: Mapping[bytes, bytes]) -> _Reason | None:
         """None for a file that was put back, else why it was not."""
         found = self._state.entry(move.path)
         if found == move.wanted:
             if found is None:
                 with suppress(OSError):
-                    make_empty(self._root, move.path, self._state.traits)
+                    restoring.make_empty(self._root, move.path, self._state.traits)
             return "same"
         if found != move.expected:
             return "changed"
         content = b"" if move.wanted is None else contents.get(move.wanted.oid)
-        is_secret = _is_secret(move)
+        is_secret = move.is_secret
         if content is None or (is_secret and move.wanted is None):
             return "secret" if is_secret else "lost"
         try:
             traits = self._state.traits
-            put_back(self._root, move, content, stays=self._directory, traits=traits)
+            restoring.put_back(self._root, move, content, stays=self._directory, traits=traits)
         except OSError:
             return "failed"
         return None
 
-    def _contents(self, moves: Sequence[Move], *, both: bool) -> dict[bytes, bytes]:
+    def _contents(self, moves: Sequence[restoring.Move], *, both: bool) -> dict[bytes, bytes]:
         """The contents that the moves need, by id; those that are gone are missing."""
         different = [move for move in moves if move.expected != move.wanted]
-        secrets = {move.wanted.oid for move in different if _is_secret(move) and move.wanted}
+        secrets = {move.wanted.oid for move in different if move.is_secret and move.wanted}
         if both:  # to be shown
-            different = [move for move in different if not _is_secret(move)]
+            different = [move for move in different if not move.is_secret]
         entries = [move.wanted for move in different]
         if both:
             entries += [move.expected for move in different]
@@ -373,23 +385,15 @@ class GitSnapshots:
                 elsewhere.add(oid)
             else:
                 found[oid] = content
-        for oid, content in self._of_user(elsewhere).items():
+        users: Mapping[bytes, bytes] = {}
+        with suppress(OSError):  # the user's repository cannot be read
+            users = self._git.contents(tuple(elsewhere))
+        for oid, content in users.items():
             # Ours from here on: the user's repository may drop it, and it is soon asked for again.
             found[oid] = content
             if oid not in secrets:
                 self._objects.put("blob", content)
         return found
 
-    def _of_user(self, oids: Collection[bytes]) -> dict[bytes, bytes]:
-        """The contents that the user's repository has; nothing when it cannot be read."""
-        try:
-            return self._git.contents(tuple(oids))
-        except OSError:
-            return {}
-
     def _path(self, path: bytes) -> Path:
         return self._root / os.fsdecode(path)
-
-
-def _is_secret(move: Move) -> bool:
-    return secret_path(Path(os.fsdecode(move.path)))

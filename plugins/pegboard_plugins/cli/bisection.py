@@ -1,0 +1,192 @@
+"""The search for the step of a session that broke a command, in copies of the worktree."""
+
+import asyncio
+import shutil
+import stat
+import tempfile
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from pegboard import App, InvalidInputError
+from pegboard.plugins import shield
+from pegboard.processes import ProgramResult, run_program
+from pegboard.schema.message import AssistantMessage, Turn
+from pegboard.schema.part import PatchPart
+from pegboard.snapshots import RestoreWay
+from pegboard.unstable import total
+
+SKIPPED = 125
+"""The exit code of a state that cannot be tested, as `git bisect run` has it."""
+_PRINTED_BYTES = 1 << 20
+_RUN = 'exec "$@" >"$0" 2>&1'
+
+Outcome = Literal["passes", "fails", "cannot be tested"]
+Run = Callable[[int], Awaitable[Outcome]]
+
+
+class Step(msgspec.Struct, frozen=True):
+    """A step that changed files: its message, and the changes."""
+
+    turn: Turn
+    patches: tuple[PatchPart, ...]
+
+
+class Found(msgspec.Struct, frozen=True):
+    """Between which states the command broke: it passes in `passing`, and fails in `failing`.
+
+    State 0 is before the first step, and state N is after the N-th. They are neighbours unless no
+    state between them can be tested.
+    """
+
+    passing: int
+    failing: int
+
+
+async def search(passing: int, failing: int, run: Run) -> Found:
+    """Return where the command broke, by halving: of 64 steps it takes 6 runs."""
+    untestable: set[int] = set()
+    while candidates := set(range(passing + 1, failing)) - untestable:
+        middle = (passing + failing) // 2
+        state = min(candidates, key=lambda each: (abs(each - middle), each))
+        match await run(state):
+            case "passes":
+                passing = state
+            case "fails":
+                failing = state
+            case _:
+                untestable.add(state)
+    return Found(passing, failing)
+
+
+def changing_steps(turns: Sequence[Turn]) -> tuple[Step, ...]:
+    """Return the steps that changed files, in order."""
+    found = []
+    for turn in turns:
+        patches = tuple(part for part in turn.parts if isinstance(part, PatchPart) and part.files)
+        if patches and isinstance(turn.info, AssistantMessage):
+            found.append(Step(turn, patches))
+    return tuple(found)
+
+
+def states_after(steps: Sequence[Step], count: int) -> dict[Path, str]:
+    """Return the state of each file that the session changed, after so many steps."""
+    behind = total(patch for step in steps[count:] for patch in step.patches)
+    before = total(patch for step in steps[:count] for patch in step.patches)
+    states = {path: way.before for path, way in behind.items()}
+    return states | {path: way.after for path, way in before.items()}
+
+
+async def changed_between(app: App, steps: Sequence[Step], count: int) -> dict[Path, str]:
+    """Return the states before step `count` of files that others changed after earlier steps."""
+    assert app.snapshots is not None
+    earlier = states_after(steps, count - 1)
+    between = {
+        path: RestoreWay(before=earlier[path], after=way.before)
+        for path, way in total(steps[count - 1].patches).items()
+        if earlier[path] != way.before
+    }
+    diffs = await app.snapshots.diff(between) if between else ()
+    changed = {app.workspace.worktree / diff.file for diff in diffs}
+    return {path: way.after for path, way in between.items() if path in changed}
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """A command that is tried on states of the files; `limit_s` is for one run."""
+
+    command: tuple[str, ...]
+    env: Mapping[str, str]
+    limit_s: float
+
+
+class TrialRun(msgspec.Struct, frozen=True):
+    """How the command ended on a state, and the end of what it printed."""
+
+    outcome: Outcome
+    reason: str
+    printed: str
+
+
+async def try_state(app: App, trial: Trial, states: Mapping[Path, str]) -> TrialRun:
+    """Run the command in a new copy of the worktree with these states of files.
+
+    The copy has no `.git`, and is removed at the end, also when the call is cancelled.
+    """
+    snapshots, workspace = app.snapshots, app.workspace
+    assert snapshots is not None
+    with tempfile.TemporaryDirectory(prefix="pegboard-bisect-") as scratch:
+        root = Path(scratch, workspace.worktree.name)
+        await _copy(workspace.worktree, root)
+        lost = await snapshots.copy_out(states, root)
+        if lost:
+            are = "1 file is" if len(lost) == 1 else f"{len(lost)} files are"
+            return TrialRun("cannot be tested", f"{are} no longer stored", "")
+        folder = root / workspace.directory.relative_to(workspace.worktree)
+        folder.mkdir(parents=True, exist_ok=True)
+        log = root.parent / "output"
+        done = await run_program(
+            ("/bin/sh", "-c", _RUN, str(log), *trial.command),
+            cwd=folder,
+            env={**trial.env, "GIT_CEILING_DIRECTORIES": str(root.parent)},
+            timeout_s=trial.limit_s,
+            limit_bytes=_PRINTED_BYTES,
+        )
+        return _judged(done, trial, _end_of(log))
+
+
+def _judged(done: ProgramResult, trial: Trial, printed: str) -> TrialRun:
+    if done.timed_out:
+        return TrialRun("fails", f"no end within {trial.limit_s:g} s", printed)
+    reason = f"exit code {done.exit_code}"
+    match done.exit_code:
+        case 0:
+            return TrialRun("passes", reason, printed)
+        case code if code == SKIPPED:
+            return TrialRun("cannot be tested", reason, printed)
+        case _:
+            return TrialRun("fails", reason, printed)
+
+
+def _end_of(log: Path) -> str:
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - _PRINTED_BYTES))
+            return file.read().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+async def _copy(worktree: Path, root: Path) -> None:
+    """Copy a worktree, without repositories and special files; a cancelled copy ends early.
+
+    :raises InvalidInputError: when a file cannot be read, or the copy has no room.
+    """
+    stopped = threading.Event()
+    copying = asyncio.create_task(asyncio.to_thread(_copied, worktree, root, stopped))
+    try:
+        await asyncio.wait({copying})
+    except asyncio.CancelledError:
+        stopped.set()
+        await shield(asyncio.wait({copying}))
+        raise
+    try:
+        copying.result()
+    except OSError as error:
+        raise InvalidInputError(f"cannot copy {worktree}: {error}") from error
+
+
+def _copied(worktree: Path, root: Path, stopped: threading.Event) -> None:
+    def left_out(folder: str, names: list[str]) -> set[str]:
+        if stopped.is_set():
+            return set(names)
+        return {name for name in names if name == ".git" or _is_special(Path(folder, name))}
+
+    shutil.copytree(worktree, root, symlinks=True, ignore=left_out)
+
+
+def _is_special(path: Path) -> bool:
+    mode = path.lstat().st_mode
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode))
