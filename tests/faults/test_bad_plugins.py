@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pegboard import ToolContext, hookimpl, tool
+from pegboard import ToolContext, ToolError, hookimpl, tool
 from pegboard.contract import apphooks
 from pegboard.loading.registration import core_specs
 from pegboard.schema.part import Failed, ToolPart
@@ -38,6 +38,8 @@ async def echo(words: str, context: ToolContext) -> str:
     Args:
         words: what to say.
     """
+    if not words:
+        raise ToolError("nothing to say")
     await context.require("echo", [words])
     result = await context.run(["echo", words])
     return result.output
@@ -63,6 +65,8 @@ def plugin(name: str, behave: Callable[..., Any]) -> object:
 
 
 POLICIES = {"permission_ask", "permission_decided"}
+FAILED = {"tool_execute_failed"}
+"""Called when a tool has failed."""
 # Hooks that an ordinary run with one tool call and one process passes through.
 PASSED = sorted(
     core_specs().keys()
@@ -72,7 +76,6 @@ PASSED = sorted(
         "register_storage",  # only for a database by URL
         "register_compactors",  # only when a history is too long
         "session_compacting",
-        "tool_execute_failed",  # only for a call that has failed
         "render_tool",  # called by what shows a call
         "command_execute_before",  # only for a slash command
         "expand_file",  # only for a prompt with a file
@@ -95,7 +98,8 @@ async def test_a_run_completes_around_a_bad_plugin_and_names_it(
 ) -> None:
     if name in {"event", "startup"} and behave is nonsense:
         behave = raises  # what a listener answers is not looked at
-    provider = Played(calls(call("echo", '{"words": "aha"}')), text("done"))
+    words = "" if name in FAILED else "aha"
+    provider = Played(calls(call("echo", f'{{"words": "{words}"}}')), text("done"))
     async with opened(tmp_path, provider, plugin(name, behave), ToolsPlugin(echo)) as app:
         session = await app.create_session()
         turn = await app.prompt(session.id, "hi")
@@ -113,7 +117,7 @@ async def test_a_run_completes_around_a_bad_plugin_and_names_it(
 
     assert "done" in str(turn.parts)
     assert {(failure.plugin, failure.hook) for failure in failures} == {("Bad", name)}
-    assert isinstance(part.state, Failed) == (name in POLICIES), "a policy fails closed"
+    assert isinstance(part.state, Failed) == (name in POLICIES | FAILED), "a policy fails closed"
 
 
 class Open:

@@ -218,7 +218,7 @@ class App:
         permission: Sequence[Rule] = (),
     ) -> Session:
         """Return a new session, or the one that has this `id`; `Host` says what is raised."""
-        fields = {"title": title, "parent_id": parent_id, "agent": agent, "permission": permission}
+        fields = dict(title=title, parent_id=parent_id, agent=agent, permission=permission)  # noqa: C408 - no keys of a plugin's
         return await new_session(self._engine, id, **fields)
 
     async def session(self, session_id: str) -> Session:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from pegboard.contract.context import SessionView
 from pegboard.engine.engine import Engine
 from pegboard.engine.finish import ABORTED
-from pegboard.errors import AbortedError, InvalidInputError, SessionBusyError
+from pegboard.errors import AbortedError, InvalidInputError, NotFoundError, SessionBusyError
 from pegboard.ids import IdSource, check_id
 from pegboard.policy.agents import find_agent, rulesets_for
 from pegboard.schema.config import Agent
@@ -87,8 +87,11 @@ async def new_session(
         session = replace(session, id=check_id("session", id), slug=_slug(id))
     try:
         await engine.storage.commit(CreateSession(session))
-    except InvalidInputError:
-        known = await engine.storage.session(session.id)
+    except InvalidInputError as error:
+        try:
+            known = await engine.storage.session(session.id)
+        except NotFoundError:  # the id is new, and something else is wrong
+            raise error from None
         if known.project_id != session.project_id:
             raise InvalidInputError(
                 f"session {known.id} is one of {known.directory}; choose another id"

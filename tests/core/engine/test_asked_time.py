@@ -17,8 +17,8 @@ from pegboard.schema.part import Completed, Failed
 from pegboard.schema.session import PermissionRequest, Question, Verdict
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 
-LIMIT_S = 3.0
-AWAY_S = 3.5
+LIMIT_S = 5.0
+AWAY_S = 5.5
 ASKED = "asked for"
 DO_IT = "do it"
 

@@ -101,6 +101,8 @@ async def test_a_session_is_made_once_under_an_id_of_the_callers(tmp_path: Path)
         again = await app.create_session(id="ses_mine", title="second")
         with pytest.raises(InvalidInputError, match="not the id of a session: 'mine'"):
             await app.create_session(id="mine")
+        with pytest.raises(InvalidInputError, match="not UTF-8"):
+            await app.create_session(id="ses_other", title="\udcff")
         every = await app.sessions()
 
     assert (made.id, again) == ("ses_mine", made)
