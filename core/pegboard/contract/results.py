@@ -77,9 +77,11 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool's answer: `output` for the model, `title` and `metadata` for who watches.
+    """A tool's answer: `output` for the model, `title` and `metadata` for clients.
 
-    `display` is what people see of the call in place of its output; no model gets it.
+    Clients of the protocol list calls by their `title`. The terminal lists them by their arguments,
+    and shows what a title that begins with these adds. `display` is what users see of the call in
+    place of its output; no model gets it.
     """
 
     output: str

@@ -253,6 +253,11 @@ def quoted(name: str) -> str:
 
 MISSING = "is required, and missing"
 _MISSING = re.compile("Object missing required field `(.+)`")
+_EXAMPLES = {
+    "Invalid RFC3339 encoded time": "09:30:00",
+    "Invalid RFC3339 encoded date": "2026-03-01",
+    "Invalid RFC3339 encoded datetime": "2026-03-01T09:30:00Z",
+}
 
 
 class Flaw(msgspec.Struct, frozen=True):
@@ -373,7 +378,8 @@ def _with_msgspec(model: type, table: Mapping[str, Any]) -> tuple[object, tuple[
         key = path.rstrip("`").lstrip("$").lstrip(".")
         if missing := _MISSING.fullmatch(text):
             return None, (Flaw(f"{key}.{missing[1]}".lstrip("."), MISSING),)
-        return None, (Flaw(key, text),)
+        example = _EXAMPLES.get(text)
+        return None, (Flaw(key, f"{text}: write it as {example}" if example else text),)
 
 
 def _with_pydantic(model: Any, table: Mapping[str, Any]) -> tuple[object, tuple[Flaw, ...]]:  # noqa: ANN401 - pydantic is not loaded here

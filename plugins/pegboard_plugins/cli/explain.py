@@ -127,6 +127,7 @@ def facts(found: "Explanation") -> dict[str, Any]:
         "verdict": found.verdict.action,
         "by": found.verdict.decider,
         "reason": found.verdict.reason,
+        "firm": found.verdict.firm,
         "headless": found.headless.action,
         "modes": found.modes,
         "sandbox": found.sandbox,
@@ -173,7 +174,9 @@ def lines(found: "Explanation") -> "Iterator[Line]":
     for text in _to_add(found):
         yield Line(text=f"to allow it: {escape_controls(text)}{behind}", style="dim", indent=1)
     if found.verdict.action == "ask" and not found.to_allow:
-        yield Line(text="no rule of yours can allow it", style="dim", indent=1)
+        often = " every time" if found.verdict.firm else ""
+        text = f"no rule of yours can allow it: {found.verdict.decider} wants it asked{often}"
+        yield Line(text=escape_controls(text), style="dim", indent=1)
 
 
 def _request_lines(found: "Explanation", request: "PermissionRequest") -> "Iterator[Line]":

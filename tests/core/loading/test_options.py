@@ -109,6 +109,26 @@ async def test_a_wrong_option_is_told_with_its_line_and_costs_that_plugin_alone(
 
 
 @pytest.mark.parametrize(
+    ("kind", "value", "example"),
+    [
+        ("time", "9:00", "09:30:00"),
+        ("date", "1.3.2026", "2026-03-01"),
+        ("datetime", "today", "2026-03-01T09:30:00Z"),
+    ],
+)
+async def test_a_wrong_time_is_refused_with_an_example(
+    tmp_path: Path, kind: str, value: str, example: str
+) -> None:
+    source = SOURCES["struct"].replace("volume: int = 1", f"volume: datetime.{kind} | None = None")
+    write(tmp_path, "echo", f"import datetime\n{source}{REST}")
+
+    async with await opened(tmp_path, f"\n[plugins.echo.options]\nvolume = '{value}'\n") as app:
+        (problem,) = app.plugins.problems
+
+    assert problem.text.endswith(f"write it as {example}")
+
+
+@pytest.mark.parametrize(
     ("settings", "said"),
     [
         (
