@@ -183,12 +183,12 @@ class App:
 
     @property
     def permissions(self) -> "PendingRequests":
-        """The permission requests that wait for an answer."""
+        """The permission requests that wait for an answer; `pending()` lists them."""
         return self._engine.requests
 
     @property
     def questions(self) -> "Questions":
-        """The questions to the user that wait for an answer."""
+        """The questions to the user that wait for an answer; `pending()` lists them."""
         return self._engine.questions
 
     @property
@@ -205,7 +205,7 @@ class App:
         self._engine.bus.publish(Event(properties=Custom(name=name, data=dict(data))))
 
     def session_status(self, session_id: str) -> SessionStatus:
-        """Whether a session runs in this App."""
+        """Return whether a session runs in this App: an `Idle`, `Busy` or `Retry`."""
         return self._runs.status(session_id)
 
     async def create_session(
@@ -249,10 +249,10 @@ class App:
         await self._reload.look()
 
     async def prompt(self, session: Session | str, prompt: str | Prompt) -> Turn:
-        """Return the last answer, once this prompt and those that wait with it are answered.
+        """Return the last answer to this prompt and those that wait; raise as `Host.prompt` does.
 
         It is stored before anything can refuse it. `info.error` of the answer says what went wrong
-        with the model, `Host.prompt` what is raised.
+        with the model.
         """
         await self.reload_project_code()
         send = partial(self._runs.prompt, session if isinstance(session, str) else session.id)
@@ -369,7 +369,7 @@ class App:
     async def answer_permission(
         self, request_id: str, reply: Reply, message: str | None = None
     ) -> None:
-        """Answer a permission request, or `NotFoundError`; a `message` says what to do instead."""
+        """Answer "once", "always" (in this project) or "reject", or raise `NotFoundError`."""
         await self.permissions.reply(request_id, reply, message)
 
     @property

@@ -12,7 +12,7 @@ from pegboard.cli import open_app, run_async
 from pegboard_plugins.cli.jsontext import as_json, format_option
 
 if TYPE_CHECKING:
-    from pegboard.schema.session import PermissionRequest, Rule
+    from pegboard.schema.session import PermissionRequest, Rule, Verdict
     from pegboard_plugins.cli.render import Line
     from pegboard_plugins.shared.frontend import Explanation
 
@@ -174,9 +174,12 @@ def lines(found: "Explanation") -> "Iterator[Line]":
     for text in _to_add(found):
         yield Line(text=f"to allow it: {escape_controls(text)}{behind}", style="dim", indent=1)
     if found.verdict.action == "ask" and not found.to_allow:
-        often = " every time" if found.verdict.firm else ""
-        text = f"no rule of yours can allow it: {found.verdict.decider} wants it asked{often}"
-        yield Line(text=escape_controls(text), style="dim", indent=1)
+        yield Line(text=escape_controls(_no_rule(found.verdict)), style="dim", indent=1)
+
+
+def _no_rule(verdict: "Verdict") -> str:
+    often = " every time" if verdict.firm else ""
+    return f"no rule of yours can allow it: {verdict.decider} wants it asked{often}"
 
 
 def _request_lines(found: "Explanation", request: "PermissionRequest") -> "Iterator[Line]":
