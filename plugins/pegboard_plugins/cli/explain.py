@@ -124,14 +124,20 @@ def facts(found: "Explanation") -> dict[str, Any]:
             }
             for opinion in found.opinions
         ],
-        "verdict": found.verdict.action,
-        "by": found.verdict.decider,
-        "reason": found.verdict.reason,
-        "firm": found.verdict.firm,
+        **_decision(found.verdict),
         "headless": found.headless.action,
         "modes": found.modes,
         "sandbox": found.sandbox,
         "to_allow": list(_to_add(found)),
+    }
+
+
+def _decision(verdict: "Verdict") -> dict[str, Any]:
+    return {
+        "verdict": verdict.action,
+        "by": verdict.decider,
+        "reason": verdict.reason,
+        "firm": verdict.firm,
     }
 
 
@@ -169,17 +175,22 @@ def lines(found: "Explanation") -> "Iterator[Line]":
         yield Line(head="modes", text=text, style="dim")
     if found.sandbox:
         yield Line(head="sandbox", text=escape_controls(found.sandbox), style="dim")
+    yield from _ways(found)
+
+
+def _ways(found: "Explanation") -> "Iterator[Line]":
+    """Yield what the user can do to allow the call."""
+    from pegboard.display import escape_controls
+    from pegboard_plugins.cli.render import Line
+
     # The last rule that fits counts, and the user has one that asks.
     behind = ", after your other rules" if found.verdict.decider == "config" else ""
     for text in _to_add(found):
         yield Line(text=f"to allow it: {escape_controls(text)}{behind}", style="dim", indent=1)
     if found.verdict.action == "ask" and not found.to_allow:
-        yield Line(text=escape_controls(_no_rule(found.verdict)), style="dim", indent=1)
-
-
-def _no_rule(verdict: "Verdict") -> str:
-    often = " every time" if verdict.firm else ""
-    return f"no rule of yours can allow it: {verdict.decider} wants it asked{often}"
+        often = " every time" if found.verdict.firm else ""
+        text = f"no rule of yours can allow it: {found.verdict.decider} wants it asked{often}"
+        yield Line(text=escape_controls(text), style="dim", indent=1)
 
 
 def _request_lines(found: "Explanation", request: "PermissionRequest") -> "Iterator[Line]":
