@@ -65,7 +65,14 @@ def _read(request: PermissionRequest) -> Iterator[str]:
 def _users(session: SessionView) -> tuple[Ruleset, ...]:
     """Return the rules about reading some files, without defaults, where one does not allow."""
     found = (
-        (each.source, tuple(rule for rule in each.rules if _is_narrow(rule) and not rule.by))
+        (
+            each.source,
+            tuple(
+                rule
+                for rule in each.rules
+                if _is_narrow(rule) and not (rule.by and each.source == "config")
+            ),
+        )
         for each in session.rulesets
     )
     return tuple(

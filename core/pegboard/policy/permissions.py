@@ -121,7 +121,7 @@ def rooted(rules: Iterable[Rule], root: Path) -> tuple[Rule, ...]:
 
 
 def _sentence(rule: Rule, source: str) -> str:
-    whose = (rule.by if source == USERS else "") or source
+    whose = (rule.by if source in (USERS, "project") else "") or source
     name = f'rule {rule.permission} "{rule.pattern}" ({whose})'
     match rule.action:
         case "deny":

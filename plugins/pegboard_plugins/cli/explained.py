@@ -32,7 +32,7 @@ def spoken_rules(view: SessionView, request: PermissionRequest) -> list[Spoken]:
                 ruleset, request.permission, pattern, home=view.home or Path.home()
             )
             if rule is not None:
-                whose = rule.by if ruleset.source == USERS else ""
+                whose = rule.by if ruleset.source in (USERS, "project") else ""
                 found.append(
                     Spoken(
                         permission=request.permission,

@@ -59,7 +59,7 @@ def read_rules(
             if not isinstance(text, str):
                 continue
             pairs, reason = _pairs(text.strip(), action, anchors)
-            by = str(file)
+            by = "" if action == "allow" else str(file)  # an allow is as if the user wrote it
             yield ForeignRule(
                 text=text,
                 action=action,
