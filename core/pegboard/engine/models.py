@@ -16,8 +16,8 @@ from pegboard.schema.model import Model, ModelFacts, fill_model
 from pegboard.schema.part import FilePart, Part
 
 NONE_CHOSEN = (
-    "Choose one with -m provider/model, or set `model` in pegboard.toml. `pegboard models` lists "
-    "the available ones, and `pegboard auth login` saves an API key."
+    "Choose one with -m provider/model, `model` in pegboard.toml, or /model in the chat. `pegboard "
+    "models` lists the available ones, and `pegboard auth login` saves an API key."
 )
 
 

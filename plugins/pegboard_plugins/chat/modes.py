@@ -137,7 +137,7 @@ class Menu(Choice):
     is_unasked = True
 
     def _helps(self) -> Sequence[str]:
-        return ("↑↓ · a letter or Enter · Esc skips",)
+        return "↑↓ · a letter or Enter · Esc skips", "letter · Enter · Esc"
 
     def _line(self, number: int) -> SpanLine:
         mark, *rest = super()._line(number)

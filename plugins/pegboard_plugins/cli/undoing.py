@@ -115,7 +115,7 @@ def _shown(directory: Path, done: "Reverted", style: Literal["text", "json"]) ->
             click.echo(escape_controls(f"unknown   {done.files.unknown}"))
         if not done.files.changed:
             click.echo("files     none changed")
-        back = "`pegboard session unrevert` restores the session"
+        back = "`pegboard session unrevert` restores it"
         point = done.session.revert
         click.echo(f"session   {f'before {point.message_id}; {back}' if point else 'restored'}")
     return 1 if left or done.files.unknown else 0

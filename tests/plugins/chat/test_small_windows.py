@@ -6,7 +6,7 @@ from pegboard.display import Span, SpanLine, plain_line
 from pegboard.schema.session import PermissionRequest, Question, QuestionOption, QuestionRequest
 from pegboard_plugins.chat.finished import Asked, rows_of
 from pegboard_plugins.chat.footer import Footing, footer_lines
-from pegboard_plugins.chat.modes import Choice, Item
+from pegboard_plugins.chat.modes import Choice, Item, Menu
 from pegboard_plugins.chat.requests import Permission, Questions
 from pegboard_plugins.shared.terminal import PALETTE, Pen
 
@@ -79,6 +79,8 @@ async def test_the_head_of_a_list_says_which_keys_choose_and_cancel() -> None:
 
     heads = {width: plain_line(choice.lines(width, 4)[0]) for width in (39, 80)}
 
+    menu = Menu("Get started", [Item(value="login")])
+    assert plain_line(menu.lines(39, 4)[0]) == "Get started  letter · Enter · Esc"
     assert heads[39] == "Permission mode  2 of 2 · Enter · Esc"
     assert heads[80].endswith("2 of 2 · type to filter · Enter chooses · Esc cancels")
 

@@ -97,6 +97,7 @@ async def test_what_to_add_is_told_for_what_is_asked_and_for_nothing_else(
 
     shown = await pegboard("explain", "git push")
     assert "\nask: asked by rule " in shown.out
+    assert shown.out.count("asked by rule") == 1
     assert "deny without a terminal to ask on" in shown.out
     assert 'to allow it: permission."bash"."git push *" = "allow"' in shown.out
 

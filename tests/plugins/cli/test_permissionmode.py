@@ -58,6 +58,14 @@ async def test_a_denial_names_the_mode_and_the_way_out(pegboard: CommandLine) ->
     assert 'permission = { edit = { "new.txt" = "allow" } }' in done.err
 
 
+async def test_a_denial_by_an_agent_names_the_agent(pegboard: CommandLine) -> None:
+    async with ModelServer(by_step(WRITE, say("Done."))) as server:
+        pegboard.use_model(server.url)
+        done = await pegboard("run", "--agent", "plan", "hi")
+
+    assert 'denied by rule edit "*" (agent plan)' in done.err
+
+
 @pytest.mark.parametrize("mode", ["", "everything"])
 async def test_a_user_at_a_terminal_is_asked_where_no_mode_is_chosen(
     pegboard: CommandLine, mode: str

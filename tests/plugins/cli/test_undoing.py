@@ -38,6 +38,7 @@ async def test_each_revert_goes_back_by_one_prompt_and_unrevert_returns_to_the_e
     for word in ("revert", "revert", "unrevert"):
         done = await pegboard("session", word, session)
         seen.append((done.code, [(pegboard.project / name).exists() for name in files]))
+        assert ("`pegboard session unrevert` restores it" in done.out) is (word == "revert")
     again = await pegboard("session", "revert", session, "msg_nothing")
 
     assert seen == [(0, [True, False]), (0, [False, False]), (0, [True, True])]
