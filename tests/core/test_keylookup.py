@@ -125,7 +125,7 @@ async def test_a_missing_key_is_told_with_the_ways_to_give_one(lookup):
         await required_key(lookup(), "acme", ("ACME_KEY", "ACME_TOKEN"), name="Acme")
 
     assert str(caught.value) == (
-        "Acme needs a key. `pegboard auth login acme` keeps one; or set ACME_KEY or ACME_TOKEN,"
+        "Acme needs a key. `pegboard auth login acme` saves one; or set ACME_KEY or ACME_TOKEN,"
         " or set `provider.acme.options.apiKey` in your configuration"
     )
     assert caught.value.provider_id == "acme"

@@ -207,7 +207,7 @@ async def test_through_the_command_line(
     assert "more: `pegboard plugins doctor` shows them" in told.err
     assert untold(repository, doctor.err) == []
     assert untold(repository, "\n".join(warnings)) == []
-    assert (command.code, "no command is called evil" in command.err) == (2, True)
+    assert (command.code, "command not found: evil" in command.err) == (2, True)
     assert [name for name in repository.attempts if name not in shown.out] == []
     assert "subprocess.run: runs a process" in shown.out
     assert shown.code != 0

@@ -301,7 +301,7 @@ async def test_a_missing_key_is_told_in_our_words_before_litellm_is_imported(nam
         await events_of(provider, request_for(provider.resolve(name)))
 
     assert str(caught.value) == (
-        "anthropic needs a key. `pegboard auth login anthropic` keeps one; or set "
+        "anthropic needs a key. `pegboard auth login anthropic` saves one; or set "
         "ANTHROPIC_API_KEY, or set `provider.anthropic.options.apiKey` in your configuration"
     )
     assert provider._module is None

@@ -23,4 +23,4 @@ def key_advice(provider_id: str, env: Sequence[str] = ()) -> str:
     """How to give a provider a key, as a sentence without its full stop."""
     option = f"set `provider.{provider_id}.options.apiKey` in your configuration"
     variables = f"set {' or '.join(env)}, or " if env else ""
-    return f"`pegboard auth login {provider_id}` keeps one; or {variables}{option}"
+    return f"`pegboard auth login {provider_id}` saves one; or {variables}{option}"

@@ -145,8 +145,9 @@ class KeptKeyStore:
         key = self._of_file(credential)
         if key is None and said.key is not None:
             text = (
-                f"no key of {provider_id} is kept as {said.key}, which `provider.{provider_id}.key`"
-                f" names; `pegboard auth login {provider_id} --as {said.key}` keeps one"
+                f"no key of {provider_id} is saved as {said.key}, which"
+                f" `provider.{provider_id}.key` names;"
+                f" `pegboard auth login {provider_id} --as {said.key}` saves one"
             )
             raise ProviderAuthError(text, provider_id=provider_id)
         return key
@@ -228,7 +229,7 @@ class KeptKeyStore:
                 why = "it has none"
         except ConfigError as error:
             why = str(error)
-        text = f"the key of {provider_id} is kept in the keyring, which does not give it: {why}"
+        text = f"the key of {provider_id} is in the keyring, which did not return it: {why}"
         raise ProviderAuthError(text, provider_id=provider_id)
 
     def _ring_allowed(self, config: Config) -> bool:

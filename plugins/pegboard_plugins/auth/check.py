@@ -62,6 +62,6 @@ def _count(answer: "httpx.Response") -> str:
     try:
         told: Any = answer.json()
     except ValueError:
-        return "which is no list"
+        return "which is not a list"
     listed = told.get("data", told.get("models")) if isinstance(told, dict) else told
-    return f"{len(listed)} models" if isinstance(listed, list) else "which is no list"
+    return f"{len(listed)} models" if isinstance(listed, list) else "which is not a list"

@@ -80,7 +80,7 @@ def list_keys(directory: Path, *, as_json: bool) -> None:
         click.echo(json.dumps(rows, indent=2))
         return
     if not rows:
-        click.echo("nothing yet; `pegboard auth login PROVIDER` keeps a key", err=True)
+        click.echo("nothing yet; `pegboard auth login PROVIDER` saves a key", err=True)
     width = max((len(row["name"]) for row in rows), default=0)
     for row in rows:
         used = "" if row["used"] else "  (not used)"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from pegboard import InvalidInputError
 from pegboard.schema.message import Turn, UserMessage
 from pegboard.schema.part import TextPart
+from pegboard.schema.session import Session, is_untitled
 from pegboard.unstable import one_line
 from pegboard_plugins.chat.modes import Item
 
@@ -42,7 +43,7 @@ async def choose_session(chat: "Chat", argument: str) -> None:
     chosen: str | None = found[0].id if len(found) == 1 else None
     if chosen is None:
         items = [
-            Item(value=each.id, text=one_line(each.title), note=_when(each.time.updated))
+            Item(value=each.id, text=_name(each), note=_when(each.time.updated))
             for each in sessions
         ]
         chosen = await chat.choose("Session", items)
@@ -50,6 +51,10 @@ async def choose_session(chat: "Chat", argument: str) -> None:
         session = await feed.session(chosen)
         _talk(chat).leave()
         await _talk(chat).resume(session, replayed=chat.options.replayed)
+
+
+def _name(session: Session) -> str:
+    return "(no title)" if is_untitled(session) else one_line(session.title)
 
 
 def _when(at_ms: int) -> str:

@@ -291,7 +291,7 @@ class Window:
             try:
                 add_own_key(self.keys, key, name, keyboard)
             except ValueError:
-                self._chat.warn(f"plugins.chat.options.keys: {key!r} is no key")
+                self._chat.warn(f"plugins.chat.options.keys: {key!r} is not a key")
                 key = next(each.key for each in KEYS if each.name == name)  # noqa: PLW2901
                 add_own_key(self.keys, key, name, keyboard)
             self._own[name] = key
@@ -305,7 +305,7 @@ class Window:
         try:
             add_key(self.keys, wanted, act)
         except ValueError as error:
-            chat.warn(f"plugin {plugin}: {wanted!r} is no key: {error}")
+            chat.warn(f"plugin {plugin}: {wanted!r} is not a key: {error}")
 
     def key_of(self, action: str) -> str:
         """Return the key of one of the chat's own actions, as people write it."""

@@ -107,7 +107,7 @@ def parts_of(key: str) -> tuple[str, ...]:
     try:
         value: Any = tomllib.loads(f"{key} = 0")
     except tomllib.TOMLDecodeError as error:
-        text = f'{key!r} is no key: write it as in TOML, such as permission."git push *"'
+        text = f'{key!r} is not a key: write it as in TOML, such as permission."git push *"'
         raise InvalidInputError(text) from error
     path = []
     while isinstance(value, dict):
@@ -151,7 +151,7 @@ def changed(text: str, path: tuple[str, ...], value: object) -> str:
         if not isinstance(table, Mapping):
             way = f"; `pegboard config unset {'.'.join(path[:depth])}` makes room for one"
             raise InvalidInputError(
-                f"{'.'.join(path)}: {name} is no table there{way if name in tables[-1] else ''}"
+                f"{'.'.join(path)}: {name} is not a table there{way if name in tables[-1] else ''}"
             )
         tables.append(table)
     if value is not None:

@@ -55,7 +55,7 @@ def _folder(*, keep: bool) -> Iterator[Path]:
     if keep:
         folder = Path(tempfile.mkdtemp(prefix="pegboard-demo-"))
         yield folder
-        click.echo(f"kept in {folder}", err=True)
+        click.echo(f"saved in {folder}", err=True)
         return
     with tempfile.TemporaryDirectory(prefix="pegboard-demo-", ignore_cleanup_errors=True) as name:
         yield Path(name)

@@ -20,7 +20,7 @@ WAIT_S = 30.0
 """How long a pipe may be silent at first: who starts us may have left one open by accident."""
 UNTRUSTED = (
     "this project's own commands are not loaded, because it is not trusted: `pegboard trust allow` "
-    "shows and trusts it; behind `--` a message is sent as it stands"
+    "shows and trusts it; after `--` a message is sent unchanged"
 )
 AS_TEXT = "to send it as text, write `--` before it: pegboard run -- MESSAGE"
 _SLASH = re.compile(r"/(?P<name>[\w:.-]+)(?:\s(?P<arguments>.*)|$)", re.DOTALL)

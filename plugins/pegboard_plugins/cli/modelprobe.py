@@ -86,7 +86,7 @@ async def _picture(app: "App", model: "Model") -> Finding:
     from pegboard.providers import Media
 
     if not model.capabilities.input.image:
-        text = "nothing says that it sees, so a note stands where a picture was"
+        text = "it may not take pictures: a note replaces each of them"
         return Finding(what="pictures", state="warns", text=text)
     url = f"data:image/png;base64,{b64encode(_square()).decode()}"
     media = Media(mime="image/png", url=url, filename="square.png")

@@ -61,7 +61,7 @@ def new(
     """
     name = name.removeprefix("pegboard-")
     if not _NAME.fullmatch(name):
-        raise click.UsageError(f"{name!r} is no name of a package: use a-z, 0-9 and single dashes")
+        raise click.UsageError(f"{name!r} is not a package name: use a-z, 0-9 and single dashes")
     if name in _taken(kind):
         what = "command" if kind == "command" else "plugin"
         raise click.UsageError(f"{name} is the name of a built-in {what}: choose another")

@@ -53,7 +53,7 @@ def unset_secret(plugin: str, key: str) -> None:
     if key not in names:
         near = ", ".join(nearest_names(key, names)) or ", ".join(names)
         raise InvalidInputError(
-            f"no secret {key} of {plugin} is kept" + (f"; did you mean {near}?" if near else "")
+            f"no secret {key} of {plugin} is saved" + (f"; did you mean {near}?" if near else "")
         )
     store_secret(places, plugin, key, None)
     click.echo(f"{key} of {plugin} is forgotten")
@@ -84,7 +84,7 @@ def _known(directory: Path, plugin: str, key: str) -> "tuple[UserFolders, str]":
     from pegboard_plugins.cli.pluginswitch import named
 
     if not _NAME.fullmatch(key):
-        raise InvalidInputError(f"{key!r} is no name of a secret: letters, digits, _, . and -")
+        raise InvalidInputError(f"{key!r} is not a name of a secret: letters, digits, _, . and -")
 
     return _places(), named(run_async(find_plugins(directory)), plugin)[0].name
 

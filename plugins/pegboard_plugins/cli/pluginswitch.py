@@ -107,7 +107,7 @@ def named(infos: "Sequence[PluginInfo]", name: str) -> "list[PluginInfo]":
     found = [each for each in infos if name in (each.table, each.name)]
     if not found:
         if bringing := _command(name):
-            text = f"{name} is no plugin but a command, of {bringing.distribution}"
+            text = f"{name} is not a plugin but a command of {bringing.distribution}"
             raise click.UsageError(f"{text}; `pegboard plugins uninstall {name}` removes it")
         near = ", ".join(nearest_names(name, {each.name for each in infos}))
         hint = f"; did you mean {near}?" if near else ""

@@ -393,4 +393,4 @@ async def _kept(backend: Backend, session_id: str, attach: str | None, error: Pe
     other = "--agent NAME" if "agent not found" in text else "-m PROVIDER/MODEL"
     stop = "" if text.endswith((".", "?")) else "."
     way_on = f"pegboard run {place}-s {session_id} {other} go on"
-    return f"{stop} The prompt is kept in session {session_id}: {way_on}"
+    return f"{stop} The prompt is saved in session {session_id}: {way_on}"

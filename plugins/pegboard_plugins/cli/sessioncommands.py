@@ -58,7 +58,7 @@ def _confirm(sessions: "list[Session]") -> None:
     from pegboard_plugins.shared.terminal import interruptible
 
     with interruptible():
-        if not click.confirm("Delete for good?", default=False, err=True):
+        if not click.confirm("Delete permanently?", default=False, err=True):
             raise click.Abort
 
 
@@ -160,7 +160,7 @@ def search(directory: Path, text: str, max_count: int) -> int:
         (hit.session.id, moment(hit.session.time.updated), hit.session.title, hit.excerpt)
         for hit in hits
     ]
-    show_table(("session", "updated", "title", "said"), rows, none=f"no session has {text!r}")
+    show_table(("session", "updated", "title", "text"), rows, none=f"no session has {text!r}")
     return 0 if hits else 1
 
 

@@ -189,7 +189,7 @@ def _program_digests(
         except OSError as error:
             raise TrustError(f"{path} cannot be read: {error.strerror}") from error
         if not digests:
-            raise TrustError(f"{path} is not in {decision.root}, and needs nobody to trust it")
+            raise TrustError(f"{path} is not in {decision.root}, so it needs no trust")
         found |= digests
     return found
 

@@ -301,6 +301,6 @@ async def test_a_setting_that_is_no_key_is_named_and_the_chat_goes_on(
     scripts(pegboard, settings={"plugins": {"chat": {"options": {"keys": keys}}}})
 
     async with chat(pegboard) as terminal:
-        await terminal.see("! plugins.chat.options.keys: 'no such key' is no key")
+        await terminal.see("! plugins.chat.options.keys: 'no such key' is not a key")
         await terminal.say("hello")
         await terminal.see("You said: hello")

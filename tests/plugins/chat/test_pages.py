@@ -78,6 +78,16 @@ async def test_what_cannot_be_done_says_what_can(pegboard: CommandLine) -> None:
         await terminal.see("there is no answer to copy yet")
 
 
+async def test_a_session_without_a_title_is_listed_as_such(pegboard: CommandLine) -> None:
+    scripts(pegboard, hello={"text": "Hello."}, settings={"title": "off"})
+
+    async with chat(pegboard) as terminal:
+        await terminal.say("!true")
+        await terminal.see("bash true")
+        await terminal.say("/sessions")
+        await terminal.see_now("❯ (no title)")
+
+
 async def test_a_key_for_a_server_is_added_on_its_machine(pegboard: CommandLine) -> None:
     prepare(pegboard)
     place = Place(pegboard, attached=True)

@@ -95,13 +95,13 @@ async def test_a_pattern_is_added_to_a_permission_that_has_one_action(
         (
             "budget.run.usd.deeper",
             "1",
-            "usd is no table there; `pegboard config unset budget.run.usd` makes",
+            "usd is not a table there; `pegboard config unset budget.run.usd` makes",
         ),
         ("plugins.chat.options.theme", "5", "plugins.chat.options.theme: Expected `str`"),
         ("plugins.chat.options.colour", "red", "plugins.chat.options.colour: unknown"),
         ("plugins.chat.options.theme", "purple", "purple is unknown; known are auto, terminal, "),
         ("permission_mode", "purple", "purple is unknown; known are ask, accept-edits, plan"),
-        ("not a key", "1", "is no key: write it as in TOML"),
+        ("not a key", "1", "is not a key: write it as in TOML"),
     ],
 )
 async def test_what_would_not_be_valid_is_refused_and_nothing_is_changed(

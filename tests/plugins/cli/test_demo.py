@@ -34,5 +34,5 @@ async def test_a_demo_whose_model_cannot_be_asked_fails_and_is_kept_where_it_say
     assert done.code == 4
     assert "OPENAI_API_KEY" in done.err
     (name,) = left_in(pegboard.home)
-    assert f"kept in {pegboard.home / name}" in done.err
+    assert f"saved in {pegboard.home / name}" in done.err
     assert (pegboard.home / name / "ledger" / "README.md").exists()

@@ -98,7 +98,7 @@ async def test_trusting_programs_says_what_it_is_about(pegboard: CommandLine) ->
 
     assert [each.code for each in (early, unasked, outside, done)] == [3, 3, 3, 0]
     assert "`pegboard trust allow` comes first" in early.err
-    assert "needs nobody to trust it" in outside.err
+    assert "so it needs no trust" in outside.err
     assert done.out.startswith(".venv/bin/ruff  ")
     assert ".venv/bin/ruff" in (await pegboard("trust", "list")).out
 

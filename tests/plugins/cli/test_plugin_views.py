@@ -159,7 +159,7 @@ async def test_the_commands_of_packages_are_listed_and_are_no_plugins(
     assert "command: ledger (house-ledger)" in listed.err
     assert ("ledger", "house-ledger") in [(each["name"], each["distribution"]) for each in found]
     assert done.code == 2
-    assert "ledger is no plugin but a command, of house-ledger" in done.err
+    assert "ledger is not a plugin but a command of house-ledger" in done.err
 
 
 async def test_plugins_that_are_blocked_for_one_reason_take_one_line(

@@ -184,7 +184,7 @@ async def test_an_unknown_model_is_named_and_the_prompt_is_kept(pegboard: Comman
 
     assert refused.code == 4
     assert "model not found: fake/modle. Did you mean fake/model?" in refused.err
-    assert "The prompt is kept in session" in refused.err
+    assert "The prompt is saved in session" in refused.err
     assert (went_on.code, went_on.out) == (0, "It is 4.\n")
     assert "what is 2+2?" in str(server.requests)
 

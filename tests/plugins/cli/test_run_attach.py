@@ -315,7 +315,7 @@ async def test_what_the_server_refuses_has_the_exit_code_of_a_local_run(
 
     assert no_model.code == 4
     assert "Did you mean fake/fake-model?" in no_model.err
-    assert "The prompt is kept in session" in no_model.err
+    assert "The prompt is saved in session" in no_model.err
     assert (no_agent.code, "biuld" in no_agent.err) == (2, True)
     assert no_answer.code == 4
     assert (trusting.code, "--trust" in trusting.err) == (2, True)

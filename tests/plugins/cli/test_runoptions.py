@@ -269,7 +269,7 @@ async def test_a_prompt_that_no_model_answered_is_kept_and_not_listed(
     every = await pegboard("session", "list", "--all")
     await run(pegboard, "hi")
 
-    assert (failed.code, "The prompt is kept in session" in failed.err) == (4, True)
+    assert (failed.code, "The prompt is saved in session" in failed.err) == (4, True)
     assert (listed.out, listed.err) == ("", "no sessions yet\n")
     assert "hello" in every.out
     assert len(await sessions(pegboard)) == 2
