@@ -45,7 +45,7 @@ class Served:
     def client(self, **settings: Any) -> httpx.Client:
         """A client that is let in."""
         headers = {**self.headers, **settings.pop("headers", {})}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=30, **settings)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=120, **settings)
 
     @property
     def runtime_file(self) -> Path:
