@@ -39,12 +39,12 @@ _SETUPS: "WeakKeyDictionary[Plugin, ClaudeSetup]" = WeakKeyDictionary()
 @hookimpl
 async def trusted_files(workspace: Workspace) -> Sequence[Path]:
     """Return the project's agents and commands."""
-    if not any((each / FOLDER).is_dir() for each in _project_folders(workspace)):
+    folders = [each for each in _project_folders(workspace) if each != Path.home()]
+    if not any((each / FOLDER).is_dir() for each in folders):
         return ()
     from pegboard_plugins.foreignfiles.claudefolder import definition_files  # where there are some
 
     root = workspace.worktree
-    folders = _project_folders(workspace)
     return tuple(
         file.path for each in folders for file in definition_files(each / FOLDER, within=root)
     )

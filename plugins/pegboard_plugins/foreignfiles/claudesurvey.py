@@ -1,5 +1,6 @@
 """What Claude Code's files have, of the user and of a project."""
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -87,13 +88,20 @@ def _definitions(home: Home, folder: Path, *, is_project: bool) -> Found:
         notes = "; ".join(read.notes)
         becomes = f"{kind} {made[0]}"
         state = "trust" if is_project else "acts"
-        row = _row(becomes, home.short(file.path), becomes, state, is_project=is_project)
+        facts = {"is_project": is_project, "reason": _counting(content)}
+        row = _row(becomes, home.short(file.path), becomes, state, **facts)
         found.append(row)
         if notes:
             part = f"{kind} {made[0]}: {notes}"
             reason = "Pegboard has nothing like it; the rest counts"
             found.append(_row(part, home.short(file.path), None, "cannot", reason=reason))
     return found
+
+
+def _counting(content: bytes) -> str | None:
+    """Return a warning about a text that may have been written when `$1` was the first word."""
+    is_older = re.search(rb"\$[1-9]", content) and b"$0" not in content
+    return "`$1` is the second word of its arguments, `$0` the first" if is_older else None
 
 
 def _skills(home: Home, folder: Path) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ import asyncio
 import os
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,6 +51,8 @@ MOST_DEPTH = 4
 MOST_FOLDERS = 2000
 LIMIT_BYTES = 256 * 1024
 MOST_LISTED = 50
+MOST_KNOWN = 128
+"""Skills whose settings are not read again while their texts stay."""
 SHOWN_DESCRIPTION = 240
 MOST_OF_LIBRARIES = 1024
 """How many bytes of a request the lines of libraries' skills have."""
@@ -248,6 +251,7 @@ def _read(file: Path) -> Skill | None:
     return _skill(file, text)
 
 
+@lru_cache(maxsize=MOST_KNOWN)
 def _skill(file: Path, text: str) -> Skill | None:
     """The skill of a text, None for one that says neither name nor description."""
     from pegboard_plugins.shared.frontend import front_matter, listed  # where there are skills

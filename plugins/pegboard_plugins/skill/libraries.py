@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from pegboard.unstable import read_bounded
-from pegboard_plugins.skill import ENVIRONMENTS
+from pegboard_plugins.skill import ENVIRONMENTS, MOST_KNOWN
 
 LIMIT_BYTES = 256 * 1024
 MOST_LIBRARIES = 300
@@ -110,7 +110,7 @@ def _entries(
     return tuple(found)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=MOST_KNOWN)
 def _checked(path: Path, digest: str, stamp: _Stamp) -> str | None:  # noqa: ARG001 - the key
     """Return the text of a file with this digest, None for any other file."""
     content, why = read_bounded(path)

@@ -61,7 +61,7 @@ def used(pegboard: CommandLine) -> CommandLine:
     pegboard.env["HOME"] = str(home)
     write(home / ".claude" / "settings.json", CLAUDE)
     write(home / ".claude" / "CLAUDE.md", "Be brief.")
-    write(home / ".claude" / "commands" / "ship.md", "Ship it.")
+    write(home / ".claude" / "commands" / "ship.md", "Ship $1.")
     write(home / ".claude" / "agents" / "a.md", "---\nname: a\ndescription: d\nmemory: user\n---\n")
     write(home / ".claude.json", {"mcpServers": {"clock": {"command": "uvx"}}})
     write(home / ".codex" / "config.toml", CODEX)
@@ -119,6 +119,7 @@ async def test_what_acts_already_and_what_cannot_be_had_are_told_apart(used: Com
     assert found["deny Bash(curl:*)"]["state"] == "acts"
     assert found["allow Bash(npm test:*)"]["state"] == "import"
     assert found["command ship"]["state"] == "acts"
+    assert "`$0` the first" in found["command ship"]["reason"]
     assert found["hook Stop"]["state"] == "acts"
     for name in ("deny Teleport", "model opus", "env", "brandNewKey", "agent a: memory"):
         assert (found[name]["state"], found[name]["becomes"]) == ("cannot", None), name
