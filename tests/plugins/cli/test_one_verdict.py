@@ -24,6 +24,8 @@ CALLS: dict[str, tuple[dict[str, Any], str, str]] = {
     "write": ({"filePath": "sub/new", "content": "x"}, "edit", "sub/*"),
 }
 PATTERNS = {permission: pattern for _, permission, pattern in CALLS.values()}
+NOT_OFFERED = {"todoread"}
+"""The model is offered the tool once there are todos, and a call before that is not made."""
 
 
 @pytest.mark.parametrize("seed", [2, 5])
@@ -50,8 +52,9 @@ async def test_a_call_has_one_verdict(pegboard: CommandLine, seed: int) -> None:
         if not json.loads((await pegboard(*call)).out).get("denied"):
             called.add(name)
 
+    offered = foreseen - NOT_OFFERED
     assert 0 < len(foreseen) < len(CALLS)
-    assert (called, ran(run), ran(server)) == (foreseen, foreseen, foreseen)
+    assert (called, ran(run), ran(server)) == (foreseen, offered, offered)
 
 
 ATTACKS_PLUGIN = """
