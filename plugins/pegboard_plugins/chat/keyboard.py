@@ -50,7 +50,7 @@ class Keyboard:
             self._taken(letter)
             if isinstance(mode, Permission) and letter == "v":
                 chat.spawn(chat.show_page(mode.whole_text()))
-        elif letter.isprintable():
+        elif letter.isprintable() and not (letter == " " and chat.offers.take_blank()):
             chat.notice = ""
             chat.draft.letter(letter)
 

@@ -98,6 +98,13 @@ class Offers:
             buffer.insert_text(f"{item.value} ")
         self.close()
 
+    def take_blank(self) -> bool:
+        """Return whether a typed blank is the one that `accept` has just added."""
+        text = self._draft.text
+        is_double = text == self._closed_at and text.endswith(" ")
+        self._closed_at = "" if is_double else self._closed_at
+        return is_double
+
     def close(self) -> None:
         """Offer nothing for this text any more."""
         self.items = ()

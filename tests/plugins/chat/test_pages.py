@@ -78,6 +78,18 @@ async def test_what_cannot_be_done_says_what_can(pegboard: CommandLine) -> None:
         await terminal.see("there is no answer to copy yet")
 
 
+async def test_a_blank_behind_a_completion_is_there_once(pegboard: CommandLine) -> None:
+    prepare(pegboard)
+
+    async with chat(pegboard) as terminal:
+        terminal.press("see @a.t")
+        await terminal.see_now("❯ a.txt")
+        terminal.press("tab", " now")
+        await terminal.until(lambda: terminal.editor == "❯ see @a.txt now")
+        terminal.press("  twice")
+        await terminal.until(lambda: terminal.editor == "❯ see @a.txt now  twice")
+
+
 async def test_a_session_without_a_title_is_listed_as_such(pegboard: CommandLine) -> None:
     scripts(pegboard, hello={"text": "Hello."}, settings={"title": "off"})
 
