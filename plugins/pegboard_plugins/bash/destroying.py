@@ -16,7 +16,7 @@ from pegboard_plugins.bash.programs import (
     takes_names,
     without_options,
 )
-from pegboard_plugins.bash.syntax import ANYTHING, LISTED, Operand, Simple
+from pegboard_plugins.bash.syntax import ANYTHING, LISTED, Operand, Simple, Statement
 from pegboard_plugins.bash.tables import rows
 
 _DELETING = re.compile(r"(?:^|[\s;&|(/])(?:rm|shred|srm|unlink|wipe)\s")
@@ -77,12 +77,15 @@ def _is_made(base: str, operands: Words, findings: Findings) -> bool:
     return any(
         isinstance(one, Simple) and one.expanded and not _is_name(one, own)
         for feed in feeds
+        if not (feed.parts and _is_name(feed.parts[-1], own))
         for one in feed.parts
     )
 
 
-def _is_name(one: Simple, names: Container[str]) -> bool:
-    """Whether a command puts out nothing but these variables."""
+def _is_name(one: Statement, names: Container[str]) -> bool:
+    """Whether a command puts out nothing but these variables, whatever it reads."""
+    if not isinstance(one, Simple):
+        return False
     pieces = (piece for word in one.expanded for piece in word.pieces)
     is_said = one.runs is not None and one.runs.base in SAYS
     return is_said and all(

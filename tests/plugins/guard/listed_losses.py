@@ -27,6 +27,7 @@ CARRIERS = (
     *("a=($({0}{1})); {2} ${{a[*]}}", 'g() {{ {2} "$@"; }}; g $({0}{1})'),
     *("g() {{ while read -r f; do {3}; done; }}; {0}{1} | g", "{0}{1} > l; {2} $(cat l)"),
     *("{0}{1} > /tmp/l; xargs {2} < /tmp/l", "{0}{1} | xargs -n1 {2}"),
+    *("{0}{1} | tee l > /dev/null; xargs {2} < l", "printf -v x '%s ' $({0}{1}); {2} $x"),
 )
 LOSSES = (
     *(("rm -f", 'rm -f "$f"'), ("rm", "rm $f"), ("unlink", 'unlink "./$f"')),
@@ -34,7 +35,8 @@ LOSSES = (
     *(("tee", ": > $f"), ("rm -f --", "cp /dev/null $f"), ("sed -i d", "sed -i d $f")),
     *(("mv -t /tmp", "mv $f /tmp/"), ("gzip", "gzip $f"), ("rm", "install a.txt $f")),
     *(("perl -i -ne ''", "echo > $f"), ("rm", 'd=$f; rm "$d"'), ("rm", 'rm "./$f"')),
-    ("git rm -qf", "cat /dev/null > $f"),
+    *(("git rm -qf", "cat /dev/null > $f"), ("rm", 'sort -o "./$f" /dev/null')),
+    *(("rm", 'mv "$f" "$f.b"; rm ./*.b'), ("rm", 'echo "$f" > t; cp t "$f"')),
 )
 
 
