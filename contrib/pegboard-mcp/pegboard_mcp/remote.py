@@ -4,7 +4,7 @@ This module is imported at the first connection to a remote server, since it imp
 """
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
@@ -34,31 +34,31 @@ async def http_streams(
 
     The SDK follows redirects within the origin of the URL alone, so no header leaves it.
     """
-    limits = httpx2.Timeout(CONNECT_S, read=READ_S)
     is_local = is_loopback(urlsplit(config.url).hostname or "")
-    async with httpx2.AsyncClient(
-        transport=_LimitedTransport(httpx2.AsyncHTTPTransport(trust_env=not is_local), traffic),
-        headers=config.headers,
-        timeout=limits,
-        auth=auth,
-        trust_env=not is_local,
-    ) as client:
+    inner = httpx2.AsyncHTTPTransport(trust_env=not is_local)
 
-        def made(*_: object, **_facts: object) -> httpx2.AsyncClient:
-            return client
+    def made(*_: object, **_facts: object) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(
+            transport=_LimitedTransport(inner, traffic),
+            headers=config.headers,
+            timeout=httpx2.Timeout(CONNECT_S, read=READ_S),
+            auth=auth,
+            trust_env=not is_local,
+        )
 
-        transport = (
-            sse_client(config.url, httpx_client_factory=made, sse_read_timeout=READ_S)
-            if config.transport == "sse"
-            else streamable_http_client(
+    async with AsyncExitStack() as leaving:
+        if config.transport == "sse":  # which enters its client itself
+            transport = sse_client(config.url, httpx_client_factory=made, sse_read_timeout=READ_S)
+        else:
+            client = await leaving.enter_async_context(made())
+            transport = streamable_http_client(
                 config.url, http_client=client, max_sse_event_size=LINE_BYTES
             )
-        )
-        async with transport as (inbound, outbound):
-            try:
-                yield _Screened(inbound, traffic), _Noted(outbound, traffic)
-            finally:
-                traffic.end()
+        inbound, outbound = await leaving.enter_async_context(transport)
+        try:
+            yield _Screened(inbound, traffic), _Noted(outbound, traffic)
+        finally:
+            traffic.end()
 
 
 class _Screened:

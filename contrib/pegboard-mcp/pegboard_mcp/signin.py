@@ -32,16 +32,21 @@ PATH = "/callback"
 REQUEST_BYTES = 1 << 14
 VERSION = "2025-11-25"
 _PAGE = "<!doctype html><title>Pegboard</title><p>{}</p>"
-_PROBE = {
-    "jsonrpc": "2.0",
-    "id": 0,
-    "method": "initialize",
-    "params": {
-        "protocolVersion": VERSION,
-        "capabilities": {},
-        "clientInfo": {"name": "pegboard", "version": "1"},
+_PROBES: tuple[dict[str, object], ...] = (
+    {
+        "jsonrpc": "2.0",
+        "id": 0,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": VERSION,
+            "capabilities": {},
+            "clientInfo": {"name": "pegboard", "version": "1"},
+        },
     },
-}
+    {"jsonrpc": "2.0", "method": "notifications/initialized"},
+    {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}},
+)
+"""Requests until one is refused: some servers let in everyone, and refuse the first real one."""
 Show = Callable[[str], Awaitable[None]]
 
 
@@ -96,6 +101,7 @@ class SignIn:
 
     async def _ask(self, port: int, show: Show) -> None:
         async def redirect(address: str) -> None:
+            storage.choose_method()
             if not self.address.done():
                 self.address.set_result(address)
             await show(address)
@@ -127,11 +133,17 @@ class SignIn:
             "MCP-Protocol-Version": VERSION,
         }
         is_local = is_loopback(urlsplit(self._config.url).hostname or "")
-        async with (
-            httpx2.AsyncClient(auth=provider, trust_env=not is_local) as client,
-            client.stream("POST", self._config.url, json=_PROBE, headers=headers) as response,
-        ):
-            status = response.status_code
+        status = 0
+        async with httpx2.AsyncClient(auth=provider, trust_env=not is_local) as client:
+            for probe in _PROBES:
+                async with client.stream(
+                    "POST", self._config.url, json=probe, headers=headers
+                ) as response:
+                    status = response.status_code
+                if storage.has_tokens:
+                    break
+                if (session_id := response.headers.get("mcp-session-id")) is not None:
+                    headers["Mcp-Session-Id"] = session_id
         if not storage.has_tokens:
             text = f"the MCP server {self._config.name} did not ask for a sign-in"
             raise AuthorizationError(f"{text}; it answered with the status {status}")
@@ -205,6 +217,18 @@ class _Storage:
         if grant is None or self._redirect_uri not in grant.client.get("redirect_uris", ()):
             return None
         return OAuthClientInformationFull.model_validate(grant.client)
+
+    def choose_method(self) -> None:
+        """Have a client of the settings send its secret as the issuer takes it (RFC 8414 §2)."""
+        assert self.provider is not None
+        context = self.provider.context
+        if self._secret is None or context.client_info is None:
+            return
+        metadata = context.oauth_metadata
+        methods = metadata.token_endpoint_auth_methods_supported if metadata is not None else None
+        is_basic = "client_secret_basic" in (methods or ("client_secret_basic",))
+        method = "client_secret_basic" if is_basic else "client_secret_post"
+        context.client_info.token_endpoint_auth_method = method
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         """Store a client that was registered, or named by its document."""

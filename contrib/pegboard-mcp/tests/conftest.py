@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -22,6 +23,19 @@ from pathlib import Path
 from pegboard_mcp.command import mcp
 try:
     mcp.main(["serve", *sys.argv[3:]], obj=Path(sys.argv[2]), standalone_mode=False)
+except Exception as error:
+    print(error, file=sys.stderr)
+    sys.exit(1)
+"""
+COMMAND = """
+import json, sys
+sys.path[:0] = json.loads(sys.argv[1])
+from pathlib import Path
+import pegboard_mcp
+from pegboard.unstable import exit_of, complain
+from pegboard_mcp.command import mcp
+try:
+    mcp.main(sys.argv[3:], obj=Path(sys.argv[2]), standalone_mode=False)
 except Exception as error:
     print(error, file=sys.stderr)
     sys.exit(1)
@@ -117,3 +131,47 @@ def surroundings(tmp_path: Path, model_port: int) -> Mapping[str, str]:
 def command(project: Path) -> tuple[str, ...]:
     paths = json.dumps([str(HERE.parent), str(HERE)])
     return (sys.executable, "-c", SERVE, paths, str(project))
+
+
+@pytest.fixture(scope="module")
+def tools_server(tmp_path_factory):
+    """The folder and the address of a server of tools that wants a token."""
+    folder = tmp_path_factory.mktemp("world")
+    command = [sys.executable, str(HERE / "oauth_server.py"), "tools", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        yield folder, json.loads(process.stdout.readline())
+        process.kill()
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The command line of `pegboard mcp` in a project, with folders of its own."""
+    project = tmp_path / "project"
+    project.mkdir()
+    for name in ("config", "data", "state", "cache"):
+        monkeypatch.setenv(f"PEGBOARD_{name.upper()}_DIR", str(tmp_path / name))
+    config = tmp_path / "config"
+    config.mkdir()
+    plugins = json.dumps([str(HERE.parent / "pegboard_mcp")])
+    (config / "pegboard.toml").write_text(f"plugin_paths = {plugins}\n")
+
+    paths = json.dumps([str(HERE.parent), str(HERE)])
+    return [sys.executable, "-c", COMMAND, paths, str(project)]
+
+
+@pytest.fixture
+def run(program: list[str]) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """What a command of `pegboard mcp` prints."""
+
+    def called(*words: str, answer: str = "") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*program, *words],
+            capture_output=True,
+            text=True,
+            input=answer,
+            check=False,
+            timeout=60,
+        )
+
+    return called

@@ -33,21 +33,27 @@ def issued(number: int) -> str:
     return token
 
 
+def described(address: str) -> dict[str, object]:
+    facts: dict[str, object] = {
+        "issuer": "http://127.0.0.1:1" if "liar" in WORDS else address,
+        "authorization_endpoint": f"{address}/authorize",
+        "token_endpoint": f"{address}/token",
+        "registration_endpoint": f"{address}/register",
+        "response_types_supported": ["code"],
+        "code_challenge_methods_supported": ["S256"],
+        "authorization_response_iss_parameter_supported": True,
+        "client_id_metadata_document_supported": "documents" in WORDS,
+    }
+    if "post" in WORDS:
+        facts["token_endpoint_auth_methods_supported"] = ["client_secret_post"]
+    return facts
+
+
 def issuer(address: str) -> Starlette:
     port = address.rpartition(":")[2]
 
     async def metadata(_request: Request) -> Response:
-        facts = {
-            "issuer": "http://127.0.0.1:1" if "liar" in WORDS else address,
-            "authorization_endpoint": f"{address}/authorize",
-            "token_endpoint": f"{address}/token",
-            "registration_endpoint": f"{address}/register",
-            "response_types_supported": ["code"],
-            "code_challenge_methods_supported": ["S256"],
-            "authorization_response_iss_parameter_supported": True,
-            "client_id_metadata_document_supported": "documents" in WORDS,
-        }
-        return JSONResponse(facts)
+        return JSONResponse(described(address))
 
     async def register(request: Request) -> Response:
         body = await request.json()
@@ -66,6 +72,8 @@ def issuer(address: str) -> Starlette:
     async def token(request: Request) -> Response:
         form = await request.form()
         note(f"{port} token {form['grant_type']} {form['client_id']}")
+        way = "basic" if "authorization" in request.headers else "post"
+        (HERE / "way").write_text(way if way == "basic" or "client_secret" in form else "none")
         lasts_s = 1 if "short" in WORDS and form["grant_type"] != "refresh_token" else 3600
         tokens = {
             "access_token": issued(int(port)),
@@ -101,7 +109,8 @@ def tools(address: str) -> Starlette:
             token = request.headers.get("authorization", "").removeprefix("Bearer ")
             path = HERE / "tokens"
             known = path.read_text().split() if path.exists() else []
-            if token in known:
+            is_open = (HERE / "open").exists() and b'"initialize"' in await request.body()
+            if token in known or is_open:
                 return await call_next(request)
             note(f"refused {'a token' if token else 'nothing'}")
             place = f"{address}/.well-known/oauth-protected-resource/mcp"

@@ -6,6 +6,13 @@ from typing import Annotated, Any
 from mcp.server.elicitation import AcceptedElicitation, ElicitationResult
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.resolve import Elicit, Resolve
+from mcp_types import (
+    ElicitRequest,
+    ElicitRequestURLParams,
+    ElicitResult,
+    InputRequests,
+    InputRequiredResult,
+)
 from pydantic import BaseModel, Field
 
 server = MCPServer("sdk", instructions="Be kind.")
@@ -60,6 +67,22 @@ async def greet(answer: Annotated[ElicitationResult[Who], Resolve(ask_who)]) -> 
     return f"Hello, {answer.data.name} ({answer.data.age})!"
 
 
+PAGE = "https://example.com/pay"
+
+
+@server.tool()
+async def pay(context: Context[Any, Any]) -> str | InputRequiredResult:
+    """Have the user pay in a browser."""
+    if context.protocol_version != "2026-07-28":
+        return (await context.elicit_url("Pay 5 euros.", PAGE, "payment-1")).action
+    if not (answers := context.input_responses):
+        params = ElicitRequestURLParams(message="Pay 5 euros.", url=PAGE, elicitation_id="1")
+        asked: InputRequests = {"payment": ElicitRequest(params=params)}
+        return InputRequiredResult(input_requests=asked, request_state="paying")
+    answer = answers["payment"]
+    return answer.action if isinstance(answer, ElicitResult) else "odd"
+
+
 @server.prompt()
 def explain(topic: str, tone: str = "dry") -> str:
     """Explain a topic."""
@@ -84,7 +107,11 @@ if __name__ == "__main__":
     else:
         import uvicorn
 
-        app = server.streamable_http_app(stateless_http="stateless" in sys.argv)
+        app = (
+            server.sse_app()
+            if "sse" in sys.argv
+            else server.streamable_http_app(stateless_http="stateless" in sys.argv)
+        )
         sockets = uvicorn.Config(app, port=0, log_level="error").bind_socket()
         sys.stdout.write(f"{sockets.getsockname()[1]}\n")
         sys.stdout.flush()

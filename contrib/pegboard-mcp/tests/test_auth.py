@@ -1,14 +1,11 @@
 """The sign-in to a remote server, with real authorization servers on this machine."""
 
-import asyncio
-import json
-import subprocess
-import sys
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import httpx
 import pytest
+from oauth_world import started
 from pegboard_mcp.actions import act
 from pegboard_mcp.failure import AuthorizationError
 from pegboard_mcp.tools import SERVERS
@@ -19,25 +16,12 @@ HERE = Path(__file__).parent
 CALL = ("far_add", {"a": 2, "b": 3})
 
 
-@asynccontextmanager
-async def started(role: str, folder: Path, *words: str):
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, str(HERE / "oauth_server.py"), role, str(folder), *words),
-        stdout=asyncio.subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    try:
-        yield json.loads(await process.stdout.readline())
-    finally:
-        process.kill()
-        await process.wait()
-
-
 class World:
     """A remote server whose issuer is of some kind, and Apps that have it."""
 
     def __init__(self, folder: Path, place: str, served_app, stack: AsyncExitStack) -> None:
         self.folder = folder
+        self.secrets: dict[str, str] = {}
         self._place = place
         self._served_app = served_app
         self._stack = stack
@@ -53,19 +37,8 @@ class World:
     @asynccontextmanager
     async def same_issuer(self, script=(), **oauth: object):
         server = {"type": "remote", "url": f"{self._place}/mcp", "oauth": oauth or True}
-        async with self._served_app({"far": server}, *script) as scripted:
+        async with self._served_app({"far": server}, *script, secrets=self.secrets) as scripted:
             yield scripted
-
-
-@pytest.fixture(scope="module")
-def tools_server(tmp_path_factory):
-    """The folder and the address of a server of tools that wants a token."""
-    folder = tmp_path_factory.mktemp("world")
-    command = [sys.executable, str(HERE / "oauth_server.py"), "tools", str(folder)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        yield folder, json.loads(process.stdout.readline())
-        process.kill()
 
 
 @pytest.fixture
@@ -203,6 +176,26 @@ async def test_no_token_is_in_a_log_or_a_state_and_the_file_is_the_users(world, 
     assert "secret-token" not in services
     assert [path.parent.name for path in with_token] == ["auth"]
     assert with_token[0].stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(("words", "way"), [((), "basic"), (("post",), "post")])
+async def test_a_secret_of_the_settings_is_sent_as_the_issuer_takes_it(world, words, way) -> None:
+    world.secrets = {"far": "sesame"}
+    async with world(*words, client_id="mine", client_secret_key="far") as scripted:
+        await sign_in(scripted)
+
+    assert (world.folder / "way").read_text() == way
+
+
+async def test_a_server_that_is_open_until_its_tools_are_listed_asks_for_a_sign_in(world) -> None:
+    (world.folder / "open").touch()
+    async with world(script=(CALL,)) as scripted:
+        state = state_of(scripted)
+        await sign_in(scripted)
+        turn = await scripted.turn()
+
+    assert state == "needs_auth"
+    assert turn.calls[0].output == "5"
 
 
 async def test_a_logout_forgets_the_tokens(world) -> None:

@@ -9,54 +9,16 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-PROGRAM = """
-import json, sys
-sys.path[:0] = json.loads(sys.argv[1])
-from pathlib import Path
-import pegboard_mcp
-from pegboard.unstable import exit_of, complain
-from pegboard_mcp.command import mcp
-try:
-    mcp.main(sys.argv[3:], obj=Path(sys.argv[2]), standalone_mode=False)
-except Exception as error:
-    print(error, file=sys.stderr)
-    sys.exit(1)
-"""
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    project = tmp_path / "project"
-    project.mkdir()
-    for name in ("config", "data", "state", "cache"):
-        monkeypatch.setenv(f"PEGBOARD_{name.upper()}_DIR", str(tmp_path / name))
-    config = tmp_path / "config"
-    config.mkdir()
-    plugins = json.dumps([str(HERE.parent / "pegboard_mcp")])
-    (config / "pegboard.toml").write_text(f"plugin_paths = {plugins}\n")
-
-    def called(*words: str, answer: str = "") -> subprocess.CompletedProcess[str]:
-        paths = json.dumps([str(HERE.parent), str(HERE)])
-        return subprocess.run(
-            [sys.executable, "-c", PROGRAM, paths, str(project), *words],
-            capture_output=True,
-            text=True,
-            input=answer,
-            check=False,
-            timeout=60,
-        )
-
-    return called
-
-
-@pytest.fixture
-def command() -> list[str]:
+def server_command() -> list[str]:
     return [sys.executable, "-P", str(HERE / "raw_server.py")]
 
 
-def test_a_server_is_added_listed_called_and_removed(run: Run, command: list[str]) -> None:
-    added = run("add", "raw", "--", *command, "")
+def test_a_server_is_added_listed_called_and_removed(run: Run, server_command: list[str]) -> None:
+    added = run("add", "raw", "--", *server_command, "")
     listed = run("list", "--format", "json")
     called = run("call", "raw", "t", '{"a": "hello"}')
     removed = run("remove", "raw")
@@ -72,12 +34,12 @@ def test_a_server_is_added_listed_called_and_removed(run: Run, command: list[str
 
 
 def test_a_changed_tool_is_shown_as_a_diff_and_offered_once_it_is_reviewed(
-    run: Run, command: list[str], tmp_path: Path
+    run: Run, server_command: list[str], tmp_path: Path
 ) -> None:
     listing = tmp_path / "tools.json"
     tool = {"name": "t", "description": "reads", "inputSchema": {"type": "object"}}
     listing.write_text(json.dumps([tool]))
-    run("add", "raw", "--", *command, "file", str(listing))
+    run("add", "raw", "--", *server_command, "file", str(listing))
     listing.write_text(json.dumps([{**tool, "description": "deletes"}]))
 
     run("list", "--connect")
@@ -95,17 +57,21 @@ def test_a_changed_tool_is_shown_as_a_diff_and_offered_once_it_is_reviewed(
 
 
 def test_no_command_shows_a_value_of_the_environment_or_a_header(
-    run: Run, command: list[str]
+    run: Run, server_command: list[str]
 ) -> None:
-    added = run("add", "raw", "--env", "KEY=sesame-open-1234", "--", *command, "exit")
+    added = run("add", "raw", "--env", "KEY=sesame-open-1234", "--", *server_command, "exit")
     shown = [run("list"), run("get", "raw"), run("debug", "raw"), added]
 
     assert "the configuration has no key" in added.stdout
     assert all("sesame" not in each.stdout + each.stderr for each in shown)
 
 
-def test_an_entry_of_another_program_is_added_as_it_is(run: Run, command: list[str]) -> None:
-    entry = {"type": "stdio", "command": command[0], "args": [*command[1:], ""]}
+def test_an_entry_of_another_program_is_added_as_it_is(run: Run, server_command: list[str]) -> None:
+    entry = {
+        "type": "stdio",
+        "command": server_command[0],
+        "args": [*server_command[1:], ""],
+    }
 
     added = run("add-json", "raw", json.dumps(entry))
     odd = run("add-json", "odd", '{"type": "stdio"}')
@@ -114,7 +80,7 @@ def test_an_entry_of_another_program_is_added_as_it_is(run: Run, command: list[s
     assert "needs either a `command` or a `url`" in odd.stderr
 
 
-def test_an_unknown_name_is_answered_with_the_nearest(run: Run, command: list[str]) -> None:
-    run("add", "--no-connect", "clock", "--", *command, "")
+def test_an_unknown_name_is_answered_with_the_nearest(run: Run, server_command: list[str]) -> None:
+    run("add", "--no-connect", "clock", "--", *server_command, "")
 
     assert "Did you mean clock?" in run("get", "clok").stderr

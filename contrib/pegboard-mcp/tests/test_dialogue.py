@@ -94,6 +94,26 @@ async def test_an_answer_that_does_not_fit_is_asked_for_again(sdk_app) -> None:
 
 
 @ERAS
+@pytest.mark.parametrize(
+    ("answer", "action"), [("I have opened it", "accept"), ("Decline", "decline")]
+)
+async def test_an_address_is_shown_to_the_user_who_opens_it(
+    sdk_app, version, answer, action, monkeypatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    async with sdk_app(version, ("sdk_pay", {})) as scripted:
+        asking = asyncio.create_task(answering(scripted, [[answer]]))
+        turn = await scripted.turn()
+        [asked] = await asyncio.wait_for(asking, 10)
+
+    assert turn.calls[0].output == action
+    assert "The MCP server sdk asks you to open https://example.com/pay" in asked
+    assert "Pay 5 euros." in asked
+    assert opened == []
+
+
+@ERAS
 async def test_a_user_who_does_not_answer_declines(sdk_app, version) -> None:
     async with sdk_app(version, ("sdk_greet", {})) as scripted:
         asking = asyncio.create_task(answering(scripted, None))
