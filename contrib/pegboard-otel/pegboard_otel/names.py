@@ -37,6 +37,7 @@ PROVIDERS = {"gemini": "gcp.gemini", "litellm": "litellm"}
 
 MODEL_DURATION = "gen_ai.client.inference.duration"
 MODEL_FIRST_CHUNK = "gen_ai.client.inference.time_to_first_chunk"
+MODEL_CHUNK = "gen_ai.client.inference.time_per_output_chunk"
 AGENT_DURATION = "gen_ai.invoke_agent.duration"
 AGENT_MODEL_CALLS = "gen_ai.invoke_agent.inference_calls"
 AGENT_TOOL_CALLS = "gen_ai.invoke_agent.tool_calls"

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from itertools import pairwise
 
 from opentelemetry import context, propagate, trace
 from opentelemetry.metrics import Histogram, Meter
@@ -54,6 +55,7 @@ class Spans:
                 ("model", names.MODEL_DURATION),
                 ("tool", names.TOOL_DURATION),
                 ("first", names.MODEL_FIRST_CHUNK),
+                ("chunk", names.MODEL_CHUNK),
             )
         }
         self._calls = tuple(
@@ -143,10 +145,12 @@ class Spans:
         started_ns: int,
     ) -> None:
         span.set_attribute(names.FINISH_REASONS, (finish.reason,))
-        if activity.first_ns:
-            first_s = (activity.first_ns - started_ns) / SECOND_NS
+        if activity.chunks_ns:
+            first_s = (activity.chunks_ns[0] - started_ns) / SECOND_NS
             span.set_attribute(names.FIRST_CHUNK, first_s)
             self._durations["first"].record(first_s, measured)
+        for before_ns, chunk_ns in pairwise(activity.chunks_ns):
+            self._durations["chunk"].record((chunk_ns - before_ns) / SECOND_NS, measured)
         for key, count in _tokens(finish.usage).items():
             span.set_attribute(key, count)
             self._counters[key].add(count, measured)

@@ -83,6 +83,14 @@ class Collector:
     @property
     def metrics(self) -> dict[str, list[tuple[dict[str, Any], float]]]:
         """The measurements by name: attributes, and the sum of the values."""
+        return self._measured(is_count=False)
+
+    @property
+    def counts(self) -> dict[str, list[tuple[dict[str, Any], float]]]:
+        """The measurements by name: attributes, and the number of the values of histograms."""
+        return self._measured(is_count=True)
+
+    def _measured(self, *, is_count: bool) -> dict[str, list[tuple[dict[str, Any], float]]]:
         found: dict[str, list[tuple[dict[str, Any], float]]] = {}
         for path, body in self.bodies:
             if path == "/v1/metrics":
@@ -90,7 +98,7 @@ class Collector:
                 for resource in request.resource_metrics:
                     for scope in resource.scope_metrics:
                         for each in scope.metrics:
-                            found[each.name] = _points(each)
+                            found[each.name] = _points(each, is_count=is_count)
         return found
 
     @property
@@ -101,10 +109,11 @@ class Collector:
         return _values(request.resource_spans[0].resource.attributes)
 
 
-def _points(metric: Any) -> list[tuple[dict[str, Any], float]]:
+def _points(metric: Any, *, is_count: bool) -> list[tuple[dict[str, Any], float]]:
     if metric.HasField("sum"):
         return [(_values(each.attributes), each.as_int) for each in metric.sum.data_points]
-    return [(_values(each.attributes), each.sum) for each in metric.histogram.data_points]
+    points = metric.histogram.data_points
+    return [(_values(each.attributes), each.count if is_count else each.sum) for each in points]
 
 
 def _span(sent: Any) -> SentSpan:

@@ -165,6 +165,18 @@ async def test_measurements_count_calls_tokens_and_seconds(
     assert found[names.SIZES[names.OUTPUT_TOKENS]] == [(model, 10)]
 
 
+async def test_the_time_between_chunks_is_measured_for_each_after_the_first(
+    tmp_path: Path, collector: Collector
+) -> None:
+    async with opened(tmp_path, Played(text("one two three four")), Telemetry()) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, "go")
+
+    model = {names.OPERATION: "chat", names.MODEL: "m", names.PROVIDER: "played"}
+    assert collector.counts[names.MODEL_CHUNK] == [(model, 3)]
+    assert collector.counts[names.MODEL_FIRST_CHUNK] == [(model, 1)]
+
+
 async def test_failures_have_the_type_of_the_error(tmp_path: Path, collector: Collector) -> None:
     async def refuse(_: ModelRequest) -> AsyncIterator[StreamEvent]:
         yield TextStart("0")

@@ -2,7 +2,7 @@
 
 from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
@@ -97,8 +97,8 @@ class Activity:
 
     `id` is that of the message or the call, `name` that of the agent, the model or the tool, and
     `asked` what it is about. At the end `outcome` or `error` says what came of it. Of a request,
-    `first_ns` and `last_ns` are when the answer began and was complete, in nanoseconds since the
-    epoch: its tools run while it still lasts.
+    `chunks_ns` are when its chunks came and `last_ns` is when the answer was complete, in
+    nanoseconds since the epoch: its tools run while it still lasts.
     """
 
     kind: Literal["turn", "model", "tool"]
@@ -106,7 +106,7 @@ class Activity:
     id: str
     name: str
     asked: "ModelRequest | PendingCall | None" = None
-    first_ns: int = 0
+    chunks_ns: list[int] = field(default_factory=list)
     last_ns: int = 0
     outcome: "StreamFinish | ToolResult | None" = None
     error: BaseException | None = None

@@ -269,7 +269,7 @@ class Step:
         self._shown = self._shown or isinstance(event, TextDelta | ReasoningDelta | ToolInputStart)
         if isinstance(event, TextDelta | ReasoningDelta | ToolInputDelta):
             self._written += len(event.text)
-            self._asking.first_ns = self._asking.first_ns or time.time_ns()
+            self._asking.chunks_ns.append(time.time_ns())
         if isinstance(event, TextDelta):
             self._said = self._said or not event.text.isspace()
         elif isinstance(event, StreamFinish):

@@ -106,7 +106,7 @@ async def test_an_activity_says_what_came_of_it(tmp_path: Path) -> None:
     assert isinstance(first.asked, ModelRequest)
     assert isinstance(second.outcome, StreamFinish)
     assert second.outcome.usage == USAGE
-    assert 0 < second.first_ns <= second.last_ns
+    assert 0 < second.chunks_ns[0] <= second.chunks_ns[-1] <= second.last_ns
     assert (turn.kind, turn.error, turn.outcome) == ("turn", None, None)
 
 
