@@ -25,7 +25,7 @@ CALLS: dict[str, tuple[dict[str, Any], str, str]] = {
 }
 PATTERNS = {permission: pattern for _, permission, pattern in CALLS.values()}
 NOT_OFFERED = {"todoread"}
-"""The model is offered the tool once there are todos, and a call before that is not made."""
+"""A tool that is hidden from the model where `exposure` does not say otherwise."""
 
 
 @pytest.mark.parametrize("seed", [2, 5])
