@@ -79,6 +79,19 @@ class Plain(Faulty):
         return found
 
 
+class Misplacing(Faulty):
+    """The worktree itself is written to."""
+
+    async def copy_out(self, states: Mapping[Path, str], folder: Path) -> tuple[Path, ...]:
+        (self.root / "a.txt").write_text("other")
+        return await self.real.copy_out(states, folder)
+
+
+class Idle(Faulty):
+    async def copy_out(self, states: Mapping[Path, str], folder: Path) -> tuple[Path, ...]:
+        return ()
+
+
 class Greedy(Faulty):
     """Every change is everybody's."""
 
@@ -136,6 +149,8 @@ FAULTS: Iterable[tuple[type[Faulty], str, str]] = [
     (Silent, "leaves", "what was left is named as []"),
     (Lazy, "restores", "not as it was"),
     (Plain, "restores", "not as it was: ['run.sh']"),
+    (Misplacing, "copies", "the worktree is changed, too"),
+    (Idle, "copies", "not as it was in the copy"),
     (Greedy, "others", "the session has changed what others did"),
     (Forgetful, "takes", "the session has changed ['a.txt']"),
     (Childless, "lineages", "the lineage of a subagent"),

@@ -1,5 +1,7 @@
 """What about snapshots would lose a file, or undo what somebody else has done."""
 
+import shutil
+import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from functools import partial
@@ -30,6 +32,7 @@ async def check_snapshots(
         _lineages,
         _diffs,
         _restores,
+        _copies,
         _leaves,
         _unknown,
         _reopened,
@@ -190,6 +193,28 @@ async def _restores(sites: _Sites) -> None:
         found = _shown(paths)
         other = [name for name in found if found[name] != as_it_was[name]]
         must(not other, f"not as it was: {other}")
+
+
+async def _copies(sites: _Sites) -> None:
+    """A copy of the worktree gets every kind of file of a state, and the worktree stays."""
+    async with sites() as site:
+        paths = [site.text, site.program, site.link, site.root / "binary", site.root / "new.txt"]
+        before, as_it_was = await site.track(), _shown(paths)
+        with site.writing():
+            for path in paths:
+                path.unlink(missing_ok=True)
+                path.write_text("changed")
+        await site.track()
+        now = _shown(paths)
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = Path(scratch, "copy")
+            shutil.copytree(site.root, folder, symlinks=True, ignore=lambda *_: {".git"})
+            lost = await site.snapshots.copy_out(dict.fromkeys(paths, before), folder)
+            must(not lost, f"lost: {[str(each) for each in lost]}")
+            found = _shown([folder / path.relative_to(site.root) for path in paths])
+        other = [name for name in found if found[name] != as_it_was[name]]
+        must(not other, f"not as it was in the copy: {other}")
+        must(_shown(paths) == now, "the worktree is changed, too")
 
 
 async def _leaves(sites: _Sites) -> None:

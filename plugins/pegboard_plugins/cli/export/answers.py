@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -15,6 +16,7 @@ DEEPEST = 16
 """Levels of Markdown that are drawn: the parser leaves out what is in the twentieth."""
 _SCHEMES = ("http://", "https://", "mailto:")
 _CODE = re.compile(r"\\[\s\S]|(?P<run>`+)(?P<code>(?!`)[\s\S]*?(?<!`))(?P=run)(?!`)|`+|[<&\[]")
+_LANGUAGE = re.compile(r"[\w+#.-]*")
 _ALIGNED = re.compile(r"text-align:(left|center|right)")
 
 
@@ -64,12 +66,14 @@ def _each(tokens: Iterable[Token]) -> Iterator[Token]:
 def _tame(token: Token) -> None:
     """Escape what entities stand for, and put a class where the page allows no style."""
     token.content = escape_controls(token.content)
-    token.info = escape_controls(token.info)
+    token.info = _LANGUAGE.match(token.info)[0]  # type: ignore[index] # it fits any string
     if found := _ALIGNED.fullmatch(str(token.attrs.pop("style", ""))):
         token.attrs["class"] = found[1]
     if title := token.attrs.get("title"):
         token.attrs["title"] = escape_controls(str(title))
     if token.type == "link_open":
+        if not token.attrs.get("href"):
+            del token.attrs["href"]
         token.attrs["rel"] = "noreferrer noopener"
 
 
@@ -78,26 +82,41 @@ def answer_markdown(text: str) -> str:
     text = escape_controls(text)
     if len(text) > LONGEST_LETTERS:
         return fenced(text)
-    tokens = _AllLinks().parse(text)
-    if max((token.level for token in tokens), default=0) >= DEEPEST:
-        return fenced(text)
-    lines = text.split("\n")
-    done: set[int] = set()
-    in_table = 0
+    parser, facts = _AllLinks(), dict[str, Any]()
+    tokens = parser.parse(text, facts)
+    lines, done = text.split("\n"), set[int]()
+    table = range(0)
     for token in tokens:
-        in_table += {"table_open": 1, "table_close": -1}.get(token.type, 0)
-        if token.map is None:
-            continue
-        start, end = token.map
-        if token.type in ("fence", "code_block"):
-            done |= set(range(start, end))
-        elif token.type == "inline" and not in_table:
+        start, end = token.map or (0, 0)
+        if token.type == "table_open":
+            table = range(start, end)
+        elif token.type in ("fence", "code_block"):
+            done |= set(range(start + (token.type == "fence"), end))
+        elif token.type == "inline" and start not in table:
             safe = _escaped("\n".join(lines[start:end]), links=_is_safe(token))
             lines[start:end] = safe.split("\n")
             done |= set(range(start, end))
-    return "\n".join(
-        line if n in done else re.sub(r"[<&\[]", _entity, line) for n, line in enumerate(lines)
+    others = [line for n, line in enumerate(lines) if n not in done]
+    targets = [str(each["href"]) for each in facts.get("references", {}).values()]
+    is_deep = max((token.level for token in tokens), default=0) >= DEEPEST
+    if is_deep or (targets and not _may_stay(targets, others)):
+        return fenced(text)
+    pattern = re.compile("[<&]" if targets else r"[<&\[]")
+    safe = "\n".join(
+        line if n in done else pattern.sub(_entity, line) for n, line in enumerate(lines)
     )
+    last = parser.parse(f"{safe}\n\nend")[-1]
+    # An open fence would take in what follows the answer, up to a fence that it would open.
+    return f"{safe}\n{last.markup}" if last.type == "fence" else safe
+
+
+def _may_stay(targets: Iterable[str], lines: Iterable[str]) -> bool:
+    """Whether definitions of links can stay: another answer may use them, too.
+
+    To escape a letter in one could make it a paragraph, which takes in the lines behind it.
+    """
+    is_safe = all(each.lower().startswith(_SCHEMES) for each in targets)
+    return is_safe and not any(re.search("[<&]", line) for line in lines)
 
 
 def _is_safe(inline: Token) -> bool:
@@ -112,6 +131,8 @@ def _escaped(text: str, *, links: bool) -> str:
 
     def spell(found: re.Match[str]) -> str:
         letter = found[0]
+        if "\n" in letter:  # HTML at the beginning of a line would end the paragraph
+            return re.sub("[<&]", _entity, letter)
         return _entity(found) if letter in "<&" or (letter == "[" and not links) else letter
 
     return _CODE.sub(spell, text)
