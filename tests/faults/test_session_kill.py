@@ -30,8 +30,8 @@ from worktrees import git
 CHILD = Path(__file__).parents[1] / "session_child.py"
 KILLS = int(os.environ.get("PEGBOARD_KILLS", "25"))
 ROUND_LIMIT_S = 20
-LIFE_S = 0.8
-"""The longest that a child lives after it has begun to work."""
+LIFE_LINES, LIFE_S = 60, 0.05
+"""The longest that a child lives after it has begun to work: so many lines, and so long then."""
 START_S = 0.2
 """What a child takes to begin its work, and a little."""
 KILLS_OF_ONE_DATABASE = 25
@@ -76,7 +76,7 @@ def killed(folder: Path, nap: str, sessions: Sequence[str], chance: random.Rando
         assert child.stdout is not None
         lines: list[bytes] = []
         if chance.random() < 0.8:
-            lines = [child.stdout.readline()]
+            lines = [child.stdout.readline() for _ in range(chance.randint(1, LIFE_LINES))]
             time.sleep(chance.uniform(0.0, LIFE_S))
         else:
             time.sleep(chance.uniform(0.0, START_S))

@@ -185,6 +185,7 @@ def test_a_streamed_answer_is_sent_in_twice_its_bytes_at_most(
         assert each.bytes <= 2 * (kb << 10)
 
 
+@pytest.mark.timeout(240)
 @pytest.mark.parametrize(
     ("text", "coded", "plain"), [("words 4 10 100", 2, 9), ("words 50 20 1000", 1.5, 3)]
 )
