@@ -198,12 +198,7 @@ def _part(given: PartInput, info: UserMessage, ids: SessionIds) -> Part:
 
 
 async def expanded(
-    engine: Engine,
-    session: Session,
-    turn: Turn,
-    ids: SessionIds,
-    *,
-    command: Command | None = None,
+    engine: Engine, session: Session, turn: Turn, ids: SessionIds, *, command: Command | None = None
 ) -> Turn:
     """The message for the model: `expand_file` is called for files, then `chat_message`.
 
