@@ -50,7 +50,6 @@ HOMONYMS = {
     },
     "title": {
         "engine/toolresult.py": "a field of a tool's result",
-        "app/application.py": "a field of a session",
         "storage/changes.py": "a field of a session",
         "arguments/pydantic_model.py": "a keyword of JSON Schema",
     },
