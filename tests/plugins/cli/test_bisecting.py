@@ -292,7 +292,7 @@ async def test_a_cancelled_copy_leaves_nothing(
     scratch.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
     async with opened(tmp_path, Played(text("x"))) as app:
-        trial = Trial(command=("true",), env=await app.user_env(), limit_s=60)
+        trial = Trial(command=("sleep", "600"), env=await app.user_env(), limit_s=600)
         trying = asyncio.create_task(try_state(app, trial, {}))
         await until(lambda: bool(list(scratch.glob("*/project/*"))))
         trying.cancel()
