@@ -10,6 +10,7 @@ __getattr__, __dir__ = late_names(
             "Stash",
             "StashKey",
         ),
+        "pegboard.contract.results": ("FoldStep", "PrefixChange", "PrefixLoss"),
         "pegboard.kit.pluginhttp": ("Http", "HttpResponse"),
         "pegboard.kit.privatefile": (
             "lock_file",

@@ -2,6 +2,9 @@
 from pegboard.contract.plugin import Secret as Secret
 from pegboard.contract.plugin import Stash as Stash
 from pegboard.contract.plugin import StashKey as StashKey
+from pegboard.contract.results import FoldStep as FoldStep
+from pegboard.contract.results import PrefixChange as PrefixChange
+from pegboard.contract.results import PrefixLoss as PrefixLoss
 from pegboard.kit.pluginhttp import Http as Http
 from pegboard.kit.pluginhttp import HttpResponse as HttpResponse
 from pegboard.kit.privatefile import lock_file as lock_file

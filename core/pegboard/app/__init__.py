@@ -8,7 +8,6 @@ __getattr__, __dir__ = late_names(
         "pegboard.engine.asking.judgement": ("Judgement",),
         "pegboard.engine.bus": ("Subscription",),
         "pegboard.engine.input.usermessage": ("UserCall",),
-        "pegboard.hooks.callers": ("FoldStep",),
         "pegboard.ids": ("IdSource",),
         "pegboard.loading.discovery": ("PluginProblem",),
         "pegboard.loading.register": ("PluginInfo",),

@@ -2,7 +2,6 @@
 from pegboard.engine.asking.judgement import Judgement as Judgement
 from pegboard.engine.bus import Subscription as Subscription
 from pegboard.engine.input.usermessage import UserCall as UserCall
-from pegboard.hooks.callers import FoldStep as FoldStep
 from pegboard.ids import IdSource as IdSource
 from pegboard.loading.discovery import PluginProblem as PluginProblem
 from pegboard.loading.register import PluginInfo as PluginInfo

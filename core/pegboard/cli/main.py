@@ -11,12 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
-from pegboard.cli.exits import (
-    Exit,
-    end_at_once_when_interrupted,
-    end_without_memory,
-    fault_of,
-)
+from pegboard.cli.exits import Exit, end_at_once_when_interrupted, end_without_memory, fault_of
 
 GARBAGE_AFTER = 100_000
 """New objects after which garbage is looked for: more than a start makes, which leaves none.

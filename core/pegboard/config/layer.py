@@ -290,10 +290,7 @@ def _invalid(
     return ConfigError(f"not valid {kind}: {reason}", file=file, line=line)
 
 
-_FOLDERS = {
-    "agent": ("agent", "agents"),
-    "command": ("command", "commands"),
-}
+_FOLDERS = {"agent": ("agent", "agents"), "command": ("command", "commands")}
 _BODY = {"agent": "prompt", "command": "template"}
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _UNQUOTED = re.compile(r"^(\w+):[ \t]+([^\s\"'\[{|>&*!#].*:.*)$", re.MULTILINE)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from pegboard.contract.context import FileAccess, SessionView
 from pegboard.contract.plugin import hookspec
+from pegboard.contract.results import PrefixChange, PrefixLoss
 from pegboard.errors import PromptRefusedError
 from pegboard.paths import UserFolders
 from pegboard.providers import ModelRequest, ToolDefinition
@@ -244,6 +245,32 @@ def turn_end(session: SessionView, answer: Turn) -> str | None:
         if not (session.directory / "TODO.now").exists():
             return None
         return "TODO.now still exists: do what it says, then delete it."
+    ```
+    """
+
+
+@hookspec("first", since="0.1")
+def prefix_changed(session: SessionView, change: PrefixChange) -> PrefixLoss | None:
+    """Return who changed the beginning of a request, which costs a provider's cache.
+
+    Called when the tools, the system prompt or the earlier messages of a turn's request are not
+    those of the session's request before, to the same model. The answer is stored with the message
+    and counts in `pegboard stats`; its `warning` is the session's. First: a plugin that raises is
+    reported, and the next one is asked.
+
+    - change: has what each plugin made of both requests.
+
+    ```python
+    from pegboard import hookimpl
+    from pegboard.plugins import PrefixChange, PrefixLoss
+
+
+    @hookimpl
+    async def prefix_changed(change: PrefixChange) -> PrefixLoss | None:
+        names = [[tool.name for tool in each.tools] for each in (change.before, change.after)]
+        if names[0] == names[1]:
+            return None
+        return PrefixLoss(plugin="", hook="", line="", tokens=0, warning="other tools")
     ```
     """
 

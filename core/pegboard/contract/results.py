@@ -119,3 +119,43 @@ class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
     tool: str
     input: Mapping[str, Any]
     message_id: str
+
+
+class FoldStep(msgspec.Struct, frozen=True):
+    """What one plugin made of the subject of a fold: the same object where it changed nothing.
+
+    `session_id` is "" for a hook without a session.
+    """
+
+    session_id: str
+    hook: str
+    plugin: str
+    before: object
+    after: object
+    elapsed_ms: float
+
+
+class PrefixChange(msgspec.Struct, frozen=True, kw_only=True):
+    """Two requests of a session, of which `after` does not begin with what `before` was.
+
+    The steps are what plugins made of the subjects of the hooks that build a request, in order.
+    """
+
+    before: ModelRequest
+    after: ModelRequest
+    steps_before: tuple[FoldStep, ...]
+    steps_after: tuple[FoldStep, ...]
+
+
+class PrefixLoss(msgspec.Struct, frozen=True, kw_only=True):
+    """Who changed the beginning of a request, so that a provider's cache had no more of it.
+
+    `line` is the first changed line, `tokens` about what the cache would have had. The user reads
+    the `warning`, if there is one.
+    """
+
+    plugin: str
+    hook: str
+    line: str
+    tokens: int
+    warning: str = ""

@@ -21,6 +21,7 @@ from pegboard.enclosing import BackgroundAccess, BackgroundProcess, OpenProcesse
 from pegboard.engine.bus import Bus
 from pegboard.engine.finish import failure_of
 from pegboard.engine.models import Models
+from pegboard.engine.prefix import Prefixes
 from pegboard.errors import PegboardError, PermissionDeniedError, ToolError
 from pegboard.hooks.callers import Hooks
 from pegboard.ids import IdSource
@@ -108,6 +109,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
     snapshots: Snapshots | None = None
     sweeping: asyncio.Task[None] | None = None
     enclosure: "Enclosure | None" = None
+    prefixes: Prefixes = msgspec.field(default_factory=Prefixes)
     formless: set[str] = msgspec.field(default_factory=set)
     expected: "WeakValueDictionary[str, Expected]" = msgspec.field(
         default_factory=WeakValueDictionary

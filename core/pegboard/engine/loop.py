@@ -189,6 +189,7 @@ async def _step(run: Run, turn: _Turn) -> None:
         run.sent = await build_request(
             run, view, turn.user, tools=turn.tools, last_step=turn.last_step
         )
+        run.loss = await run.engine.prefixes.loss(run.engine.hooks, view, run.sent)
         return run.sent
 
     playing = Step(run, turn.view, turn.user).play(request, may_overflow=run.compactable())

@@ -10,6 +10,7 @@ from msgspec.structs import asdict, replace
 
 from pegboard.contract import apphooks
 from pegboard.contract.context import SessionView, SubagentResult
+from pegboard.contract.results import PrefixLoss
 from pegboard.engine.engine import ChildRequest, Engine
 from pegboard.engine.finish import Progress, Repeats
 from pegboard.engine.history import History
@@ -51,6 +52,7 @@ class Run(msgspec.Struct):
     goes on with. `session` is the record as this process stored it last;
     `owed` is not yet in it, nor in those of the `ancestors`, which are the ids of the sessions
     that a subagent's one is below. `stored` is done once the result of the last step is stored.
+    `loss` is what the newest request costs a provider's cache.
     """
 
     engine: Engine
@@ -73,6 +75,7 @@ class Run(msgspec.Struct):
     trail: Trail = msgspec.field(default_factory=Untracked)
     reopened: frozenset[str] = frozenset()
     stored: Future[None] | None = None
+    loss: PrefixLoss | None = None
 
     def __post_init__(self) -> None:
         for gone in self.ids.withdrawn:

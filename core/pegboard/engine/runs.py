@@ -12,12 +12,7 @@ from pegboard.contract.results import Activity
 from pegboard.engine.engine import ChildRequest, Engine
 from pegboard.engine.finish import ABORTED
 from pegboard.engine.history import History, refusal_of
-from pegboard.engine.input.usermessage import (
-    UserCall,
-    expanded,
-    refuse_known,
-    stored,
-)
+from pegboard.engine.input.usermessage import UserCall, expanded, refuse_known, stored
 from pegboard.engine.loop import answer, reopen, unanswered
 from pegboard.engine.run import Run
 from pegboard.engine.sessions import (

@@ -23,6 +23,7 @@ from pegboard.engine.finish import (
     ending,
     failure_of,
 )
+from pegboard.engine.prefix import PREFIX_LOSS
 from pegboard.engine.run import Run
 from pegboard.engine.stream import run_step, within_bounds
 from pegboard.engine.toolcall import STOPPED, Caller
@@ -299,7 +300,8 @@ class Step:
         self._processor.close(TOO_LONG if finish.reason == "length" else CUT_OFF)
         calls = self._processor.calls()
         promised = PROMISED if finish.reason == "tool-calls" and not calls else ""
-        if warning := finish.note or promised:
+        lost = self._run.loss.warning if self._run.loss else ""
+        for warning in filter(None, (finish.note or promised, lost)):
             self._warn(warning)
         if failure is None and not self._run.blocked:
             failure = self._run.progress.stalled(
@@ -319,7 +321,10 @@ class Step:
                 snapshot=self._run.trail.snapshot_of(self.message.parent_id),
             )
         )
-        await self._store(failure, finish=reason, metadata=finish.metadata)
+        metadata = finish.metadata
+        if (loss := self._run.loss) is not None:
+            metadata = {**(metadata or {}), PREFIX_LOSS: to_json(loss)}
+        await self._store(failure, finish=reason, metadata=metadata)
 
     def _pay(self, request: ModelRequest) -> None:
         """Charge an attempt that was answered, also a failed one, to the message and session."""

@@ -18,7 +18,7 @@ import msgspec
 
 from pegboard.contract import toolhooks
 from pegboard.contract.plugin import Answer, Plugin, mark_of
-from pegboard.contract.results import Activity
+from pegboard.contract.results import Activity, FoldStep
 from pegboard.errors import PluginError, RequiredHookError
 from pegboard.hooks.checks import check_of
 from pegboard.hooks.implementation import CALL, Implementation, Listener, Timing, ordered, with_time
@@ -32,6 +32,7 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _Spec = Callable[..., object]
 _Arguments = Mapping[str, object]
+_ASKING = "tool_definition", "chat_system_transform", "chat_messages_transform", "chat_params"
 
 
 class Closable(Protocol):
@@ -42,27 +43,15 @@ class Closable(Protocol):
         ...
 
 
-class FoldStep(msgspec.Struct, frozen=True):
-    """What one plugin made of the subject of a fold: the same object where it changed nothing.
-
-    `session_id` is "" for a hook without a session.
-    """
-
-    session_id: str
-    hook: str
-    plugin: str
-    before: object
-    after: object
-    elapsed_ms: float
-
-
 class Hooks:
     """The hooks of one App.
 
     `implementations` are given oldest plugin first. `on_failure` hears of every plugin that
     raises, hangs or answers with the wrong type; it must not raise. Nor must `on_fold`, which who
-    wants to know sets: it hears what each plugin makes of a fold. `owners` are the plugins that
-    tools are of, by the tools' ids; `switches` are the settings that turn tools on, likewise.
+    wants to know sets: it hears what each plugin makes of a fold. `steps` has, by session, those of
+    the hooks that build the request of a turn, until the engine takes them. `owners` are the
+    plugins that tools are of, by the tools' ids; `switches` are the settings that turn tools on,
+    likewise.
     """
 
     def __init__(
@@ -75,6 +64,7 @@ class Hooks:
         self._isolation = Isolation(on_failure)
         self._listeners: dict[str, Listener] = {}
         self.on_fold: Callable[[FoldStep], None] | None = None
+        self.steps: dict[str, list[FoldStep]] = {}
         self.owners: Mapping[str, Plugin] = {}
         self.sources: Mapping[str, str] = {}
         self.switches: Mapping[str, str] = {}
@@ -141,18 +131,21 @@ class Hooks:
 
     async def _folded(self, spec: _Spec, arguments: _Arguments) -> object:
         mark, check = mark_of(spec), check_of(spec)
-        value = arguments[mark.subject]
+        value, session = arguments[mark.subject], arguments.get("session")
         for each in self._asked.get(spec.__name__, ()):
             reply = await self._isolation.ask(
                 each, {**arguments, mark.subject: value}, check, value, passing=mark.raises
             )
             _insist(each, reply)
             after = value if reply.value is None else reply.value
-            if self.on_fold is not None:
-                session = str(getattr(arguments.get("session"), "id", ""))
-                self.on_fold(
-                    FoldStep(session, each.hook, each.plugin, value, after, reply.elapsed_ms)
-                )
+            noted = each.hook in _ASKING and getattr(session, "purpose", "") == "turn"
+            if noted or self.on_fold is not None:
+                name = str(getattr(session, "id", ""))
+                step = FoldStep(name, each.hook, each.plugin, value, after, reply.elapsed_ms)
+                if self.on_fold is not None:
+                    self.on_fold(step)
+                if noted:
+                    self.steps.setdefault(name, []).append(step)
             value = after
         return value
 

@@ -13,12 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import SplitResult
 
-from pegboard.errors import (
-    ContextOverflowError,
-    ProviderAuthError,
-    ProviderError,
-    ToolSchemaError,
-)
+from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError, ToolSchemaError
 from pegboard.http.askedwait import asked_wait_s
 from pegboard.http.certificates import CERTIFICATES_HINT
 from pegboard.http.errorbody import excerpt, read_body, texts_of

@@ -54,10 +54,7 @@ _SHAPES = (
         rf"(?i)({_WORD}\w{{0,40}}[\"']?\s{{0,4}}[=:]\s{{0,4}})(?:{_QUOTED}|[^\s\"'&;|]+)",
         rf"\1{HIDDEN}",
     ),
-    (
-        rf"(?i)(--?{_AROUND}{_WORD}{_AROUND}\s{{1,4}})(?:{_QUOTED}|{_PLAIN})",
-        rf"\1{HIDDEN}",
-    ),
+    (rf"(?i)(--?{_AROUND}{_WORD}{_AROUND}\s{{1,4}})(?:{_QUOTED}|{_PLAIN})", rf"\1{HIDDEN}"),
 )
 _GIVEN = (
     r"(?i:(?:\A|[\s?&;,\"'{])(?:[a-z]{1,12}[_-])?"

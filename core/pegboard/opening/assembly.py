@@ -52,10 +52,7 @@ async def assemble(directory: Path, options: AppOptions) -> tuple[Engine, Loaded
     opening.bus.attach(telling(register.hooks))
     storage = asyncio.ensure_future(  # what takes the disk's time runs beside the rest
         open_database(
-            opening.database,
-            register=register,
-            ids=opening.ids,
-            on_commit=opening.bus.publish_all,
+            opening.database, register=register, ids=opening.ids, on_commit=opening.bus.publish_all
         )
     )
     try:

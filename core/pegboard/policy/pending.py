@@ -122,10 +122,7 @@ class PendingRequests:
             raise PermissionDeniedError(nobody(request), advice=advice(request))
         loop = asyncio.get_running_loop()
         waiting = Waiting(
-            request=request,
-            answer=loop.create_future(),
-            kept=loop.create_future(),
-            allowed=allowed,
+            request=request, answer=loop.create_future(), kept=loop.create_future(), allowed=allowed
         )
         self._open[request.id] = waiting
         try:

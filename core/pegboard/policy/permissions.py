@@ -193,11 +193,7 @@ def opinion(
 
 
 def unapproved(
-    approvals: Sequence[Rule],
-    permission: str,
-    patterns: Sequence[str],
-    *,
-    home: Path | None = None,
+    approvals: Sequence[Rule], permission: str, patterns: Sequence[str], *, home: Path | None = None
 ) -> tuple[str, ...]:
     """The patterns of a request that no approval covers.
 

@@ -12,13 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
-from pegboard.providers import (
-    ModelMessage,
-    ModelRequest,
-    Provider,
-    Text,
-    ToolDefinition,
-)
+from pegboard.providers import ModelMessage, ModelRequest, Provider, Text, ToolDefinition
 from pegboard.testing.finding import Finding, Rule, broken, must
 from pegboard.testing.outcome import Check, Outcome, answers, fails
 from pegboard.testing.scriptedserver import Disconnect, Pause, Play, ScriptedServer, Status

@@ -30,6 +30,7 @@ def trace(directory: Path, prompt: str, agent: str | None, style: Literal["text"
 
     No model is asked. A script answers in the place of a model. Shown are the lines of the system
     prompt with the plugins that wrote them, each hook that changed something, and the time of each.
+    A second prompt shows which plugin changes the beginning of a request, which a provider caches.
     """
     found = run_async(_traced(directory, prompt, agent))
     if style == "json":
@@ -44,6 +45,13 @@ def trace(directory: Path, prompt: str, agent: str | None, style: Literal["text"
     for step in found["changes"]:
         click.echo(
             escape_controls(f"{step['hook']}: {step['plugin']} changed it ({step['ms']:.1f} ms)")
+        )
+    for loss in found["prefix"]:
+        click.echo(
+            escape_controls(
+                f"{loss['hook']}: {loss['plugin']} began the next request in another way, at "
+                f"{loss['line']!r}: a provider's cache has {loss['tokens']:,} tokens less"
+            )
         )
     click.echo("")
     names = ("plugin", "hook", "calls", "failures", "ms", "max_ms")
@@ -61,23 +69,26 @@ async def _traced(directory: Path, prompt: str, agent: str | None) -> dict[str, 
     from pegboard_plugins.cli.tool import Scripted
     from pegboard_plugins.shared.frontend import begin_trace, trace_steps
 
-    script = ScriptedModel(["Done."])
+    script = ScriptedModel(["Done.", "Done."])
     options = AppOptions(plugins=(Scripted(script),))
     async with App.open(directory, options) as app:
         begin_trace(app)
         session = await app.create_session(title="pegboard plugins trace", agent=agent)
         try:
             model = script.models()[0]
-            name = f"{model.provider_id}/{model.id}"
-            await app.prompt(session, Prompt(prompt, agent=agent, model=name))
+            asked = Prompt(prompt, agent=agent, model=f"{model.provider_id}/{model.id}")
+            await app.prompt(session, asked)
+            steps, timings = trace_steps(app), _timings(app)
+            system = "\n".join(script.requests[-1].system) if script.requests else ""
+            again = await app.prompt(session, asked)
         finally:
             await app.delete_session(session.id)
-        steps = trace_steps(app)
-        system = "\n".join(script.requests[-1].system) if script.requests else ""
+        loss = (getattr(again.info, "metadata", None) or {}).get("prefixLoss")
         return {
             "system": [*_written(system, steps)],
             "changes": [*_changes(steps)],
-            "timings": _timings(app),
+            "timings": timings,
+            "prefix": [loss] if loss else [],
         }
 
 

@@ -15,10 +15,20 @@ from pegboard_plugins.cli.jsontext import schema_json
 from pegboard_plugins.shared.terminal import cost_text, sum_costs
 
 if TYPE_CHECKING:
-    from pegboard.schema.message import Turn
+    from pegboard.schema.message import AssistantMessage, Turn
 
 _MS = 1000
 _DAY_MS = 24 * 3600 * _MS
+
+
+class CacheLoss(msgspec.Struct, frozen=True, kw_only=True):
+    """What a plugin has cost the providers' caches, by changing the beginning of requests."""
+
+    plugin: str
+    hook: str
+    line: str
+    times: int
+    tokens: int
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +42,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     tokens: Tokens
     models: tuple[AgentCost, ...]
     tools: dict[str, int]
+    cache_losses: tuple[CacheLoss, ...] = ()
 
 
 @click.command()
@@ -48,6 +59,7 @@ def stats(directory: Path, *, days: int | None, everywhere: bool, as_json: bool)
     if not usage.sessions:
         click.echo("no sessions yet", err=True)
         return
+    from pegboard.display import escape_controls
     from pegboard_plugins.cli.costs import cost_row
     from pegboard_plugins.cli.tables import table
 
@@ -63,10 +75,15 @@ def stats(directory: Path, *, days: int | None, everywhere: bool, as_json: bool)
     ]
     headers = ("agent", "model", "requests", "read", "written", "cost")
     calls = sorted(usage.tools.items(), key=lambda each: (-each[1], each[0]))
+    lost = [
+        (each.plugin, each.hook, escape_controls(each.line), str(each.times), f"{each.tokens:,}")
+        for each in usage.cache_losses
+    ]
     tables = (
         table(("what", "number"), whole),
         table(headers, [cost_row(each) for each in usage.models]),
         table(("tool", "calls"), [(name, f"{count:,}") for name, count in calls]),
+        table(("cache lost by", "hook", "at the line", "times", "tokens"), lost),
     )
     click.echo("\n".join(filter(None, tables)), nl=False)
 
@@ -102,4 +119,20 @@ def usage_of(turns: "list[Turn]", sessions: int) -> Usage:
         tokens=sum_tokens(each.tokens for each in answers),
         models=costs_of(answers),
         tools=dict(tools),
+        cache_losses=_cache_losses(answers),
     )
+
+
+def _cache_losses(answers: "list[AssistantMessage]") -> tuple[CacheLoss, ...]:
+    """The losses by plugin and hook, each with its first line, the dearest first."""
+    found: dict[tuple[str, str], CacheLoss] = {}
+    for loss in ((each.metadata or {}).get("prefixLoss") for each in answers):
+        if loss is None:
+            continue
+        key = loss["plugin"], loss["hook"]
+        so_far = found.get(key) or CacheLoss(
+            plugin=key[0], hook=key[1], line=loss["line"], times=0, tokens=0
+        )
+        tokens = so_far.tokens + loss["tokens"]
+        found[key] = msgspec.structs.replace(so_far, times=so_far.times + 1, tokens=tokens)
+    return tuple(sorted(found.values(), key=lambda each: -each.tokens))

@@ -12,13 +12,7 @@ from pegboard.engine.writer import Writer
 from pegboard.errors import InvalidInputError
 from pegboard.policy.pending import PermissionAnswer
 from pegboard.policy.permissions import is_unclear, lies_within, literally, unapproved
-from pegboard.schema.session import (
-    USER_KEY,
-    Approval,
-    PermissionRequest,
-    Rule,
-    Verdict,
-)
+from pegboard.schema.session import USER_KEY, Approval, PermissionRequest, Rule, Verdict
 from pegboard.storage.changes import PutApproval
 
 _TAILS = (" *", "/*")

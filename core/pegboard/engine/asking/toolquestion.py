@@ -63,10 +63,7 @@ def _request(
 ) -> QuestionRequest:
     check_json(list(questions), "the question")
     return QuestionRequest(
-        id=engine.ids.new("question"),
-        session_id=session_id,
-        questions=tuple(questions),
-        tool=tool,
+        id=engine.ids.new("question"), session_id=session_id, questions=tuple(questions), tool=tool
     )
 
 

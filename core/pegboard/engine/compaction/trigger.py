@@ -79,13 +79,7 @@ def requested_by_user(engine: Engine, session: Session, ids: SessionIds, model: 
 
 
 def _requested(  # noqa: PLR0913 - the fields of the message
-    now: int,
-    ids: SessionIds,
-    agent: str,
-    model: ModelChoice,
-    session_id: str,
-    *,
-    auto: bool,
+    now: int, ids: SessionIds, agent: str, model: ModelChoice, session_id: str, *, auto: bool
 ) -> Turn:
     info = UserMessage(
         id=ids.message(),

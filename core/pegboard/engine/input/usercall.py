@@ -79,11 +79,7 @@ async def carry_out(run: Run, order: UserCall) -> Turn:
 
 async def run_subtask(run: Run, view: SessionView, user: UserMessage, part: SubtaskPart) -> None:
     """Run the subagent; its answer is the result of a call, after which the model goes on."""
-    given = {
-        "description": part.description,
-        "prompt": part.prompt,
-        "subagent_type": part.agent,
-    }
+    given = {"description": part.description, "prompt": part.prompt, "subagent_type": part.agent}
     tool = serving(run.engine.tools.values(), "subagents") or Tool.raw(
         "subagents", "", {"type": "object"}, _refuse
     )

@@ -21,12 +21,7 @@ from pegboard.engine.finish import goes_on
 from pegboard.engine.history import REFUSED, is_aside
 from pegboard.engine.run import Run
 from pegboard.engine.sessions import SessionIds, make_view
-from pegboard.errors import (
-    InvalidInputError,
-    ModelNotFoundError,
-    NotFoundError,
-    PromptRefusedError,
-)
+from pegboard.errors import InvalidInputError, ModelNotFoundError, NotFoundError, PromptRefusedError
 from pegboard.ids import check_id
 from pegboard.policy.agents import default_agent
 from pegboard.schema.config import Agent, Command
@@ -203,12 +198,7 @@ def _part(given: PartInput, info: UserMessage, ids: SessionIds) -> Part:
 
 
 async def expanded(
-    engine: Engine,
-    session: Session,
-    turn: Turn,
-    ids: SessionIds,
-    *,
-    command: Command | None = None,
+    engine: Engine, session: Session, turn: Turn, ids: SessionIds, *, command: Command | None = None
 ) -> Turn:
     """The message for the model: `expand_file` is called for files, then `chat_message`.
 

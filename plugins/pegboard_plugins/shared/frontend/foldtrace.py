@@ -7,8 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from pegboard import App
-from pegboard.app import FoldStep
-from pegboard.plugins import StashKey
+from pegboard.plugins import FoldStep, StashKey
 
 KEPT = 2000
 """Steps that are kept; older ones are forgotten, so that a long session cannot fill memory."""
