@@ -81,6 +81,11 @@ class UserFolders(msgspec.Struct, frozen=True, kw_only=True):
         return self.data / "audit.known"
 
     @property
+    def bundles(self) -> Path:
+        """Which bundles of other agents' parts are installed, and which of them are trusted."""
+        return self.state / "bundles.json"
+
+    @property
     def trust(self) -> Path:
         """Which projects' code may run."""
         return self.state / "trust.json"

@@ -405,14 +405,18 @@ def register_files() -> Callable[[], FileLedger] | None:
 
 @hookspec("fold", subject="config", when="open", since="0.1")
 def config_load(
-    config: Config, workspace: Workspace, home: Path, trusted: Mapping[Path, bytes]
+    config: Config,
+    workspace: Workspace,
+    home: Path,
+    places: UserFolders,
+    trusted: Mapping[Path, bytes],
 ) -> Config | None:
     """Change the configuration after all files are merged.
 
     Called once when the App opens. The answer counts for every later plugin and for the App.
     Fold: a plugin that raises is reported and skipped.
 
-    - home: the user's home folder.
+    - home, places: the user's home folder, and the folders of Pegboard in it.
     - trusted: the project's files that the user trusts, with their bytes, see `trusted_files`.
 
     ```python

@@ -200,7 +200,12 @@ async def _as_plugins_say(opening: Opening, hooks: Hooks, said: Config, by: Deci
     place, home = opening.workspace, home_of(opening.env)
     trusted = by.files if by.trusted else {}
     config = await hooks.fold(
-        apphooks.config_load, config=said, workspace=place, home=home, trusted=trusted
+        apphooks.config_load,
+        config=said,
+        workspace=place,
+        home=home,
+        places=opening.places,
+        trusted=trusted,
     )
     return replace(
         config,

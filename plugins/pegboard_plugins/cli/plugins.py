@@ -7,6 +7,7 @@ import click
 
 from pegboard.app import PluginProblem
 from pegboard.cli import Group, run_async
+from pegboard_plugins.cli.bundle import bundle
 from pegboard_plugins.cli.distributions import brought_commands
 from pegboard_plugins.cli.jsontext import as_json, format_option
 from pegboard_plugins.cli.plugindoctor import doctor, failed_hooks
@@ -28,7 +29,7 @@ def plugins() -> None:
     """List, check, install and create plugins."""
 
 
-for _command in (disable, doctor, enable, info, install, new, secret, trace, uninstall):
+for _command in (bundle, disable, doctor, enable, info, install, new, secret, trace, uninstall):
     plugins.add_command(_command)
 
 

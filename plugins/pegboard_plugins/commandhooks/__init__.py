@@ -60,6 +60,8 @@ def _runner(plugin: Plugin, session: SessionView) -> "HookRunner | None":
 
 def _has_files(session: SessionView) -> bool:
     folders = {session.home or Path.home(), session.worktree, session.directory}
+    if session.places is not None and (session.places.state / "bundles.json").exists():
+        return True
     return any((folder / name).exists() for folder in folders for _, name in FILES)
 
 

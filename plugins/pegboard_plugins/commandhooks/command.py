@@ -11,7 +11,13 @@ from pegboard.cli import Group, open_app, run_async
 from pegboard.display import escape_controls
 from pegboard.errors import TrustError
 from pegboard.unstable import ProgramSearch, TrustStore, refuse_within_tool
-from pegboard_plugins.commandhooks.hookfiles import HookFile, places, read_hooks, wanted_digests
+from pegboard_plugins.commandhooks.hookfiles import (
+    HookFile,
+    bundle_hooks,
+    places,
+    read_hooks,
+    wanted_digests,
+)
 
 
 @click.group(cls=Group)
@@ -44,7 +50,7 @@ def trust(directory: Path, *, yes: bool) -> None:
 
 async def _list(directory: Path) -> None:
     async with open_app(directory) as app:
-        found = list(_files(app))
+        found = [*_files(app), *bundle_hooks(app.places)]
         for file in found:
             differing = _differing(app, file)
             mark = "not trusted" if differing else "runs"

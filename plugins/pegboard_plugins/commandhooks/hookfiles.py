@@ -12,10 +12,12 @@ from typing import Any
 
 import msgspec
 
+from pegboard.app import UserFolders
 from pegboard.unstable import ProgramSearch, read_bounded
 from pegboard_plugins.commandhooks import FILES
 from pegboard_plugins.commandhooks.honoured import FIRING
 from pegboard_plugins.commandhooks.hookcommand import CommandHook, Product
+from pegboard_plugins.shared.frontend import read_bundles
 
 LONGEST_S = 600.0
 MOST_FILES = 200
@@ -66,6 +68,16 @@ def read_hooks(product: Product, path: Path, *, is_project: bool) -> HookFile | 
     reader = _Reader(product, path, is_project=is_project, off=settings.get("disabled"))
     hooks = tuple(reader.read(table["hooks"]))
     return HookFile(path=path, digest=digest, hooks=hooks, notes=tuple(reader.notes))
+
+
+def bundle_hooks(places: UserFolders) -> Iterator[HookFile]:
+    """Yield the hook files of the bundles that are as the user trusts them."""
+    for bundle in read_bundles(places).active:
+        for path in bundle.hooks:
+            if (file := read_hooks("claude", path, is_project=False)) is not None:
+                own = {"root": bundle.root, "storage": bundle.storage}
+                hooks = tuple(msgspec.structs.replace(each, **own) for each in file.hooks)
+                yield msgspec.structs.replace(file, hooks=hooks)
 
 
 class _Reader:

@@ -13,7 +13,13 @@ from pegboard.schema.message import Turn
 from pegboard.schema.part import ToolPart
 from pegboard.unstable import ProgramSearch
 from pegboard_plugins.commandhooks.hookcommand import CommandHook
-from pegboard_plugins.commandhooks.hookfiles import HookFile, places, read_hooks, wanted_digests
+from pegboard_plugins.commandhooks.hookfiles import (
+    HookFile,
+    bundle_hooks,
+    places,
+    read_hooks,
+    wanted_digests,
+)
 from pegboard_plugins.commandhooks.hookinput import hook_env, hook_input, write_transcript
 from pegboard_plugins.commandhooks.hookprocess import hook_ended, mentions_transcript
 from pegboard_plugins.commandhooks.outcome import Outcome, merged, outcome_of
@@ -250,6 +256,8 @@ class HookRunner:
                 self._files[path] = state, read
             if (file := self._files[path][1]) is not None:
                 found.append(file)
+        if session.places is not None:
+            found += bundle_hooks(session.places)
         return found
 
     async def _opened(self) -> Host:

@@ -1,4 +1,4 @@
-"""Agents, slash commands and permission rules of Claude Code: what `.claude` folders have works.
+"""Agents, slash commands and rules of Claude Code, in `.claude` folders and in bundles.
 
 Rules that deny or ask count at once, for they only tighten. Agents and commands of a project count
 once the user trusts their files.
@@ -17,6 +17,7 @@ from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.session import Rule
 
 if TYPE_CHECKING:
+    from pegboard.app import UserFolders
     from pegboard_plugins.foreignfiles.claudefolder import ClaudeSetup
 
 FOLDER = ".claude"
@@ -51,7 +52,34 @@ async def trusted_files(workspace: Workspace) -> Sequence[Path]:
 
 
 @hookimpl
-async def config_load(
+async def config_load(  # noqa: PLR0913, PLR0917 - the arguments of the hook
+    config: Config,
+    workspace: Workspace,
+    home: Path,
+    places: "UserFolders",
+    trusted: Mapping[Path, bytes],
+    plugin: Plugin,
+) -> Config | None:
+    """Read folders and bundles, and return the configuration with their rules and servers."""
+    _SETUPS.pop(plugin, None)
+    changed = await _with_folders(config, workspace, home, trusted, plugin)
+    if not places.bundles.exists():
+        return changed
+    from pegboard_plugins.foreignfiles.bundleparts import read_parts  # where there are some
+    from pegboard_plugins.foreignfiles.claudefolder import ClaudeSetup
+
+    parts = await asyncio.to_thread(read_parts, places)
+    own = _SETUPS.get(plugin, ClaudeSetup())
+    _SETUPS[plugin] = ClaudeSetup(
+        agents=(*parts.setup.agents, *own.agents), commands=(*parts.setup.commands, *own.commands)
+    )
+    if parts.setup.notes:
+        plugin.logger.warning("%s", "; ".join(parts.setup.notes[:_MOST_NOTES]))
+    changed = changed or config
+    return evolve(changed, mcp={**parts.servers, **changed.mcp})
+
+
+async def _with_folders(
     config: Config,
     workspace: Workspace,
     home: Path,
@@ -59,7 +87,6 @@ async def config_load(
     plugin: Plugin,
 ) -> Config | None:
     """Read the folders, and return the configuration with their rules."""
-    _SETUPS.pop(plugin, None)
     projects = [each for each in _project_folders(workspace) if each != home]
     if not any(map(_has_files, (home, *projects))):
         return None

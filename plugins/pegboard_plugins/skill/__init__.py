@@ -1,8 +1,7 @@
 """The skill tool: instructions for one kind of work, read when that work comes up.
 
 A skill is a folder with a `SKILL.md` (the Agent Skills convention): a name, a description, and
-Markdown. Skills are documents: reading one runs nothing and allows nothing, whatever its
-`allowed-tools` say.
+Markdown. Reading one runs nothing and allows nothing, whatever its `allowed-tools` say.
 """
 
 import asyncio
@@ -32,20 +31,18 @@ from pegboard import (
 from pegboard.permissions import judge_rules
 from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.config import Command, Config
-from pegboard.schema.part import Completed, ToolPart
+from pegboard.schema.part import Completed, Part, TextPart, ToolPart
 
 if TYPE_CHECKING:
+    from pegboard.app import UserFolders
     from pegboard.display import Block
-from pegboard.schema.part import Part, TextPart
 
 FILE = "SKILL.md"
 IN_PROJECT = (
     *(".claude/skills", ".agents/skills", ".opencode/skill", ".opencode/skills"),
     *(".pegboard/skill", ".pegboard/skills"),
 )
-IN_HOME = (
-    *(".claude/skills", ".agents/skills", ".config/opencode/skill", ".config/opencode/skills"),
-)
+IN_HOME = (".claude/skills", ".agents/skills", ".config/opencode/skill", ".config/opencode/skills")
 IN_CONFIG = ("skill", "skills")
 MOST_DEPTH = 4
 MOST_FOLDERS = 2000
@@ -98,6 +95,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     home: Path | None
     config_dir: Path | None
     libraries: bool = True
+    places: "UserFolders | None" = None
 
 
 async def _may_read(context: PermissionContext, name: str) -> Skill:
@@ -161,6 +159,7 @@ def _site(session: SessionView) -> Site:
         home=session.home,
         config_dir=session.places.config if session.places else None,
         libraries=_with_libraries(session.config),
+        places=session.places,
     )
 
 
@@ -171,10 +170,7 @@ def _with_libraries(config: Config) -> bool:
 
 
 def find_skills(site: Site) -> dict[str, Skill]:
-    """The skills by name; of two with one name that of the project, and of the nearer folder.
-
-    In a project no link leads out of it. One of a library has a name that no other skill has.
-    """
+    """The skills by name: a nearer one wins, a library's loses, no link leaves the project."""
     found: dict[str, Skill] = {}
     if site.libraries and any((site.worktree / name).is_dir() for name in ENVIRONMENTS):
         from pegboard_plugins.skill.libraries import library_skills  # where there are libraries
@@ -191,6 +187,10 @@ def find_skills(site: Site) -> dict[str, Skill]:
 
 
 def _users_folders(site: Site) -> Iterator[Path]:
+    if site.places is not None and (site.places.state / "bundles.json").exists():
+        from pegboard_plugins.shared.frontend import read_bundles  # where there are some
+
+        yield from (each for found in read_bundles(site.places).active for each in found.skills)
     if site.home is not None:
         yield from (site.home / name for name in IN_HOME)
     if site.config_dir is not None:

@@ -44,6 +44,15 @@ __getattr__, __dir__ = late_names(
             "SummarizeBody",
             "TraceEntry",
         ),
+        "pegboard_plugins.shared.frontend.bundlemanifest": (
+            "Bundle",
+            "BundleError",
+            "read_bundle",
+        ),
+        "pegboard_plugins.shared.frontend.bundlestore": (
+            "BundleStore",
+            "read_bundles",
+        ),
         "pegboard_plugins.shared.frontend.codescan": (
             "ScanReport",
             "scans_of",

@@ -1,0 +1,147 @@
+"""`pegboard plugins bundle`: skills, commands, agents, hooks and servers in one folder."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from pegboard.app import UserFolders
+from pegboard.cli import Group
+from pegboard.display import escape_controls
+from pegboard.unstable import refuse_within_tool
+from pegboard_plugins.cli.jsontext import as_json, format_option
+from pegboard_plugins.shared.frontend import Bundle, BundleStore, read_bundle
+
+YES = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+
+
+@click.group(cls=Group)
+def bundle() -> None:
+    """Install, trust and remove bundles of other agents.
+
+    A bundle is a folder of Agent Plugins 1.0.0, or a plugin of Claude Code.
+    """
+
+
+@bundle.command()
+@click.argument("source")
+@YES
+def add(source: str, *, yes: bool) -> None:
+    """Install the bundle of a folder or of a git URL, show it, and ask for trust.
+
+    `URL#NAME` is a branch or a tag. Nothing of a bundle acts before it is trusted.
+    """
+    refuse_within_tool("pegboard plugins bundle add")
+    store = _store()
+    added = store.add(source)
+    click.echo(escape_controls(f"installed {added.name} {added.version}".rstrip()))
+    _ask_for_trust(store, added, yes=yes)
+
+
+@bundle.command("list")
+@format_option("text")
+def list_bundles(style: Literal["text", "json"]) -> None:
+    """List the installed bundles."""
+    store = _store()
+    rows = [
+        {
+            "name": name,
+            "source": entry.source,
+            "revision": entry.revision,
+            "trusted": store.is_trusted(name, entry),
+        }
+        for name, entry in store.installed().items()
+    ]
+    if style == "json":
+        click.echo(as_json(rows, indent=2))
+        return
+    for row in rows:
+        mark = "trusted" if row["trusted"] else "not trusted"
+        click.echo(escape_controls(f"{row['name']} ({mark}): {row['source']}"))
+    if not rows:
+        click.echo("no bundles are installed; `pegboard plugins bundle add FOLDER` installs one")
+
+
+@bundle.command()
+@click.argument("name")
+@YES
+def trust(name: str, *, yes: bool) -> None:
+    """Trust the bundle NAME as it is now, with all of its files."""
+    refuse_within_tool("pegboard plugins bundle trust")
+    store = _store()
+    _check_installed(store, name)
+    _ask_for_trust(store, store.bundle(name), yes=yes)
+
+
+@bundle.command()
+@click.argument("name")
+def remove(name: str) -> None:
+    """Remove the bundle NAME and the files that it stores."""
+    refuse_within_tool("pegboard plugins bundle remove")
+    store = _store()
+    _check_installed(store, name)
+    store.remove(name)
+    click.echo(escape_controls(f"removed {name}"))
+
+
+@bundle.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+def check(folder: Path) -> None:
+    """Check that a FOLDER is a bundle, and show its parts."""
+    _show(read_bundle(folder, folder / "data"))
+
+
+def _store() -> BundleStore:
+    return BundleStore(UserFolders.of(os.environ))
+
+
+def _check_installed(store: BundleStore, name: str) -> None:
+    names = store.installed()
+    if name not in names:
+        raise click.UsageError(f"no bundle {name!r}; installed: {', '.join(names) or 'none'}")
+
+
+def _ask_for_trust(store: BundleStore, added: Bundle, *, yes: bool) -> None:
+    digest = store.digest(added.name)
+    _show(added)
+    click.echo(f"digest {digest[:16]}")
+    if not yes:
+        click.confirm(escape_controls(f"Trust the bundle {added.name}?"), abort=True)
+    store.trust(added.name, digest)
+    click.echo(escape_controls(f"trusted {added.name}"))
+
+
+def _show(found: Bundle) -> None:
+    click.echo(escape_controls(f"{found.name} ({found.form}): {found.description}".rstrip(": ")))
+    kinds = (("skill", found.skills), ("agent", found.agents), ("command", found.commands))
+    for kind, places in kinds:
+        for path in _documents(places):
+            click.echo(escape_controls(f"  {kind}: {path.relative_to(found.root)}"))
+    for line in _hooks(found):
+        click.echo(escape_controls(f"  hook: {line}"))
+    for name, server in found.servers.items():
+        what = " ".join(server.get("command", [])) or server.get("url", "")
+        click.echo(escape_controls(f"  server: {name}: {what}"))
+    for note in found.notes:
+        click.echo(escape_controls(f"  {note}"))
+
+
+def _documents(places: tuple[Path, ...]) -> Iterator[Path]:
+    for place in places:
+        yield from [place] if place.is_file() else sorted(place.rglob("*.md"))
+
+
+def _hooks(found: Bundle) -> Iterator[str]:
+    """Yield the event and the command of each hook."""
+    for path in found.hooks:
+        try:
+            events = json.loads(path.read_bytes())["hooks"].items()
+            for event, groups in events:
+                for hook in (hook for group in groups for hook in group["hooks"]):
+                    words = (hook.get("command", hook.get("type")), *hook.get("args", ()))
+                    yield f"{event}: {' '.join(map(str, words))}"
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            yield f"{path.name} cannot be read: {error!r}"

@@ -1,0 +1,59 @@
+"""Agents, slash commands and MCP servers of the bundles that the user trusts."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from pegboard import evolve
+from pegboard.app import UserFolders
+from pegboard.unstable import read_bounded
+from pegboard_plugins.foreignfiles.claudefolder import ClaudeSetup, Definition, read_definition
+from pegboard_plugins.shared.frontend import Bundle, read_bundles
+
+
+class BundleParts(msgspec.Struct, frozen=True, kw_only=True):
+    """The parts of all bundles: what files define, and servers in the form of the configuration."""
+
+    setup: ClaudeSetup
+    servers: Mapping[str, dict[str, Any]]
+
+
+def read_parts(places: UserFolders) -> BundleParts:
+    """Return the parts of the bundles that are as the user trusts them; it blocks."""
+    bundles = read_bundles(places)
+    setups = [_setup(bundle) for bundle in bundles.active]
+    servers = {name: server for bundle in bundles.active for name, server in bundle.servers.items()}
+    setup = ClaudeSetup(
+        agents=tuple(agent for each in setups for agent in each.agents),
+        commands=tuple(command for each in setups for command in each.commands),
+        notes=(*bundles.problems, *(note for each in setups for note in each.notes)),
+    )
+    return BundleParts(setup=setup, servers=servers)
+
+
+def _setup(bundle: Bundle) -> ClaudeSetup:
+    """Return the agents and commands of a bundle, whose names begin with its own."""
+    found = ClaudeSetup(notes=tuple(f"bundle {bundle.name}: {note}" for note in bundle.notes))
+    for file in _definitions(bundle):
+        content, why = read_bounded(file.path)
+        root = str(bundle.root).encode()
+        read = read_definition(file, content.replace(b"${CLAUDE_PLUGIN_ROOT}", root), why)
+        found.agents += tuple(_named(bundle, each) for each in read.agents)
+        found.commands += tuple(_named(bundle, each) for each in read.commands)
+        place = f"bundle {bundle.name}, {file.path.relative_to(bundle.root)}"
+        found.notes += tuple(f"{place}: {each}" for each in read.notes)
+    return found
+
+
+def _named(bundle: Bundle, part: Any) -> Any:  # noqa: ANN401 - an agent or a command
+    return evolve(part, name=f"{bundle.name}:{part.name}")
+
+
+def _definitions(bundle: Bundle) -> Iterator[Definition]:
+    for kind, places in (("agents", bundle.agents), ("commands", bundle.commands)):
+        for place in places:
+            for path in [place] if place.is_file() else sorted(place.rglob("*.md")):
+                below = path.relative_to(place.parent if place.is_file() else place)
+                name = below.with_suffix("").as_posix().replace("/", ":")
+                yield Definition(kind=kind, name=name, path=path)

@@ -1,0 +1,292 @@
+"""The parts of a bundle, read from its folder; nothing of it runs here.
+
+Two forms: Agent Plugins 1.0.0 (`plugin.json` in the root) and Claude Code's plugins
+(`.claude-plugin/plugin.json`).
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from pegboard.errors import InvalidInputError
+
+SCHEMAS = "https://agent-plugins.org/schemas/1.0.0"
+AGENT_PLUGIN, CLAUDE_PLUGIN = "plugin.json", ".claude-plugin/plugin.json"
+_NAME = re.compile(r"(?!.*(?:--|\.\.))[a-z0-9](?:[a-z0-9.-]{0,62}[a-z0-9])?")
+_AGENT_KEYS = frozenset(
+    {
+        *("$schema", "name", "version", "description", "author", "homepage", "repository"),
+        *("license", "keywords", "extensions"),
+    }
+)
+_CLAUDE_KEYS = frozenset(
+    {
+        *("name", "version", "description", "author", "homepage", "repository", "license"),
+        *("keywords", "$schema", "commands", "agents", "skills", "hooks", "mcpServers"),
+    }
+)
+_UNMAPPED = {
+    "output-styles": "output styles",
+    ".lsp.json": "language servers",
+    "themes": "themes",
+    "workflows": "workflows",
+    "monitors": "monitors",
+}
+"""Parts of Claude Code's plugins for which there is nothing here."""
+_SERVER_KEYS: Mapping[str, frozenset[str]] = {
+    "stdio": frozenset({"type", "command", "args", "env", "cwd"}),
+    "streamable-http": frozenset({"type", "url", "headers"}),
+    "sse": frozenset({"type", "url", "headers"}),
+    "http": frozenset({"type", "url", "headers"}),
+}
+_COMMAND = re.compile(r"[^/\s]+|\./(?!.*\.\.)\S+")
+_LOOPBACK = re.compile(r"http://(?:localhost|127\.0\.0\.1|\[::1\])(?:[:/]|$)")
+
+
+class BundleError(InvalidInputError):
+    """A folder is not a bundle that can be used."""
+
+
+class Bundle(msgspec.Struct, frozen=True, kw_only=True):
+    """The parts of a bundle: folders of skills, files of hooks, servers in Pegboard's form.
+
+    `agents` and `commands` are folders or Markdown files. `notes` name what has no effect here.
+    `storage` is a folder of its own that outlasts updates.
+    """
+
+    name: str
+    form: Literal["Agent Plugins", "Claude Code"]
+    root: Path
+    storage: Path
+    version: str = ""
+    description: str = ""
+    skills: tuple[Path, ...] = ()
+    agents: tuple[Path, ...] = ()
+    commands: tuple[Path, ...] = ()
+    hooks: tuple[Path, ...] = ()
+    servers: Mapping[str, dict[str, Any]] = {}
+    notes: tuple[str, ...] = ()
+
+
+def read_bundle(root: Path, storage: Path) -> Bundle:
+    """Return the bundle of a folder; it blocks.
+
+    :raises BundleError: when the folder is not a bundle, or breaks its form.
+    """
+    _refuse_links_out(root)
+    agent_plugin = (root / AGENT_PLUGIN).is_file()
+    claude_plugin = (root / CLAUDE_PLUGIN).is_file()
+    if not agent_plugin and not claude_plugin:
+        raise BundleError(
+            f"{root} is not a bundle: it has no {AGENT_PLUGIN} and no {CLAUDE_PLUGIN}"
+        )
+    reader = _Reader(root, storage)
+    return reader.agent_plugin() if agent_plugin else reader.claude_plugin()
+
+
+def _refuse_links_out(root: Path) -> None:
+    whole = root.resolve()
+    for path in root.rglob("*"):
+        if path.is_symlink() and not path.resolve().is_relative_to(whole):
+            raise BundleError(
+                f"{path} is a link that leads out of the bundle; replace it by a file"
+            )
+
+
+class _Reader:
+    """Reads the parts of one folder; `notes` collects what has no effect."""
+
+    def __init__(self, root: Path, storage: Path) -> None:
+        self._root = root
+        self._storage = storage
+        self._notes: dict[str, None] = {}
+
+    def agent_plugin(self) -> Bundle:
+        facts = self._table(AGENT_PLUGIN)
+        if facts.get("$schema") != f"{SCHEMAS}/plugin.schema.json":
+            raise BundleError(
+                f"{self._root / AGENT_PLUGIN}: $schema is {facts.get('$schema')!r};"
+                f" Pegboard reads {SCHEMAS}/plugin.schema.json"
+            )
+        for key in facts.keys() - _AGENT_KEYS:
+            self._note(f"the key {key}")
+        if "extensions" in facts:
+            self._note("the key extensions")
+        servers: Mapping[str, dict[str, Any]] = {}
+        if (self._root / "mcp.json").is_file():
+            servers = self._agent_servers()
+        return self._bundle(
+            facts, "Agent Plugins", skills=self._folders(("skills",)), servers=servers
+        )
+
+    def claude_plugin(self) -> Bundle:
+        facts = self._table(CLAUDE_PLUGIN)
+        for key in sorted(facts.keys() - _CLAUDE_KEYS):
+            self._note(f"the key {key}")
+        for name, what in _UNMAPPED.items():
+            if (self._root / name).exists():
+                self._note(what)
+        hooks = [self._root / "hooks" / "hooks.json"]
+        if isinstance(facts.get("hooks"), dict):
+            hooks.append(self._root / CLAUDE_PLUGIN)
+        else:
+            hooks += self._paths(facts.get("hooks"))
+        return self._bundle(
+            facts,
+            "Claude Code",
+            skills=self._folders(("skills",), facts.get("skills")),
+            agents=self._folders(("agents",), facts.get("agents")),
+            commands=self._folders(("commands",), facts.get("commands")),
+            hooks=tuple(dict.fromkeys(path for path in hooks if path.is_file())),
+            servers=self._claude_servers(facts.get("mcpServers")),
+        )
+
+    def _bundle(
+        self,
+        facts: Mapping[str, Any],
+        form: Literal["Agent Plugins", "Claude Code"],
+        **parts: Any,  # noqa: ANN401 - fields of a bundle
+    ) -> Bundle:
+        name = facts.get("name")
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise BundleError(
+                f"{self._root}: the name {name!r} of the bundle is not one of 1 to 64 letters a-z,"
+                " digits, dots and hyphens"
+            )
+        for key in ("version", "description"):
+            if not isinstance(facts.get(key, ""), str):
+                raise BundleError(f"{self._root}: {key} is {facts[key]!r} where a text is expected")
+        return Bundle(
+            name=name,
+            form=form,
+            root=self._root,
+            storage=self._storage,
+            version=facts.get("version", ""),
+            description=facts.get("description", ""),
+            notes=tuple(self._notes),
+            **parts,
+        )
+
+    def _table(self, name: str) -> Mapping[str, Any]:
+        path = self._root / name
+        try:
+            found = json.loads(path.read_bytes())
+        except (OSError, ValueError, RecursionError) as error:
+            raise BundleError(f"{path} cannot be read: {error}") from error
+        if not isinstance(found, dict):
+            raise BundleError(f"{path} is not a JSON object")
+        return found
+
+    def _paths(self, given: object) -> Iterator[Path]:
+        """Yield the paths that a manifest names, those that stay within the bundle."""
+        for each in given if isinstance(given, list) else [given]:
+            if not isinstance(each, str):
+                continue
+            path = (self._root / each).resolve()
+            if path.is_relative_to(self._root.resolve()) and path.exists():
+                yield path
+            else:
+                self._note(f"the path {each}, which is not in the bundle")
+
+    def _folders(self, names: tuple[str, ...], given: object = None) -> tuple[Path, ...]:
+        own = (self._root / name for name in names)
+        return (*(path for path in own if path.is_dir()), *self._paths(given))
+
+    def _agent_servers(self) -> Mapping[str, dict[str, Any]]:
+        try:
+            facts = self._table("mcp.json")
+        except BundleError as error:
+            self._note(f"mcp.json ({error})")
+            return {}
+        if facts.get("$schema") != f"{SCHEMAS}/mcp.schema.json":
+            self._note("mcp.json, whose $schema is not that of Agent Plugins 1.0.0")
+            return {}
+        return self._servers(facts.get("mcpServers"), is_closed=True)
+
+    def _claude_servers(self, given: object) -> Mapping[str, dict[str, Any]]:
+        found: dict[str, dict[str, Any]] = {}
+        tables: list[object] = [given] if isinstance(given, dict) else []
+        paths = [self._root / ".mcp.json", *([] if tables else self._paths(given))]
+        for path in (each for each in paths if each.is_file()):
+            facts = self._table(str(path.relative_to(self._root)))
+            tables.append(facts.get("mcpServers", facts))
+        for table in tables:
+            found |= self._servers(table, is_closed=False)
+        return found
+
+    def _servers(self, given: object, *, is_closed: bool) -> dict[str, dict[str, Any]]:
+        found: dict[str, dict[str, Any]] = {}
+        for name, entry in given.items() if isinstance(given, dict) else ():
+            try:
+                found[name] = self._server(entry, is_closed=is_closed)
+            except ValueError as error:
+                self._note(f"the server {name} ({error})")
+        return found
+
+    def _server(self, entry: object, *, is_closed: bool) -> dict[str, Any]:
+        """Return a server in Pegboard's form.
+
+        :raises ValueError: when it cannot be used.
+        """
+        if not isinstance(entry, dict):
+            raise ValueError("it is not a JSON object")  # noqa: TRY004 - the caller's one kind
+        kind = entry.get("type", "" if is_closed else ("http" if "url" in entry else "stdio"))
+        keys = _SERVER_KEYS.get(kind if isinstance(kind, str) else "")
+        if keys is None or (is_closed and kind == "http"):
+            raise ValueError(f"its type is {kind!r}")
+        if unknown := sorted(entry.keys() - keys):
+            raise ValueError(f"it has the key {unknown[0]}")
+        return self._local(entry, is_closed=is_closed) if kind == "stdio" else _remote(entry)
+
+    def _local(self, entry: Mapping[str, Any], *, is_closed: bool) -> dict[str, Any]:
+        command, args, env = entry.get("command"), entry.get("args", []), entry.get("env", {})
+        if not isinstance(command, str) or not command:
+            raise ValueError("it has no command")
+        if is_closed and not _COMMAND.fullmatch(command):
+            text = f"the command {command!r} is neither a name nor a path that begins with ./"
+            raise ValueError(text)
+        if not _are_texts(args) or not isinstance(env, dict) or not _are_texts([*env.values()]):
+            raise ValueError("its args or env are not texts")
+        where = entry.get("cwd", "")
+        if not isinstance(where, str) or (where and not self._lies_within(where)):
+            raise ValueError(f"the cwd {where!r} is not in the bundle")
+        program = str(self._root / command) if command.startswith("./") else self._filled(command)
+        variables = {"PLUGIN_ROOT": str(self._root), "PLUGIN_DATA": str(self._storage)}
+        variables |= {f"CLAUDE_{name}": value for name, value in list(variables.items())}
+        variables |= {name: self._filled(value) for name, value in env.items()}
+        server = {"type": "local", "command": [program, *map(self._filled, args)]}
+        return {**server, "environment": variables, **self._where(where)}
+
+    def _where(self, where: str) -> dict[str, str]:
+        return {"cwd": str(self._root / self._filled(where))} if where else {}
+
+    def _lies_within(self, where: str) -> bool:
+        path = (self._root / self._filled(where)).resolve()
+        places = (self._root.resolve(), self._storage.resolve())
+        return any(path.is_relative_to(place) for place in places)
+
+    def _filled(self, text: str) -> str:
+        for name, value in (("PLUGIN_ROOT", self._root), ("PLUGIN_DATA", self._storage)):
+            for spelling in (f"${{CLAUDE_{name}}}", f"${{{name}}}"):
+                text = text.replace(spelling, str(value))
+        return text
+
+    def _note(self, what: str) -> None:
+        self._notes[f"{what} is not honoured"] = None
+
+
+def _remote(entry: Mapping[str, Any]) -> dict[str, Any]:
+    url, headers = entry.get("url"), entry.get("headers", {})
+    if not isinstance(url, str) or not (url.startswith("https://") or _LOOPBACK.match(url)):
+        raise ValueError(f"the url {url!r} is not of https, or of http on this machine")
+    if not isinstance(headers, dict) or not _are_texts([*headers.values()]):
+        raise ValueError("its headers are not texts")
+    return {"type": "remote", "url": url, **({"headers": headers} if headers else {})}
+
+
+def _are_texts(values: object) -> bool:
+    return isinstance(values, list) and all(isinstance(each, str) for each in values)

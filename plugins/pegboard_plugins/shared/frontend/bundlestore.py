@@ -1,0 +1,208 @@
+"""The installed bundles: copies in the data folder, with the digests that the user trusts."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from pegboard.app import UserFolders
+from pegboard.processes import find_program
+from pegboard_plugins.shared.frontend.bundlemanifest import Bundle, BundleError, read_bundle
+
+MOST_FILES = 5000
+MOST_BYTES = 64 << 20
+CLONE_WITHIN_S = 300
+_SCHEMES = ("https://", "http://", "ssh://", "git@", "file://")
+_CACHE: dict[Path, tuple[tuple[object, ...], str]] = {}
+"""The digests of folders with the states of their files, from which they follow."""
+
+
+class Installed(msgspec.Struct, frozen=True, kw_only=True):
+    """An installed bundle: where it came from, and the digest that the user trusts."""
+
+    source: str
+    revision: str = ""
+    trusted: str = ""
+
+
+class _Index(msgspec.Struct, frozen=True, kw_only=True):
+    bundles: dict[str, Installed] = {}
+
+
+class BundleStore:
+    """The bundles of a user; all methods block."""
+
+    def __init__(self, places: UserFolders) -> None:
+        self._index = places.bundles
+        self._root = places.data / "bundles"
+        self._storage = places.data / "bundle-data"
+
+    def installed(self) -> dict[str, Installed]:
+        """Return the installed bundles by name, sorted.
+
+        :raises BundleError: when the list cannot be read.
+        """
+        try:
+            content = self._index.read_bytes()
+            found = msgspec.json.decode(content, type=_Index).bundles
+        except FileNotFoundError:
+            return {}
+        except (OSError, msgspec.MsgspecError, ValueError) as error:
+            raise BundleError(f"{self._index} cannot be read ({error}); remove it") from error
+        return dict(sorted(found.items()))
+
+    def bundle(self, name: str) -> Bundle:
+        """Return an installed bundle.
+
+        :raises BundleError: when its folder cannot be used.
+        """
+        return read_bundle(self._root / name, self._storage / name)
+
+    def digest(self, name: str) -> str:
+        """Return the digest of a bundle as it is now."""
+        return digest_of(self._root / name)
+
+    def is_trusted(self, name: str, entry: Installed) -> bool:
+        """Return whether the bundle is as the user trusts it."""
+        return bool(entry.trusted) and entry.trusted == self.digest(name)
+
+    def add(self, source: str) -> Bundle:
+        """Install the bundle of a folder or a git repository, and do not trust it yet.
+
+        One of the same name is replaced; its storage stays.
+
+        :raises BundleError: when there is no bundle that can be used.
+        """
+        with _fetched(source) as (folder, revision):
+            bundle = read_bundle(folder, self._storage)
+            digest_of(folder)
+            self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            target = self._root / bundle.name
+            shutil.rmtree(target, ignore_errors=True)
+            shutil.copytree(folder, target, ignore=shutil.ignore_patterns(".git"))
+        (self._storage / bundle.name).mkdir(parents=True, exist_ok=True, mode=0o700)
+        entry = Installed(source=source, revision=revision)
+        self._write({**self.installed(), bundle.name: entry})
+        return self.bundle(bundle.name)
+
+    def trust(self, name: str, digest: str) -> None:
+        """Trust a bundle with this digest."""
+        found = self.installed()
+        entry = msgspec.structs.replace(found[name], trusted=digest)
+        self._write({**found, name: entry})
+
+    def remove(self, name: str) -> None:
+        """Remove a bundle with its storage."""
+        found = self.installed()
+        del found[name]
+        self._write(found)
+        for folder in (self._root / name, self._storage / name):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _write(self, bundles: dict[str, Installed]) -> None:
+        self._index.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        temporary = self._index.with_suffix(".new")
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:  # noqa: PTH123 - a descriptor
+            file.write(msgspec.json.format(msgspec.json.encode(_Index(bundles=bundles)), indent=2))
+        temporary.replace(self._index)
+
+
+class Bundles(msgspec.Struct, frozen=True, kw_only=True):
+    """The bundles that are as the user trusts them, and a line for each of the others."""
+
+    active: tuple[Bundle, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def read_bundles(places: UserFolders) -> Bundles:
+    """Return the installed bundles; it blocks."""
+    if not places.bundles.exists():
+        return Bundles()
+    store = BundleStore(places)
+    active, problems = [], []
+    try:
+        for name, entry in store.installed().items():
+            if store.is_trusted(name, entry):
+                active.append(store.bundle(name))
+            else:
+                advice = f"`pegboard plugins bundle trust {name}` shows and trusts it"
+                problems.append(f"the bundle {name} is not trusted as it is; {advice}")
+    except BundleError as error:
+        problems.append(str(error))
+    return Bundles(active=tuple(active), problems=tuple(problems))
+
+
+def digest_of(folder: Path) -> str:
+    """Return the digest of all files of a folder: names, contents, and which can be executed.
+
+    :raises BundleError: when there are too many of them, or one cannot be read.
+    """
+    files = [path for path in sorted(folder.rglob("*")) if ".git" not in path.parts]
+    files = [path for path in files if path.is_file()]
+    try:
+        facts = [path.stat() for path in files]
+        states = tuple(
+            (str(path), each.st_ino, each.st_size, each.st_mtime_ns, each.st_ctime_ns)
+            for path, each in zip(files, facts, strict=True)
+        )
+        known = _CACHE.get(folder)
+        if known is not None and known[0] == states:
+            return known[1]
+        if len(files) > MOST_FILES or sum(each.st_size for each in facts) > MOST_BYTES:
+            raise BundleError(f"{folder} has more than {MOST_FILES} files or 64 MiB")
+        whole = hashlib.sha256()
+        for path, each in zip(files, facts, strict=True):
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            line = f"{path.relative_to(folder)}\0{digest}\0{each.st_mode & 0o111}\n"
+            whole.update(os.fsencode(line))
+    except OSError as error:
+        raise BundleError(f"{folder} cannot be read: {error}") from error
+    _CACHE[folder] = states, whole.hexdigest()
+    return whole.hexdigest()
+
+
+@contextmanager
+def _fetched(source: str) -> Iterator[tuple[Path, str]]:
+    """Return a folder with a bundle and its revision, for as long as the context lasts."""
+    if not source.startswith(_SCHEMES):
+        folder = Path(source).expanduser()
+        if not folder.is_dir():
+            raise BundleError(f"{source} is neither a folder nor the URL of a git repository")
+        yield folder, ""
+        return
+    url, _, revision = source.partition("#")
+    with tempfile.TemporaryDirectory(prefix="pegboard-bundle-") as place:
+        target = Path(place, "bundle")
+        branch = ["--branch", revision] if revision else []
+        _git("clone", "--quiet", "--depth", "1", *branch, "--", url, str(target))
+        yield target, _git("-C", str(target), "rev-parse", "HEAD")
+
+
+def _git(*words: str) -> str:
+    """Run git without hooks, submodules and questions."""
+    git = find_program("git", os.environ, root=Path.cwd())
+    if git is None:
+        raise BundleError("git is needed for a URL, and is not installed")
+    safe = ("-c", "core.hooksPath=/dev/null", "-c", "protocol.ext.allow=never")
+    env = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
+    try:
+        done = subprocess.run(
+            [git, *safe, *words],
+            env=env,
+            capture_output=True,
+            text=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            timeout=CLONE_WITHIN_S,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise BundleError(f"git took longer than {CLONE_WITHIN_S} s: {' '.join(words)}") from error
+    if done.returncode != 0:
+        raise BundleError(f"git could not fetch it: {done.stderr.strip()}")
+    return done.stdout.strip()
