@@ -29,8 +29,9 @@ from dispatching import (
 )
 from hook_samples import VIEW
 from pegboard.contract.plugin import Answer
+from pegboard.contract.results import FoldStep
 from pegboard.errors import RequiredHookError, ToolError
-from pegboard.hooks.callers import FoldStep, Hooks
+from pegboard.hooks.callers import Hooks
 from pegboard.hooks.implementation import LIMIT, Implementation
 from pegboard.policy.clock import Clock
 from pegboard.schema.event import PluginFailed
