@@ -33,7 +33,7 @@ def test_the_runner_has_its_tasks_with_a_line_on_each() -> None:
         [sys.executable, "-m", "poethepoet"], cwd=ROOT, capture_output=True, text=True, check=False
     )
 
-    assert list(TASKS) == ["test", "lint", "docs", "pictures", "stubs", "bench"]
+    assert list(TASKS) == ["test", "lint", "docs", "pictures", "stubs", "measures", "bench"]
     for name, task in TASKS.items():
         assert re.search(rf"^  {name} +{re.escape(task['help'])}$", done.stdout, re.MULTILINE)
 

@@ -64,6 +64,18 @@ def plugin(name: str, behave: Callable[..., Any]) -> object:
     return Bad()
 
 
+class Restless:
+    """What it adds to the system prompt is another text each time."""
+
+    def __init__(self) -> None:
+        self._number = 0
+
+    @hookimpl
+    async def chat_system_transform(self, system: tuple[str, ...]) -> tuple[str, ...]:
+        self._number += 1
+        return (f"request {self._number}", *system)
+
+
 POLICIES = {"permission_ask", "permission_decided"}
 FAILED = {"tool_execute_failed"}
 """Called when a tool has failed."""
@@ -100,7 +112,8 @@ async def test_a_run_completes_around_a_bad_plugin_and_names_it(
         behave = raises  # what a listener answers is not looked at
     words = "" if name in FAILED else "aha"
     provider = Played(calls(call("echo", f'{{"words": "{words}"}}')), text("done"))
-    async with opened(tmp_path, provider, plugin(name, behave), ToolsPlugin(echo)) as app:
+    others = (ToolsPlugin(echo), *([Restless()] if name == "prefix_changed" else []))
+    async with opened(tmp_path, provider, plugin(name, behave), *others) as app:
         session = await app.create_session()
         turn = await app.prompt(session.id, "hi")
         if name == "mention":  # what takes the prompt calls it

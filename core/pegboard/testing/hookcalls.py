@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -110,6 +110,8 @@ def _values(kind: Any, known: Mapping[Any, Sequence[Any]]) -> Sequence[Any]:  # 
     """Return values of a type; of a struct that is not known, one with the fields it requires."""
     if kind in known:
         return known[kind]
+    if get_origin(kind) is tuple:
+        return (tuple(_values(get_args(kind)[0], known)[:1]),)
     if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
         return (object(),)
     fields = [each for each in msgspec.structs.fields(kind) if each.required]

@@ -30,7 +30,7 @@ def bundle() -> None:
 @click.argument("source")
 @YES
 def add(source: str, *, yes: bool) -> None:
-    """Install the bundle of a folder or of a git URL, show it, and ask for trust.
+    """Install the bundle of a folder or a git URL, and ask for trust.
 
     `URL#NAME` is a branch or a tag. Nothing of a bundle acts before it is trusted.
     """

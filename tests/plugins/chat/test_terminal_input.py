@@ -123,7 +123,7 @@ async def test_a_program_that_has_the_terminal_meanwhile_writes_lines_as_on_any_
         await terminal.say("/doctor")
         await terminal.left()
         await terminal.back()
-        await terminal.see("are loaded")
+        await terminal.see("loaded, no problems")
         rows = terminal.everything.splitlines()
 
     assert [row.split()[1] for row in rows if row.startswith(("ok ", "warns "))][:2] == [
@@ -138,6 +138,6 @@ async def test_shift_and_enter_make_a_new_line(pegboard: CommandLine, sequence: 
 
     async with chat(pegboard) as terminal:
         terminal.press("first", sequence, "second")
-        await terminal.until(lambda: "❯ first" in terminal.shown and "second" in terminal.shown)
+        await terminal.until(lambda: "❯ first" in terminal.shown and "  second" in terminal.shown)
         terminal.press("enter")
         await terminal.see("You said: first")

@@ -1,7 +1,7 @@
 """`pegboard import` says what becomes of each part of another agent's files, and loses none."""
 
 import json
-from importlib.util import find_spec
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -162,7 +162,7 @@ async def test_what_was_written_works(used: CommandLine) -> None:
 
     assert settings["plugins.foreignfiles.options.permissions"] == "all"
     assert settings["sandbox"] == "workspace"
-    if find_spec("pegboard_mcp"):
+    if "mcp" in {each.name for each in entry_points(group="pegboard")}:
         assert settings["mcp.clock.command"] == ["uvx", "mcp-server-time"]
     assert {f"{used.home}/.codex/AGENTS.md", f"{used.home}/.gemini/GEMINI.md"} < {
         *settings["instructions"]

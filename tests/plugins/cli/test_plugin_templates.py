@@ -134,4 +134,4 @@ async def test_a_name_that_is_taken_or_none_is_refused(pegboard: CommandLine) ->
     assert "run is the name of a built-in command" in command.err
     assert (built_in.code, command.code) == (2, 2)
     assert (again.code, "is there already" in again.err) == (2, True)
-    assert (wrong.code, "no name of a package" in wrong.err) == (2, True)
+    assert (wrong.code, "is not a package name" in wrong.err) == (2, True)

@@ -46,7 +46,6 @@ __getattr__, __dir__ = late_names(
         ),
         "pegboard_plugins.shared.frontend.bundlemanifest": (
             "Bundle",
-            "BundleError",
             "read_bundle",
         ),
         "pegboard_plugins.shared.frontend.bundlestore": (

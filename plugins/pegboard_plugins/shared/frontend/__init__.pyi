@@ -31,7 +31,6 @@ from pegboard_plugins.shared.frontend.bodies import Submatch as Submatch
 from pegboard_plugins.shared.frontend.bodies import SummarizeBody as SummarizeBody
 from pegboard_plugins.shared.frontend.bodies import TraceEntry as TraceEntry
 from pegboard_plugins.shared.frontend.bundlemanifest import Bundle as Bundle
-from pegboard_plugins.shared.frontend.bundlemanifest import BundleError as BundleError
 from pegboard_plugins.shared.frontend.bundlemanifest import read_bundle as read_bundle
 from pegboard_plugins.shared.frontend.bundlestore import BundleStore as BundleStore
 from pegboard_plugins.shared.frontend.bundlestore import read_bundles as read_bundles
