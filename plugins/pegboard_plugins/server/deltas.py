@@ -12,8 +12,8 @@ from pegboard.schema.event import Event, PartDelta, PartRemoved, PartUpdated
 
 JOINED_S = 0.1
 """A part's deltas are published at least this often."""
-EVENT_BYTES = 250
-"""The bytes of an event around its text: 30 compressed."""
+EVENT_BYTES = 350
+"""The bytes of an event around its text, with the name of its directory: 30 compressed."""
 FREE_BYTES_S = 4096
 """The bytes around its text that a part may have in a second, besides a quarter of the text's."""
 

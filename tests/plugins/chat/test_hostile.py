@@ -115,7 +115,7 @@ async def test_hostile_text_neither_moves_the_cursor_nor_leaves_its_block(
     file.write_text(json.dumps(script))
     install(pegboard, STATUS.replace("TEXT", ascii(HOSTILE)))
 
-    async with way.opened(*await way.arguments(), columns=100, rows=30) as terminal:
+    async with way.opened(*await way.arguments(), columns=100, rows=30, ready="evil ") as terminal:
         for prompt in (each for each in turns if each.startswith("do ")):
             field = prompt.removeprefix("do ")
             await terminal.say(prompt)

@@ -23,6 +23,17 @@ def body():
 @hookimpl
 {function}
 """
+RESTLESS = """
+from itertools import count
+from pegboard import hookimpl
+
+numbers = count()
+
+@hookimpl
+async def chat_system_transform(system):
+    return (f"request {next(numbers)}", *system)
+"""
+"""What changes the beginning of each request."""
 WAYS = {
     "raises": ("raise ZeroDivisionError('a bug')", "ZeroDivisionError: a bug"),
     "exits": ("sys.exit(3)", "SystemExit: 3"),
@@ -55,6 +66,7 @@ CODES = {"model_resolve": 4, **dict.fromkeys(SHORTENING, 4)}
 
 
 TOUCH = call("bash", {"command": "touch made; seq 9000", "description": "Make"})
+MISS = call("read", {"filePath": "missing.txt"})
 OVERFLOW = failure(400, "too long", code="context_length_exceeded")
 
 
@@ -62,7 +74,7 @@ def script(hook: str) -> Script:
     """What the model says: a call and an end, or a call that makes the history too long."""
     if hook in SHORTENING:
         return in_order(TOUCH, OVERFLOW, say("a summary"), say("done"))
-    return by_step(TOUCH, say("done"))
+    return by_step(MISS if hook == "tool_execute_failed" else TOUCH, say("done"))
 
 
 CASES = [
@@ -93,6 +105,8 @@ async def test_a_command_ends_as_it_does_without(
     folder.mkdir(parents=True)
     source = PLUGIN.format(called=str(called), body=body, function=function(hook))
     (folder / "naughty.py").write_text(source)
+    if hook == "prefix_changed":
+        (folder / "restless.py").write_text(RESTLESS)
     (pegboard.project / "note.txt").write_text("Note.")
     async with ModelServer(script(hook)) as server:
         settings = {
