@@ -13,14 +13,13 @@ from pegboard import App
 from pegboard.paths import UserFolders
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard_plugins.shared.frontend import (
-    BundleError,
     BundleStore,
     CommandOrder,
     read_bundle,
     read_bundles,
     run_command,
 )
-from pegboard_plugins.shared.frontend.bundlemanifest import SCHEMAS
+from pegboard_plugins.shared.frontend.bundlemanifest import SCHEMAS, BundleError
 
 PLUGIN = {"$schema": f"{SCHEMAS}/plugin.schema.json", "name": "house-kit"}
 MCP = f"{SCHEMAS}/mcp.schema.json"
