@@ -13,7 +13,7 @@ from docs.pages import blocks
 from model_server import Answer, ModelServer, call, in_order, say
 
 STORIES = {each.file: each for each in blocks("py") if each.page.name == "hello.md"}
-MODEL = "openai/gpt-5-mini"
+MODEL = "openai/gpt-6-luna"
 
 
 def environment(folder: Path, url: str) -> Mapping[str, str]:
