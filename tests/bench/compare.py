@@ -8,7 +8,7 @@ import json
 import statistics
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import repositories
@@ -19,7 +19,10 @@ from process_tree import adopt_orphans
 BIG = {"big-hello": "hello", "big-10": "steps-10"}
 """The scenarios in the repository of 20,000 files, with their scripts."""
 FEWEST_STEPS = 10
+FLOOR = "floor"
 COLUMNS = ("ok", "first_s", "wall_s", "cpu_s", "memory_mb", "step_ms", "late/early", "first_bytes")
+RATIOS = ("first_s", "cpu_s", "memory_mb", "step_ms")
+"""What is printed as a ratio to the floor, too, where the floor runs along."""
 
 
 def summary(runs: Sequence[Run]) -> dict[str, float | str]:
@@ -66,15 +69,28 @@ def compare(
     return runs
 
 
-def show(scenario: str, name: str, runs: Sequence[Run], *, as_json: bool) -> None:
-    """Print an agent's medians, and what its first failure said."""
-    row = summary(runs)
+def ratios(runs: Sequence[Run], floor: Sequence[Run]) -> dict[str, float | str]:
+    """The medians of `runs` divided by those of the floor."""
+    row, least = summary(runs), summary(floor)
+    pairs = {name: (row.get(name), least.get(name)) for name in RATIOS}
+    return {
+        f"{name}/floor": round(value / base, 2)
+        for name, (value, base) in pairs.items()
+        if isinstance(value, float) and isinstance(base, float) and base
+    }
+
+
+def show(scenario: str, name: str, runs: Mapping[str, Sequence[Run]], *, as_json: bool) -> None:
+    """Print an agent's medians, their ratios to the floor, and what its first failure said."""
+    row = summary(runs[name])
+    found = {} if name == FLOOR or FLOOR not in runs else ratios(runs[name], runs[FLOOR])
+    row |= found
     if as_json:
         sys.stdout.write(json.dumps({"scenario": scenario, "peer": name, **row}) + "\n")
         return
-    shown = (f"{column}={row[column]}" for column in COLUMNS if column in row)
+    shown = (f"{column}={row[column]}" for column in (*COLUMNS, *found) if column in row)
     sys.stdout.write(f"{scenario:14} {name:10} {'  '.join(shown)}\n")
-    for run in [run for run in runs if not run.ok][:1]:
+    for run in [run for run in runs[name] if not run.ok][:1]:
         sys.stdout.write(f"    exit {run.exit_code}, {run.requests} requests: {run.output!r}\n")
     sys.stdout.flush()
 
@@ -102,8 +118,8 @@ def main() -> None:
     for scenario in options.scenarios.split(","):
         names = options.peers.split(",")
         runs = compare(names, scenario, times=options.n, timeout_s=options.timeout)
-        for name, done in runs.items():
-            show(scenario, name, done, as_json=options.json)
+        for name in runs:
+            show(scenario, name, runs, as_json=options.json)
 
 
 if __name__ == "__main__":

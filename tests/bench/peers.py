@@ -1,18 +1,32 @@
-"""The agents that are compared: how each is started against the fake model.
+"""The agents that are compared: how each is installed, and started against the fake model.
 
 In `argv` and in the values of `env`, `{program}`, `{url}` (the base URL), `{model}`, `{prompt}`
 and `{home}` are filled in; in the files, which are written below the home, the same names stand
-in double angle brackets.
+in double angle brackets. Each agent asks the fake model only: looking for updates, telemetry,
+catalogues and plugins is off. `bench_peers.py --network` checks that.
 """
 
 import os
 import shutil
+import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 HERE = Path(__file__).parent
+FOLDER = Path(tempfile.gettempdir(), "pegboard-bench-peers")
+"""Where `use` finds the other agents, unless it is given another folder."""
+PACKAGES = (
+    "node@22.23.3",
+    "opencode-ai@1.18.33",
+    "@openai/codex@0.171.0",
+    "@earendil-works/pi-coding-agent@1.6.0",
+)
+"""The npm packages of the other agents. `node` is the interpreter that pi asks for."""
+_CODEX = "node_modules/@openai/codex-*/vendor/*/bin/codex"
+"""Codex's program itself, without the script for Node around it, which costs a start of Node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +65,23 @@ class Peer:
             path.write_text(text)
 
 
+def install(folder: Path) -> None:
+    """Install the other agents below `folder` with npm, unless these versions are there."""
+    done, wanted = folder / "installed.txt", "\n".join(PACKAGES)
+    if done.exists() and done.read_text() == wanted:
+        return
+    quietly = ("--no-audit", "--no-fund", "--loglevel=error")
+    subprocess.run(["npm", "install", *quietly, "--prefix", str(folder), *PACKAGES], check=True)
+    done.write_text(wanted)
+
+
+def use(folder: Path) -> None:
+    """Put the agents below `folder` first in the `PATH` of this process."""
+    os.environ["PATH"] = f"{folder / 'node_modules/.bin'}:{os.environ['PATH']}"
+    for program in folder.glob(_CODEX):
+        os.environ.setdefault(PEERS["codex"].variable, str(program))
+
+
 OPENCODE_CONFIG = """{"autoupdate": false, "share": "disabled", "permission": "allow",
  "small_model": "fake/title",
  "provider": {"fake": {"npm": "@ai-sdk/openai-compatible", "name": "Fake",
@@ -66,6 +97,9 @@ check_for_update_on_startup = false
 model_context_window = 10000000
 [analytics]
 enabled = false
+[features]
+plugins = false
+apps = false
 [projects."<<repository>>"]
 trust_level = "trusted"
 [model_providers.fake]
@@ -106,7 +140,7 @@ PEERS: Mapping[str, Peer] = {
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
             "OPENCODE_DISABLE_MODELS_FETCH": "1",
         },
-        files={"opencode.json": OPENCODE_CONFIG},
+        files={"opencode.json": OPENCODE_CONFIG, ".npmrc": "offline=true\n"},
     ),
     "codex": Peer(
         variable="PEER_CODEX",
@@ -124,6 +158,7 @@ PEERS: Mapping[str, Peer] = {
         env={
             "PI_OFFLINE": "1",
             "PI_SKIP_VERSION_CHECK": "1",
+            "PI_TELEMETRY": "0",
             "PI_CODING_AGENT_DIR": "{home}/.pi/agent",
         },
         files={".pi/agent/models.json": PI_CONFIG},
