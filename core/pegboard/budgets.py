@@ -8,6 +8,7 @@ __getattr__, __dir__ = late_names(
         "pegboard.policy.clock": ("Clock",),
         "pegboard.providers.spending": (
             "Budget",
+            "Need",
             "OpenBudget",
             "cost_of",
         ),

@@ -172,8 +172,6 @@ __getattr__, __dir__ = late_names(
         ),
         "pegboard.processes.programsearch": ("ProgramSearch",),
         "pegboard.providers.spending": (
-            "fixed_tokens",
-            "message_tokens",
             "tokens_of",
             "total_tokens",
         ),

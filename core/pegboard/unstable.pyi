@@ -112,8 +112,6 @@ from pegboard.processes.family import within_tool as within_tool
 from pegboard.processes.hostprograms import search_path as search_path
 from pegboard.processes.hostprograms import try_program as try_program
 from pegboard.processes.programsearch import ProgramSearch as ProgramSearch
-from pegboard.providers.spending import fixed_tokens as fixed_tokens
-from pegboard.providers.spending import message_tokens as message_tokens
 from pegboard.providers.spending import tokens_of as tokens_of
 from pegboard.providers.spending import total_tokens as total_tokens
 from pegboard.storage.interrupted import INTERRUPTED_CALLS as INTERRUPTED_CALLS

@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard import ToolError, hookimpl
-from pegboard.budgets import Budget, Clock, OpenBudget, cost_of
+from pegboard.budgets import Budget, Clock, Need, OpenBudget, cost_of
 from pegboard.errors import BudgetError
 from pegboard.providers import (
     ModelRequest,
@@ -33,51 +33,21 @@ from pegboard.schema.model import Model, format_usd
 from pegboard.schema.session import Estimate, Session, Tokens
 from pegboard.unstable import (
     closing,
-    fixed_tokens,
-    message_tokens,
     tokens_of,
     total_tokens,
 )
 
 CAREFUL_CHARS = 3
-"""Fewer than in most texts, so that a request is thought too long rather than too short."""
-LONGEST_ANSWER_TOKENS = 32_000
-"""What is held for an answer whose length nobody limits."""
+"""Characters of a token, fewer than in most texts, so that an answer counts as too long."""
 SHORTEST_ANSWER_TOKENS = 256
 """With less room than this an answer is not worth its request."""
 WARNED_SHARE = 0.8
 """People are told when so much of the steps is taken."""
-_MILLION = 1_000_000
 _KEYS = {
     "this run": "budget.run.steps",
     "this session": "budget.steps",
     "this subagent": "budget.subagent.steps",
 }
-
-
-class Need(msgspec.Struct, frozen=True, kw_only=True):
-    """The most that a request can take: US dollars and tokens."""
-
-    read_tokens: int
-    read_usd: float
-    answer_tokens: int
-    token_usd: float
-
-    @classmethod
-    def of(cls, request: ModelRequest) -> "Need":
-        """The need of this request, by the length of its texts."""
-        price = request.model.cost
-        fixed = fixed_tokens(request, CAREFUL_CHARS)
-        read = fixed + message_tokens(request.messages, CAREFUL_CHARS)
-        read_usd = cost_of(Tokens(input=read), price) or 0.0
-        million_usd = (cost_of(Tokens(input=read, output=_MILLION), price) or 0.0) - read_usd
-        longest = request.max_output_tokens or request.model.limit.output
-        return cls(
-            read_tokens=read,
-            read_usd=read_usd,
-            answer_tokens=longest or LONGEST_ANSWER_TOKENS,
-            token_usd=million_usd / _MILLION,
-        )
 
 
 class Account(msgspec.Struct, kw_only=True):

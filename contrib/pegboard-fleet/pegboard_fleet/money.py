@@ -5,23 +5,18 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 
 from pegboard import hookimpl
-from pegboard.budgets import cost_of
+from pegboard.budgets import Need, cost_of
 from pegboard.errors import BudgetError
 from pegboard.providers import ModelRequest, Provider, StreamEvent, StreamFinish, Usage
 from pegboard.schema.model import Model, format_usd
 from pegboard.schema.session import Tokens
-from pegboard.unstable import fixed_tokens, message_tokens, tokens_of
+from pegboard.unstable import tokens_of
 from pegboard_fleet.journal import Entry, Held, Journal, Paid
 from pegboard_fleet.state import BatchState
 
-CAREFUL_CHARS = 3
-"""Characters of a token, few enough that a request is thought too long rather than too short."""
-LONGEST_ANSWER_TOKENS = 32_000
-"""What is held for an answer whose length nobody limits."""
-
 
 class Ledger:
-    """The journal's owner within the process, and the batch's money."""
+    """The money of a batch, and the only writer of its journal."""
 
     def __init__(self, journal: Journal, state: BatchState) -> None:
         self.state = state
@@ -34,11 +29,11 @@ class Ledger:
 
     @property
     def spent_usd(self) -> float:
-        """What is paid, and held for requests that run or that a kill has cut off."""
+        """The money that is paid, and held for requests that run or that a kill has cut off."""
         return self.state.paid_usd + self._lost_usd + sum(self._running.values())
 
     async def note(self, *entries: Entry) -> None:
-        """Write lines to the journal, and take account of them, also when cancelled meanwhile."""
+        """Write lines to the journal and apply them, also when the caller is cancelled."""
         await asyncio.shield(self._note(entries))
 
     async def _note(self, entries: tuple[Entry, ...]) -> None:
@@ -65,7 +60,7 @@ class Ledger:
         return number
 
     async def pay(self, number: int, usd: float) -> None:
-        """Count what a request has cost."""
+        """Count the cost of a request."""
         await self.note(Paid(number=number, usd=usd))
         async with self._freed:
             del self._running[number]
@@ -111,7 +106,7 @@ class Metered:
 
         :raises BudgetError: when there is not.
         """
-        most = _most_usd(request, is_limited=self._ledger.state.settings.budget_usd is not None)
+        most = self._most_usd(request)
         number = await self._ledger.hold(most)
         paid: float | None = 0.0
         try:
@@ -125,6 +120,15 @@ class Metered:
         finally:
             # An answer that broke off is paid as far as it may have come.
             await asyncio.shield(self._ledger.pay(number, most if paid is None else paid))
+
+    def _most_usd(self, request: ModelRequest) -> float:
+        if request.model.cost is None and self._ledger.state.settings.budget_usd is not None:
+            name = f"{request.model.provider_id}/{request.model.id}"
+            raise BudgetError(
+                f"the price of {name} is not known, so no budget can be held: set its `cost` in "
+                "the configuration, or run without --budget-usd"
+            )
+        return Need.of(request).usd
 
 
 class Meter:
@@ -140,23 +144,6 @@ class Meter:
 
 
 def _usd(request: ModelRequest, usage: Usage | None) -> float | None:
-    """What an answer has cost, None where that is not known."""
+    """Return the cost of an answer, None for one that is not known."""
     tokens = tokens_of(usage)
     return None if tokens == Tokens() else cost_of(tokens, request.model.cost)
-
-
-def _most_usd(request: ModelRequest, *, is_limited: bool) -> float:
-    """The most that a request can cost, by the length of its texts and of the longest answer.
-
-    :raises BudgetError: when the price is not known and there is a limit.
-    """
-    read = fixed_tokens(request, CAREFUL_CHARS) + message_tokens(request.messages, CAREFUL_CHARS)
-    longest = request.max_output_tokens or request.model.limit.output or LONGEST_ANSWER_TOKENS
-    usd = cost_of(Tokens(input=read, output=longest), request.model.cost)
-    if usd is None and is_limited:
-        name = f"{request.model.provider_id}/{request.model.id}"
-        raise BudgetError(
-            f"the price of {name} is not known, so no budget can be held: set its `cost` in the "
-            "configuration, or run without --budget-usd"
-        )
-    return usd or 0.0

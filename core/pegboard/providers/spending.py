@@ -31,6 +31,8 @@ CHARS_AT_LEAST = 3
 """Of the same where the tokens must not be more than estimated."""
 MEDIA_TOKENS = 1_500
 """About what a picture of full size costs, whatever its bytes."""
+LONGEST_ANSWER_TOKENS = 32_000
+"""What is held for an answer of unlimited length."""
 _MILLION = 1_000_000
 
 
@@ -65,6 +67,34 @@ def cost_of(tokens: Tokens, cost: ModelCost | None) -> float | None:
     return float(total / _MILLION)
 
 
+class Need(msgspec.Struct, frozen=True, kw_only=True):
+    """The most that a request can take: US dollars and tokens; an unknown price counts as 0."""
+
+    read_tokens: int
+    read_usd: float
+    answer_tokens: int
+    token_usd: float
+
+    @classmethod
+    def of(cls, request: ModelRequest) -> "Need":
+        """Return the need of a request, by the length of its texts and of the longest answer."""
+        model = request.model
+        read = request_tokens(request)
+        read_usd = cost_of(Tokens(input=read), model.cost) or 0.0
+        million_usd = (cost_of(Tokens(input=read, output=_MILLION), model.cost) or 0.0) - read_usd
+        return cls(
+            read_tokens=read,
+            read_usd=read_usd,
+            answer_tokens=request.max_output_tokens or model.limit.output or LONGEST_ANSWER_TOKENS,
+            token_usd=million_usd / _MILLION,
+        )
+
+    @property
+    def usd(self) -> float:
+        """The cost of the request and of its longest answer."""
+        return self.read_usd + self.answer_tokens * self.token_usd
+
+
 class Spent(msgspec.Struct, frozen=True, kw_only=True):
     """What requests used, as their providers reported it, and an estimate of the rest."""
 
@@ -97,7 +127,7 @@ def spent_on(request: ModelRequest, usage: Usage | None, written_chars: int) -> 
         unpriced = Estimate(requests=1) if cost is None else None
         counts = replace(tokens, total=total_tokens(tokens))
         return Spent(cost=cost or 0.0, tokens=counts, estimate=unpriced)
-    read = fixed_tokens(request, CHARS_AT_LEAST) + message_tokens(request.messages, CHARS_AT_LEAST)
+    read = request_tokens(request)
     guess = Tokens(input=read, output=written_chars // CHARS_AT_LEAST)
     cost, all_tokens = cost_of(guess, price), total_tokens(guess)
     return Spent(estimate=Estimate(requests=int(cost != 0), cost=cost or 0.0, tokens=all_tokens))
@@ -123,6 +153,11 @@ def message_tokens(messages: Iterable[ModelMessage], chars: int = CHARS_PER_TOKE
 def fixed_tokens(request: ModelRequest, chars: int = CHARS_PER_TOKEN) -> int:
     """About how many tokens the system prompt and the tools of a request have."""
     return (_system_length(request) + _tools_length(request)) // chars
+
+
+def request_tokens(request: ModelRequest) -> int:
+    """Return about how many tokens a request has, rather too many than too few."""
+    return fixed_tokens(request, CHARS_AT_LEAST) + message_tokens(request.messages, CHARS_AT_LEAST)
 
 
 def _system_length(request: ModelRequest) -> int:
@@ -240,5 +275,5 @@ def within_window(request: ModelRequest) -> ModelRequest:
     window, longest = request.model.limit.context, request.max_output_tokens
     if not window or not longest or longest <= window // 4:
         return request
-    sent = fixed_tokens(request, CHARS_AT_LEAST) + message_tokens(request.messages, CHARS_AT_LEAST)
+    sent = request_tokens(request)
     return replace(request, max_output_tokens=max(min(longest, window - sent), 1))

@@ -60,7 +60,7 @@ async def test_a_run_has_a_limit_on_its_steps_whatever_else_is_set() -> None:
 async def test_a_limit_on_steps_alone_makes_no_request_be_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pegboard_plugins.budget.fixed_tokens", lambda *_: 1 / 0)
+    monkeypatch.setattr("pegboard_plugins.budget.Need.of", lambda *_: 1 / 0)
     async with opened(tmp_path, Played(text("hello"))) as app:
         session = await app.create_session()
         turn = await app.prompt(session.id, HI)
