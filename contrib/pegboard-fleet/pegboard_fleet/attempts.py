@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pegboard import App, AppOptions, Prompt, __version__
 from pegboard.errors import PegboardError
+from pegboard.processes import run_program
 from pegboard.schema.message import (
     AbortedFailure,
     APIFailure,
@@ -19,20 +20,26 @@ from pegboard.schema.message import (
 )
 from pegboard.schema.part import TextPart
 from pegboard.schema.session import Session
-from pegboard_fleet.folders import OUTPUT_LETTERS, Folders, Ran, SetupError, run
+from pegboard_fleet.folders import (
+    OUTPUT_LIMIT_BYTES,
+    OUTPUT_TAIL_BYTES,
+    Folders,
+    SetupError,
+    ending,
+)
 from pegboard_fleet.journal import Began, Check, JobResult, Ready, Status
 from pegboard_fleet.money import Ledger, Meter
 from pegboard_fleet.state import Attempt
 
 _THROTTLES = (429, 503, 529)
 COMMAND_LIMIT_S = 1800.0
-"""How long a setup or a check may take."""
+"""The longest setup or check."""
 _INFRA = (APIFailure, ProviderAuthFailure, UnknownFailure, PluginFailure)
 """Failures of the provider or the machine; any other one is the model's, or a limit's."""
 
 
 class Attempts:
-    """Makes attempts, each in an App of its own whose sessions are in the batch's folder."""
+    """The maker of attempts, each in an App of its own whose sessions are in the batch's folder."""
 
     def __init__(self, root: Path, ledger: Ledger) -> None:
         self._root = root.absolute()
@@ -70,7 +77,7 @@ class Attempts:
             status, error = _outcome(turn)
             check = None
             if status == "done" and attempt.job.check:
-                check = await self._check(app, attempt)
+                check = await self._command(app, attempt, attempt.job.check)
                 status = "failed" if check.exit else "done"
             patch = await self._folders.patch(attempt, base)
             after, turns = await app.session(session.id), await app.list_turns(session.id)
@@ -92,7 +99,7 @@ class Attempts:
     async def _answered(
         self, app: App, session: Session, attempt: Attempt, *, goes_on: bool
     ) -> Turn | None:
-        """The last answer, None when the time limit came first."""
+        """Return the last answer, None when the time limit came first."""
         settings = self._ledger.state.settings
         limit_s = attempt.job.time_limit_s or settings.time_limit_s
         prompt = Prompt(attempt.job.text, model=settings.model, agent=settings.agent)
@@ -107,17 +114,22 @@ class Attempts:
     async def _set_up(self, app: App, attempt: Attempt) -> None:
         if command := attempt.job.setup:
             done = await self._command(app, attempt, command)
-            if done.code:
-                tail = done.output[-OUTPUT_LETTERS:]
-                raise SetupError(f"setup ended with {done.code}: {command}\n{tail}")
+            if done.exit:
+                raise SetupError(f"setup ended with {done.exit}: {command}\n{done.output_tail}")
 
-    async def _check(self, app: App, attempt: Attempt) -> Check:
-        done = await self._command(app, attempt, attempt.job.check)
-        return Check(exit=done.code, output_tail=done.output[-OUTPUT_LETTERS:])
-
-    async def _command(self, app: App, attempt: Attempt, command: str) -> Ran:
-        folder = self._folders.of(attempt)
-        return await run(["bash", "-c", command], folder, COMMAND_LIMIT_S, await app.user_env())
+    async def _command(self, app: App, attempt: Attempt, command: str) -> Check:
+        """Run a command of the job, its output and errors in the order in which it prints them."""
+        done = await run_program(
+            ("bash", "-c", f"exec 2>&1\n{command}"),
+            cwd=self._folders.of(attempt),
+            env=await app.user_env(),
+            timeout_s=COMMAND_LIMIT_S,
+            limit_bytes=OUTPUT_LIMIT_BYTES,
+        )
+        tail = done.output[-OUTPUT_TAIL_BYTES:].decode(errors="replace")
+        reason = ending(done, COMMAND_LIMIT_S)
+        code = -1 if done.exit_code is None else done.exit_code
+        return Check(exit=code, output_tail=f"{tail}\n{reason}" if reason else tail)
 
     def _options(self) -> AppOptions:
         settings = self._ledger.state.settings
@@ -150,17 +162,17 @@ class Attempts:
 
 
 def is_throttled(result: JobResult) -> bool:
-    """Whether the provider refused a request because it gets too many."""
+    """Return whether the provider refused a request because it gets too many."""
     return result.status == "error_infra" and result.refused in _THROTTLES
 
 
 def total_of(session: Session) -> int:
-    """The tokens of a session, cached ones included."""
+    """Return the tokens of a session, cached ones included."""
     return 0 if session.tokens is None else session.tokens.total or 0
 
 
 def _outcome(turn: Turn | None) -> tuple[Status, str]:
-    """How an attempt ended, and why."""
+    """Return how an attempt ended, and why."""
     if turn is None:
         return "timed_out", "the time limit is over"
     failure: Failure | None = turn.info.error if isinstance(turn.info, AssistantMessage) else None
@@ -179,7 +191,7 @@ def _outcome(turn: Turn | None) -> tuple[Status, str]:
 
 
 def _status_of(turn: Turn | None) -> int:
-    """The status that a provider refused the last request with, 0 for none."""
+    """Return the status with which a provider refused the last request, 0 for none."""
     match turn:
         case Turn(info=AssistantMessage(error=APIFailure(data=data))):
             return data.status_code or 0

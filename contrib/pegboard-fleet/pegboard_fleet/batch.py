@@ -1,4 +1,4 @@
-"""A batch: its attempts side by side, until all have ended or somebody stops it."""
+"""A batch: its attempts side by side, until all have ended or a signal stops it."""
 
 import asyncio
 import secrets
@@ -26,10 +26,12 @@ from pegboard_fleet.state import Attempt, BatchState
 
 MOST_ROUNDS = 3
 """Sessions of an attempt whose provider gets too many requests."""
-Told = Callable[[BatchState, JobResult], None]
+Listener = Callable[[BatchState, JobResult], None]
 
 
-async def begin(folder: Path, jobs: tuple[Job, ...], settings: Settings, told: Told) -> BatchState:
+async def begin(
+    folder: Path, jobs: tuple[Job, ...], settings: Settings, listener: Listener
+) -> BatchState:
     """Run a new batch to its end, and return its state.
 
     :raises InvalidInputError: when the folder has a batch.
@@ -37,11 +39,11 @@ async def begin(folder: Path, jobs: tuple[Job, ...], settings: Settings, told: T
     opened = Opened(id=secrets.token_hex(8), settings=settings, jobs=jobs)
     with Journal.create(folder) as journal:
         await asyncio.to_thread(journal.write, opened)
-        return await _run(journal, Ledger(journal, BatchState.new(opened)), told)
+        return await _run(journal, Ledger(journal, BatchState.new(opened)), listener)
 
 
 async def resume(
-    folder: Path, told: Told, *, budget_usd: float | None = None, retry: frozenset[Status]
+    folder: Path, listener: Listener, *, budget_usd: float | None = None, retry: frozenset[Status]
 ) -> BatchState:
     """Go on with a batch; attempts that have ended in one of these ways are made once more.
 
@@ -60,16 +62,16 @@ async def resume(
         ended = [result for result in state.results if result.status in retry]
         if ended:
             await ledger.note(*(Again(id=each.id, attempt=each.attempt) for each in ended))
-        return await _run(journal, ledger, told)
+        return await _run(journal, ledger, listener)
 
 
 class _Batch:
     """The workers of a batch."""
 
-    def __init__(self, ledger: Ledger, attempts: Attempts, told: Told) -> None:
+    def __init__(self, ledger: Ledger, attempts: Attempts, listener: Listener) -> None:
         self._ledger = ledger
         self._attempts = attempts
-        self._told = told
+        self._listener = listener
         self._waiting = deque(ledger.state.open)
         self._begins_at = 0.0
 
@@ -85,19 +87,19 @@ class _Batch:
             if is_throttled(result) and attempt.round < MOST_ROUNDS:
                 await self._again(attempt)
             else:
-                self._told(self._ledger.state, result)
+                self._listener(self._ledger.state, result)
 
     async def _again(self, attempt: Attempt) -> None:
-        """Have nothing begin for a while, and then this attempt once more, in a new session."""
+        """Let no attempt begin for a while; then make this one again, in a new session."""
         state = self._ledger.state
         self._begins_at = time.monotonic() + state.settings.pause_s
         await self._ledger.note(Again(id=attempt.job.id, attempt=attempt.number))
         self._waiting.append(state.attempts[attempt.job.id, attempt.number])
 
 
-async def _run(journal: Journal, ledger: Ledger, told: Told) -> BatchState:
+async def _run(journal: Journal, ledger: Ledger, listener: Listener) -> BatchState:
     state = ledger.state
-    batch = _Batch(ledger, Attempts(journal.folder, ledger), told)
+    batch = _Batch(ledger, Attempts(journal.folder, ledger), listener)
     try:
         async with asyncio.TaskGroup() as group:
             for _ in range(min(state.settings.concurrency, len(state.open))):

@@ -80,7 +80,7 @@ def run(ctx: click.Context, /, jobs: Path, out: Path, **settings: Any) -> None: 
         refuse_within_tool("pegboard batch run --auto")
     found = read_jobs(jobs)
     progress = Progress(sys.stderr)
-    ctx.exit(_ended(out, begin(out, found, Settings(**settings), progress.told), progress))
+    ctx.exit(_ended(out, begin(out, found, Settings(**settings), progress.report), progress))
 
 
 @batch.command()
@@ -104,7 +104,7 @@ def resume(ctx: click.Context, out: Path, budget_usd: float | None, retry: str) 
         known = ", ".join(sorted(_RETRIED))
         raise click.UsageError(f"--retry {', '.join(sorted(unknown))}: choose from {known}")
     progress = Progress(sys.stderr)
-    working = go_on(out, progress.told, budget_usd=budget_usd, retry=chosen)  # type: ignore[arg-type]
+    working = go_on(out, progress.report, budget_usd=budget_usd, retry=chosen)  # type: ignore[arg-type]
     ctx.exit(_ended(out, working, progress))
 
 
@@ -144,7 +144,7 @@ def stop(out: Path) -> None:
 @click.argument("out", type=_FOLDER)
 @click.option("--format", "form", type=click.Choice(list(NAMES)), default="jsonl")
 def results(out: Path, form: Form) -> None:
-    """Write the results of the batch of the folder OUT anew, and print the file's name."""
+    """Write the results of the batch of the folder OUT, and print the file's name."""
     click.echo(write_results(out, BatchState.of(out), form))
 
 
@@ -167,7 +167,7 @@ def _ended(out: Path, working: Coroutine[Any, Any, BatchState], progress: Progre
 
 
 async def _stoppable(working: Coroutine[Any, Any, BatchState]) -> BatchState | None:
-    """The batch's state at its end, None when a signal came first."""
+    """Return the batch's state at its end, None when a signal came first."""
     task = asyncio.create_task(working, name="batch")
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -179,7 +179,7 @@ async def _stoppable(working: Coroutine[Any, Any, BatchState]) -> BatchState | N
 
 
 def _pid(out: Path) -> int | None:
-    """The process that runs the batch, None where none does."""
+    """Return the process that runs the batch, None for a batch that does not run."""
     with (out / JOURNAL).open("rb") as journal:
         try:
             fcntl.flock(journal, fcntl.LOCK_SH | fcntl.LOCK_NB)

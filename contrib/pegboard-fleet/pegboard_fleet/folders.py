@@ -4,55 +4,32 @@ import asyncio
 import hashlib
 import os
 import shutil
-import signal
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 
-import msgspec
-
 from pegboard.errors import PegboardError
+from pegboard.processes import ProgramResult, run_program
 from pegboard_fleet.state import Attempt
 
 CLONE_LIMIT_S = 1800.0
 GIT_LIMIT_S = 300.0
-OUTPUT_LETTERS = 4000
-"""The end of a command's output that is kept."""
+OUTPUT_LIMIT_BYTES = 256 * 1024 * 1024
+"""More than a verbose test suite or the patch of a large change has."""
+OUTPUT_TAIL_BYTES = 4000
+"""The end of a command's output that a result has."""
 _SAFE = ("-c", "core.hooksPath=/dev/null", "-c", "protocol.ext.allow=never", "-c", "gc.auto=0")
 
 
 class SetupError(PegboardError):
-    """The folder of a job cannot be made or set up, which is no fault of the model's."""
+    """A failure to make or set up the folder of a job; the model is not to blame."""
 
 
-class Ran(msgspec.Struct, frozen=True):
-    """The end of a command: its exit code, -1 after its time limit, and its output."""
-
-    code: int
-    output: str
-
-
-async def run(words: Sequence[str], folder: Path, limit_s: float, env: Mapping[str, str]) -> Ran:
-    """Run a program to its end, or until the limit; its process group ends with it."""
-    process = await asyncio.create_subprocess_exec(
-        *words,
-        cwd=folder,
-        env=env,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        start_new_session=True,
-    )
-    try:
-        async with asyncio.timeout(limit_s):
-            output, _ = await process.communicate()
-    except TimeoutError:
-        return Ran(-1, f"it took longer than {limit_s:g} s")
-    finally:
-        with suppress(ProcessLookupError):  # nothing of it is left
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
-    return Ran(process.returncode or 0, output.decode(errors="replace"))
+def ending(result: ProgramResult, limit_s: float) -> str:
+    """Return why Pegboard ended a program, "" for one that ended by itself."""
+    if result.timed_out:
+        return f"it took longer than {limit_s:g} s"
+    if result.flooded:
+        return f"it printed more than {OUTPUT_LIMIT_BYTES:,} bytes"
+    return ""
 
 
 class Folders:
@@ -63,13 +40,13 @@ class Folders:
         self._locks: dict[str, asyncio.Lock] = {}
 
     def of(self, attempt: Attempt) -> Path:
-        """The folder of an attempt."""
+        """Return the folder of an attempt."""
         return self._root / "work" / attempt.name
 
     async def make(self, attempt: Attempt) -> str:
-        """Make the folder anew; return the commit it begins at, "" without a repository.
+        """Make the folder again; return the commit it begins at, "" without a repository.
 
-        :raises SetupError: when the repository cannot be had.
+        :raises SetupError: when git cannot clone the repository or check out the commit.
         """
         folder, job = self.of(attempt), attempt.job
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
@@ -83,7 +60,7 @@ class Folders:
         return (await self._git(folder, "rev-parse", "HEAD")).strip()
 
     async def patch(self, attempt: Attempt, base: str) -> str:
-        """What an attempt has changed, as git's patch; "" without a repository.
+        """Return the changes of an attempt as git's patch; "" without a repository.
 
         :raises SetupError: when git fails.
         """
@@ -94,7 +71,7 @@ class Folders:
         return await self._git(folder, "diff", "--cached", "--binary", "--no-ext-diff", base)
 
     async def _copy(self, repo: str) -> Path:
-        """The bare copy of a repository, which is made once."""
+        """Return the bare copy of a repository, which is made once."""
         place = self._root / "repos" / f"{hashlib.sha256(repo.encode()).hexdigest()[:16]}.git"
         async with self._changing(repo):
             if not (place / "complete").exists():
@@ -106,14 +83,22 @@ class Folders:
         return place
 
     def _changing(self, repo: str) -> asyncio.Lock:
-        """The lock of whoever changes the copy of a repository."""
+        """Return the lock for changes of a repository's copy."""
         return self._locks.setdefault(repo, asyncio.Lock())
 
     @staticmethod
     async def _git(folder: Path, *words: str, limit_s: float = GIT_LIMIT_S) -> str:
         env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-        done = await run(["git", *_SAFE, *words], folder, limit_s, env)
-        if done.code:
-            said = done.output.strip()[-OUTPUT_LETTERS:]
-            raise SetupError(f"git {' '.join(words[:2])} ended with {done.code}: {said}")
-        return done.output
+        done = await run_program(
+            ("git", *_SAFE, *words),
+            cwd=folder,
+            env=env,
+            timeout_s=limit_s,
+            limit_bytes=OUTPUT_LIMIT_BYTES,
+        )
+        if done.exit_code:
+            errors = done.errors.decode(errors="replace").strip()[-OUTPUT_TAIL_BYTES:]
+            raise SetupError(f"git {' '.join(words[:2])} ended with {done.exit_code}: {errors}")
+        if reason := ending(done, limit_s):
+            raise SetupError(f"git {' '.join(words[:2])} was ended: {reason}")
+        return done.output.decode(errors="replace")

@@ -1,4 +1,4 @@
-"""Job lines: what a batch is to do, each checked before the first one begins."""
+"""Job lines: the work of a batch, each line checked before the first job begins."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""The journal of a batch: an append-only file that says what began, was paid, and has ended.
+"""The journal of a batch: an append-only file of what began, was paid, and has ended.
 
 Each line is on the disk before what it announces happens, so that a batch whose process is killed
 at any moment goes on from its journal. One process at a time has it.
@@ -19,11 +19,11 @@ from pegboard_fleet.jobs import Job
 JOURNAL, PID = "journal.jsonl", "pid"
 """The files of a batch: its journal, and the id of the process that holds it."""
 Status = Literal["done", "failed", "error_infra", "stopped_budget", "timed_out", "parked"]
-"""How a job ended; `error_infra` is a failure of the provider, the machine or the setup."""
+"""The ways in which a job ends; `error_infra` blames the provider, the machine or the setup."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """How a batch runs; `repeat` is the number of attempts at each job."""
+    """The settings of a batch; `repeat` is the number of attempts at each job."""
 
     model: str | None = None
     agent: str | None = None
@@ -202,7 +202,7 @@ class Journal:
 
 
 def entries_of(folder: Path) -> Iterator[Entry]:
-    """The whole lines of a journal; it blocks.
+    """Return the whole lines of a journal; it blocks.
 
     :raises InvalidInputError: when there is none, or a line is damaged.
     """

@@ -12,7 +12,7 @@ _FIRST_LETTERS = 160
 
 
 class Progress:
-    """Tells of each attempt that ends."""
+    """A display of the attempts that end."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -20,7 +20,7 @@ class Progress:
         self._began = time.monotonic()
         self._ended = 0
 
-    def told(self, state: BatchState, result: JobResult) -> None:
+    def report(self, state: BatchState, result: JobResult) -> None:
         """Show that an attempt has ended."""
         self._ended += 1
         reason = result.error.partition("\n")[0][:_FIRST_LETTERS]
@@ -45,7 +45,7 @@ class Progress:
 
 
 def summary(state: BatchState) -> str:
-    """One line: how many attempts have ended in which way, and what they have cost."""
+    """Return one line: how many attempts have ended in which way, and their cost."""
     ways = ", ".join(f"{number} {status}" for status, number in sorted(state.counts.items()))
     limit = state.settings.budget_usd
     of_limit = "" if limit is None else f" of {format_usd(limit)}"

@@ -1,4 +1,4 @@
-"""The state of a batch, as its journal says it."""
+"""The state of a batch, read from its journal."""
 
 import hashlib
 from collections import Counter
@@ -57,8 +57,8 @@ class Attempt(msgspec.Struct, kw_only=True):
 class BatchState(msgspec.Struct, kw_only=True):
     """A batch: its attempts in order, and its money in US dollars.
 
-    `lost_usd` is held for requests of which nobody knows what they cost, since the process was
-    killed meanwhile; it counts as spent.
+    `lost_usd` is held for requests whose cost is not known, since the process was killed
+    meanwhile; it counts as spent.
     """
 
     id: str
@@ -95,7 +95,7 @@ class BatchState(msgspec.Struct, kw_only=True):
 
     @property
     def lost_usd(self) -> float:
-        """What is held."""
+        """The money held for requests whose end the journal does not have."""
         return sum(self.held.values())
 
     @property
@@ -110,16 +110,16 @@ class BatchState(msgspec.Struct, kw_only=True):
 
     @property
     def counts(self) -> Counter[str]:
-        """How many attempts have ended in which way."""
+        """The number of attempts by the way in which they ended."""
         return Counter(result.status for result in self.results)
 
     def session_id(self, attempt: Attempt) -> str:
-        """The id of an attempt's session, which is the same after a kill."""
+        """Return the id of an attempt's session, which is the same after a kill."""
         text = f"{self.id}/{attempt.job.id}/{attempt.number}/{attempt.round}"
         return f"ses_{hashlib.sha256(text.encode()).hexdigest()[:26]}"
 
     def take(self, entries: Iterable[Entry]) -> None:
-        """Take account of lines of the journal."""
+        """Apply lines of the journal."""
         for entry in entries:
             match entry:
                 case Raised(budget_usd=usd):

@@ -75,6 +75,29 @@ async def test_each_job_works_in_its_own_copy_and_has_a_result(
     assert "8 of 8: 4 done, 2 error_infra, 2 failed" in done.err
 
 
+@pytest.mark.parametrize(
+    ("check", "ended"),
+    [
+        ("seq 200000; echo out; echo err >&2; echo last; exit 3", (3, "200000\nout\nerr\nlast\n")),
+        ("sleep 600 & echo first; exit 5", (5, "first\n")),
+        ("echo 'never ends", (2, "unexpected EOF while looking for matching `''\n")),
+        ("kill -9 $$", (-9, "")),
+    ],
+)
+async def test_a_check_may_print_much_and_its_last_lines_are_in_the_result(
+    line: CommandLine, jobs: Jobs, tmp_path: Path, check: str, ended: tuple[int, str]
+) -> None:
+    async with ModelServer(worker) as server:
+        line.use_model(server.url, **OK)
+        file = jobs({"id": "one", "prompt": "go", "check": check})
+        await line("batch", "run", file, "--out", str(tmp_path / "out"))
+
+    (result,) = results_of(tmp_path / "out")
+    code, tail = ended
+    assert (result["status"], result["check"]["exit"]) == ("failed", code)
+    assert result["check"]["output_tail"].endswith(tail)
+
+
 async def test_predictions_are_what_an_evaluation_takes(
     line: CommandLine, jobs: Jobs, repository: Path, tmp_path: Path
 ) -> None:
@@ -204,7 +227,7 @@ async def test_a_stopped_batch_says_so_and_goes_on(
     assert (done.code, results_of(tmp_path / "out")[0]["answer"]) == (0, "At last.")
 
 
-async def test_what_a_provider_refuses_as_too_much_is_made_again_and_is_nobodys_failure(
+async def test_a_throttled_attempt_is_made_again_and_not_counted_as_the_models_failure(
     line: CommandLine, jobs: Jobs, tmp_path: Path
 ) -> None:
     refused = 0
