@@ -1,4 +1,4 @@
-"""Which sessions run, in files, so that the next server goes on with what one left behind."""
+"""Files that name the running sessions, so that the next server can resume them."""
 
 import asyncio
 import logging
@@ -28,22 +28,21 @@ class RunningSessions:
         self._ending = True
 
     async def note(self, events: Iterable[Event], directory: Path) -> None:
-        """Take account of sessions that begin or end to run."""
+        """Add or remove the files of the sessions that begin or end to run."""
         for event in events:
             match event.properties:
-                case SessionStatusChanged(session_id=session_id, status=status):
-                    ended = isinstance(status, Idle)
-                    if not (ended and self._ending):
-                        await asyncio.to_thread(self._put, session_id, directory, ended=ended)
+                case SessionStatusChanged(session_id=session_id, status=Idle()):
+                    if not self._ending:
+                        await asyncio.to_thread(self.drop, session_id)
+                case SessionStatusChanged(session_id=session_id):
+                    await asyncio.to_thread(self._add, session_id, directory)
                 case _:
                     pass
 
-    def _put(self, session_id: str, directory: Path, *, ended: bool) -> None:
+    def _add(self, session_id: str, directory: Path) -> None:
         file = self._folder / session_id
         try:
-            if ended:
-                file.unlink(missing_ok=True)
-            elif not file.exists():
+            if not file.exists():
                 self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
                 file.write_bytes(bytes(directory))
         except OSError as error:
@@ -58,5 +57,8 @@ class RunningSessions:
         return found
 
     def drop(self, session_id: str) -> None:
-        """Remove the file of a session that cannot go on; it blocks."""
-        (self._folder / session_id).unlink(missing_ok=True)
+        """Remove the file of a session that has ended or cannot go on; it blocks."""
+        try:
+            (self._folder / session_id).unlink(missing_ok=True)
+        except OSError as error:
+            _log.warning("cannot record that %s has ended: %s", session_id, error)
