@@ -9,6 +9,9 @@ import msgspec
 
 from pegboard.errors import ConfigError
 
+# XDG Base Directory Specification 0.8: a relative path in a variable is ignored.
+_IN_HOME = {"config": ".config", "data": ".local/share", "state": ".local/state", "cache": ".cache"}
+
 
 class UserFolders(msgspec.Struct, frozen=True, kw_only=True):
     """Where things are kept; nothing is made before it is needed."""
@@ -94,19 +97,12 @@ class UserFolders(msgspec.Struct, frozen=True, kw_only=True):
 def _place(name: str, env: Mapping[str, str]) -> Path:
     if variable := env.get(f"PEGBOARD_{name.upper()}_DIR"):
         return Path(variable)
-    import platformdirs  # 3 ms, which tests and containers that name their folders do not pay
+    if os.uname().sysname == "Darwin":
+        import platformdirs  # 3 ms
 
-    try:
         return Path(getattr(platformdirs, f"user_{name}_path")("pegboard"))
-    except RuntimeError as error:
-        raise _homeless() from error
-
-
-def _homeless() -> ConfigError:
-    return ConfigError(
-        f"no home folder: HOME is not set and the user id {os.getuid()} has no entry in the user "
-        "database; set HOME to a folder"
-    )
+    base = Path(env.get(f"XDG_{name.upper()}_HOME", "").strip())
+    return (base if base.is_absolute() else home_of(env) / _IN_HOME[name]) / "pegboard"
 
 
 def home_of(env: Mapping[str, str]) -> Path:
@@ -117,7 +113,10 @@ def home_of(env: Mapping[str, str]) -> Path:
     try:
         return Path(env.get("HOME") or Path.home())
     except RuntimeError as error:
-        raise _homeless() from error
+        raise ConfigError(
+            f"no home folder: HOME is not set and the user id {os.getuid()} has no entry in the "
+            "user database; set HOME to a folder"
+        ) from error
 
 
 def is_utf8(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Paths without links, as far as they can be read."""
+"""The user's folders, and paths without links."""
 
 import os
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pegboard.files import resolved_path
+from pegboard.paths import UserFolders
 
 NOBODY = 65534
 
@@ -42,3 +43,15 @@ def test_links_that_lead_to_each_other_and_long_names_are_paths(tmp_path: Path) 
 def test_what_no_file_can_be_called_is_taken_as_it_stands() -> None:
     assert resolved_path("/a\0b").startswith("/a")
     assert resolved_path("/\ud800") == "/\ud800"
+
+
+def test_the_folders_are_those_of_the_environment_that_is_given() -> None:
+    env = {"HOME": "/home/ada", "XDG_DATA_HOME": "/big", "XDG_STATE_HOME": "relative"}
+
+    assert UserFolders.of(env | {"PEGBOARD_CACHE_DIR": "/fast"}) == UserFolders(
+        config=Path("/home/ada/.config/pegboard"),
+        data=Path("/big/pegboard"),
+        state=Path("/home/ada/.local/state/pegboard"),
+        cache=Path("/fast"),
+    )
+    assert UserFolders.of(env, data=Path("/chosen")).data == Path("/chosen")
