@@ -128,11 +128,12 @@ def version_of(name: str, home: Path) -> str:
     done = subprocess.run(
         [program, "--version"],
         env={**environment(str(home)), **PEERS[name].environment({"home": str(home)})},
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
         text=True,
-        check=False,
+        check=True,
     )
-    return (done.stdout + done.stderr).strip().splitlines()[-1]
+    return done.stdout.split()[-1]
 
 
 def machine() -> str:

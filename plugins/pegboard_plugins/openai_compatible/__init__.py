@@ -21,6 +21,7 @@ _NPM = (
 """The clients that files made for OpenCode may name and that this plugin stands in for."""
 _CACHE_KEY = "setCacheKey"
 _WIRE = "wire"
+_CHAIN = "chainResponses"
 _OFFICIAL = "https://api.openai.com/"
 
 
@@ -144,12 +145,17 @@ def provider(
     options = dict(endpoint.options)
     quirks = replace(quirks, cache_key=bool(options.pop(_CACHE_KEY, quirks.cache_key)))
     chosen = str(options.pop(_WIRE, ""))
+    chained = bool(options.pop(_CHAIN, False))
     bare = replace(endpoint, options=options)
 
     def wire(model: Model) -> WireFormat:
         return _responses() if is_by_responses(bare, model, chosen) else _chat(quirks)
 
-    return HttpProvider(bare, wire, environ=environ, keys=keys)
+    if not chained:
+        return HttpProvider(bare, wire, environ=environ, keys=keys)
+    from pegboard_plugins.openai_compatible.chain import ChainedProvider  # few have it
+
+    return ChainedProvider(bare, wire, environ=environ, keys=keys)
 
 
 def is_by_responses(endpoint: Endpoint, model: Model, chosen: str) -> bool:

@@ -1,11 +1,11 @@
 """A request to OpenAI's Responses API (platform.openai.com/docs/api-reference/responses).
 
-Nothing is stored at OpenAI: what the model thought goes back to it encrypted, as the item that it
-was. Each message of the history is encoded once and kept with it.
+Nothing is stored at OpenAI unless the user asks for it (see `chain`): what the model thought goes
+back to it encrypted, as the item that it was. Each message of the history is encoded once.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pegboard.http import Endpoint, Post, encode_json, media_inputs, note_instead, valid_id
@@ -37,19 +37,26 @@ _ENCRYPTED = "reasoning.encrypted_content"
 
 
 def encode(request: ModelRequest, endpoint: Endpoint, key: str) -> Post:
-    """The request; no part of it is kept by the server."""
+    """Return the request, none of which the server stores."""
+    return post(endpoint, key, encode_fields(request, store=False), encode_history(request))
+
+
+def post(endpoint: Endpoint, key: str, fields: bytes, items: Sequence[bytes]) -> Post:
+    """Return the request of these encoded fields and items."""
     headers = {"authorization": f"Bearer {key}"} if key else {}
-    return Post(endpoint.at("responses"), headers, _body(request))
+    body = b'%b,"input":[%b]}' % (fields[:-1], b",".join(items))
+    return Post(endpoint.at("responses"), headers, body)
 
 
-def _body(request: ModelRequest) -> bytes:
+def encode_fields(request: ModelRequest, *, store: bool) -> bytes:
+    """Return the body of the request without its input."""
     options, able = request.options, request.model.capabilities
     own = {*_REASONING, *_VERBOSITY}
     verbosity = next((options[name] for name in _VERBOSITY if name in options), None)
-    fields = {
+    chosen = {
         "model": request.model.api.id,
         "stream": True,
-        "store": False,
+        "store": store,
         "instructions": "\n\n".join(filter(None, request.system)),
         "tools": [
             {
@@ -70,8 +77,9 @@ def _body(request: ModelRequest) -> bytes:
         "text": _text(request, verbosity),
         **{snake_case(name): value for name, value in options.items() if name not in own},
     }
-    sent = {name: value for name, value in fields.items() if value not in (None, "", [])}
-    return b'%b,"input":[%b]}' % (encode_json(sent)[:-1], b",".join(_history(request)))
+    return encode_json(
+        {name: value for name, value in chosen.items() if value not in (None, "", [])}
+    )
 
 
 def _text(request: ModelRequest, verbosity: object) -> dict[str, Any] | None:
@@ -85,8 +93,8 @@ def _thinking(options: Mapping[str, Any]) -> dict[str, Any]:
     return {"summary": "auto", **chosen}
 
 
-def _history(request: ModelRequest) -> list[bytes]:
-    """The items; those that are kept cost nothing here but to be found."""
+def encode_history(request: ModelRequest) -> list[bytes]:
+    """Return the items of each message; those that are kept cost nothing here but to be found."""
     kinds = media_inputs(request.model)
     form = f"{OWN}:{':'.join(sorted(kinds))}"
     messages = request.messages
@@ -100,12 +108,23 @@ _NOTHING = b" "
 
 def _encode_message(message: ModelMessage, kinds: frozenset[str], form: str) -> bytes:
     content = message.content
-    if message.role == "tool":
-        items = [_result(part, kinds) for part in content if isinstance(part, Result)]
+    if message.role == "assistant":
+        encoded = encode_answer(content)
+    elif message.role == "tool":
+        encoded = _joined(_result(part, kinds) for part in content if isinstance(part, Result))
     else:
-        items = _answered(content) if message.role == "assistant" else list(_said(content, kinds))
-    kept = message.encoded[form] = b",".join([encode_json(each) for each in items]) or _NOTHING
+        encoded = _joined(_said(content, kinds))
+    kept = message.encoded[form] = encoded or _NOTHING
     return kept
+
+
+def encode_answer(content: tuple[Content, ...]) -> bytes:
+    """Return the items of an answer of the model, empty where none goes back to it."""
+    return _joined(_answered(content))
+
+
+def _joined(items: Iterable[dict[str, Any]]) -> bytes:
+    return b",".join([encode_json(each) for each in items])
 
 
 def _said(content: tuple[Content, ...], kinds: frozenset[str]) -> Iterator[dict[str, Any]]:

@@ -22,10 +22,16 @@ _KINDS: Mapping[str, AnswerKind] = {"message": "text", "function_call": "call"}
 
 
 class ResponseReader:
-    """Events of one response, in order; `finished` is whether it has come to its end."""
+    """Events of one response, in order; `finished` is whether it has come to its end.
+
+    `items` are those that have ended, each with its text; `response` is what the server says of the
+    whole.
+    """
 
     def __init__(self) -> None:
         self.finished = False
+        self.items: list[tuple[Mapping[str, Any], AnswerBlock]] = []
+        self.response: Mapping[str, Any] = {}
         self._reason: FinishReason = "unknown"
         self._note = ""
         self._refused = False
@@ -92,6 +98,7 @@ class ResponseReader:
         kind, block = self._open.pop(index, ("", None))
         if block is None:
             return
+        self.items.append((done, block))
         match kind:
             case "message":
                 if not block.pieces:
@@ -117,6 +124,7 @@ class ResponseReader:
         for index in list(self._open):
             yield from self._stop(index, {})
         self.finished = True
+        self.response = response
         self._usage = usage_of(mapping_in(response.get("usage")))
         cut = mapping_in(response.get("incomplete_details")).get("reason")
         status = response.get("status") or "completed"
