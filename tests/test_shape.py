@@ -28,6 +28,12 @@ BEYOND = {
         "pegboard_plugins.audit.",  # commands read and write its files
         "pegboard_plugins.chat.",  # a setting names one of the themes that its hook collects
         "pegboard_plugins.foreignfiles.",  # a command shows what these have
+        "pegboard_plugins.commandhooks.",  # `doctor` says which hooks wait for trust
+        "pegboard_plugins.skill.",  # and which libraries have skills
+    ),
+    "pegboard_plugins.foreignfiles": (
+        "pegboard_plugins.commandhooks.",  # a survey shows the hooks of a file
+        "pegboard_plugins.instructions.",  # and what a text imports
     ),
     "pegboard_plugins.shared": ("pegboard.cli.",),  # what the script calls paints first
 }

@@ -63,5 +63,5 @@ def test_the_page_works_as_it_stands(tmp_path: Path) -> None:
     assert "It said: Use the trash, not rm -rf." in printed["run -m scripted/try.json"]
     assert "command: commands/greet.md" in printed["plugins bundle check"]
     assert "trusted house-rules" in printed["plugins bundle add"]
-    assert "house-rules (trusted)" in printed["plugins bundle list"]
+    assert "house-rules 1.0.0 (trusted)" in printed["plugins bundle list"]
     assert "removed house-rules" in printed["plugins bundle remove"]

@@ -208,6 +208,17 @@ def _agent_plugin(root: Path, facts: object = PLUGIN, servers: object = None) ->
     return root
 
 
+def test_a_bundle_is_known_by_the_whole_path_of_its_folder(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claude_bundle(tmp_path / "bundle", "true")
+    monkeypatch.chdir(tmp_path)
+    store = BundleStore(places(house))
+    store.add("bundle")
+
+    assert store.installed()["house-rules"].source == str((tmp_path / "bundle").resolve())
+
+
 def test_an_agent_plugin_has_skills_and_servers(tmp_path: Path) -> None:
     local = {
         "type": "stdio",

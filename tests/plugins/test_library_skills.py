@@ -16,6 +16,7 @@ from pegboard.schema.config import Config, PluginConfig
 from pegboard.schema.part import Completed, CompletedSpan, ToolPart
 from pegboard.workspace import open_workspace
 from pegboard_plugins.skill import FILE, MOST_OF_LIBRARIES, register_commands, tool_definition
+from pegboard_plugins.skill.libraries import library_skills
 from session_views import turn_of, view
 
 PYPROJECT = "[project]\ndependencies = [\"Tea_Shop[hot]>=1; python_version > '3'\"]\n"
@@ -80,6 +81,17 @@ async def test_a_direct_dependency_s_skill_is_listed_with_its_library(project: E
 
     (project.root / "pyproject.toml").write_text("[project]\n")
     assert await project.lines() == []
+
+
+async def test_all_libraries_can_be_looked_at(project: Environment) -> None:
+    project.install()
+    project.install("transitive", name="other")
+
+    found = [(each.path.parent.name, each.library) for each in library_skills(project.root)]
+    every = [each.library for each in library_skills(project.root, every=True)]
+
+    assert found == [("tea", "tea_shop 1.0")]
+    assert sorted(every) == ["tea_shop 1.0", "transitive 1.0"]
 
 
 @pytest.mark.parametrize(

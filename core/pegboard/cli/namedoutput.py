@@ -45,15 +45,15 @@ class _Named:
             self._stream.write(self._named(plugin, text[: LIMIT_CHARS - before]))
         if before <= LIMIT_CHARS < before + len(text):
             end = f"plugin {plugin}: printed more than {LIMIT_CHARS:,} characters; the rest is cut"
-            start = "\n" if self._open else ""
-            self._stream.write(f"{start}{end}\n")
+            self._stream.write("\n" * bool(self._open) + f"{end}\n")
             self._open = ""
         return len(text)
 
     def _named(self, plugin: str, text: str) -> str:
         lines = text.splitlines(keepends=True)
+        name = f"plugin {plugin}: "
         named = "".join(
-            line if number == 0 and self._open == plugin else f"plugin {plugin}: {line}"
+            line if (number == 0 and self._open == plugin) or line.startswith(name) else name + line
             for number, line in enumerate(lines)
         )
         self._open = plugin if lines and not lines[-1].endswith("\n") else ""

@@ -2,15 +2,18 @@
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
 import click
 
+from pegboard import InvalidInputError
 from pegboard.app import UserFolders
 from pegboard.cli import Group
 from pegboard.display import escape_controls
+from pegboard.errors import TrustError
 from pegboard.unstable import refuse_within_tool
 from pegboard_plugins.cli.jsontext import as_json, format_option
 from pegboard_plugins.shared.frontend import Bundle, BundleStore, read_bundle
@@ -49,6 +52,7 @@ def list_bundles(style: Literal["text", "json"]) -> None:
     rows = [
         {
             "name": name,
+            "version": _version(store, name),
             "source": entry.source,
             "revision": entry.revision,
             "trusted": store.is_trusted(name, entry),
@@ -60,7 +64,8 @@ def list_bundles(style: Literal["text", "json"]) -> None:
         return
     for row in rows:
         mark = "trusted" if row["trusted"] else "not trusted"
-        click.echo(escape_controls(f"{row['name']} ({mark}): {row['source']}"))
+        known = f"{row['name']} {row['version']}".rstrip()
+        click.echo(escape_controls(f"{known} ({mark}): {row['source']}"))
     if not rows:
         click.echo("no bundles are installed; `pegboard plugins bundle add FOLDER` installs one")
 
@@ -74,6 +79,26 @@ def trust(name: str, *, yes: bool) -> None:
     store = _store()
     _check_installed(store, name)
     _ask_for_trust(store, store.bundle(name), yes=yes)
+
+
+@bundle.command()
+@click.argument("name")
+@YES
+def update(name: str, *, yes: bool) -> None:
+    """Install the bundle NAME again from where it came, and ask for trust if it has changed.
+
+    The files that it stores stay.
+    """
+    refuse_within_tool("pegboard plugins bundle update")
+    store = _store()
+    _check_installed(store, name)
+    before = store.installed()[name].trusted
+    added = store.add(store.installed()[name].source)
+    if before and store.digest(added.name) == before:
+        store.trust(added.name, before)
+        click.echo(escape_controls(f"{added.name} has not changed"))
+        return
+    _ask_for_trust(store, added, yes=yes)
 
 
 @bundle.command()
@@ -98,6 +123,13 @@ def _store() -> BundleStore:
     return BundleStore(UserFolders.of(os.environ))
 
 
+def _version(store: BundleStore, name: str) -> str:
+    try:
+        return store.bundle(name).version
+    except InvalidInputError:  # its folder is gone or broken, which `trust` says
+        return ""
+
+
 def _check_installed(store: BundleStore, name: str) -> None:
     names = store.installed()
     if name not in names:
@@ -108,6 +140,11 @@ def _ask_for_trust(store: BundleStore, added: Bundle, *, yes: bool) -> None:
     digest = store.digest(added.name)
     _show(added)
     click.echo(f"digest {digest[:16]}")
+    if not yes and not sys.stdin.isatty():
+        raise TrustError(
+            f"{added.name} is not trusted: there is no terminal to ask on; review it, then run"
+            f" `pegboard plugins bundle trust {added.name} --yes`"
+        )
     if not yes:
         click.confirm(escape_controls(f"Trust the bundle {added.name}?"), abort=True)
     store.trust(added.name, digest)

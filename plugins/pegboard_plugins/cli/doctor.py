@@ -1,5 +1,6 @@
 """`pegboard doctor`: what works here, what does not, and what to do about it."""
 
+import asyncio
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -24,14 +25,19 @@ _PROGRAMS = {
 
 @click.group(cls=Group, invoke_without_command=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option(
+    "--all-libraries", is_flag=True, help="List the skills of all libraries of the project, too."
+)
 @click.pass_context
-def doctor(ctx: click.Context, *, as_json: bool) -> None:
+def doctor(ctx: click.Context, *, as_json: bool, all_libraries: bool) -> None:
     """Check the setup and say what to do about each problem.
 
-    The checks cover the installation, the configuration, keys, the chosen model and plugins.
+    The checks cover the installation, the configuration, keys, the chosen model, files of other
+    agents and plugins.
     """
     if ctx.invoked_subcommand is None:
-        _report(run_async(_health(ctx.obj)), as_json=as_json)
+        found = run_async(_health(ctx.obj, all_libraries=all_libraries))
+        _report(found, as_json=as_json)
 
 
 @doctor.command("model")
@@ -84,12 +90,15 @@ async def _picked(app: "App") -> str:
     return app.config.model
 
 
-async def _health(directory: Path) -> tuple[Finding, ...]:
+async def _health(directory: Path, *, all_libraries: bool) -> tuple[Finding, ...]:
     from pegboard import App
+    from pegboard_plugins.cli.foreignhealth import foreign_health
 
     async with App.open(directory) as app:
         chosen = await _chosen_model(app)
-        return (*_install(app), *_configuration(app), *_providers(app), chosen, *_plugins(app))
+        own = (*_install(app), *_configuration(app), *_providers(app), chosen)
+        foreign = await asyncio.to_thread(foreign_health, app, all_libraries=all_libraries)
+        return (*own, *foreign, *_plugins(app))
 
 
 def _install(app: "App") -> Iterator[Finding]:

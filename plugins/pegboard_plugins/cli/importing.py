@@ -11,15 +11,16 @@ from typing import Any, Literal
 import click
 from msgspec.structs import replace
 
-from pegboard import InvalidInputError, PegboardError
+from pegboard import InvalidInputError, PegboardError, Workspace
 from pegboard.cli import Exit, open_app, run_async
 from pegboard.display import escape_controls
 from pegboard.unstable import open_workspace, refuse_within_tool
 from pegboard_plugins.cli.configkeys import changed, config_file, write_settings
 from pegboard_plugins.cli.jsontext import as_json, format_option
+from pegboard_plugins.cli.render import one_line
 from pegboard_plugins.cli.tables import show_table
 from pegboard_plugins.foreignfiles.claudesurvey import claude_findings
-from pegboard_plugins.foreignfiles.findings import BrokenFile, Finding, Home, Survey
+from pegboard_plugins.foreignfiles.findings import BrokenFile, Finding, Found, Home, Survey
 from pegboard_plugins.foreignfiles.opencodesurvey import opencode_findings
 from pegboard_plugins.foreignfiles.othersurveys import codex_findings, gemini_findings
 
@@ -32,12 +33,21 @@ SURVEYS: dict[str, Survey] = {
 _STATES = {
     "acts": "acts already",
     "trust": "acts after `pegboard trust allow`",
+    "hooks": "acts after `pegboard hooks trust`",
     "import": "written by import",
     "cannot": "cannot",
     "broken": "broken",
 }
 _WIDTH = 60
+_LAST = 1000
+"""The width of the last column, whose text is all that says what to do."""
 _DIGEST_LETTERS = 16
+
+
+def survey(product: str, workspace: Workspace) -> Found:
+    """Return what the files of a product have; it blocks."""
+    has_mcp = importlib.util.find_spec("pegboard_mcp") is not None
+    return SURVEYS[product](Home(home=Path.home(), workspace=workspace, has_mcp=has_mcp))
 
 
 class ImportPlan:
@@ -134,9 +144,7 @@ def import_settings(  # noqa: PLR0913 - the options, all keyword-only
     """
     refuse_within_tool("pegboard import")
     workspace = open_workspace(directory)
-    has_mcp = importlib.util.find_spec("pegboard_mcp") is not None
-    home = Home(home=Path.home(), workspace=workspace, has_mcp=has_mcp)
-    found = SURVEYS[product](home)
+    found = survey(product, workspace)
     broken = [each for each in found if isinstance(each, BrokenFile)]
     rows = [each for each in found if isinstance(each, Finding)]
     rows = run_async(_with_known_models(directory, rows))
@@ -179,10 +187,15 @@ def _show(
         click.echo(as_json([dict(zip(names, each, strict=True)) for each in table], indent=2))
         return
     cells = [
-        (found, file, _STATES[state], "; ".join(filter(None, (becomes, reason))))
+        (
+            one_line(found, _WIDTH),
+            one_line(file, _WIDTH),
+            _STATES[state],
+            "; ".join(filter(None, (becomes, reason))),
+        )
         for found, file, state, becomes, reason in table
     ]
-    show_table(("FOUND", "FILE", "STATE", "BECOMES"), cells, none="nothing was found", width=_WIDTH)
+    show_table(("FOUND", "FILE", "STATE", "BECOMES"), cells, none="nothing was found", width=_LAST)
 
 
 async def _with_known_models(directory: Path, rows: list[Finding]) -> list[Finding]:

@@ -1,8 +1,11 @@
 """`pegboard hooks`: the command hooks of other agents that are found here, and trust in them."""
 
+import json
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -26,13 +29,21 @@ def hooks() -> None:
 
 
 @hooks.command("list")
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="The format of the output.",
+)
 @click.pass_obj
-def list_hooks(directory: Path) -> None:
+def list_hooks(directory: Path, *, style: Literal["text", "json"]) -> None:
     """List the hooks that are found.
 
     What of their files is not honoured stands below them.
     """
-    run_async(_list(directory))
+    run_async(_list(directory, style))
 
 
 @hooks.command()
@@ -48,9 +59,13 @@ def trust(directory: Path, *, yes: bool) -> None:
     run_async(_trust(directory, yes=yes))
 
 
-async def _list(directory: Path) -> None:
+async def _list(directory: Path, style: Literal["text", "json"]) -> None:
     async with open_app(directory) as app:
         found = [*_files(app), *bundle_hooks(app.places)]
+        if style == "json":
+            rows = [_row(app, file) for file in found]
+            click.echo(json.dumps(rows, indent=2))  # ASCII: a terminal obeys none of it
+            return
         for file in found:
             differing = _differing(app, file)
             mark = "not trusted" if differing else "runs"
@@ -75,6 +90,8 @@ async def _trust(directory: Path, *, yes: bool) -> None:
             _show(file)
         for name, digest in digests.items():
             click.echo(escape_controls(f"{digest[:16]}  {name}"))
+        if not yes and not sys.stdin.isatty():
+            raise TrustError("there is no terminal to ask on; review the hooks, then pass --yes")
         if not yes:
             click.confirm(escape_controls(f"Run these hooks of {decision.root}?"), abort=True)
         store = TrustStore(app.places.trust)
@@ -82,6 +99,31 @@ async def _trust(directory: Path, *, yes: bool) -> None:
             store.allow(decision)
         store.allow_programs(decision.root, digests)
         click.echo(escape_controls(f"trusted in {decision.root}"))
+
+
+def _row(app: App, file: HookFile) -> dict[str, object]:
+    """Return a hook file for programs."""
+    hooks = [
+        {
+            "event": hook.name,
+            "matcher": hook.matcher or "*",
+            "command": hook.command,
+            "args": hook.args,
+            "timeout_s": hook.timeout_s,
+        }
+        for hook in file.hooks
+    ]
+    return {
+        "file": str(file.path),
+        "trusted": not _differing(app, file),
+        "hooks": hooks,
+        "not_honoured": file.notes,
+    }
+
+
+def waiting_files(app: App) -> list[Path]:
+    """Return the hook files of the project whose hooks do not run before the user trusts them."""
+    return [file.path for file in _files(app) if file.hooks and _differing(app, file)]
 
 
 def _files(app: App) -> Iterator[HookFile]:

@@ -88,6 +88,8 @@ async def _with_folders(
 ) -> Config | None:
     """Read the folders, and return the configuration with their rules."""
     projects = [each for each in _project_folders(workspace) if each != home]
+    if any((each / ".mcp.json").exists() for each in projects):
+        _name_servers(plugin)
     if not any(map(_has_files, (home, *projects))):
         return None
     from pegboard_plugins.foreignfiles.claudefolder import (  # where there are some
@@ -114,6 +116,14 @@ async def _with_folders(
         permission=_before_the_users(config, allowed),
         project_permission=(*config.project_permission, *setup.denied),
     )
+
+
+def _name_servers(plugin: Plugin) -> None:
+    """Warn of MCP servers that nothing here can start."""
+    from importlib.util import find_spec  # where a project has servers
+
+    if find_spec("pegboard_mcp") is None:
+        plugin.logger.warning("not honoured: .mcp.json needs `pip install 'pegboard[mcp]'`")
 
 
 def _before_the_users(config: Config, allowed: tuple[Rule, ...]) -> tuple[Rule, ...]:

@@ -21,15 +21,17 @@ from pegboard_plugins.foreignfiles.findings import (
     Finding,
     Found,
     Home,
+    hooks_of,
     keys_of,
 )
+from pegboard_plugins.instructions.imports import imported_names
 
 _MANAGED = Path("/etc/claude-code/managed-settings.json")
 _COVERED = frozenset({"permissions", "hooks", "model", "$schema", "disableAllHooks"})
 _REASONS = {
     "additionalDirectories": "`permission.external_directory` in pegboard.toml opens folders",
     "apiKeyHelper": "`provider.anthropic.key_command` in pegboard.toml names a program for keys",
-    "enabledPlugins": "plugins of Claude Code are not taken over with its settings",
+    "enabledPlugins": "`pegboard plugins bundle add` installs a plugin from its folder or URL",
     "env": "variables are yours to set; a file of settings may hold secrets",
     "outputStyle": "an agent's prompt says how answers are written",
     "sandbox": "`sandbox` in pegboard.toml encloses what tools start",
@@ -72,6 +74,19 @@ def _documents(home: Home, folder: Path, names: tuple[str, ...]) -> Iterator[Fin
         if path.exists():
             what = "rules" if path.is_dir() else "instructions"
             yield _row(what, home.short(path), "instructions", "acts")
+            if path.is_file() and folder != home.home:
+                yield from _imports_elsewhere(home, path)
+
+
+def _imports_elsewhere(home: Home, path: Path) -> Iterator[Finding]:
+    """Yield the imports of a project's file that are not below the project."""
+    root = home.workspace.worktree
+    text = read_bounded(path)[0].decode("utf-8-sig", "replace")
+    for name in dict.fromkeys(each.rstrip(".,;:!?") for each in imported_names(text)):
+        target = home.home / name[2:] if name.startswith("~/") else path.parent / name
+        if target.is_file() and not target.resolve().is_relative_to(root):
+            reason = "a project imports only its own files; `instructions` can name others"
+            yield _row(f"import @{name}", home.short(path), None, "cannot", reason=reason)
 
 
 def _definitions(home: Home, folder: Path, *, is_project: bool) -> Found:
@@ -91,11 +106,22 @@ def _definitions(home: Home, folder: Path, *, is_project: bool) -> Found:
         facts = {"is_project": is_project, "reason": _counting(content)}
         row = _row(becomes, home.short(file.path), becomes, state, **facts)
         found.append(row)
-        if notes:
-            part = f"{kind} {made[0]}: {notes}"
+        model, others = _parted(notes)
+        if model:
+            part, becomes = f"{kind} {made[0]}: {model}", "the session's model"
+            found.append(_row(part, home.short(file.path), becomes, state, is_project=is_project))
+        if others:
+            part = f"{kind} {made[0]}: {others}"
             reason = "Pegboard has nothing like it; the rest counts"
             found.append(_row(part, home.short(file.path), None, "cannot", reason=reason))
     return found
+
+
+def _parted(notes: str) -> tuple[str, str]:
+    """Return the note about a model, and the other notes of a definition."""
+    each = notes.split(", ") if notes else []
+    models = [note for note in each if note.startswith("model ")]
+    return ", ".join(models), ", ".join(note for note in each if note not in models)
 
 
 def _counting(content: bytes) -> str | None:
@@ -122,12 +148,7 @@ def _settings(home: Home, places: Places, path: Path, *, is_project: bool) -> Fo
     if isinstance(permissions, Mapping):
         covered = frozenset({"allow", "ask", "deny"})
         found += keys_of(home, path, permissions, _OF_PERMISSIONS, covered)
-    if isinstance(hooks := table.get("hooks"), Mapping):
-        way = "acts after `pegboard hooks trust`" if is_project else None
-        found += [
-            _row(f"hook {event}", home.short(path), "command hook", "acts", reason=way)
-            for event in hooks
-        ]
+    found += hooks_of(home, "claude", path, is_project=is_project)
     if isinstance(model := table.get("model"), str):
         found.append(_model(home, path, model, is_project=is_project))
     found += keys_of(home, path, table, _REASONS, _COVERED)
@@ -168,8 +189,9 @@ def _servers(home: Home) -> Iterator[Finding]:
     for folder in home.projects:
         path = folder / ".mcp.json"
         if path.is_file():
+            state, becomes = ("trust", "mcp servers") if home.has_mcp else ("cannot", None)
             facts = {"is_project": True, "reason": needs}
-            yield _row("MCP servers", home.short(path), "mcp servers", "trust", **facts)
+            yield _row("MCP servers", home.short(path), becomes, state, **facts)
     path = home.home / ".claude.json"
     table = read_settings(path)[0] if path.is_file() else {}
     projects = table.get("projects")

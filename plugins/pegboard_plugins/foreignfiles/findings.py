@@ -7,9 +7,12 @@ from typing import Any, Literal
 import msgspec
 
 from pegboard import Workspace
+from pegboard_plugins.commandhooks.hookcommand import Product
+from pegboard_plugins.commandhooks.hookfiles import read_hooks
 
-State = Literal["acts", "trust", "import", "cannot"]
-"""Acts already, acts after trust, is written by `pegboard import`, or cannot be honoured."""
+State = Literal["acts", "trust", "hooks", "import", "cannot"]
+"""Acts already, acts after trust in the code or in the hooks, is written by `pegboard import`, or
+cannot be honoured."""
 Setting = tuple[tuple[str, ...], Any]
 """A key of `pegboard.toml` by its parts, and its value; a list is added to."""
 
@@ -100,6 +103,18 @@ def keys_of(
         for key in table
         if key not in known
     ]
+
+
+def hooks_of(home: Home, product: Product, file: Path, *, is_project: bool) -> list[Finding]:
+    """Return a finding for each event with hooks, and for what of the hooks is not honoured."""
+    read = read_hooks(product, file, is_project=is_project)
+    if read is None:
+        return []
+    state: State = "hooks" if is_project else "acts"
+    events = dict.fromkeys(each.name for each in read.hooks)
+    found = [home.row(f"hook {event}", file, "command hook", state) for event in events]
+    reasons = [note.removeprefix(f"{file}: ") for note in read.notes]
+    return found + [home.row("hooks", file, None, "cannot", reason) for reason in reasons]
 
 
 def servers_of(

@@ -13,6 +13,7 @@ from pegboard_plugins.foreignfiles.findings import (
     Finding,
     Found,
     Home,
+    hooks_of,
     keys_of,
     servers_of,
 )
@@ -51,9 +52,7 @@ def codex_findings(home: Home) -> Found:
         if not is_project:
             found += _instructions(home, top / "AGENTS.md")
         found += _codex_prompts(home, top / "prompts", is_project=is_project)
-        if (top / "hooks.json").is_file():
-            way = "acts after `pegboard hooks trust`" if is_project else ""
-            found.append(home.row("hooks", top / "hooks.json", "command hooks", reason=way))
+        found += hooks_of(home, "codex", top / "hooks.json", is_project=is_project)
         for path in sorted((top / "skills").glob("*/SKILL.md")):
             reason = f"move it to {home.short(folder / '.agents' / 'skills')}"
             what = f"skill {path.parent.name}"
@@ -103,9 +102,7 @@ def _codex_settings(
     yield from servers_of(
         home, path, servers if isinstance(servers, Mapping) else {}, is_project=is_project
     )
-    if "hooks" in table:
-        way = "acts after `pegboard hooks trust`" if is_project else ""
-        yield home.row("hooks", path, "command hooks", reason=way)
+    yield from hooks_of(home, "codex", path, is_project=is_project)
     yield from keys_of(home, path, table, _CODEX_REASONS, _CODEX_KNOWN)
 
 
@@ -164,9 +161,7 @@ def _gemini_settings(
     yield from servers_of(
         home, path, servers if isinstance(servers, Mapping) else {}, is_project=is_project
     )
-    if "hooks" in table:
-        way = "acts after `pegboard hooks trust`" if is_project else ""
-        yield home.row("hooks", path, "command hooks", reason=way)
+    yield from hooks_of(home, "gemini", path, is_project=is_project)
     yield from keys_of(home, path, table, _GEMINI_REASONS, _GEMINI_KNOWN)
 
 

@@ -36,8 +36,10 @@ class LibrarySkill(msgspec.Struct, frozen=True):
     library: str
 
 
-def library_skills(root: Path) -> Iterator[LibrarySkill]:
+def library_skills(root: Path, *, every: bool = False) -> Iterator[LibrarySkill]:
     """Yield the skills of the direct dependencies of the project at a root. It blocks.
+
+    With `every` it yields those of all libraries.
 
     They are looked for in the project's own environment, whose files are read again only after
     they have changed.
@@ -45,7 +47,7 @@ def library_skills(root: Path) -> Iterator[LibrarySkill]:
     site = _site_packages(root)
     if site is None:
         return
-    for path, digest, library in _entries(root, site, _stamps(root, site)):
+    for path, digest, library in _entries(root, site, _stamps(root, site), every=every):
         try:
             facts = path.stat()
         except OSError:
@@ -92,15 +94,18 @@ def _entries(
     root: Path,
     site: Path,
     stamps: object,  # noqa: ARG001 - the key
+    *,
+    every: bool = False,
 ) -> tuple[tuple[Path, str, str], ...]:
     """Return the files of skills, their digests and their libraries."""
-    wanted = set(direct_dependencies(root))
+    wanted = frozenset() if every else set(direct_dependencies(root))
     found: list[tuple[Path, str, str]] = []
     real = site.resolve()
     folders = sorted(path.name for path in site.glob("*.dist-info"))
-    for name in folders if wanted else ():
+    for name in folders if wanted or every else ():
         library, _, version = name.removesuffix(".dist-info").partition("-")
-        if canonical(library) not in wanted or len(found) >= MOST_LIBRARIES:
+        is_wanted = every or canonical(library) in wanted
+        if not is_wanted or len(found) >= MOST_LIBRARIES:
             continue
         record = read_bounded(site / name / "RECORD")[0].decode("utf-8", "replace")
         for entry, digest in _ENTRY.findall(record):

@@ -1,6 +1,7 @@
 """A project with everything that Claude Code has works at the first try."""
 
 import json
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -86,6 +87,83 @@ async def test_the_model_gets_what_the_files_say(project: CommandLine) -> None:
     assert "reviewer: Reviews changes." in json.dumps(tools["task"])
     assert "release: Releases." in json.dumps(tools["skill"])
     assert "Traceback" not in done.err
+
+
+async def test_what_has_no_effect_is_named_once_and_in_full(project: CommandLine) -> None:
+    handlers = [{"type": "http", "url": "http://127.0.0.1:1"}, {"type": "command", "command": "x"}]
+    hooks = {"Stop": [{"hooks": handlers}], "ConfigChange": [{"hooks": handlers}]}
+    folder = project.project / ".claude"
+    (folder / "settings.json").write_text(json.dumps({**SETTINGS, "hooks": hooks}))
+    (folder / "commands" / "old.md").write_text("Fix $1.")
+    text = "---\nname: judge\ndescription: d\nmodel: sonnet\n---\nJudge."
+    (folder / "agents" / "judge.md").write_text(text)
+    (project.home / "mine.md").write_text("Mine.")
+    (project.project / "CLAUDE.md").write_text("See @~/mine.md.")
+
+    async with ModelServer(lambda _: say("Done.")) as server:
+        project.use_model(server.url)
+        ran = await project("run", "Hi", "--trust")
+    listed = await project("import", "claude", "--dry-run")
+    health = await project("doctor")
+
+    assert "plugin commandhooks: plugin commandhooks" not in ran.err
+    assert ran.err.count("a hook of the type http is not honoured") == 1
+    lines = {" ".join(line.split()) for line in listed.out.splitlines()}
+    path = ".claude/settings.json"
+    assert f"hook Stop {path} acts after `pegboard hooks trust` command hook" in lines
+    assert f"hooks {path} cannot a hook of the type http is not honoured" in lines
+    assert f"hooks {path} cannot the event ConfigChange is not honoured" in lines
+    assert any(line.endswith("the session's model") for line in lines)
+    assert any(line.startswith("import @~/mine.md CLAUDE.md cannot") for line in lines)
+    assert not any("…" in line for line in lines)
+    assert "pegboard import claude --dry-run" in health.out
+    assert ".claude/commands/old.md: `$1` is the second word" in health.out
+    assert "`pegboard hooks trust` shows and trusts them" in health.out
+
+
+async def test_servers_that_nothing_can_start_are_named(project: CommandLine) -> None:
+    async with ModelServer(lambda _: say("Done.")) as server:
+        project.use_model(server.url)
+        ran = await project("run", "Hi")
+
+    is_missing = find_spec("pegboard_mcp") is None
+    assert ("pip install 'pegboard[mcp]'" in ran.err) == is_missing
+
+
+async def test_programs_can_list_hooks(project: CommandLine) -> None:
+    before = await project("hooks", "list", "--format", "json")
+    refused = await project("hooks", "trust")
+    await project("trust", "allow", "--yes")
+    asked = await project("hooks", "trust")
+    await project("hooks", "trust", "--yes")
+    after = await project("hooks", "list", "--format", "json")
+
+    (file,) = json.loads(before.out)
+    hook = {"event": "PostToolUse", "matcher": "Edit", "command": "x", "args": None}
+    assert file["hooks"] == [{**hook, "timeout_s": 600.0}]
+    assert (file["trusted"], json.loads(after.out)[0]["trusted"]) == (False, True)
+    assert "`pegboard trust allow` comes first" in refused.err
+    assert (asked.code, "pass --yes" in asked.err) == (3, True)
+
+
+async def test_a_bundle_waits_for_trust_where_nobody_can_be_asked(project: CommandLine) -> None:
+    bundle = project.project / "house-rules"
+    (bundle / ".claude-plugin").mkdir(parents=True)
+    manifest = bundle / ".claude-plugin" / "plugin.json"
+    manifest.write_text('{"name": "house-rules", "version": "1.0"}')
+
+    added = await project("plugins", "bundle", "add", "house-rules")
+    listed = await project("plugins", "bundle", "list")
+    trusted = await project("plugins", "bundle", "trust", "house-rules", "--yes")
+    same = await project("plugins", "bundle", "update", "house-rules")
+    manifest.write_text('{"name": "house-rules", "version": "2.0"}')
+    changed = await project("plugins", "bundle", "update", "house-rules")
+
+    assert (added.code, trusted.code, same.code, changed.code) == (3, 0, 0, 3)
+    assert "`pegboard plugins bundle trust house-rules --yes`" in added.err
+    assert listed.out == f"house-rules 1.0 (not trusted): {bundle.resolve()}\n"
+    assert same.out == "house-rules has not changed\n"
+    assert "is not trusted" in changed.err
 
 
 async def test_trust_shows_what_would_count(project: CommandLine) -> None:

@@ -87,7 +87,8 @@ class BundleStore:
             shutil.rmtree(target, ignore_errors=True)
             shutil.copytree(folder, target, ignore=shutil.ignore_patterns(".git"))
         (self._storage / bundle.name).mkdir(parents=True, exist_ok=True, mode=0o700)
-        entry = Installed(source=source, revision=revision)
+        where = source if source.startswith(_SCHEMES) else str(Path(source).expanduser().resolve())
+        entry = Installed(source=where, revision=revision)
         self._write({**self.installed(), bundle.name: entry})
         return self.bundle(bundle.name)
 

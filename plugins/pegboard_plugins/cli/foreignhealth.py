@@ -1,0 +1,49 @@
+"""What `pegboard doctor` says of the files of other agents and of the skills of libraries."""
+
+from collections.abc import Iterator
+
+from pegboard import App
+from pegboard_plugins.cli.importing import SURVEYS, survey
+from pegboard_plugins.cli.modelprobe import Finding
+from pegboard_plugins.commandhooks.command import waiting_files
+from pegboard_plugins.foreignfiles.findings import BrokenFile
+from pegboard_plugins.skill.libraries import library_skills
+
+_NAMED = 3
+
+
+def foreign_health(app: App, *, all_libraries: bool) -> tuple[Finding, ...]:
+    """Return the findings; it blocks."""
+    found = [each for product in SURVEYS for each in _lost(app, product)]
+    for path in waiting_files(app):
+        text = f"hooks of {path} do not run: `pegboard hooks trust` shows and trusts them"
+        found.append(Finding(what="hooks", state="warns", text=text))
+    if all_libraries:
+        found += _libraries(app)
+    return tuple(found)
+
+
+def _lost(app: App, product: str) -> Iterator[Finding]:
+    """Yield what of a product's files has no effect here, or another one."""
+    found = survey(product, app.workspace)
+    names = [each.found for each in found if not isinstance(each, BrokenFile) and each.is_lost]
+    if names:
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        way = f"`pegboard import {product} --dry-run` shows why"
+        text = f"without effect here: {', '.join(names[:_NAMED])}{more}; {way}"
+        yield Finding(what=product, state="warns", text=text)
+    for each in found:
+        if isinstance(each, BrokenFile) or (
+            not each.is_lost and each.reason and each.reason.startswith("`$1`")
+        ):
+            yield Finding(what=product, state="warns", text=f"{each.file}: {each.reason}")
+
+
+def _libraries(app: App) -> Iterator[Finding]:
+    """Yield each skill of each library of the project's environment, offered or not."""
+    root = app.workspace.worktree
+    offered = {each.path for each in library_skills(root)}
+    for each in library_skills(root, every=True):
+        why = "offered" if each.path in offered else "not offered: no direct dependency"
+        text = f"{each.path.parent.name} from library {each.library}: {why}"
+        yield Finding(what="skill", state="ok", text=text)
