@@ -101,7 +101,7 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.exact(args) or ("_model" in vars(self) and self._plain is not None)
 
     def validate(self, args: Mapping[str, Any], *, tool: str) -> dict[str, object]:
-        """The values for the function in pydantic's lax mode, defaults included.
+        """Convert the arguments in pydantic's lax mode, and add the defaults.
 
         :raises ToolError: when the arguments do not fit; the text is for the model.
         """
@@ -121,7 +121,7 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return {each.name: getattr(model, f"p{index}") for index, each in parameters}
 
     def bind(self, context: object, values: Mapping[str, object]) -> Callable[[], Any]:
-        """The call by name, with the context where the function wants it."""
+        """Return a call of the function by name, with the context if it takes one."""
         return partial(self.function, **values, **dict.fromkeys(self._signature.contexts, context))
 
     def warm(self) -> None:
@@ -217,14 +217,14 @@ class RawArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return False
 
     def validate(self, args: Mapping[str, Any], *, tool: str) -> dict[str, object]:
-        """The arguments as they are."""
+        """Return the arguments unchanged if they fit the schema."""
         wrong = foreign_schema.problems(self._validator, dict(args), most=MAX_PROBLEMS + 1)
         if wrong:
             raise _refusal(tool, map(_line, wrong))
         return dict(args)
 
     def bind(self, context: object, values: Mapping[str, object]) -> Callable[[], Any]:
-        """The call with the context and all arguments."""
+        """Return a call of the function with the context and all arguments."""
         return partial(self.function, context, values)
 
     def warm(self) -> None:
@@ -252,7 +252,7 @@ def _line(problem: "ValidationError") -> str:
 
 
 def _short(message: str) -> str:
-    """The message without the middle of a long value, with which it begins."""
+    """Shorten a message by the middle of the long value with which it begins."""
     if len(message) <= MAX_MESSAGE:
         return message
     return f"{message[: MAX_MESSAGE // 2]} … {message[-MAX_MESSAGE // 2 :]}"
@@ -270,7 +270,7 @@ def _refusal(tool: str, problems: Iterable[str]) -> ToolError:
 def own_names(
     args: Mapping[str, Any], known: Collection[str], aliases: Mapping[str, str]
 ) -> Mapping[str, Any]:
-    """The arguments under the names of parameters: by an alias, else by case and underscores."""
+    """Rename arguments to the parameters' names, by alias or by case and underscores."""
     strange = [name for name in args if name not in known]
     if not strange:
         return args

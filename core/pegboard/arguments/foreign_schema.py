@@ -66,9 +66,9 @@ def _members(value: object) -> Sequence[object]:
 
 
 def validator_of(schema: Mapping[str, Any]) -> "Validator":
-    """The validator of the schema's dialect, which raises `UndecidedError` where it must.
+    """Return a validator of the schema's dialect that raises `UndecidedError` at its time limit.
 
-    :raises ValueError: when the schema is none; the text says where it is wrong.
+    :raises ValueError: when the schema is invalid; the text says where.
     """
     from jsonschema.exceptions import best_match
     from jsonschema.validators import Draft202012Validator, extend, validator_for
@@ -90,10 +90,10 @@ def problems(
     *,
     most: int,
 ) -> list["ValidationError"]:
-    """What is wrong with the arguments, so many things at most.
+    """Return the first `most` errors of the arguments.
 
-    The list ends early where a verdict would need the network, an expression of another dialect,
-    or more than `LIMIT_S`: a tool has to check for itself what matters.
+    The list ends early where a verdict needs the network, an expression of another dialect, or
+    more than `LIMIT_S`. The tool has to check such arguments itself.
     """
     from referencing.exceptions import Unresolvable
 
@@ -117,7 +117,7 @@ def _left_s() -> float:
 
 
 def _in_time(check: _Check) -> _Check:
-    """The check of a keyword, unless the time is over."""
+    """Wrap the check of a keyword so that it raises `UndecidedError` after the time limit."""
 
     def checked(validator: Any, wanted: Any, args: Any, schema: Any) -> Any:  # noqa: ANN401 - theirs
         _left_s()
@@ -188,7 +188,7 @@ def _unique_items(validator: Any, wanted: object, items: Any, _: object) -> _Pro
 
 
 def _frozen(value: object) -> object:
-    """The same for values that are equal as JSON, where 1 is 1.0 and is not true."""
+    """Return a hashable form that is equal for values equal as JSON: 1 is 1.0, but not true."""
     if isinstance(value, dict):
         return dict, frozenset((name, _frozen(member)) for name, member in value.items())
     if isinstance(value, list):
@@ -197,7 +197,7 @@ def _frozen(value: object) -> object:
 
 
 def _undecided(*_: object) -> _Problems:
-    """What grows with the square of the arguments, and looks at expressions."""
+    """Refuse a keyword that runs expressions or takes time quadratic in the arguments."""
     raise UndecidedError
 
 

@@ -36,24 +36,24 @@ class _WithoutWarnings(GenerateJsonSchema):
 
 
 def build_model(parameters: Sequence[Parameter], refuse: Refuse) -> type[BaseModel]:
-    """A model whose fields are the parameters in their order, called p0, p1 and so on.
+    """Build a model whose fields p0, p1, ... are the parameters in their order.
 
-    The real names are aliases: a parameter may be called `_limit` or `copy`, a field may not.
-    What `refuse` makes is raised for a type that has no validator.
+    The parameters' names are aliases, because a field may not be called `_limit` or `copy`.
+    `refuse` makes the error that is raised for a type without a validator.
     """
     return _blaming(_build, parameters, refuse)
 
 
 def model_schema(parameters: Sequence[Parameter], refuse: Refuse) -> Schema:
-    """The JSON Schema of the parameters, without titles, which repeat the names.
+    """Return the JSON Schema of the parameters without titles, which repeat the names.
 
-    What `refuse` makes is raised for a type that has no JSON Schema.
+    `refuse` makes the error that is raised for a type without a JSON Schema.
     """
     return _blaming(_describe, parameters, refuse)
 
 
 def problems(error: ValidationError) -> Iterator[str]:
-    """A line for each thing that is wrong with the arguments."""
+    """Yield a line for each invalid argument."""
     for problem in error.errors(include_url=False, include_context=False):
         place = ".".join(map(str, problem["loc"])) or "arguments"
         match problem["type"]:
@@ -68,7 +68,7 @@ def problems(error: ValidationError) -> Iterator[str]:
 def _blaming(
     act: Callable[[Sequence[Parameter]], _T], parameters: Sequence[Parameter], refuse: Refuse
 ) -> _T:
-    """What `act` answers; when it fails, the error names the parameter that it fails for."""
+    """Call `act` with the parameters; on failure, raise an error that names the parameter."""
     try:
         return act(parameters)
     except _UNUSABLE as error:
@@ -97,7 +97,7 @@ def _build(parameters: Sequence[Parameter]) -> type[BaseModel]:
 
 
 def _aliased(parameter: Parameter) -> object:
-    """The annotation with the parameter's name as alias; the author's own alias comes later."""
+    """Add the parameter's name as an alias to its annotation, before the author's own metadata."""
     annotation = parameter.annotation
     kinds = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
     return Annotated[(kinds[0], Field(alias=parameter.name), *kinds[1:])]
@@ -109,7 +109,7 @@ def _describe(parameters: Sequence[Parameter]) -> Schema:
 
 
 def _untitled(key: str, value: object) -> object:
-    """The value of a keyword without the titles in it; a property may be called `title`."""
+    """Remove the titles from the value of a schema's keyword, but not a property called `title`."""
     if key in _VALUES:
         return value
     if isinstance(value, list):

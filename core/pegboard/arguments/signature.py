@@ -69,12 +69,10 @@ class Signature(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_signature(function: Callable[..., object], *, tool: str) -> Signature:
-    """What a function takes.
+    """Read the parameters of a function; one without an annotation takes any value.
 
-    A parameter without annotation takes anything.
-
-    :raises SignatureError: for a parameter that no model can fill by name.
-    :raises NameError: when an annotation names what does not exist (yet).
+    :raises SignatureError: for a parameter that a model cannot fill by name.
+    :raises NameError: when an annotation names an object that does not exist yet.
     """
     try:
         parameters = inspect.signature(function).parameters.values()
@@ -111,7 +109,7 @@ class _Context:
 
 
 def _annotation(written: object, function: Callable[..., object]) -> object:
-    """The annotation as an object; texts in it are names of the function's module."""
+    """Resolve an annotation; a string is evaluated in the function's module."""
     if written is inspect.Parameter.empty:
         return Any
     if isinstance(written, str) and written.endswith(".ToolContext"):
@@ -142,7 +140,7 @@ class Documentation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_docstring(text: str | None) -> Documentation:
-    """The documentation in a docstring of Google, NumPy or Sphinx style, or of none."""
+    """Parse a docstring of Google, NumPy or Sphinx style, or None."""
     doc = cleandoc(text or "")
     if _NUMPY.search(doc):
         return _parsed(doc, style="NUMPYDOC")
@@ -165,7 +163,7 @@ def _google(doc: str) -> Documentation:
 
 
 def _entries(lines: str) -> dict[str, str]:
-    """The entries of a section: each starts at the section's indent, its text may go on deeper."""
+    """Parse the entries of a section; a deeper indented line continues its entry."""
     entries: dict[str, str] = {}
     name = ""
     for line in cleandoc(f"\n{lines}").splitlines():
@@ -240,7 +238,7 @@ def is_exactly(value: object, annotation: object) -> bool:
 
 
 def plain_schema(parameters: Sequence[Parameter]) -> Schema:
-    """The schema of all parameters in one object.
+    """Return the schema of an object with all parameters.
 
     :raises NotPlainError: when a type or a default is not plain.
     """
@@ -356,7 +354,7 @@ def _literal(values: Sequence[object]) -> Schema:
 
 
 def _json(value: object) -> object:
-    """A default as JSON has it."""
+    """Convert a default to JSON."""
     match value:
         case None | bool():
             return value

@@ -123,9 +123,9 @@ def _from_text(text: str, types: frozenset[str]) -> object:
 def _types(
     schema: object, root: Mapping[str, Any], depth: int = 0
 ) -> tuple[frozenset[str], Mapping[str, Any]]:
-    """The types that a schema takes, and the schema of its objects and lists.
+    """Return the types that a schema accepts, and the schema of its objects and lists.
 
-    Nothing is known of what is not said by `type`, `anyOf`, `oneOf` or a reference to `$defs`.
+    Only `type`, `anyOf`, `oneOf` and references to `$defs` are read.
     """
     nothing: tuple[frozenset[str], Mapping[str, Any]] = frozenset(), {}
     if not isinstance(schema, Mapping) or depth > _MOST_REFERENCES:

@@ -25,12 +25,12 @@ _OF_THE_ENGINE = ("external_directory", "doom_loop")
 def agents_from(
     config: Config, registered: Iterable[Agent], tools: Iterable[Tool] = ()
 ) -> Mapping[str, Agent]:
-    """The agents by name: the registered ones as the user changed them, then the user's own.
+    """Return the agents by name: the registered ones with the user's changes, then the user's own.
 
-    Of two registered agents with one name the later counts, and takes over what the earlier
-    serves. A new agent is of mode `all`. It is denied tools that need the user, and so are
+    Of two registered agents with one name the later counts, and takes over the earlier one's
+    role. A new agent has the mode `all`. It is denied tools that need the user, and so are
     registered subagents without a rule about them. An agent with `effects` is denied the tools
-    that have others.
+    that have other effects.
 
     :raises ConfigError: for a model that is not `provider/model` and for steps below one.
     """
@@ -48,7 +48,7 @@ def agents_from(
 
 
 def _in_role(agent: Agent, config: Config) -> Agent:
-    """The agent, with the model for its kind of work where it has none of its own."""
+    """Give an agent without a model the configured model for its kind of work."""
     if agent.model is not None:
         return agent
     match agent.serves:
@@ -80,7 +80,7 @@ def _new(name: str, closed: Iterable[str]) -> Agent:
 
 
 def _by_itself(agent: Agent, closed: Iterable[str]) -> Agent:
-    """The agent; a subagent is denied tools that need the user, unless its own rules name them."""
+    """Deny a subagent the tools that need the user, unless its own rules name them."""
     if agent.mode != "subagent":
         return agent
     rules = tuple(
@@ -131,7 +131,7 @@ def _choice(name: str, key: str) -> ModelChoice:
 
 
 def find_agent(agents: Mapping[str, Agent], name: str) -> Agent:
-    """The agent of this name.
+    """Return the agent with this name.
 
     :raises NotFoundError: when there is none, with the nearest names.
     """
@@ -141,12 +141,12 @@ def find_agent(agents: Mapping[str, Agent], name: str) -> Agent:
 
 
 def default_agent(config: Config, agents: Mapping[str, Agent]) -> Agent:
-    """The agent that talks to the user when none is named.
+    """Return the agent for prompts that name none.
 
-    That is `default_agent`, else the first that is neither hidden nor a subagent.
+    It is the setting `default_agent`, else the first agent that is neither hidden nor a subagent.
 
-    :raises NotFoundError: when the one of the configuration does not exist.
-    :raises ConfigError: when it cannot talk to the user, or no agent can.
+    :raises NotFoundError: when the configured agent does not exist.
+    :raises ConfigError: when it is hidden or a subagent, or when no agent takes prompts.
     """
     if config.default_agent is not None:
         agent = find_agent(agents, config.default_agent)
@@ -174,7 +174,7 @@ def rulesets_for(
     session: Sequence[Rule] = (),
     parent: Sequence[Ruleset] = (),
 ) -> tuple[Ruleset, ...]:
-    """The rules that bind an agent in a session, source by source; the strictest source wins.
+    """Collect the rules for an agent in a session, source by source; the strictest source wins.
 
     `config` has the user's rules for all agents, then those for this one. `agent` has the rules
     of the agent's author, then the user's for this agent: the author can deny what the user

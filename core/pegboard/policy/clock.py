@@ -35,25 +35,25 @@ class Clock:
         return _CURRENT.get() or cls()
 
     def now(self) -> float:
-        """The reading of this clock, to be compared with another reading."""
+        """Return the reading of this clock in seconds; only differences have a meaning."""
         at = self._stopped_at if self._stops else asyncio.get_running_loop().time()
         return at - self._stood_s
 
     def timing(self) -> AbstractContextManager[None]:
-        """A block whose work, with all tasks it starts, this clock times; the outer work waits."""
+        """Return a block that this clock times, with its tasks; the outer work's clock stops."""
         return _Timing(self)
 
     def awaited(self) -> AbstractContextManager[None]:
-        """A block in which the current work waits for the work of this clock."""
+        """Return a block in which the current work waits for the work of this clock."""
         return _Waiting(self, _CURRENT.get())
 
     def awaited_by(self, waiting: "Clock | None") -> AbstractContextManager[None]:
-        """A block in which the work of another clock waits for this one's; never for itself."""
+        """Return a block in which another clock's work waits for this one's; never for itself."""
         return _Waiting(self, waiting)
 
     @asynccontextmanager
     async def limit(self, limit_s: float) -> AsyncIterator[asyncio.Timeout]:
-        """A block that ends with a TimeoutError after this time by this clock."""
+        """Raise TimeoutError in the block after `limit_s` by this clock."""
         async with asyncio.timeout(None) as limit:
             self._limits[limit] = self.now() + limit_s
             self._set(limit)
@@ -64,7 +64,7 @@ class Clock:
 
     @asynccontextmanager
     async def running(self, limit_s: float) -> AsyncIterator[asyncio.Timeout]:
-        """A block that this clock times, and that ends after this time by it."""
+        """Time the block by this clock, and raise TimeoutError in it after `limit_s`."""
         with self.timing():
             async with self.limit(limit_s) as limit:
                 yield limit
@@ -193,7 +193,7 @@ class Slots:
 
     @asynccontextmanager
     async def taken(self) -> AsyncIterator[None]:
-        """A block that holds a slot."""
+        """Hold a slot during the block."""
         with self._work.awaited():
             await self._free.acquire()
         try:
@@ -206,7 +206,7 @@ class Slots:
 
 @contextmanager
 def asking() -> Iterator[None]:
-    """A block in which a person is asked: the clock of the current work is stopped."""
+    """Stop the clock of the current work while the user is asked."""
     current = _CURRENT.get()
     if current is None:
         yield

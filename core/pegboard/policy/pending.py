@@ -110,13 +110,14 @@ class PendingRequests:
         note: Note,
         allowed: Callable[[], Awaitable[bool]] | None = None,
     ) -> PermissionAnswer:
-        """The answer to a request; without a time limit, because a person gives it.
+        """Wait for the answer to a request, without a time limit because a user gives it.
 
         The clock of the current work is stopped meanwhile. `recheck` calls `allowed` to see
         whether the request is allowed by now. Cancelling the wait removes the request, unless
-        it is answered already: who answered is told that it holds, so `note` is called first.
+        it is answered already: the caller of the answer is then promised that it holds, so
+        `note` is called first.
 
-        :raises PermissionDeniedError: at once, when nobody can be asked.
+        :raises PermissionDeniedError: at once, when no user is there.
         """
         if not self.interactive:
             raise PermissionDeniedError(nobody(request), advice=advice(request))
@@ -179,7 +180,7 @@ class PendingRequests:
         return tuple(settled)
 
     def pending(self, session_id: str | None = None) -> tuple[PermissionRequest, ...]:
-        """The waiting requests, oldest first; of one session, or of all."""
+        """Return the waiting requests, oldest first, of one session or of all."""
         requests = (waiting.request for waiting in self._open.values())
         return tuple(request for request in requests if session_id in (None, request.session_id))
 
@@ -195,7 +196,7 @@ class PendingRequests:
 
 
 def nobody(request: PermissionRequest, *, because: Verdict | None = None) -> str:
-    """The text for a model whose request nobody can answer."""
+    """Return the text for a model whose request cannot be answered."""
     patterns = request.patterns or _ANYTHING
     wanted = json.dumps(", ".join(patterns)[:_SHOWN_CHARACTERS], ensure_ascii=False)
     why = f" ({because.reason})" if because and because.reason else ""
@@ -219,14 +220,14 @@ def advice(request: PermissionRequest, *, because: Verdict | None = None) -> str
 
 
 def advised_rules(request: PermissionRequest) -> tuple[Rule, ...]:
-    """The rules that the advice is about: never `*`, which allows everything, for one thing."""
+    """Return the rules that the advice suggests; never `*`, which would allow everything."""
     patterns = request.patterns or _ANYTHING
     narrow = patterns if "*" in request.always else request.always or patterns
     return tuple(Rule(request.permission, each, "allow") for each in dict.fromkeys(narrow))
 
 
 def no_rule(because: Verdict) -> str:
-    """That no rule of the user's allows what is asked, with who asks and what does."""
+    """Explain that no rule of the user can allow the request, and which source asks or denies."""
     who = _ASKING.get(because.source) or f"the plugin {because.source}"
     if because.action == "deny":
         return f"no rule allows it: {who} denies it"
@@ -236,7 +237,7 @@ def no_rule(because: Verdict) -> str:
 
 
 def _key(text: str) -> str:
-    """The text as a part of a TOML key."""
+    """Quote a string where a TOML key needs it."""
     return text if re.fullmatch(r"[A-Za-z0-9_-]+", text) else json.dumps(text, ensure_ascii=False)
 
 
@@ -257,13 +258,13 @@ class Questions:
         self._open: dict[str, tuple[QuestionRequest, asyncio.Future[Answers]]] = {}
 
     async def wait(self, request: QuestionRequest) -> Answers:
-        """The answers; without a time limit, because a person gives them.
+        """Wait for the answers, without a time limit because a user gives them.
 
         The clock of the current work is stopped meanwhile. Cancelling the wait removes the
         request.
 
-        :raises ToolError: at once, when nobody can be asked.
-        :raises QuestionRejectedError: when the user does not want to answer.
+        :raises ToolError: at once, when no user is there.
+        :raises QuestionRejectedError: when the user dismisses the questions.
         """
         if not self.interactive:
             raise ToolError(_NOBODY)
@@ -303,7 +304,7 @@ class Questions:
         return request
 
     def pending(self, session_id: str | None = None) -> tuple[QuestionRequest, ...]:
-        """The waiting requests, oldest first; of one session, or of all."""
+        """Return the waiting requests, oldest first, of one session or of all."""
         requests = (request for request, _ in self._open.values())
         return tuple(request for request in requests if session_id in (None, request.session_id))
 

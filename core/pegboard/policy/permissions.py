@@ -36,12 +36,10 @@ _FROM_ROOT = re.compile(r"[^/*?~$]")
 
 @lru_cache(maxsize=4096)
 def _compiled(pattern: str, one: str = ".") -> re.Pattern[str]:
-    """The pattern as an expression that matches in time bounded by pattern length x text length.
+    """Compile a pattern that matches in time bounded by pattern length times text length.
 
-    `one` is what its `?` becomes.
-
-    Each piece between two stars matches at its first place for good (an atomic group): that is
-    enough for wildcards, and rules out exponential backtracking.
+    `one` is the expression for `?`. Each piece between two stars matches at its first place only
+    (an atomic group). That is enough for wildcards and prevents exponential backtracking.
     """
     first, *others = (
         "".join(one if character == "?" else re.escape(character) for character in piece)
@@ -79,17 +77,17 @@ def is_unclear(pattern: str) -> bool:
 
 
 def of_one_text(pattern: str) -> str:
-    """The pattern; that of an unclear `*`, which is the one for all that is unclear, as another."""
+    """Replace the pattern for everything unclear by one for a single unclear string."""
     return f"{UNCLEAR} *" if pattern == _ALL_UNCLEAR else pattern
 
 
 def literally(text: str) -> str:
-    """A pattern for a literal text; a `*` in it, as in a file's name, matches any one character."""
+    """Return a pattern for a literal string; each `*` in it becomes `?`."""
     return text if text == "*" else text.replace("*", "?")
 
 
 def _below_home(pattern: str) -> str | None:
-    """The rest of a pattern after `~` or `$HOME` at its start, None for other patterns."""
+    """Return the rest of a pattern after `~` or `$HOME` at its start, None for other patterns."""
     for sign in ("~", "$HOME"):
         if pattern == sign or pattern.startswith(f"{sign}/"):
             return pattern.removeprefix(sign)
@@ -135,9 +133,9 @@ def _sentence(rule: Rule, source: str) -> str:
 def deciding_rule(
     ruleset: Ruleset, permission: str, text: str, *, home: Path | None = None
 ) -> Rule | None:
-    """The rule of one source that decides about a pattern: the last that matches.
+    """Return the rule of one source that decides about a pattern: the last that matches.
 
-    What is unclear may match each rule that is narrower than `*`: one that denies or asks
+    An unclear pattern may match each rule that is narrower than `*`: a rule that denies or asks
     becomes a rule that asks.
     """
     return _last(ruleset, permission, text, None if home is None else str(home))
@@ -162,7 +160,7 @@ def _spoken(ruleset: Ruleset, permission: str, text: str, home: str | None) -> V
 
 
 def strictest_verdict(verdicts: Iterable[Verdict | None]) -> Verdict | None:
-    """The first of the strictest verdicts, None when nobody has an opinion."""
+    """Return the first of the strictest verdicts, None when all are None."""
     opinions = [verdict for verdict in verdicts if verdict is not None]
     return max(
         opinions, key=lambda verdict: (_STRICTNESS[verdict.action], verdict.firm), default=None
@@ -176,10 +174,10 @@ def opinion(
     *,
     home: Path | None = None,
 ) -> Verdict | None:
-    """The verdict of rules on a whole request, None when no rule covers a part of it.
+    """Judge a whole request by rules; return None when no rule covers a part of it.
 
-    A request without patterns is judged as the pattern `*`. `home` is what `~` and `$HOME` at
-    the start of a rule's pattern stand for; without it they are plain characters.
+    A request without patterns is judged as the pattern `*`. `home` replaces `~` and `$HOME` at
+    the start of a rule's pattern; without it they are plain characters.
     """
     folder = None if home is None else str(home)
     verdicts = [
@@ -195,10 +193,10 @@ def opinion(
 def unapproved(
     approvals: Sequence[Rule], permission: str, patterns: Sequence[str], *, home: Path | None = None
 ) -> tuple[str, ...]:
-    """The patterns of a request that no approval covers.
+    """Return the patterns of a request that no approval covers.
 
     When the strictest verdict on a request is ask, its approved patterns are settled and only
-    these have to be judged once more.
+    these have to be judged again.
     """
     folder = None if home is None else str(home)
     granted = [rule for rule in approvals if rule.action == "allow"]
@@ -217,10 +215,10 @@ def judge_rules(
     approvals: Sequence[Rule] = (),
     home: Path | None = None,
 ) -> Verdict:
-    """The verdict on a request: the strictest of all sources over all patterns.
+    """Judge a request: the strictest verdict of all sources over all patterns.
 
-    No opinion about a pattern means ask. An approval answers an ask, pattern by pattern, and
-    never a deny. Patterns and `home` are as for `opinion`.
+    A pattern without a matching rule is asked. An approval answers an ask, pattern by pattern,
+    and never a deny. Patterns and `home` are as for `opinion`.
     """
     unasked = Verdict(action="ask", reason=f"no rule speaks of {permission}")
     verdict = opinion(rulesets, permission, patterns, home=home) or unasked
@@ -235,7 +233,7 @@ def judge_rules(
 
 
 def hidden(tools: Mapping[str, str], rulesets: Sequence[Ruleset]) -> frozenset[str]:
-    """The tools (name to permission) that some source denies for every pattern.
+    """Return the tools (name to permission) that a source denies for every pattern.
 
     That is so when the source's last rule for the permission denies the pattern `*`.
     """
@@ -254,11 +252,11 @@ def _forbids(ruleset: Ruleset, permission: str) -> bool:
 
 
 def rules_from_config(value: object) -> tuple[Rule, ...]:
-    """The rules that a `permission` of a config file stands for, in the file's order.
+    """Parse a `permission` of a config file into rules, in the file's order.
 
-    An action alone is for everything; a table maps a permission to an action, or to a table
-    from pattern to action. In that the key `unclear` is about all that is unclear; rules about
-    what is unclear count as the last of their table.
+    An action alone is for everything. A table maps a permission to an action, or to a table
+    from pattern to action. There the key `unclear` is about everything unclear, and its rules
+    come last.
 
     :raises ConfigError: for any other value; its key starts below `permission`.
     """

@@ -257,7 +257,7 @@ class Event(Wire, frozen=True):
                 return None
 
     def payload(self) -> object:
-        """The `properties` as the protocol has them."""
+        """Return the `properties` in the protocol's form."""
         inner: object
         match self.properties:
             case PermissionAsked(request=inner) | QuestionAsked(request=inner):

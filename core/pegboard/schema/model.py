@@ -144,7 +144,7 @@ def _limit(below: ModelLimit, over: ModelLimit) -> ModelLimit:
 
 
 def _known(value: object, names: Iterable[str]) -> dict[str, Any]:
-    """The fields of these names that are known."""
+    """Return the fields of these names that are not None."""
     return {name: known for name in names if (known := getattr(value, name)) is not None}
 
 
@@ -195,7 +195,7 @@ def fill_model(model: Model, facts: ModelFacts) -> Model:
 
 
 def _facts_of(model: Model) -> ModelFacts:
-    """What the model says of itself; a value that is the default says nothing."""
+    """Return the facts in which the model differs from the defaults."""
     silent = Model(id=model.id, provider_id=model.provider_id, name=model.id, api=model.api)
     able = model.capabilities
     told = {
@@ -209,7 +209,7 @@ def _facts_of(model: Model) -> ModelFacts:
 
 
 def with_facts(model: Model, facts: ModelFacts) -> Model:
-    """The model, each fact that is known in its place."""
+    """Return the model with all known facts applied."""
     known = _known(facts, _PLAIN)
     efforts = known.get("effort_names", model.effort_names)
     return replace(

@@ -366,7 +366,7 @@ class Project(Wire, frozen=True):
 
 
 def title_from(text: str) -> str | None:
-    """A title made from a prompt: its first sentence, cut between words; None without a text."""
+    """Make a title from the first sentence of a prompt, cut between words; None without text."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), None)
     if line is None:
         return None

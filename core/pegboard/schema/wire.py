@@ -15,7 +15,7 @@ _AROUND = 40
 
 
 def wire_name(name: str) -> str:
-    """The protocol's spelling of a Python field name: `session_id` is `sessionID`."""
+    """Return the protocol's spelling of a Python field name: `session_id` is `sessionID`."""
     first, *rest = name.split("_")
     return first + "".join("ID" if word == "id" else word.capitalize() for word in rest)
 
@@ -29,9 +29,9 @@ encode = msgspec.json.Encoder().encode
 
 
 def encode_checked(value: object) -> bytes:
-    """The wire form of a value that foreign code may have a part in, such as a tool's metadata.
+    """Encode a value that plugins contribute to, such as a tool's metadata.
 
-    :raises InvalidInputError: when something in it has no JSON form.
+    :raises InvalidInputError: when a part of it has no JSON form.
     """
     try:
         return encode(value)
@@ -61,7 +61,7 @@ def not_utf8(error: UnicodeEncodeError) -> str:
 
 
 def to_json(value: object) -> Any:  # noqa: ANN401 - JSON leaves here
-    """The wire form of a value as plain dicts, lists, texts and numbers."""
+    """Convert a value to dicts, lists, strings and numbers in the protocol's form."""
     return msgspec.to_builtins(value)
 
 

@@ -116,13 +116,13 @@ class TrustStore:
         answer: "bool | Decision | None" = None,
         lock: Path | None = None,
     ) -> Decision:
-        """The decision about all that the project would run from this directory.
+        """Decide whether the code that the project would run from this directory is trusted.
 
-        `config_files` are the project's files of configuration of which something needs trust;
-        the plugins at the `plugin_paths` that they name belong to the set. `answer` is the
-        user's word for this time only, about whatever is there, or for the files of an earlier
-        decision as they were then. `lock` is a file of digests that the user trusts,
-        as `pegboard trust lock` writes it.
+        `config_files` are the project's configuration files of which a setting needs trust. The
+        plugins at the `plugin_paths` that they name belong to the set. `answer` is the user's
+        answer for this run only: about everything there, or for the files of an earlier
+        decision as they were then. `lock` is a file of digests that the user trusts, as
+        `pegboard trust lock` writes it.
 
         :raises TrustError: when the lock file cannot be used.
         """
@@ -182,11 +182,11 @@ class TrustStore:
             return projects.pop(str(worktree.resolve()), None) is not None
 
     def projects(self) -> dict[str, Trusted]:
-        """The projects that are trusted by their roots, sorted."""
+        """Return the trusted projects by their roots, sorted."""
         return dict(sorted(self._read().items()))
 
     def difference(self, decision: Decision) -> str:
-        """The unified diff from what was allowed to what is there; whole files where new."""
+        """Return the unified diff from the allowed files to the present ones, new files whole."""
         known = self._read().get(str(decision.root))
         allowed = known.files if known else {}
         pieces: list[str] = []
@@ -198,7 +198,7 @@ class TrustStore:
         return "\n".join(pieces)
 
     def _copy(self, digest: str) -> bytes:
-        """The bytes with this digest as they were allowed; empty if the copy is lost."""
+        """Read the copy of an allowed file by its digest; empty if the copy is lost."""
         try:
             return (self._copies / digest).read_bytes()
         except OSError:
@@ -206,9 +206,9 @@ class TrustStore:
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[dict[str, Trusted]]:
-        """The projects, to be changed while no other process does; stored at the end.
+        """Lock the file, yield the projects to change, and store them at the end.
 
-        Copies that no project has any more are deleted then.
+        Copies that no project refers to are deleted then.
         """
         try:
             with lock_file(self._path):
@@ -228,7 +228,7 @@ class TrustStore:
             raise TrustError(text) from error
 
     def _to_be_changed(self) -> dict[str, Trusted]:
-        """The projects; what is not taken for trust is kept from being overwritten."""
+        """Return the projects to change; a file that others can write is set aside."""
         try:
             return self._stored()
         except _ForeignError:
@@ -236,15 +236,15 @@ class TrustStore:
             return {}
 
     def _read(self) -> dict[str, Trusted]:
-        """The projects; none from a file that cannot be read or that others may have written."""
+        """Return the projects, or none if the file cannot be read or others can write it."""
         with contextlib.suppress(OSError):
             return self._stored()
         return {}
 
     def _stored(self) -> dict[str, Trusted]:
-        """The projects; a damaged file is set aside.
+        """Return the projects; a damaged file is set aside.
 
-        :raises OSError: when it cannot be read, or somebody else may have written it.
+        :raises OSError: when the file cannot be read, or another user can write it.
         """
         try:
             with self._path.open("rb") as file:
@@ -271,7 +271,7 @@ def _trusted(files: dict[str, str]) -> Trusted:
 
 
 def _by_digest(decision: Decision) -> Decision:
-    """The decision by the digests that are allowed."""
+    """Decide by the digests that the user has allowed."""
     allowed = decision.allowed
     differing = [path for path, name, digest in _digests(decision) if allowed.get(name) != digest]
     if not differing:
@@ -295,7 +295,7 @@ def _read_lock(path: Path, root: Path) -> dict[str, str]:
 
 
 def _code(directory: Path, root: Path, plugin_paths: Iterable[Path]) -> tuple[CodeFile, ...]:
-    """The project's code, each file once."""
+    """Collect the project's code, each file once."""
     # `os.path`: a name that is too long for one is that of nothing, and no error.
     there = (path for path in plugin_paths if os.path.exists(path))  # noqa: PTH110
     named = (file for path in there for file in plugin_files(path))
@@ -314,7 +314,7 @@ def _digests(decision: Decision) -> Iterator[tuple[Path, str, str]]:
 
 
 def _key(path: Path, root: Path) -> str:
-    """The path below the root, or all of it for a file elsewhere."""
+    """Return the path relative to the root, or the absolute path of a file elsewhere."""
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 
 

@@ -41,7 +41,7 @@ class CodeFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def way_down(worktree: Path, directory: Path) -> tuple[Path, ...]:
-    """The folders from the worktree's root to the directory, both with them."""
+    """Return the folders from the worktree's root to the directory, both included."""
     if not directory.is_relative_to(worktree):
         return (directory,)
     inner = [folder for folder in directory.parents if folder.is_relative_to(worktree)]
@@ -49,7 +49,7 @@ def way_down(worktree: Path, directory: Path) -> tuple[Path, ...]:
 
 
 def project_code(directory: Path, worktree: Path) -> tuple[CodeFile, ...]:
-    """The project's code, outermost folder first.
+    """Find the project's code, outermost folder first.
 
     That is `.pegboard/tool/`, `tools/` and `plugins/` of every folder from the worktree's root
     to the directory, and of both ends `tool/*.py` where the source imports Pegboard.
@@ -65,12 +65,12 @@ def project_code(directory: Path, worktree: Path) -> tuple[CodeFile, ...]:
 
 
 def user_code(config_dir: Path) -> tuple[CodeFile, ...]:
-    """The user's own code: `tool/`, `tools/` and `plugins/` of the config folder."""
+    """Find the user's own code: `tool/`, `tools/` and `plugins/` of the config folder."""
     return tuple(_code_below(config_dir, config_dir))
 
 
 def plugin_files(path: Path) -> tuple[CodeFile, ...]:
-    """The plugin files that a path of the configuration names: itself, or those in the folder."""
+    """Find the plugin files of a configured path: the file itself, or those in the folder."""
     if os.path.isdir(path):  # noqa: PTH112 - no error where the name is none
         package = path / _PACKAGE
         files = (package,) if package.is_file() else _plugins_of(path)
@@ -94,7 +94,7 @@ def imports_pegboard(source: bytes) -> bool:
 
 
 def imported(tree: ast.AST) -> Iterator[str]:
-    """The modules that import statements name, dotted; relative ones are left out."""
+    """Yield the dotted modules that absolute import statements name."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -103,7 +103,7 @@ def imported(tree: ast.AST) -> Iterator[str]:
 
 
 def read_bounded(path: Path) -> tuple[bytes, str]:
-    """The file's bytes, 16 MiB at most, or why there are none; no pipe or device is waited for."""
+    """Read at most 16 MiB of a regular file without blocking; return its bytes, or the reason."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123 - a descriptor
             facts = os.fstat(file.fileno())
@@ -143,13 +143,13 @@ def _plugin_file(path: Path) -> CodeFile:
 
 
 def _plugins_of(folder: Path) -> Iterable[Path]:
-    """The plugins of a folder: its modules, and the `__init__.py` of its packages."""
+    """Return the plugins of a folder: its modules, and the `__init__.py` of its packages."""
     packages = sorted(path for path in folder.glob(f"*/{_PACKAGE}") if path.is_file())
     return (*_python_files(folder), *packages)
 
 
 def _python_files(folder: Path) -> Iterable[Path]:
-    """The folder's own modules, sorted; a device or pipe named like one is none."""
+    """Return the folder's own regular `.py` files, sorted."""
     if not folder.is_dir():
         return ()
     return sorted(
@@ -164,9 +164,9 @@ MOST_FILES = 1000
 
 
 def with_neighbours(files: Iterable[CodeFile]) -> tuple[CodeFile, ...]:
-    """The files and all that they import from their own folders, and so on, each once.
+    """Add all files that the files import from their own folders, recursively, each once.
 
-    Of a package of the folder all modules belong to it.
+    A package of the folder counts with all its modules.
     """
     found = {file.path: file for file in files}
     waiting = list(found.values())
@@ -180,7 +180,7 @@ def with_neighbours(files: Iterable[CodeFile]) -> tuple[CodeFile, ...]:
 
 
 def part(path: Path, root: Path) -> CodeFile:
-    """A file that is no plugin and no tool, but is imported by one below `root`."""
+    """Read a file below `root` that is imported, but is neither a plugin nor a tool."""
     content, error = read_bounded(path)
     name = path.relative_to(root).as_posix()
     return CodeFile(path=path, kind="part", name=name, root=root, content=content, error=error)
