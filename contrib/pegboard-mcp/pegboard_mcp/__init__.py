@@ -147,7 +147,9 @@ async def permission_ask(request: PermissionRequest) -> Verdict | None:
     tool = first_use(request)
     if not tool:
         return None
-    return Verdict(action="ask", reason=f"This is the first call of the MCP tool {tool}.")
+    server = tool.partition(" ")[0]
+    advice = f"`pegboard mcp review {server}` approves the server's tools beforehand"
+    return Verdict(action="ask", reason=f"This is the first call of the MCP tool {tool}; {advice}.")
 
 
 @hookimpl(optionalhook=True)

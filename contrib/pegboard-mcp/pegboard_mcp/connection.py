@@ -94,13 +94,16 @@ class Connection:
         :raises RequestError: when it does not answer.
         """
         client, can = self._client, self._client.server_capabilities
+        prompts, resources, templates = list[object](), list[object](), list[object]()
+        failed: list[str] = []
         async with self._listing:
             tools = await self._pages("tools", client.list_tools) if can.tools else []
-            prompts = await self._pages("prompts", client.list_prompts) if can.prompts else []
-            resources, templates = list[object](), list[object]()
+            if can.prompts:
+                prompts = await self._extra("prompts", client.list_prompts, failed)
             if can.resources:
-                resources = await self._pages("resources", client.list_resources)
-                templates = await self._pages("resourceTemplates", client.list_resource_templates)
+                listing, templated = client.list_resources, client.list_resource_templates
+                resources = await self._extra("resources", listing, failed)
+                templates = await self._extra("resourceTemplates", templated, failed)
         checked = read_tools(tools)
         info = client.server_info
         discovered = client.session.discover_result
@@ -112,12 +115,24 @@ class Connection:
             server_version=info.version if info else "",
             instructions=clean_text(client.instructions or "", INSTRUCTION_BYTES)[0],
             tools=checked.tools,
-            notes=checked.notes,
+            notes=(*checked.notes, *failed),
             prompts=read_prompts(prompts),
             resources=read_resources(resources),
             templates=read_resources(templates, "uriTemplate"),
             fresh_s=self.traffic.lifetimes_s.get("tools"),
         )
+
+    async def _extra(
+        self, key: str, fetch: Callable[..., Awaitable[Any]], failed: list[str]
+    ) -> list[object]:
+        """Return a list, empty where the server fails to give it: the tools are there without."""
+        try:
+            return await self._pages(key, fetch)
+        except (ConnectionLostError, AuthorizationError):
+            raise
+        except RequestError as error:
+            failed.append(str(error))
+            return []
 
     async def _pages(self, key: str, fetch: Callable[..., Awaitable[Any]]) -> list[object]:
         found: list[object] = []
@@ -282,6 +297,10 @@ def refusal(name: str, traffic: Traffic, error: Exception, what: str = "answer")
     if traffic.is_unauthorized:
         text = f"the MCP server {name} wants you to sign in; `pegboard mcp auth {name}` does"
         return AuthorizationError(text)
+    if traffic.missing_scope is not None:
+        rights = f"the scope {traffic.missing_scope}" if traffic.missing_scope else "more rights"
+        text = f"the MCP server {name} refuses the request, which needs {rights}"
+        return AuthorizationError(f"{text}; `pegboard mcp auth {name}` asks you for it")
     reason = traffic.unreachable or reason_of(error)
     return RequestError(f"the MCP server {name} cannot {what}: {reason}")
 

@@ -16,6 +16,8 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     """The client and the tokens of one issuer, as it gave them; `expires_at` is since the epoch.
 
     `metadata` is the issuer's own description, with the endpoint at which tokens are refreshed.
+    `wanted_scope` is what the server has refused a request for want of; the next sign-in asks for
+    it.
     """
 
     issuer: str
@@ -23,6 +25,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     tokens: dict[str, Any] = {}
     expires_at: float | None = None
     metadata: dict[str, Any] = {}
+    wanted_scope: str = ""
 
     @property
     def access_token(self) -> str:
@@ -35,9 +38,21 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
         is_known = bool(self.metadata.get("token_endpoint"))
         return str(self.tokens.get("refresh_token") or "") if is_known else ""
 
+    @property
+    def wider_scope(self) -> str:
+        """The scope for another sign-in: the granted one with the wanted one, "" without one."""
+        if not self.wanted_scope:
+            return ""
+        return joined_scopes(str(self.tokens.get("scope") or ""), self.wanted_scope)
+
     def is_expired(self) -> bool:
         """Return whether the access token is, or is about to be, too old."""
         return self.expires_at is not None and time.time() > self.expires_at - EXPIRY_MARGIN_S
+
+
+def joined_scopes(*scopes: str) -> str:
+    """Return all scopes as one, each word once, in their order."""
+    return " ".join(dict.fromkeys(word for scope in scopes for word in scope.split()))
 
 
 class Grants(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,6 +18,7 @@ from mcp.shared.message import SessionMessage
 
 from pegboard.http import is_loopback
 from pegboard_mcp.configuration import ServerConfig
+from pegboard_mcp.storedauth import missing_scope
 from pegboard_mcp.traffic import LINE_BYTES, Traffic
 
 CONNECT_S = 30.0
@@ -144,6 +145,7 @@ class _LimitedTransport(httpx2.AsyncBaseTransport):
             self._traffic.note_unreachable(str(error) or type(error).__name__)
             raise
         self._traffic.is_unauthorized = response.status_code == _UNAUTHORIZED
+        self._traffic.missing_scope = missing_scope(response)
         self._traffic.note_unreachable("")
         if "text/event-stream" not in response.headers.get("content-type", ""):
             assert isinstance(response.stream, httpx2.AsyncByteStream)

@@ -23,13 +23,14 @@ from pegboard.http import is_loopback
 from pegboard.plugins import redact
 from pegboard_mcp.configuration import OAuthConfig, ServerConfig
 from pegboard_mcp.failure import AuthorizationError, RegistrationError
-from pegboard_mcp.grants import Grant, GrantFile
+from pegboard_mcp.grants import Grant, GrantFile, joined_scopes
 
 CONSENT_LIMIT_S = 300.0
 """The longest time for the user in the browser."""
 HOST = "127.0.0.1"
 PATH = "/callback"
 REQUEST_BYTES = 1 << 14
+_UNAUTHORIZED = 401
 VERSION = "2025-11-25"
 _PAGE = "<!doctype html><title>Pegboard</title><p>{}</p>"
 _PROBES: tuple[dict[str, object], ...] = (
@@ -112,12 +113,19 @@ class SignIn:
         redirect_uri = f"http://{HOST}:{port}{PATH}"
         storage = _Storage(self._config, self._file, self._secret, redirect_uri)
         wants_document = self._oauth.client_registration != "dcr"
+        scope = self._scope()
+
+        async def choose_scope(response: httpx2.Response) -> None:
+            """Have the SDK, which takes what the server asks for, ask for this scope instead."""
+            if scope and response.status_code == _UNAUTHORIZED:
+                challenge = response.headers.get("WWW-Authenticate", "")
+                response.headers["WWW-Authenticate"] = f'Bearer scope="{scope}", {challenge}'
+
         provider = OAuthClientProvider(
             self._config.url,
             OAuthClientMetadata(
                 client_name=self._oauth.client_name,
                 redirect_uris=[AnyUrl(redirect_uri)],
-                scope=self._oauth.scope or None,
             ),
             storage,
             redirect_handler=redirect,
@@ -127,26 +135,37 @@ class SignIn:
             else None,
         )
         storage.provider = provider
+        is_local = is_loopback(urlsplit(self._config.url).hostname or "")
+        async with httpx2.AsyncClient(
+            auth=provider, trust_env=not is_local, event_hooks={"response": [choose_scope]}
+        ) as client:
+            await self._probe(client, storage)
+
+    async def _probe(self, client: httpx2.AsyncClient, storage: "_Storage") -> None:
+        """Send requests until the server asks for a sign-in."""
         headers = {
             **self._config.headers,
             "Accept": "application/json, text/event-stream",
             "MCP-Protocol-Version": VERSION,
         }
-        is_local = is_loopback(urlsplit(self._config.url).hostname or "")
         status = 0
-        async with httpx2.AsyncClient(auth=provider, trust_env=not is_local) as client:
-            for probe in _PROBES:
-                async with client.stream(
-                    "POST", self._config.url, json=probe, headers=headers
-                ) as response:
-                    status = response.status_code
-                if storage.has_tokens:
-                    break
-                if (session_id := response.headers.get("mcp-session-id")) is not None:
-                    headers["Mcp-Session-Id"] = session_id
-        if not storage.has_tokens:
-            text = f"the MCP server {self._config.name} did not ask for a sign-in"
-            raise AuthorizationError(f"{text}; it answered with the status {status}")
+        for probe in _PROBES:
+            async with client.stream(
+                "POST", self._config.url, json=probe, headers=headers
+            ) as response:
+                status = response.status_code
+            if storage.has_tokens:
+                return
+            if (session_id := response.headers.get("mcp-session-id")) is not None:
+                headers["Mcp-Session-Id"] = session_id
+        text = f"the MCP server {self._config.name} did not ask for a sign-in"
+        raise AuthorizationError(f"{text}; it answered with the status {status}")
+
+    def _scope(self) -> str:
+        """Return the scope to ask for: the user's, with what a call was refused for; "" for any."""
+        grant = self._file.read().grant
+        wider = grant.wider_scope if grant is not None else ""
+        return joined_scopes(self._oauth.scope, wider)
 
     async def _listen(self) -> asyncio.Server:
         """Return the listener for the browser, on the port that the client is registered with."""

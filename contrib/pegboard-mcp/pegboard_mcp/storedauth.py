@@ -11,11 +11,14 @@ from urllib.parse import quote, urlsplit
 
 import httpx2
 import msgspec
+from mcp.client.auth.utils import extract_field_from_www_auth, extract_scope_from_www_auth
 
 from pegboard_mcp.grants import Grant, GrantFile
 
+SCOPE_LETTERS = 1000
 _OK = 200
 _UNAUTHORIZED = 401
+_FORBIDDEN = 403
 
 
 class StoredAuth(httpx2.Auth):
@@ -40,12 +43,15 @@ class StoredAuth(httpx2.Auth):
                 grant = await self._renewed(grant, (yield _refresh_request(grant)))
                 is_new = True
         response = yield _with_token(request, grant)
-        if response.status_code != _UNAUTHORIZED or grant is None or is_new:
+        if grant is None:
             return
-        if grant.refresh_token:
+        if response.status_code == _UNAUTHORIZED and grant.refresh_token and not is_new:
             async with self._refreshing:
                 grant = await self._renewed(grant, (yield _refresh_request(grant)))
-            yield _with_token(request, grant)
+            response = yield _with_token(request, grant)
+        scope = missing_scope(response)
+        if scope and scope != grant.wanted_scope:
+            self._file.store(msgspec.structs.replace(grant, wanted_scope=scope))
 
     def _grant(self) -> Grant | None:
         return self._file.read().grant
@@ -67,6 +73,15 @@ class StoredAuth(httpx2.Auth):
         )
         self._file.store(renewed)
         return renewed
+
+
+def missing_scope(response: httpx2.Response) -> str | None:
+    """Return the scope for want of which a request was refused (RFC 6750 §3.1), else None."""
+    if response.status_code != _FORBIDDEN:
+        return None
+    if extract_field_from_www_auth(response, "error") != "insufficient_scope":
+        return None
+    return (extract_scope_from_www_auth(response) or "")[:SCOPE_LETTERS]
 
 
 def _with_token(request: httpx2.Request, grant: Grant | None) -> httpx2.Request:

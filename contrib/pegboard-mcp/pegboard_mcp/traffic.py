@@ -42,6 +42,7 @@ class Traffic:
         self.lifetimes_s: dict[str, float | None] = {}
         self.log = log
         self.is_unauthorized = False
+        self.missing_scope: str | None = None
         self.unreachable = ""
         self._pending: dict[int | str, str] = {}
         self._unasked_bytes = 0

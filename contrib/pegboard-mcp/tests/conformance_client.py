@@ -75,7 +75,7 @@ async def main() -> None:
                     await called(server, tool.name, tool.parameters)
             except PegboardError as error:
                 sys.stderr.write(f"{error}\n")
-                if "sign in" not in str(error):
+                if "pegboard mcp auth" not in str(error):
                     raise
                 await server.aclose()
                 await signed_in(servers)

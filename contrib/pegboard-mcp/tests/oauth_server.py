@@ -19,6 +19,7 @@ from starlette.routing import Route
 
 ROLE, FOLDER, *WORDS = sys.argv[1:]
 HERE = Path(FOLDER)
+MORE_RIGHTS = 'Bearer error="insufficient_scope", scope="tools:call"'
 
 
 def note(line: str) -> None:
@@ -65,6 +66,7 @@ def issuer(address: str) -> Starlette:
     async def authorize(request: Request) -> Response:
         words = request.query_params
         note(f"{port} authorize {words['client_id']}")
+        (HERE / "scope").write_text(words.get("scope", ""))
         iss = "http://127.0.0.1:1" if "mixup" in WORDS else address
         target = f"{words['redirect_uri']}?code=c&state={words['state']}&iss={iss}"
         return RedirectResponse(target, status_code=302)
@@ -93,6 +95,11 @@ def issuer(address: str) -> Starlette:
     )
 
 
+def lacks_rights() -> bool:
+    """Return whether calls need a scope that the newest consent of the user does not have."""
+    return (HERE / "strict").exists() and "tools:call" not in (HERE / "scope").read_text().split()
+
+
 def tools(address: str) -> Starlette:
     from sdk_server import server  # the issuer does without the SDK
 
@@ -109,7 +116,10 @@ def tools(address: str) -> Starlette:
             token = request.headers.get("authorization", "").removeprefix("Bearer ")
             path = HERE / "tokens"
             known = path.read_text().split() if path.exists() else []
-            is_open = (HERE / "open").exists() and b'"initialize"' in await request.body()
+            body = await request.body()
+            is_open = (HERE / "open").exists() and b'"initialize"' in body
+            if token in known and b'"tools/call"' in body and lacks_rights():
+                return Response(status_code=403, headers={"WWW-Authenticate": MORE_RIGHTS})
             if token in known or is_open:
                 return await call_next(request)
             note(f"refused {'a token' if token else 'nothing'}")

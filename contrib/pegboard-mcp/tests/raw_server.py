@@ -66,6 +66,11 @@ def tools(page):
     return {"tools": [TOOL]}
 
 
+def capabilities():
+    announced: dict[str, object] = {"prompts": {}, "resources": {}} if MODE == "announcing" else {}
+    return {"tools": {"listChanged": True}, **announced}
+
+
 def instructions():
     return {"instructions": Path(sys.argv[2]).read_text()} if MODE == "instructed" else {}
 
@@ -150,7 +155,7 @@ def main():
                 number,
                 {
                     "protocolVersion": "2025-11-25",
-                    "capabilities": {"tools": {"listChanged": True}},
+                    "capabilities": capabilities(),
                     "serverInfo": {"name": "raw", "version": "1"},
                     **instructions(),
                 },
@@ -164,6 +169,8 @@ def main():
             answer(number, tools(int((message.get("params") or {}).get("cursor") or 0)))
         elif method == "tools/call":
             called(number, message["params"].get("arguments") or {})
+        elif number is not None and MODE == "announcing":
+            out({"jsonrpc": "2.0", "id": number, "error": {"code": -32601, "message": "no"}})
         elif number is not None:
             answer(number, {})
     if MODE == "stubborn":

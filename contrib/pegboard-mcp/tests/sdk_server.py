@@ -8,6 +8,7 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.resolve import Elicit, Resolve
 from mcp_types import (
     ElicitRequest,
+    ElicitRequestFormParams,
     ElicitRequestURLParams,
     ElicitResult,
     InputRequests,
@@ -81,6 +82,22 @@ async def pay(context: Context[Any, Any]) -> str | InputRequiredResult:
         return InputRequiredResult(input_requests=asked, request_state="paying")
     answer = answers["payment"]
     return answer.action if isinstance(answer, ElicitResult) else "odd"
+
+
+@server.tool()
+async def pester() -> InputRequiredResult:
+    """Want the call again for ever."""
+    return InputRequiredResult(request_state="again")
+
+
+@server.tool()
+async def quiz() -> InputRequiredResult:
+    """Ask 500 questions at once."""
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    form = ElicitRequestFormParams(message="Why?", requested_schema=schema)
+    return InputRequiredResult(
+        input_requests={str(at): ElicitRequest(params=form) for at in range(500)}
+    )
 
 
 @server.prompt()

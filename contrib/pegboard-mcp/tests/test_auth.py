@@ -198,6 +198,25 @@ async def test_a_server_that_is_open_until_its_tools_are_listed_asks_for_a_sign_
     assert turn.calls[0].output == "5"
 
 
+async def test_a_call_that_needs_more_rights_says_so_and_the_next_sign_in_asks_for_them(
+    world,
+) -> None:
+    (world.folder / "strict").touch()
+    async with world(script=(CALL,), scope="tools:list") as scripted:
+        await sign_in(scripted)
+        refused = await scripted.turn()
+        first = (world.folder / "scope").read_text()
+        await sign_in(scripted)
+    async with world.same_issuer((CALL,), scope="tools:list") as scripted:
+        turn = await scripted.turn()
+
+    assert first == "tools:list"
+    assert "needs the scope tools:call" in refused.calls[0].error
+    assert "pegboard mcp auth far" in refused.calls[0].error
+    assert (world.folder / "scope").read_text() == "tools:list tools:call"
+    assert turn.calls[0].output == "5"
+
+
 async def test_a_logout_forgets_the_tokens(world) -> None:
     async with world(script=(CALL,)) as scripted:
         await sign_in(scripted)

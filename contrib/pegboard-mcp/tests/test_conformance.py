@@ -23,6 +23,7 @@ SCENARIOS = (
     "auth/scope-from-www-authenticate",
     "auth/scope-from-scopes-supported",
     "auth/scope-omitted-when-undefined",
+    "auth/scope-step-up",
     "auth/scope-retry-limit",
     "auth/token-endpoint-auth-basic",
     "auth/token-endpoint-auth-post",
@@ -33,8 +34,8 @@ SCENARIOS = (
     "auth/offline-access-scope",
     "auth/offline-access-not-supported",
 )
-"""Not `auth/scope-step-up`: more rights within a call are not asked for. And not
-`auth/2025-03-26-oauth-metadata-backcompat`: its issuer is not that of its address (RFC 8414 §3.3).
+"""Not `auth/2025-03-26-oauth-metadata-backcompat`: its issuer is not that of its address (RFC 8414
+§3.3).
 """
 WITHIN_S = 120
 

@@ -123,6 +123,27 @@ async def test_a_user_who_does_not_answer_declines(sdk_app, version) -> None:
     assert turn.calls[0].output == "decline"
 
 
+@pytest.mark.parametrize(
+    ("tool", "reason"),
+    [
+        ("sdk_pester", "asked more than 10 times in one call"),
+        ("sdk_quiz", "asks 500 questions at once, and 8 are allowed"),
+    ],
+)
+async def test_a_server_asks_a_limited_number_of_questions(sdk_app, tool, reason) -> None:
+    permissions = []
+
+    def reply(request):
+        permissions.append(request.permission)
+        return "once"
+
+    async with sdk_app(NEWEST, (tool, {}), reply=reply) as scripted:
+        turn = await scripted.turn()
+
+    assert reason in turn.calls[0].error
+    assert permissions == [tool]
+
+
 async def test_without_a_user_nothing_is_offered_that_could_be_asked(sdk_app) -> None:
     rules = {"permission": {"*": "allow"}, "auto_approve": True}
 

@@ -164,6 +164,22 @@ async def test_lists_have_limits(served_app, raw_server, mode, count) -> None:
         assert len(tools_of(scripted)) == count
 
 
+async def test_a_server_without_the_lists_that_it_announces_has_its_tools(
+    served_app, raw_server
+) -> None:
+    server = {"raw": raw_server("announcing")}
+    async with served_app(server, ("raw_t", {"a": "1"})) as scripted:
+        notes = scripted.app.stash.get(SERVERS).named("raw").catalogue.notes
+        turn = await scripted.turn()
+
+    assert turn.calls[0].output == "1"
+    assert [each.split(" cannot list its ")[1] for each in notes] == [
+        "prompts: no",
+        "resources: no",
+        "resourceTemplates: no",
+    ]
+
+
 async def test_a_long_description_is_cut_with_a_notice(served_app, raw_server) -> None:
     async with served_app({"raw": raw_server("long")}) as scripted:
         description = scripted.app.tools["raw_t"].description
