@@ -247,6 +247,7 @@ def test_every_command_runs_on_the_loop_that_starts_no_thread_for_a_process() ->
         "core/pegboard/app/script.py",  # its program is that of its author
         "core/pegboard/cli/programloop.py",
         "core/pegboard/testing/fixtures.py",  # so is that of a test
+        "core/pegboard/testing/sharedstoragechecks.py",  # a process that it kills
     ]
 
 

@@ -240,16 +240,18 @@ class InvalidInputError(PegboardError, ValueError):
 class SessionBusyError(PegboardError):
     """The session runs a turn already, and this act cannot wait for its end.
 
-    `kept` says that what was sent is stored all the same, and goes with the next prompt.
+    `kept` says that what was sent is stored all the same, and goes with the next prompt. `owner`
+    is the owner of the session's fence, None where the storage does not say.
     """
 
-    def __init__(self, session_id: str, *, kept: bool = False) -> None:
+    def __init__(self, session_id: str, *, kept: bool = False, owner: str | None = None) -> None:
         end = "; what you sent is kept, and goes with the next prompt" if kept else ""
         super().__init__(
             f"session {session_id} is busy; wait for its turn to end, or abort it{end}"
         )
         self.session_id = session_id
         self.kept = kept
+        self.owner = owner
 
 
 class StorageError(PegboardError, OSError):

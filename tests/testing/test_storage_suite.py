@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pegboard.errors import NotFoundError
+from lone_storage import open_lone
+from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.ids import IdSource
 from pegboard.schema.event import Event
 from pegboard.storage import Fence, LastIds, OnCommit, Storage
@@ -18,7 +19,7 @@ from pegboard.storage.changes import (
     ChangeSession,
     CreateSession,
 )
-from pegboard.testing import check_storage
+from pegboard.testing import check_shared_storage, check_storage
 from pegboard_plugins.sqlite import open_sqlite
 
 
@@ -29,6 +30,10 @@ def urls(folder: Path) -> Callable[[], str]:
 
 async def test_sqlite_keeps_what_a_storage_promises(tmp_path: Path) -> None:
     assert await check_storage(open_sqlite, urls(tmp_path)) == ()
+
+
+async def test_sqlite_keeps_what_a_storage_promises_that_processes_share(tmp_path: Path) -> None:
+    assert await check_shared_storage(open_sqlite, urls(tmp_path)) == ()
 
 
 class Faulty:
@@ -182,3 +187,47 @@ async def test_a_fault_of_a_storage_is_found(
     findings = await check_storage(opened, urls(tmp_path))
 
     assert [text in each.text for each in findings if each.rule == rule] == [True], findings
+
+
+class Anonymous(Faulty):
+    async def claim(self, session_id: str) -> Fence:
+        try:
+            return await self.storage.claim(session_id)
+        except SessionBusyError as error:
+            raise SessionBusyError(session_id) from error
+
+
+class Deaf(Faulty):
+    async def events(self, after: int, *, limit: int = 1000) -> tuple[Event, ...]:
+        found = await self.storage.events(after, limit=limit)
+        return tuple(each for each in found if each.seq % 7 or each == found[-1])
+
+
+SHARED_FAULTS: list[tuple[type[Faulty], str, str]] = [
+    (Shared, "owners", "two processes claim one session"),
+    (Anonymous, "owners", "does not name the owner"),
+    (Unfenced, "takeovers", "the fence of an earlier owner"),
+    (Deaf, "followers", "a follower misses"),
+]
+
+
+@pytest.mark.parametrize(
+    ("fault", "rule", "text"), SHARED_FAULTS, ids=[f[0].__name__ for f in SHARED_FAULTS]
+)
+async def test_a_fault_of_a_shared_storage_is_found(
+    fault: type[Faulty], rule: str, text: str, tmp_path: Path
+) -> None:
+    async def opened(url: str, *, ids: IdSource, on_commit: OnCommit | None = None) -> Any:
+        return fault(await open_sqlite(url, ids=ids, on_commit=on_commit))
+
+    findings = await check_shared_storage(opened, urls(tmp_path))
+
+    assert [text in each.text for each in findings if each.rule == rule] == [True], findings
+
+
+async def test_a_process_whose_commits_are_lost_is_found(tmp_path: Path) -> None:
+    findings = await check_shared_storage(open_lone, urls(tmp_path))
+
+    assert [(each.rule, each.text) for each in findings] == [
+        ("kill", "a process's claim is not seen")
+    ]

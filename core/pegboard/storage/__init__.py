@@ -3,7 +3,8 @@
 Databases and snapshots come from plugins.
 """
 
-from collections.abc import Awaitable, Callable
+from asyncio import sleep
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -221,10 +222,14 @@ class Storage(Protocol):
         ...
 
     async def events(self, after: int, *, limit: int = 1000) -> tuple[Event, ...]:
-        """Stored events with a greater `seq`, in order; only the newest 10,000 are kept.
+        """Stored events with a greater `seq`, in order; at least the newest 10,000 or a day's.
 
-        Of the updates of one thing only the first and the last are kept, since each event
-        carries the whole thing; that of a text that is being written carries what is stored of it.
+        The numbers have gaps. Where several processes write, an event shows only when none with a
+        smaller number can follow, so that who goes on from the last one misses none.
+
+        Of the updates of one thing only the first and the last may be there, since each event
+        carries the whole thing, as it was then or is by now; that of a text that is being written
+        carries what is stored of it.
         """
         ...
 
@@ -253,7 +258,8 @@ class Storage(Protocol):
         The session of a process that has died is taken over, after its unfinished work was marked
         as interrupted.
 
-        :raises SessionBusyError: while a living process has it, this one included.
+        :raises SessionBusyError: while a living process has it, this one included; `owner` is
+            that of its fence.
         :raises NotFoundError: when nothing has this id.
         """
         ...
@@ -274,3 +280,18 @@ class Storage(Protocol):
     async def aclose(self) -> None:
         """Writes waiting changes, gives all rights back and closes the database."""
         ...
+
+
+async def follow(storage: Storage, after: int, *, every_s: float = 0.2) -> AsyncIterator[Event]:
+    """Give the stored events after a number as they come, those of other processes included.
+
+    It looks every `every_s` seconds, and ends only with the loop over it.
+
+    :raises StorageError: when the database cannot be read, or is closed.
+    """
+    while True:
+        while events := await storage.events(after):
+            for event in events:
+                yield event
+            after = events[-1].seq
+        await sleep(every_s)

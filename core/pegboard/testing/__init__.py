@@ -3,8 +3,9 @@
 - `scripted_app`, `play_turn`: a whole turn of an App of its own, with a model that a test has
   written down; pytest gives them as the fixtures `pegboard_app`, `run_turn` and `tool_call`.
 - `check_tools(await tools_of(module))`: what about a plugin's tools would trouble a model.
-- `check_hooks`, `check_policy`, `check_provider`, `check_storage`, `check_snapshots`,
-  `check_sandbox`: the rules for other things that plugins bring; `()` where all hold.
+- `check_hooks`, `check_policy`, `check_provider`, `check_storage`, `check_shared_storage`,
+  `check_snapshots`, `check_sandbox`: the rules for other things that plugins bring; `()` where
+  all hold.
 - `check_provider_faults(make, wire)`: what a provider makes of a server that fails, by a table.
 - `EventRecorder(app)`: the events of an App, to look at and to wait for.
 """
@@ -38,6 +39,7 @@ __getattr__, __dir__ = late_names(
             "ScriptedModel",
         ),
         "pegboard.testing.scriptedserver": ("ScriptedServer",),
+        "pegboard.testing.sharedstoragechecks": ("check_shared_storage",),
         "pegboard.testing.snapshotchecks": ("check_snapshots",),
         "pegboard.testing.storagechecks": ("check_storage",),
         "pegboard.testing.turnrecord": (

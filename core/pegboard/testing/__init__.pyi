@@ -15,6 +15,7 @@ from pegboard.testing.scriptedapp import scripted_app as scripted_app
 from pegboard.testing.scriptedmodel import CANCEL as CANCEL
 from pegboard.testing.scriptedmodel import ScriptedModel as ScriptedModel
 from pegboard.testing.scriptedserver import ScriptedServer as ScriptedServer
+from pegboard.testing.sharedstoragechecks import check_shared_storage as check_shared_storage
 from pegboard.testing.snapshotchecks import check_snapshots as check_snapshots
 from pegboard.testing.storagechecks import check_storage as check_storage
 from pegboard.testing.turnrecord import CallRecord as CallRecord

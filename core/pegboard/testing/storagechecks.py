@@ -1,20 +1,18 @@
 """What about a storage would lose, resurrect or reorder what sessions have said."""
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
 
-from pegboard.errors import InvalidInputError, NotFoundError, PegboardError, SessionBusyError
-from pegboard.ids import IdSource
-from pegboard.schema.event import Event, PartUpdated, SessionCreated, SessionDeleted, SessionUpdated
-from pegboard.schema.message import MessageTime, Turn, UserMessage
-from pegboard.schema.part import ModelChoice, Part, TextPart
-from pegboard.schema.session import Project, ProjectTime, Rule, Session, SessionTime, Todo, Tokens
-from pegboard.storage import OpenStorage, Storage
+from pegboard.errors import InvalidInputError, NotFoundError, SessionBusyError
+from pegboard.schema.event import PartUpdated, SessionCreated, SessionDeleted, SessionUpdated
+from pegboard.schema.message import Turn, UserMessage
+from pegboard.schema.session import Rule, Todo, Tokens
+from pegboard.storage import OpenStorage
 from pegboard.storage.changes import (
     AddText,
     ChangeSession,
@@ -25,19 +23,18 @@ from pegboard.storage.changes import (
     PutApproval,
     PutMessage,
     PutPart,
-    PutProject,
     PutState,
     PutTodos,
 )
 from pegboard.testing.finding import Finding, broken, must
 from pegboard.testing.finding import Rule as Check
-
-_NOW_MS = 1_772_366_400_000
-_PROJECT = Project(
-    id="project",
-    worktree="/project",
-    time=ProjectTime(created=_NOW_MS, updated=_NOW_MS),
-    sandboxes=(),
+from pegboard.testing.storagesite import (
+    NOW_MS,
+    PROJECT,
+    Sites,
+    StorageSite,
+    refused,
+    storage_site,
 )
 
 
@@ -57,6 +54,7 @@ async def check_storage(
         _turns,
         _texts,
         _whole,
+        _large,
         _events,
         _commits,
         _json,
@@ -68,120 +66,49 @@ async def check_storage(
         _reopened,
     )
 
-    def site() -> "AbstractAsyncContextManager[_Site]":
-        return _site(open_storage, new_url())
+    def site() -> "AbstractAsyncContextManager[StorageSite]":
+        return storage_site(open_storage, new_url())
 
     rules: dict[str, Check] = {each.__name__.strip("_"): partial(each, site) for each in checks}
     return await broken("storage", rules)
 
 
-class _Site:
-    """A database with a project, and what its commits told."""
-
-    def __init__(self, open_storage: OpenStorage, url: str) -> None:
-        self.open, self.url = open_storage, url
-        self.ids = IdSource()
-        self.told: list[Event] = []
-        self.storage: Storage
-
-    async def opened(self) -> Storage:
-        self.storage = await self.open(self.url, ids=self.ids, on_commit=self.told.extend)
-        return self.storage
-
-    def session(self, title: str = "Title", *, parent: str | None = None) -> Session:
-        return Session(
-            id=self.ids.new("session"),
-            slug="slug",
-            project_id=_PROJECT.id,
-            directory="/project",
-            title=title,
-            version="0",
-            time=SessionTime(created=_NOW_MS, updated=_NOW_MS),
-            parent_id=parent,
-        )
-
-    async def with_session(self, title: str = "Title", *, parent: str | None = None) -> Session:
-        session = self.session(title, parent=parent)
-        await self.storage.commit(CreateSession(session))
-        return session
-
-    def message(self, session: Session) -> UserMessage:
-        return UserMessage(
-            id=self.ids.new("message"),
-            session_id=session.id,
-            time=MessageTime(created=_NOW_MS),
-            agent="tester",
-            model=ModelChoice(provider_id="p", model_id="m"),
-        )
-
-    def part(self, message: UserMessage, text: str) -> TextPart:
-        part_id = self.ids.new("part")
-        return TextPart(id=part_id, session_id=message.session_id, message_id=message.id, text=text)
-
-    async def with_turn(self, session: Session, *texts: str) -> Turn:
-        message = self.message(session)
-        parts: tuple[Part, ...] = tuple(self.part(message, each) for each in texts)
-        await self.storage.commit(PutMessage(message), *map(PutPart, parts))
-        return Turn(info=message, parts=parts)
-
-
-_Sites = Callable[[], AbstractAsyncContextManager[_Site]]
-
-
-@asynccontextmanager
-async def _site(open_storage: OpenStorage, url: str) -> AsyncIterator[_Site]:
-    site = _Site(open_storage, url)
-    await (await site.opened()).commit(PutProject(_PROJECT))
-    try:
-        yield site
-    finally:
-        await site.storage.aclose()
-
-
-async def _refused(wanted: type[PegboardError], asked: Awaitable[object], what: str) -> None:
-    try:
-        await asked
-    except wanted:
-        return
-    must(holds=False, text=f"{what} is no {wanted.__name__}")
-
-
-async def _sessions(sites: _Sites) -> None:
+async def _sessions(sites: Sites) -> None:
     async with sites() as site:
         first, second = await site.with_session("First"), await site.with_session("Second")
         must(await site.storage.session(first.id) == first, "a session comes back otherwise")
-        later = ChangeSession(session_id=first.id, updated=_NOW_MS + 1)
+        later = ChangeSession(session_id=first.id, updated=NOW_MS + 1)
         await site.storage.commit(later)
-        found = [each.id for each in await site.storage.sessions(_PROJECT.id)]
+        found = [each.id for each in await site.storage.sessions(PROJECT.id)]
         must(found == [first.id, second.id], "sessions do not stand with the last used first")
-        limited = await site.storage.sessions(_PROJECT.id, limit=1)
+        limited = await site.storage.sessions(PROJECT.id, limit=1)
         must([each.id for each in limited] == [first.id], "`limit` does not keep the last used")
-        named = await site.storage.sessions(_PROJECT.id, search="SECOND")
+        named = await site.storage.sessions(PROJECT.id, search="SECOND")
         must([each.id for each in named] == [second.id], "`search` minds the case of a title")
         other = await site.storage.sessions("another")
         must(not other, "another project has sessions that are not its own")
-        await _refused(NotFoundError, site.storage.session("ses_none"), "an unknown session")
+        await refused(NotFoundError, site.storage.session("ses_none"), "an unknown session")
         again = site.storage.commit(CreateSession(first))
-        await _refused(InvalidInputError, again, "a session that is made twice")
+        await refused(InvalidInputError, again, "a session that is made twice")
 
 
-async def _changes(sites: _Sites) -> None:
+async def _changes(sites: Sites) -> None:
     """Changes of different fields do not undo each other, and costs add up."""
     async with sites() as site:
         session = await site.with_session()
         cost = ChangeSession(session_id=session.id, cost=0.5, tokens=Tokens(input=2))
         await site.storage.commit(ChangeSession(session_id=session.id, title="New"))
         await site.storage.commit(cost, cost)
-        await site.storage.commit(ChangeSession(session_id=session.id, updated=_NOW_MS - 5))
+        await site.storage.commit(ChangeSession(session_id=session.id, updated=NOW_MS - 5))
         stale = ChangeSession(session_id=session.id, title="Late", title_was="Title")
         await site.storage.commit(stale)
         found = await site.storage.session(session.id)
         must(found.title == "New", f"the title is {found.title!r} after changes of other fields")
         must((found.cost, found.tokens) == (1.0, Tokens(input=4)), "costs do not add up")
-        must(found.time.updated == _NOW_MS, "`updated` goes back")
+        must(found.time.updated == NOW_MS, "`updated` goes back")
 
 
-async def _gone(sites: _Sites) -> None:
+async def _gone(sites: Sites) -> None:
     """What was deleted stays deleted, whoever still writes."""
     async with sites() as site:
         session = await site.with_session()
@@ -195,30 +122,30 @@ async def _gone(sites: _Sites) -> None:
         )
         for change in late:
             name = f"{type(change).__name__} of a deleted session"
-            await _refused(NotFoundError, site.storage.commit(change), name)
-        await _refused(NotFoundError, site.storage.session(session.id), "a deleted session")
+            await refused(NotFoundError, site.storage.commit(change), name)
+        await refused(NotFoundError, site.storage.session(session.id), "a deleted session")
         deleted = [each for each in site.told if isinstance(each.properties, SessionDeleted)]
         must(len(deleted) == 1, "session.deleted is not told once")
         await site.storage.commit(DropSession(session.id))
 
 
-async def _children(sites: _Sites) -> None:
+async def _children(sites: Sites) -> None:
     async with sites() as site:
         parent = await site.with_session()
         first = await site.with_session(parent=parent.id)
         second = await site.with_session(parent=parent.id)
         found = [each.id for each in await site.storage.children(parent.id)]
         must(found == [first.id, second.id], "children do not stand in the order of creation")
-        roots = [each.id for each in await site.storage.sessions(_PROJECT.id, roots=True)]
+        roots = [each.id for each in await site.storage.sessions(PROJECT.id, roots=True)]
         must(roots == [parent.id], "`roots` lists subagents' sessions")
         orphan = CreateSession(site.session(parent="ses_none"))
-        await _refused(NotFoundError, site.storage.commit(orphan), "a child of nobody")
+        await refused(NotFoundError, site.storage.commit(orphan), "a child of nobody")
         await site.storage.commit(DropSession(parent.id))
-        left = await site.storage.sessions(_PROJECT.id)
+        left = await site.storage.sessions(PROJECT.id)
         must(not left, "the children of a deleted session stay")
 
 
-async def _turns(sites: _Sites) -> None:
+async def _turns(sites: Sites) -> None:
     async with sites() as site:
         session = await site.with_session()
         first = await site.with_turn(session, "a", "b")
@@ -237,10 +164,10 @@ async def _turns(sites: _Sites) -> None:
         left = await site.storage.turns(session.id)
         must(left == (Turn(info=first.info, parts=first.parts[1:]),), "dropped parts come back")
         unknown = site.storage.turn(session.id, "msg_none")
-        await _refused(NotFoundError, unknown, "an unknown message")
+        await refused(NotFoundError, unknown, "an unknown message")
 
 
-async def _texts(sites: _Sites) -> None:
+async def _texts(sites: Sites) -> None:
     """A streamed text is read with all that was added to it."""
     async with sites() as site:
         session = await site.with_session()
@@ -255,23 +182,31 @@ async def _texts(sites: _Sites) -> None:
         must(len(site.told) == before, "text that is added to nothing is told")
 
 
-async def _whole(sites: _Sites) -> None:
+async def _whole(sites: Sites) -> None:
     """All changes of a commit are written, or none, and then none is told."""
     async with sites() as site:
         session = await site.with_session()
         told = len(site.told)
         bad = ChangeSession(session_id="ses_none", title="x")
         both = site.storage.commit(ChangeSession(session_id=session.id, title="Half"), bad)
-        await _refused(NotFoundError, both, "a commit with a change of an unknown session")
+        await refused(NotFoundError, both, "a commit with a change of an unknown session")
         found = await site.storage.session(session.id)
         must(found.title == session.title, "half of a commit that failed is written")
         must(len(site.told) == told, "a commit that failed is told")
         mine, next_ = await site.with_turn(session, "a"), await site.with_turn(session, "b")
         moved = PutPart(replace(mine.parts[0], message_id=next_.info.id))
-        await _refused(InvalidInputError, site.storage.commit(moved), "a part of another message")
+        await refused(InvalidInputError, site.storage.commit(moved), "a part of another message")
 
 
-async def _events(sites: _Sites) -> None:
+async def _large(sites: Sites) -> None:
+    """A commit may have many changes."""
+    async with sites() as site:
+        turn = await site.with_turn(await site.with_session(), *map(str, range(1000)))
+        found = await site.storage.turn(turn.info.session_id, turn.info.id)
+        must(found == turn, "1,000 parts of one commit do not come back in order")
+
+
+async def _events(sites: Sites) -> None:
     async with sites() as site:
         session = await site.with_session()
         await site.with_turn(session, "a")
@@ -282,13 +217,13 @@ async def _events(sites: _Sites) -> None:
         numbers = [each.seq for each in site.told]
         must(all(numbers), "a stored event has no number")
         must(numbers == sorted(set(numbers)), "the numbers of events do not grow")
-        stored = await site.storage.events(0)
+        stored = await site.stored(0, last=numbers[-1])
         must([each.seq for each in stored] == numbers, "stored events are others than those told")
-        later = await site.storage.events(numbers[1])
+        later = await site.stored(numbers[1], last=numbers[-1])
         must([each.seq for each in later] == numbers[2:], "`events` gives more than those after it")
 
 
-async def _commits(sites: _Sites) -> None:
+async def _commits(sites: Sites) -> None:
     """`commit` answers with the events that it tells, in the order of its changes."""
     async with sites() as site:
         session, before = site.session(), len(site.told)
@@ -299,11 +234,11 @@ async def _commits(sites: _Sites) -> None:
         must(tuple(site.told[before:]) == answered, "`on_commit` is told other events")
 
 
-async def _json(sites: _Sites) -> None:
+async def _json(sites: Sites) -> None:
     async with sites() as site:
-        session = await site.with_session("ünï \u2028 <b>")
+        session = await site.with_session("ünï \u2028 <b> \x00")
         await site.with_turn(session, 'a "b" \\ \x00')
-        listed = json.loads(await site.storage.sessions_json(_PROJECT.id))
+        listed = json.loads(await site.storage.sessions_json(PROJECT.id))
         must([each["id"] for each in listed] == [session.id], "sessions_json lists other sessions")
         must(listed[0]["title"] == session.title, "sessions_json has another title")
         turns = json.loads(await site.storage.turns_json(session.id))
@@ -314,22 +249,22 @@ async def _json(sites: _Sites) -> None:
         must(older == turns[-2:-1], "turns_json lists other messages before one")
 
 
-async def _search(sites: _Sites) -> None:
+async def _search(sites: Sites) -> None:
     async with sites() as site:
         titled = await site.with_session("Whales of the sea")
         spoken = await site.with_session("Other")
         await site.with_turn(spoken, "I saw a WHALE and 100% of it")
-        hits = await site.storage.search(_PROJECT.id, "whale")
+        hits = await site.storage.search(PROJECT.id, "whale")
         found = [each.session.id for each in hits]
         must(found == [titled.id, spoken.id], "a text is not found in titles first, then in parts")
         must(hits[1].message_id is not None, "a hit in a message does not name it")
-        wild = await site.storage.search(_PROJECT.id, "%")
+        wild = await site.storage.search(PROJECT.id, "%")
         must([each.session.id for each in wild] == [spoken.id], "a % is taken as a wildcard")
         none = await site.storage.search("another", "whale")
         must(not none, "another project's sessions are found")
 
 
-async def _todos_and_state(sites: _Sites) -> None:
+async def _todos_and_state(sites: Sites) -> None:
     async with sites() as site:
         session, other = await site.with_session(), await site.with_session()
         todos = (Todo(content="a", status="pending"),)
@@ -344,29 +279,29 @@ async def _todos_and_state(sites: _Sites) -> None:
         must(left == ((), None), "todos and state cannot be taken back")
 
 
-async def _approvals(sites: _Sites) -> None:
+async def _approvals(sites: Sites) -> None:
     async with sites() as site:
         rules = tuple(Rule("launch", each, "allow") for each in ("a *", "b *"))
-        await site.storage.commit(PutApproval(_PROJECT.id, rules, at=1))
-        await site.storage.commit(PutApproval(_PROJECT.id, rules[:1], at=2))
-        found = await site.storage.approvals(_PROJECT.id)
+        await site.storage.commit(PutApproval(PROJECT.id, rules, at=1))
+        await site.storage.commit(PutApproval(PROJECT.id, rules[:1], at=2))
+        found = await site.storage.approvals(PROJECT.id)
         must(sorted(each.rule.pattern for each in found) == ["a *", "b *"], "approvals are doubled")
         must(not await site.storage.approvals("another"), "another project has these approvals")
 
 
-async def _claims(sites: _Sites) -> None:
+async def _claims(sites: Sites) -> None:
     async with sites() as site:
         session = await site.with_session()
         fence = await site.storage.claim(session.id)
-        await _refused(SessionBusyError, site.storage.claim(session.id), "a second claim")
+        await refused(SessionBusyError, site.storage.claim(session.id), "a second claim")
         await site.storage.release(fence)
         again = await site.storage.claim(session.id)
         must(again.epoch > fence.epoch, "the epoch of a later claim is not greater")
         await site.storage.release(again)
-        await _refused(NotFoundError, site.storage.claim("ses_none"), "a claim of nothing")
+        await refused(NotFoundError, site.storage.claim("ses_none"), "a claim of nothing")
 
 
-async def _fences(sites: _Sites) -> None:
+async def _fences(sites: Sites) -> None:
     """Who has lost the right to a session writes nothing more to it."""
     async with sites() as site:
         session = await site.with_session()
@@ -377,13 +312,13 @@ async def _fences(sites: _Sites) -> None:
         other = await site.storage.claim(session.id)
         late = ChangeSession(session_id=session.id, title="Late")
         written = site.storage.commit(late, fence=fence)
-        await _refused(SessionBusyError, written, "a commit with a fence that was given back")
+        await refused(SessionBusyError, written, "a commit with a fence that was given back")
         found = await site.storage.session(session.id)
         must(found.title == "Mine", "a commit that was fenced off is written")
         await site.storage.release(other)
 
 
-async def _reopened(sites: _Sites) -> None:
+async def _reopened(sites: Sites) -> None:
     """What is acknowledged is there when the database is opened again, rights are free."""
     async with sites() as site:
         session = await site.with_session()

@@ -226,7 +226,7 @@ def claim(
         raise NotFoundError("session", session_id)
     holder, epoch = row
     if holder is not None and is_alive(holder):
-        raise SessionBusyError(session_id)
+        raise SessionBusyError(session_id, owner=holder)
     events = interrupt(db, session_id) if holder is not None else ()
     fence = Fence(session_id=session_id, owner=owner, epoch=epoch + 1)
     db.execute(

@@ -76,7 +76,7 @@ def check_fence(db: apsw.Connection, fence: Fence) -> None:
     if row is None:
         raise NotFoundError("session", fence.session_id)
     if row != (fence.owner, fence.epoch):
-        raise SessionBusyError(fence.session_id)
+        raise SessionBusyError(fence.session_id, owner=row[0])
 
 
 def _put_project(db: apsw.Connection, change: PutProject) -> Iterator[Event]:

@@ -1,0 +1,115 @@
+"""A database in which the checks of a storage act, and the rows that they write."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from pegboard.errors import PegboardError
+from pegboard.ids import IdSource
+from pegboard.schema.event import Event
+from pegboard.schema.message import MessageTime, Turn, UserMessage
+from pegboard.schema.part import ModelChoice, Part, TextPart
+from pegboard.schema.session import Project, ProjectTime, Session, SessionTime
+from pegboard.storage import OpenStorage, Storage
+from pegboard.storage.changes import CreateSession, PutMessage, PutPart, PutProject
+from pegboard.testing.finding import must
+
+_LOOK_S = 0.02
+NOW_MS = 1_772_366_400_000
+PROJECT = Project(
+    id="project",
+    worktree="/project",
+    time=ProjectTime(created=NOW_MS, updated=NOW_MS),
+    sandboxes=(),
+)
+
+
+class StorageSite:
+    """A database with a project, and what its commits told."""
+
+    def __init__(self, open_storage: OpenStorage, url: str) -> None:
+        self.open, self.url = open_storage, url
+        self.ids = IdSource()
+        self.told: list[Event] = []
+        self.storage: Storage
+
+    async def opened(self) -> Storage:
+        """Return the open database, also when it was closed before."""
+        self.storage = await self.open(self.url, ids=self.ids, on_commit=self.told.extend)
+        return self.storage
+
+    def session(self, title: str = "Title", *, parent: str | None = None) -> Session:
+        """Return a session of the project that is not stored."""
+        return Session(
+            id=self.ids.new("session"),
+            slug="slug",
+            project_id=PROJECT.id,
+            directory="/project",
+            title=title,
+            version="0",
+            time=SessionTime(created=NOW_MS, updated=NOW_MS),
+            parent_id=parent,
+        )
+
+    async def with_session(self, title: str = "Title", *, parent: str | None = None) -> Session:
+        """Return a stored session."""
+        session = self.session(title, parent=parent)
+        await self.storage.commit(CreateSession(session))
+        return session
+
+    def message(self, session: Session) -> UserMessage:
+        """Return a message that is not stored."""
+        return UserMessage(
+            id=self.ids.new("message"),
+            session_id=session.id,
+            time=MessageTime(created=NOW_MS),
+            agent="tester",
+            model=ModelChoice(provider_id="p", model_id="m"),
+        )
+
+    def part(self, message: UserMessage, text: str) -> TextPart:
+        """Return a part that is not stored."""
+        part_id = self.ids.new("part")
+        return TextPart(id=part_id, session_id=message.session_id, message_id=message.id, text=text)
+
+    async def with_turn(self, session: Session, *texts: str) -> Turn:
+        """Return a stored message with parts."""
+        message = self.message(session)
+        parts: tuple[Part, ...] = tuple(self.part(message, each) for each in texts)
+        await self.storage.commit(PutMessage(message), *map(PutPart, parts))
+        return Turn(info=message, parts=parts)
+
+    async def stored(self, after: int, *, last: int) -> tuple[Event, ...]:
+        """Return the stored events after one, as soon as the last is there.
+
+        Events may show late where several processes write; see `Storage.events`.
+        """
+        while True:  # each rule of a suite has a time limit
+            found = await self.storage.events(after)
+            if found and found[-1].seq >= last:
+                return found
+            await asyncio.sleep(_LOOK_S)
+
+
+Sites = Callable[[], AbstractAsyncContextManager[StorageSite]]
+"""Opens another empty database, and closes it."""
+
+
+@asynccontextmanager
+async def storage_site(open_storage: OpenStorage, url: str) -> AsyncIterator[StorageSite]:
+    """Open a database with a project, and close it."""
+    site = StorageSite(open_storage, url)
+    await (await site.opened()).commit(PutProject(PROJECT))
+    try:
+        yield site
+    finally:
+        await site.storage.aclose()
+
+
+async def refused(wanted: type[PegboardError], asked: Awaitable[object], what: str) -> None:
+    """Check that what was asked raises an error of this kind."""
+    try:
+        await asked
+    except wanted:
+        return
+    must(holds=False, text=f"{what} is no {wanted.__name__}")
