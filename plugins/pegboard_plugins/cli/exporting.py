@@ -23,6 +23,9 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option(
     "--jsonl", type=_FILE, metavar="FILE", help="Write JSON lines, which `session import` takes."
 )
+@click.option(
+    "--atif", type=_FILE, metavar="FILE", help="Write a trajectory for evaluation and training."
+)
 @click.option("--no-redact", is_flag=True, help="Keep secrets and the path of the home folder.")
 @click.option("--with-reasoning", is_flag=True, help="Include what the model thought.")
 @click.option(
@@ -36,11 +39,12 @@ def export_session(  # noqa: PLR0913 - its options
     html: Path | None,
     md: Path | None,
     jsonl: Path | None,
+    atif: Path | None,
     no_redact: bool,
     with_reasoning: bool,
     last: int | None,
 ) -> None:
-    """Export a session as a page, as Markdown, or as JSON lines.
+    """Export a session as a page, as Markdown, as JSON lines, or as an ATIF 1.7 trajectory.
 
     The sessions of its subagents are included. Keys, what has the form of a secret, and the path
     of the home folder are left out, and counted on standard error. Without a FILE the JSON lines
@@ -49,7 +53,7 @@ def export_session(  # noqa: PLR0913 - its options
     from pegboard_plugins.cli.export.exporting import Wanted, write_export
     from pegboard_plugins.cli.run import answer_stream
 
-    files: dict[Form, Path | None] = {"html": html, "md": md, "jsonl": jsonl}
+    files: dict[Form, Path | None] = {"html": html, "md": md, "jsonl": jsonl, "atif": atif}
     named: list[tuple[Form, Path | None]] = [
         (form, file) for form, file in files.items() if file is not None
     ]

@@ -1,4 +1,4 @@
-"""The export of a session: read, redacted, and written in one of three forms."""
+"""The export of a session: read, redacted, and written in one of four forms."""
 
 from pathlib import Path
 from typing import Literal
@@ -12,10 +12,11 @@ from pegboard_plugins.cli.export.markdowntext import session_markdown
 from pegboard_plugins.cli.export.page import session_page
 from pegboard_plugins.cli.export.redaction import Redaction
 from pegboard_plugins.cli.export.sessionfile import exported_lines, read_conversations
+from pegboard_plugins.cli.export.trajectory import session_trajectory
 from pegboard_plugins.cli.export.transcript import transcribe
 from pegboard_plugins.shared.frontend import Conversation
 
-Form = Literal["html", "md", "jsonl"]
+Form = Literal["html", "md", "jsonl", "atif"]
 _AS_IT_IS = "not redacted: it may hold secrets"
 
 
@@ -39,6 +40,7 @@ async def export_session(app: App, session_id: str, wanted: Wanted) -> Exported:
     """Return a session in the wanted form; equal sessions give equal bytes.
 
     :raises NotFoundError: when there is no such session.
+    :raises InvalidInputError: when it has no message, for the form `atif`.
     """
     found = await read_conversations(app, session_id, last=wanted.last)
     conversations = [each if wanted.with_reasoning else _without_reasoning(each) for each in found]
@@ -49,6 +51,8 @@ async def export_session(app: App, session_id: str, wanted: Wanted) -> Exported:
         report = redaction.report()
     if wanted.form == "jsonl":
         return Exported(b"".join(exported_lines(conversations)), report)
+    if wanted.form == "atif":
+        return Exported(session_trajectory(conversations, last=wanted.last), report)
     transcript = await transcribe(app, conversations)
     text = (session_page if wanted.form == "html" else session_markdown)(transcript, report)
     return Exported(text.encode(), report)
