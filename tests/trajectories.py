@@ -42,9 +42,7 @@ def _check_references(document: dict[str, Any]) -> None:
 
 def check_by_harbor(document: dict[str, Any]) -> None:
     """Hold a document against the models of the package `harbor`."""
-    from harbor.utils.trajectory_validator import (  # type: ignore[import-not-found] # not installed by default
-        TrajectoryValidator,
-    )
+    from harbor.utils.trajectory_validator import TrajectoryValidator
 
     validator = TrajectoryValidator()
     assert validator.validate(document), validator.get_errors()

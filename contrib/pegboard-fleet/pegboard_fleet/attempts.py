@@ -29,6 +29,7 @@ from pegboard_fleet.folders import (
 )
 from pegboard_fleet.journal import Began, Check, JobResult, Ready, Status
 from pegboard_fleet.money import Ledger, Meter
+from pegboard_fleet.results import DATA
 from pegboard_fleet.state import Attempt
 
 _THROTTLES = (429, 503, 529)
@@ -140,9 +141,7 @@ class Attempts:
             config["sandbox"] = settings.sandbox
         if settings.job_budget_usd is not None:
             config["budget"] = {"usd": settings.job_budget_usd}
-        return AppOptions(
-            config=config, plugins=(Meter(self._ledger),), data_dir=self._root / "data"
-        )
+        return AppOptions(config=config, plugins=(Meter(self._ledger),), data_dir=self._root / DATA)
 
     def _result(
         self, attempt: Attempt, started: float, status: Status, **facts: object

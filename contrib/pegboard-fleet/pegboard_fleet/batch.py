@@ -4,7 +4,6 @@ import asyncio
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable
 from pathlib import Path
 
 from pegboard.errors import InvalidInputError
@@ -13,7 +12,6 @@ from pegboard_fleet.jobs import Job
 from pegboard_fleet.journal import (
     Again,
     Ended,
-    JobResult,
     Journal,
     Opened,
     Raised,
@@ -21,16 +19,16 @@ from pegboard_fleet.journal import (
     Status,
 )
 from pegboard_fleet.money import Ledger
+from pegboard_fleet.progress import Progress
 from pegboard_fleet.results import write_results
 from pegboard_fleet.state import Attempt, BatchState
 
 MOST_ROUNDS = 3
 """Sessions of an attempt whose provider gets too many requests."""
-Listener = Callable[[BatchState, JobResult], None]
 
 
 async def begin(
-    folder: Path, jobs: tuple[Job, ...], settings: Settings, listener: Listener
+    folder: Path, jobs: tuple[Job, ...], settings: Settings, progress: Progress
 ) -> BatchState:
     """Run a new batch to its end, and return its state.
 
@@ -39,11 +37,11 @@ async def begin(
     opened = Opened(id=secrets.token_hex(8), settings=settings, jobs=jobs)
     with Journal.create(folder) as journal:
         await asyncio.to_thread(journal.write, opened)
-        return await _run(journal, Ledger(journal, BatchState.new(opened)), listener)
+        return await _run(journal, Ledger(journal, BatchState.new(opened)), progress)
 
 
 async def resume(
-    folder: Path, listener: Listener, *, budget_usd: float | None = None, retry: frozenset[Status]
+    folder: Path, progress: Progress, *, budget_usd: float | None = None, retry: frozenset[Status]
 ) -> BatchState:
     """Go on with a batch; attempts that have ended in one of these ways are made once more.
 
@@ -62,16 +60,16 @@ async def resume(
         ended = [result for result in state.results if result.status in retry]
         if ended:
             await ledger.note(*(Again(id=each.id, attempt=each.attempt) for each in ended))
-        return await _run(journal, ledger, listener)
+        return await _run(journal, ledger, progress)
 
 
 class _Batch:
     """The workers of a batch."""
 
-    def __init__(self, ledger: Ledger, attempts: Attempts, listener: Listener) -> None:
+    def __init__(self, ledger: Ledger, attempts: Attempts, progress: Progress) -> None:
         self._ledger = ledger
         self._attempts = attempts
-        self._listener = listener
+        self._progress = progress
         self._waiting = deque(ledger.state.open)
         self._begins_at = 0.0
 
@@ -82,28 +80,34 @@ class _Batch:
             if not self._waiting:
                 return
             attempt = self._waiting.popleft()
+            self._progress.begin()
             result = await self._attempts.make(attempt)
             await self._ledger.note(Ended(result=result))
             if is_throttled(result) and attempt.round < MOST_ROUNDS:
                 await self._again(attempt)
             else:
-                self._listener(self._ledger.state, result)
+                self._progress.end(self._ledger.state, result)
 
     async def _again(self, attempt: Attempt) -> None:
         """Let no attempt begin for a while; then make this one again, in a new session."""
         state = self._ledger.state
-        self._begins_at = time.monotonic() + state.settings.pause_s
+        pause_s = state.settings.pause_s
+        self._progress.throttle(attempt, pause_s)
+        self._begins_at = time.monotonic() + pause_s
         await self._ledger.note(Again(id=attempt.job.id, attempt=attempt.number))
         self._waiting.append(state.attempts[attempt.job.id, attempt.number])
 
 
-async def _run(journal: Journal, ledger: Ledger, listener: Listener) -> BatchState:
+async def _run(journal: Journal, ledger: Ledger, progress: Progress) -> BatchState:
     state = ledger.state
-    batch = _Batch(ledger, Attempts(journal.folder, ledger), listener)
+    batch = _Batch(ledger, Attempts(journal.folder, ledger), progress)
+    drawing = asyncio.create_task(progress.follow(state), name="progress")
     try:
         async with asyncio.TaskGroup() as group:
             for _ in range(min(state.settings.concurrency, len(state.open))):
                 group.create_task(batch.work())
     finally:
-        await asyncio.to_thread(write_results, journal.folder, state, "jsonl")
+        drawing.cancel()
+        await asyncio.wait([drawing])
+        await write_results(journal.folder, state, "jsonl")
     return state

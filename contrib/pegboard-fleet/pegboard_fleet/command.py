@@ -80,7 +80,7 @@ def run(ctx: click.Context, /, jobs: Path, out: Path, **settings: Any) -> None: 
         refuse_within_tool("pegboard batch run --auto")
     found = read_jobs(jobs)
     progress = Progress(sys.stderr)
-    ctx.exit(_ended(out, begin(out, found, Settings(**settings), progress.report), progress))
+    ctx.exit(_ended(out, begin(out, found, Settings(**settings), progress), progress))
 
 
 @batch.command()
@@ -104,7 +104,7 @@ def resume(ctx: click.Context, out: Path, budget_usd: float | None, retry: str) 
         known = ", ".join(sorted(_RETRIED))
         raise click.UsageError(f"--retry {', '.join(sorted(unknown))}: choose from {known}")
     progress = Progress(sys.stderr)
-    working = go_on(out, progress.report, budget_usd=budget_usd, retry=chosen)  # type: ignore[arg-type]
+    working = go_on(out, progress, budget_usd=budget_usd, retry=chosen)  # type: ignore[arg-type]
     ctx.exit(_ended(out, working, progress))
 
 
@@ -144,8 +144,12 @@ def stop(out: Path) -> None:
 @click.argument("out", type=_FOLDER)
 @click.option("--format", "form", type=click.Choice(list(NAMES)), default="jsonl")
 def results(out: Path, form: Form) -> None:
-    """Write the results of the batch of the folder OUT, and print the file's name."""
-    click.echo(write_results(out, BatchState.of(out), form))
+    """Write the results of the batch of the folder OUT, and print the file's name.
+
+    `jsonl` is a JSON object a line, `preds` the predictions for SWE-bench, `parquet` a table for
+    analysis, and `atif` a folder with a trajectory for each attempt.
+    """
+    click.echo(run_async(write_results(out, BatchState.of(out), form)))
 
 
 def _ended(out: Path, working: Coroutine[Any, Any, BatchState], progress: Progress) -> int:
@@ -153,7 +157,7 @@ def _ended(out: Path, working: Coroutine[Any, Any, BatchState], progress: Progre
     try:
         state = run_async(_stoppable(working))
     finally:
-        progress.end()
+        progress.close()
     if state is None:
         click.echo(f"interrupted; `pegboard batch resume {out}` goes on", err=True)
         return Exit.INTERRUPTED
@@ -179,8 +183,15 @@ async def _stoppable(working: Coroutine[Any, Any, BatchState]) -> BatchState | N
 
 
 def _pid(out: Path) -> int | None:
-    """Return the process that runs the batch, None for a batch that does not run."""
-    with (out / JOURNAL).open("rb") as journal:
+    """Return the process that runs the batch, None for a batch that does not run.
+
+    :raises InvalidInputError: when the folder has no batch.
+    """
+    try:
+        journal = (out / JOURNAL).open("rb")
+    except OSError as error:
+        raise InvalidInputError(f"{out} has no batch: {error.strerror or error}") from error
+    with journal:
         try:
             fcntl.flock(journal, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -3,40 +3,21 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from batches import OK, Jobs, results_of, words_of, worker
 
 from model_server import Answer, ModelServer, Pause, call, failure, say, step_of, text
 from plugins.cli.commands import CommandLine, finished
 from worktrees import git
 from written import until
 
-Jobs = Callable[..., str]
-OK: dict[str, Any] = {"permission": {"*": "allow"}, "retry": {"attempts": 1, "cap_s": 0.01}}
-
-
-def words_of(body: dict[str, Any]) -> str:
-    """The job's prompt, without what plugins add."""
-    return json.dumps([each for each in body["messages"] if each["role"] == "user"])
-
-
-def worker(body: dict[str, Any]) -> Answer:
-    """Write a file, then say so."""
-    if step_of(body):
-        return say("Written.")
-    return call("write", {"filePath": "made.txt", "content": "apple\n"})
-
 
 def has_lines(file: Path, number: int) -> bool:
     return len(file.read_text().splitlines()) >= number
-
-
-def results_of(out: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
 
 
 async def test_each_job_works_in_its_own_copy_and_has_a_result(

@@ -1,0 +1,94 @@
+"""The results of a batch: complete lines, a Parquet table, and a trajectory for each attempt."""
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from batches import OK, Jobs, results_of, worker
+from pegboard_fleet.journal import JobResult
+
+from model_server import ModelServer
+from plugins.cli.commands import CommandLine
+from trajectories import check_trajectory
+
+
+@pytest.fixture
+async def out(line: CommandLine, jobs: Jobs, repository: Path, tmp_path: Path) -> Path:
+    """The folder of a batch of two jobs, the second of which has no session."""
+    file = jobs(
+        {
+            "id": "good",
+            "prompt": "go",
+            "repo": str(repository),
+            "check": "echo fine",
+            "labels": ["a", "b"],
+            "meta": {"level": 3},
+        },
+        {"id": "ill", "prompt": "go", "repo": str(tmp_path / "missing")},
+    )
+    folder = tmp_path / "out"
+    async with ModelServer(worker) as server:
+        line.use_model(server.url, **OK)
+        done = await line("batch", "run", file, "--out", str(folder))
+    assert done.code == 4, done.err
+    return folder
+
+
+async def test_each_line_has_each_field(out: Path) -> None:
+    good, ill = results_of(out)
+
+    assert set(good) == set(ill) == set(JobResult.__struct_fields__)
+    assert (good["error"], good["refused"], ill["answer"], ill["check"]) == ("", 0, "", None)
+
+
+async def test_each_attempt_with_a_session_has_a_trajectory(line: CommandLine, out: Path) -> None:
+    done = await line("batch", "results", str(out), "--format", "atif")
+
+    assert done.out.strip() == str(out / "trajectories")
+    (file,) = (out / "trajectories").iterdir()
+    document = json.loads(file.read_text())
+    check_trajectory(document)
+    (good, _) = results_of(out)
+    assert (file.name, document["session_id"]) == ("good-1.json", good["session_id"])
+    assert document["final_metrics"]["total_cost_usd"] == pytest.approx(good["cost_usd"])
+    assert document["steps"][-1]["message"] == good["answer"] == "Written."
+    calls = [each for step in document["steps"] for each in step.get("tool_calls", [])]
+    assert [each["function_name"] for each in calls] == ["write"]
+
+
+async def test_parquet_without_pyarrow_names_the_command_that_installs_it(
+    line: CommandLine, out: Path, tmp_path: Path
+) -> None:
+    (broken := tmp_path / "broken").mkdir()
+    (broken / "pyarrow.py").write_text('raise ImportError("not here")\n')
+    line.env["PYTHONPATH"] = f"{broken}:{line.env['PYTHONPATH']}"
+    done = await line("batch", "results", str(out), "--format", "parquet")
+
+    assert done.code == 2
+    assert "pyarrow cannot be imported (not here)" in done.err
+    assert "pip install 'pegboard-fleet[parquet]'" in done.err
+    assert not (out / "results.parquet").exists()
+
+
+@pytest.mark.skipif(find_spec("pyarrow") is None, reason="pyarrow cannot be imported here")
+async def test_a_parquet_table_has_the_columns_of_the_lines(line: CommandLine, out: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    line.env["PYTHONPATH"] += f":{Path(pa.__file__).parents[1]}"
+    done = await line("batch", "results", str(out), "--format", "parquet")
+    table = pq.read_table(done.out.strip())
+
+    (good, ill) = results_of(out)
+    rows = table.to_pylist()
+    assert table.column_names == list(JobResult.__struct_fields__)
+    assert table.schema.field("started").type == pa.timestamp("ms", tz="UTC")
+    assert [each["started"].timestamp() for each in rows] == pytest.approx(
+        [good["started"], ill["started"]], abs=0.001
+    )
+    assert rows[0]["check"] == {"exit": 0, "output_tail": "fine\n"}
+    assert (rows[0]["labels"], json.loads(rows[0]["meta"])) == (["a", "b"], {"level": 3})
+    plain = ("id", "attempt", "status", "session_id", "answer", "patch", "error", "cost_usd")
+    for row, result in zip(rows, (good, ill), strict=True):
+        assert {name: row[name] for name in plain} == {name: result[name] for name in plain}
