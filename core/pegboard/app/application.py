@@ -197,7 +197,7 @@ class App:
         return self._reload.untrusted
 
     def subscribe(self, *, limit: int = 1000) -> Subscription:
-        """The events from here on, at most `limit` of them queued."""
+        """Subscribe to the events from now on; at most `limit` of them are queued."""
         return self._engine.bus.subscribe(limit=limit)
 
     def publish(self, name: str, data: Mapping[str, Any]) -> None:
@@ -222,13 +222,13 @@ class App:
         return await new_session(self._engine, id, **fields)
 
     async def session(self, session_id: str) -> Session:
-        """The session; a `NotFoundError` when nothing has this id."""
+        """Return the session; raise `NotFoundError` if the id is unknown."""
         return await self.storage.session(session_id)
 
     async def sessions(
         self, *, limit: int | None = None, search: str | None = None, roots: bool = True
     ) -> tuple[Session, ...]:
-        """The project's sessions, those used last first; `roots` leaves subagents' out."""
+        """Return the project's sessions, last used first; `roots` leaves out subagents'."""
         project = self.workspace.project_id
         return await self.storage.sessions(project, limit=limit, search=search, roots=roots)
 
@@ -321,7 +321,7 @@ class App:
         return await change_session(self.storage, change)
 
     async def ask_model(self, session_id: str, question: ModelQuestion) -> str:
-        """What a model answers to a text beside the conversation; `Host` says what it raises."""
+        """Ask the model outside of the conversation; `Host.ask_model` lists the errors."""
         from pegboard.engine.sidecall import SideCall  # only who asks needs it
 
         call = SideCall(self._engine, session_id, question)
@@ -332,12 +332,12 @@ class App:
         await self._runs.delete(session_id)
 
     async def children(self, session_id: str) -> tuple[Session, ...]:
-        """The subagents' sessions of a session, in the order of their creation."""
+        """Return the sessions of a session's subagents, in the order of their creation."""
         await self.storage.session(session_id)
         return await self.storage.children(session_id)
 
     async def search(self, text: str, *, limit: int = 50) -> tuple[SearchHit, ...]:
-        """The project's sessions that have the text in their title or in what was said."""
+        """Search the titles and texts of the project's sessions."""
         return await self.storage.search(self.workspace.project_id, text, limit=limit)
 
     async def summarize(self, session_id: str, *, model: str | None = None) -> Turn:
@@ -361,7 +361,7 @@ class App:
         return await self._runs.abort(session_id)
 
     async def ask_user(self, session_id: str, questions: Sequence[Question]) -> Answers | None:
-        """The answers of a person to a program, None where there are none."""
+        """Ask the user questions for a program; return None where no user is there."""
         from pegboard.engine.asking.toolquestion import ask_person
 
         return await ask_person(self._engine, self._runs.beside, session_id, questions)
@@ -388,13 +388,13 @@ class App:
         self.questions.reject(request_id)
 
     async def resolve_model(self, name: str) -> Model:
-        """The model of this name; `ModelNotFoundError` names the nearest where there is none."""
+        """Return the model with this name; `ModelNotFoundError` has the nearest names."""
         return await self._engine.models.find(name)
 
     async def models(self, *, without_keys: bool = False) -> tuple[Model, ...]:
-        """The models that can be asked, or could with a key, with all that is known of them."""
+        """Return the models that can be used, or could be with a key, with all known facts."""
         return await self._engine.models.known(without_keys=without_keys)
 
     def default_agent(self) -> Agent:
-        """The agent that talks to the user when none is named."""
+        """Return the agent for prompts that name none."""
         return default_agent(self.config, self.agents)

@@ -77,7 +77,7 @@ def run(
 
 
 async def _prompted(opening: Opener[App], prompt: Prompt, *, passing: bool) -> Turn:
-    """The answer; a session that is `passing` is deleted."""
+    """Return the answer to a prompt; a session that is `passing` is deleted."""
     async with opening as app:
         session = await app.create_session(title=_TITLE if passing else None)
         try:

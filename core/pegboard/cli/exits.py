@@ -34,7 +34,7 @@ class Exit(IntEnum):
 
 
 def exit_of(code: int) -> Exit:
-    """The exit with this number; any other number is a failure."""
+    """Return the exit with this number; an unknown number is a failure."""
     return Exit(code) if code in Exit.__members__.values() else Exit.FAILED
 
 
@@ -58,7 +58,7 @@ _NO_THREAD = "can't start new thread"
 
 
 def fault_of(error: BaseException) -> str:
-    """What the machine lacks or refuses, and what helps; empty for any other failure."""
+    """Explain what the machine lacks or refuses, and a way out; empty for any other failure."""
     match error:
         case BaseExceptionGroup(exceptions=inner):
             faults = [fault_of(each) for each in inner]

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def open_app(directory: Path, options: "AppOptions | None" = None) -> "AsyncIterator[App]":
-    """The App of a directory; the hooks that have failed until it closes are told on stderr.
+    """Open the App of a directory; report hooks that fail until it closes on stderr.
 
-    Where hooks fail the command goes on, as a turn does. What plugins print is named and bounded.
+    The command goes on when hooks fail, as a turn does. The output of plugins is named and bounded.
 
     :raises PegboardError: what `App.open` raises.
     """

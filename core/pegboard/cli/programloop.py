@@ -76,9 +76,9 @@ class MemoryWatch:
         self._is_over = True
 
     async def watched(self, main: Coroutine[Any, Any, _T]) -> _T:
-        """What `main` returns.
+        """Await `main` and return its result.
 
-        :raises MemoryError: when something has died of it.
+        :raises MemoryError: when a background task has failed with it.
         """
         task = asyncio.current_task()
         assert task is not None
@@ -138,12 +138,12 @@ class MemoryWatch:
 
 
 def run_async(main: Coroutine[Any, Any, _T]) -> _T:
-    """What `asyncio.run` gives, on a loop that starts no thread for each process.
+    """Run a coroutine like `asyncio.run`, on a loop that starts no thread for each process.
 
     Python 3.12 watches processes by file descriptors by itself; 3.11 starts a thread for each,
     which costs 0.7 ms a tool call.
 
-    :raises MemoryError: also when something else than `main` has died of it.
+    :raises MemoryError: also when a background task has failed with it.
     """
     if sys.version_info < (3, 12) and sys.platform == "linux":
         asyncio.set_child_watcher(asyncio.PidfdChildWatcher())

@@ -35,7 +35,7 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the first word names; a sentence is a prompt for the command `ALONE`.
+        """Find the command of the first word; a sentence is a prompt for the command `ALONE`.
 
         :raises click.UsageError: with the nearest names, when there is none.
         """
@@ -54,7 +54,7 @@ class Group(click.Group):
         return f"Known are {', '.join(self.list_commands(ctx))}."
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands, each with the first sentence of its help."""
+        """Write the list of commands, each with the first sentence of its help."""
         commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
         rows = [(name, each.get_short_help_str(_WHOLE)) for name, each in commands if each]
         with formatter.section("Commands"):
@@ -65,13 +65,13 @@ class LazyGroup(Group):
     """A group whose commands are entry points; only the one that is invoked is imported."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of all commands, sorted."""
+        """Return the names of all commands, sorted."""
         return sorted({*super().list_commands(ctx), *_entry_points()})
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """What is left of the arguments; options alone are those of the command `ALONE`.
+        """Parse the arguments; options without a command are those of the command `ALONE`.
 
-        :raises click.NoSuchOption: when a command is named behind an option that is not ours.
+        :raises click.NoSuchOption: when a command follows an unknown option.
         """
         try:
             return super().parse_args(ctx, list(args))
@@ -83,9 +83,9 @@ class LazyGroup(Group):
             return super().parse_args(ctx, [*args[:place], ALONE, *args[place:]])
 
     def invoke(self, ctx: click.Context) -> object:
-        """What the command gives.
+        """Run the command.
 
-        :raises PluginError: when one of another distribution fails; its error is the cause.
+        :raises PluginError: when a command of another distribution fails; its error is the cause.
         """
         try:
             return super().invoke(ctx)
@@ -101,7 +101,7 @@ class LazyGroup(Group):
             raise PluginError(entry.distribution, text) from error
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of this name, None if there is none.
+        """Return the command with this name, None if there is none.
 
         :raises PluginError: when it cannot be imported.
         """
@@ -109,7 +109,7 @@ class LazyGroup(Group):
         return _load(found) if found else super().get_command(ctx, cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands; those of other distributions are named without being run."""
+        """Write the list of commands; those of other distributions are named without being run."""
         rows = [(name, self._summary(ctx, entry)) for name, entry in _entry_points().items()]
         with formatter.section("Commands"):
             formatter.write_dl(sorted(rows))
@@ -168,7 +168,7 @@ def root(ctx: click.Context, directory: Path) -> object:
 
 
 def _entry_points() -> "dict[str, EntryPoint]":
-    """The commands by name; Pegboard's own cannot be replaced, of others the first one counts."""
+    """Return the commands by name; Pegboard's own win, then the first of other distributions."""
     from pegboard.loading.discovery import entry_points
 
     found: dict[str, EntryPoint] = {}
@@ -179,7 +179,7 @@ def _entry_points() -> "dict[str, EntryPoint]":
 
 
 def _left_out() -> "Iterator[tuple[str, str]]":
-    """The commands that another distribution has already, each with the reason."""
+    """Yield the commands whose name another distribution has already, each with the reason."""
     from pegboard.loading.discovery import entry_points
 
     found = _entry_points()

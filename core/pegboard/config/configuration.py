@@ -92,18 +92,18 @@ async def load_config(  # noqa: PLR0913 - the sources, all keyword-only
     trusted: bool | Mapping[Path, bytes],
     profile: str | None = None,
 ) -> LoadedConfig:
-    """The configuration of a workspace; `overrides` are in the syntax of the files.
+    """Load the configuration of a workspace; `overrides` are in the syntax of the files.
 
-    The table `profile.NAME` of each source that is the user's is laid over all of them.
+    The table `profile.NAME` of each source of the user overrides all of them.
 
-    `trusted` says whether the project is, or holds its files that are, as they were read then:
-    what has changed since, or come into being, counts as before.
+    `trusted` says whether the project is trusted, or holds the bytes of its trusted files as they
+    were read then: a file that changed or appeared since counts as it did before.
 
     Rules of the project's files go to `project_permission`, trusted or not. Until the project
-    is trusted nothing else of them counts but instruction files below the project, and no
-    `{env:...}` or `{file:...}` of theirs is looked up.
+    is trusted, only they and instruction files below the project count, and no `{env:...}` or
+    `{file:...}` of the project is replaced.
 
-    :raises ConfigError: for a file that cannot be read or is not valid, an unknown key in one
+    :raises ConfigError: for a file that cannot be read or is invalid, an unknown key in one
         of Pegboard's own, and a value of the wrong type; with file, line and key.
     """
     contents = {} if isinstance(trusted, bool) else trusted
@@ -196,7 +196,7 @@ class _Reading(msgspec.Struct, kw_only=True):
                     self._include(_readable(file), file.parent)
 
     def _read(self, file: Path, *, project: bool) -> Iterator[Layer]:
-        """The file's layer if it is there and was not read before, as the user's own."""
+        """Yield the file's layer if the file exists and was not read before as the user's own."""
         if file not in self.files and _is_file(file):
             self.files[file] = None
             content = self.contents.get(file) if project else None
@@ -278,7 +278,7 @@ class _Reading(msgspec.Struct, kw_only=True):
 
 
 def _readable(file: Path) -> str:
-    """What can be read of a file."""
+    """Read a file; empty if it cannot be read."""
     return read_bounded(file)[0].decode("utf-8", "replace")
 
 

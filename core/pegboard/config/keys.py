@@ -43,12 +43,12 @@ _CONTINUE = "continue_loop_on_deny"
 def normalised(
     layer: Layer, value: Mapping[str, Any], *, home: Path, folder: Path
 ) -> dict[str, Any]:
-    """The layer's value (references replaced) in the schema's keys.
+    """Translate the layer's value, with its references replaced, into the schema's keys.
 
     A `permission` becomes a list of rules, `plugin_paths` are absolute, `~` is written out.
 
-    :raises ConfigError: for an unknown key of Pegboard's own files, a table that is none, and
-        a permission that is none.
+    :raises ConfigError: for an unknown key of Pegboard's own files, and for a table or a permission
+        that is invalid.
     """
     known = _translated(layer, value) if layer.syntax == "opencode" else dict(value)
     _check_keys(layer, known, Config, "")
@@ -105,7 +105,7 @@ def _table(layer: Layer, value: object, key: str) -> Mapping[str, Any]:
 
 
 def _with_rules(layer: Layer, value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """The value with its permission, and that of each agent, as a list of rules."""
+    """Replace the permission of the value, and of each agent in it, by a list of rules."""
     if "permission" in value:
         value["permission"] = _rules(layer, value["permission"], f"{prefix}permission")
     if "agent" in value:
@@ -159,7 +159,7 @@ def _with_paths(layer: Layer, value: dict[str, Any], home: Path, folder: Path) -
 
 
 def _pattern(layer: Layer, entry: object, home: Path) -> object:
-    """An entry of the instructions, of which `~` is written out."""
+    """Expand `~` in an entry of the instructions."""
     if not isinstance(entry, str):
         return entry
     if not entry or any("**" in part and part != "**" for part in PurePath(entry).parts):
@@ -168,7 +168,7 @@ def _pattern(layer: Layer, entry: object, home: Path) -> object:
 
 
 def _translated(layer: Layer, value: Mapping[str, Any]) -> dict[str, Any]:
-    """The value of a file made for OpenCode, without the keys that mean nothing here."""
+    """Translate the value of an OpenCode file, without the keys that Pegboard ignores."""
     known = {
         name: entry
         for name, entry in value.items()
@@ -212,7 +212,7 @@ def _only(fields: tuple[str, ...], table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _agent(layer: Layer, name: str, entry: object) -> dict[str, Any]:
-    """An agent of OpenCode's: keys that it does not know are options for the provider."""
+    """Translate an OpenCode agent; keys unknown to OpenCode are options for the provider."""
     table = dict(_table(layer, entry, f"agent.{name}"))
     tools = table.pop("tools", None)
     steps = table.pop("maxSteps", None)
@@ -228,7 +228,7 @@ def _agent(layer: Layer, name: str, entry: object) -> dict[str, Any]:
 
 
 def _with_tools(layer: Layer, table: dict[str, Any], tools: object, prefix: str) -> dict[str, Any]:
-    """The table with the old `tools` switches as rules in front of its `permission`."""
+    """Put the old `tools` switches as rules in front of the table's `permission`."""
     switches = _table(layer, tools, f"{prefix}tools")
     if switches:
         rules = tuple(
@@ -241,7 +241,7 @@ def _with_tools(layer: Layer, table: dict[str, Any], tools: object, prefix: str)
 
 
 def unknown_keys(layer: Layer) -> tuple[str, ...]:
-    """The top-level keys of a file made for OpenCode that neither side knows."""
+    """Return the top-level keys of an OpenCode file that neither program knows."""
     if layer.syntax != "opencode":
         return ()
     known = {*_FOREIGN, *Config.__struct_fields__, "mode", "tools"}
@@ -299,7 +299,7 @@ class Merged:
                 self._said[path] = layer
 
     def sources(self) -> dict[str, str]:
-        """The name of the source that set each key last, dotted; of tables only empty ones."""
+        """Return the name of the source that set each dotted key last; tables only if empty."""
         return {
             ".".join(path): layer.name
             for path, layer in self._said.items()
@@ -313,7 +313,7 @@ class Merged:
         return value
 
     def error(self, message: str, path: KeyPath) -> ConfigError:
-        """The error about a key, with the file and line of the source that set it."""
+        """Return an error about a key, with the file and line of the source that set it."""
         key = ".".join(path)
         for length in range(len(path), 0, -1):
             if path[:length] in self._said:
@@ -321,7 +321,7 @@ class Merged:
         return ConfigError(message, key=key)
 
     def config(self) -> Config:
-        """The configuration.
+        """Convert the merged values to a `Config`.
 
         :raises ConfigError: for a value of the wrong type, with file and line.
         """

@@ -41,7 +41,7 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
     implied: int = 0
 
     def error(self, message: str, key: str) -> ConfigError:
-        """The error about a dotted key of this source, with its line where that is found."""
+        """Return an error about a dotted key of this source, with its line if it can be found."""
         if self.file is None:
             return ConfigError(f"{message} (in {self.name})", key=key)
         line = line_of(key.split(".")[self.implied :], self.text)
@@ -49,7 +49,7 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def line_of(path: Iterable[str], text: str) -> int | None:
-    """The line, from 1, on which the deepest part of a key stands that can be found."""
+    """Return the line, from 1, of the deepest part of a key that can be found."""
     place = 0
     found = False
     for name in path:
@@ -61,9 +61,9 @@ def line_of(path: Iterable[str], text: str) -> int | None:
 
 
 def profile_layers(layers: Sequence[Layer], name: str) -> Iterator[Layer]:
-    """What each of the sources says of a profile, as a layer of its own.
+    """Yield what each source has in `profile.NAME`, as a layer.
 
-    :raises ConfigError: when none has it, with the nearest name.
+    :raises ConfigError: when no source has the profile, with the nearest name.
     """
     tables = [(layer, layer.value.get("profile")) for layer in layers]
     known = [(layer, table) for layer, table in tables if isinstance(table, Mapping)]
@@ -97,13 +97,13 @@ def substituted(
     folder: Path,
     contents: Mapping[Path, bytes],
 ) -> dict[str, Any]:
-    """The layer's value with all references in its texts replaced; keys stay as they are.
+    """Replace all references in the layer's values; keys stay unchanged.
 
     A variable that is not set is empty, but its reference stays in a provider's key, address and
-    headers: a request that needs it then fails with its name. A file's text is stripped; its path
-    starts at `folder`, or at `home` behind `~/`. Those of `contents` were read before.
+    headers: a request that needs it then fails and names it. A file's text is stripped; its path
+    starts at `folder`, or at `home` after `~/`. Files in `contents` are not read again.
 
-    :raises ConfigError: when a file cannot be read; its text names the path, no content.
+    :raises ConfigError: when a file cannot be read; the text names the path but no content.
     """
 
     def replaced(match: re.Match[str], key: str) -> str:
@@ -132,14 +132,14 @@ def substituted(
 
 
 def referenced(text: str, *, home: Path, folder: Path) -> Iterator[Path]:
-    """The files whose content may come to stand in the text."""
+    """Yield the files whose content may be inserted into the text."""
     for kind, name in _REFERENCE.findall(text):
         if kind == "file":
             yield _place(name.strip(), home, folder)
 
 
 def references(value: object) -> Iterator[str]:
-    """What the texts of a value take in, in words: each variable and each file once."""
+    """Describe each variable and each file that the strings of a value refer to, once."""
     found = dict.fromkeys(match for text in texts(value) for match in _REFERENCE.findall(text))
     for kind, name in found:
         yield f"the {'variable' if kind == 'env' else 'file'} {name.strip()}"
@@ -162,7 +162,7 @@ def _place(name: str, home: Path, folder: Path) -> Path:
 
 
 def expanded(path: str, home: Path) -> str:
-    """The path with a leading `~` written out."""
+    """Expand a leading `~` of a path."""
     return f"{home}{path[1:]}" if path == "~" or path.startswith("~/") else path
 
 
@@ -175,11 +175,11 @@ _LINE = re.compile(r"line (\d+)|<string>:(\d+)")
 
 
 def read_layer(file: Path, *, project: bool = False, content: bytes | None = None) -> Layer:
-    """The layer of a config file; `.toml` is TOML, all else JSON with comments.
+    """Read a config file; `.toml` is TOML, every other file is JSON with comments.
 
-    `content` are its bytes, where somebody has read them before.
+    `content` has the bytes if the file was read before.
 
-    :raises ConfigError: when it cannot be read or is not valid.
+    :raises ConfigError: when the file cannot be read or is invalid.
     """
     text = config_text(file, content)
     syntax: Syntax = "opencode" if file.stem == "opencode" else "pegboard"
@@ -189,9 +189,9 @@ def read_layer(file: Path, *, project: bool = False, content: bytes | None = Non
 
 
 def config_text(file: Path, content: bytes | None = None) -> str:
-    """The text of a file that must be readable UTF-8; of `content` if it was read before.
+    """Read a UTF-8 file, or decode `content` if the file was read before.
 
-    :raises ConfigError: when it is not.
+    :raises ConfigError: when the file cannot be read or is not UTF-8.
     """
     raw, why = read_bounded(file) if content is None else (content, "")
     if why:
@@ -203,7 +203,7 @@ def config_text(file: Path, content: bytes | None = None) -> str:
 
 
 def from_content(text: str, name: str) -> Layer:
-    """The layer of a text that is a JSON object or TOML.
+    """Parse a string that is a JSON object or TOML.
 
     :raises ConfigError: when it is neither.
     """
@@ -216,9 +216,9 @@ def from_content(text: str, name: str) -> Layer:
 
 
 def from_toml(text: str, file: Path | None) -> Mapping[str, Any]:
-    """The value of TOML text.
+    """Parse TOML.
 
-    :raises ConfigError: when it is not valid.
+    :raises ConfigError: when it is invalid.
     """
     import tomllib  # 5 ms that only a TOML file costs
 
@@ -231,9 +231,9 @@ def from_toml(text: str, file: Path | None) -> Mapping[str, Any]:
 
 
 def json_config(text: str, file: Path | None) -> Mapping[str, Any]:
-    """The value of JSON text, with comments and trailing commas; of JSON5 if need be.
+    """Parse JSON with comments and trailing commas, or JSON5.
 
-    :raises ConfigError: when it is not valid, or not an object.
+    :raises ConfigError: when it is invalid, or not an object.
     """
     # Most files need only this, at a thousandth of the time that the JSON5 library takes.
     plain = _TRAILING_COMMA.sub(r"\1", _COMMENT.sub(_blanked, text))
@@ -278,7 +278,7 @@ def check_value(value: object, file: Path, *, room: int = _MOST_DEPTH) -> None:
 
 
 def _blanked(match: re.Match[str]) -> str:
-    """A comment as the line breaks in it, so that lines keep their numbers."""
+    """Replace a comment by its line breaks, so that lines keep their numbers."""
     return match[1] or "\n" * match[0].count("\n")
 
 
@@ -316,9 +316,9 @@ def markdown_files(folder: Path) -> Iterator[tuple[str, str, Path]]:
 def read_markdown(
     table: str, name: str, file: Path, *, project: bool = False, content: bytes | None = None
 ) -> Layer:
-    """The layer of one such file; `content` are its bytes, where they were read before.
+    """Read a Markdown file with front matter; `content` has the bytes if it was read before.
 
-    :raises ConfigError: when it cannot be read, or its settings are not YAML.
+    :raises ConfigError: when the file cannot be read, or its settings are not YAML.
     """
     text = config_text(file, content)
     front = _FRONT.match(text)

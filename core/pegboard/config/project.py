@@ -37,11 +37,11 @@ _DOCUMENTS = frozenset({".md", ".mdc", ".rst", ".txt"})
 
 
 def as_project(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What a trusted project says, and the keys that it may not set.
+    """Return the settings that count in a trusted project, and the keys that it may not set.
 
-    It may say everything but what would loosen the user's rules; its own can only tighten. It
-    switches no plugin off, for one may be a guard, names no command that prints keys, sets no
-    effects of an agent, and exposes no tool: it can hide some.
+    A project may set everything except what would loosen the user's rules. It disables no plugin,
+    because one may be a guard. It names no command that prints keys, sets no effects of an agent,
+    and exposes no tool, but may hide some.
     """
     ignored: list[_Path] = [(name,) for name in value if name in _USERS_ALONE]
     ignored += [
@@ -81,7 +81,7 @@ def redirections(value: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _addresses(value: Mapping[str, Any]) -> Iterator[str]:
-    """The addresses in what is passed on as it is: options of agents, models and plugins."""
+    """Yield the addresses in the options of agents, models and plugins, which pass unchecked."""
     for table, wordy in _PASSED_ON.items():
         for name, entry in _entries(value, table):
             passed = {key: each for key, each in entry.items() if key not in wordy}
@@ -90,9 +90,9 @@ def _addresses(value: Mapping[str, Any]) -> Iterator[str]:
 
 
 def shown_before(value: Mapping[str, Any]) -> tuple[str, ...]:
-    """What is to be known before the yes: redirections, and who gets the code with a key of theirs.
+    """List what the user must know before trusting: redirections, and who receives code and keys.
 
-    The lines are those of `redirections`, which are told at each run as well, and more.
+    It contains the lines of `redirections`, which each run repeats, and more.
     """
     theirs = [
         f"what is asked of the provider {name} is sent to {url}"
@@ -137,10 +137,10 @@ def _sent(name: str, entry: Mapping[str, Any]) -> Iterator[str]:
 
 
 def tightening(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What counts of an untrusted project's words, and the keys that do not.
+    """Return the settings that count in an untrusted project, and the keys that do not.
 
-    Rules count, for all agents and for one, since they can only tighten; so do documents
-    below the project that are named as instructions. Models do not: they decide who reads the code.
+    Rules count, for all agents and for one, because they can only tighten. So do documents below
+    the project that are named as instructions. Models do not: they decide who reads the code.
     Neither do plugins, not even their disabling: one may be the user's guard.
     """
     said = {name: value[name] for name in _OF_PROCESSES if name in value}
@@ -166,11 +166,10 @@ def tightening(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...
 def without_loosening(
     value: Mapping[str, Any], below: Mapping[str, Any]
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What a project says without what is looser than `below`, and the keys left out.
+    """Remove the settings that are looser than `below`; return the rest and the removed keys.
 
-    That is about the sandbox, the limits of processes, and the budget that the user has set.
-
-    Words that are no level stay, for the check of types to find.
+    That is about the sandbox, the limits of processes, and the user's budget. An unknown sandbox
+    level stays, for the check of types to report.
     """
     looser: list[_Path] = [
         (name,) for name in (NETWORK, _ALLOW_COMMANDS) if value.get(name) is True
@@ -194,7 +193,7 @@ def without_loosening(
 
 
 def _known_facts(value: Mapping[str, Any], below: Mapping[str, Any]) -> Iterator[_Path]:
-    """The facts of models that the user has stated already: a price may be a limit."""
+    """Yield the facts of models that the user has set already: a price may be a limit."""
     for provider, entry in _entries(value, "provider"):
         stated = _table(_table(_table(below, "provider"), provider), "models")
         for name, facts in sorted(_entries(entry, "models")):
@@ -203,7 +202,7 @@ def _known_facts(value: Mapping[str, Any], below: Mapping[str, Any]) -> Iterator
 
 
 def _more(said: Mapping[str, Any], before: Mapping[str, Any], at: _Path) -> Iterator[_Path]:
-    """The limits, those of tables in them too, that take one of `before` off."""
+    """Yield the limits, nested ones too, that remove a limit of `before`."""
     for name, limit in said.items():
         known = before.get(name)
         if isinstance(limit, Mapping):
@@ -213,7 +212,7 @@ def _more(said: Mapping[str, Any], before: Mapping[str, Any], at: _Path) -> Iter
 
 
 def _with_defaults(budget: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The budget with the limits on a run that hold if nobody says anything."""
+    """Return the budget with the default limits on a run."""
     defaults = {"steps": RunLimits().steps, "subagents": RunLimits().subagents}
     return {**budget, "run": {**defaults, **_table(budget, "run")}}
 
@@ -225,7 +224,7 @@ def _takes_off(limit: object, before: object) -> bool:
 
 
 def _network(hosts: list[str], *, limit: bool | list[str]) -> bool | list[str]:
-    """What a project's list and what holds without it have in common."""
+    """Return the hosts that both the project's list and the limit allow."""
     found = tightened(tuple(hosts), tuple(limit) if isinstance(limit, list) else limit is True)
     return list(found) if isinstance(found, tuple) else found
 
@@ -254,24 +253,24 @@ def _renamed(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _shown(table: Mapping[str, Any]) -> Iterator[str]:
-    """The patterns of its `exposure` that do not hide."""
+    """Yield the patterns of a table's `exposure` that do not hide."""
     return (name for name, word in _table(table, "exposure").items() if word != "hidden")
 
 
 def _table(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """A table in it; an empty one where there is none."""
+    """Return the table with this name, or an empty one."""
     found = value.get(name)
     return found if isinstance(found, Mapping) else {}
 
 
 def _entries(value: Mapping[str, Any], name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The tables in a table, by name."""
+    """Yield the tables in the table with this name."""
     found = _table(value, name)
     return ((key, entry) for key, entry in found.items() if isinstance(entry, Mapping))
 
 
 def _without(value: Mapping[str, Any], paths: Collection[_Path]) -> dict[str, Any]:
-    """The value without what stands at these paths."""
+    """Return the value without the entries at these paths."""
     kept = dict(value)
     for name in {path[0] for path in paths}:
         inner = [path[1:] for path in paths if path[0] == name]

@@ -29,7 +29,7 @@ class Folded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def block_lines(block: Block, folding: Folding = "folded") -> Folded:
-    """The lines of a block but its title; no text in it is obeyed by a terminal."""
+    """Return the lines of a block without its title, with control characters made harmless."""
     every = [*block.lines, *diff_rows(block.diff), *_rows(block.table)]
     every += lines_of(block.markdown) if block.markdown else ()
     hidden = max(0, len(every) - block.fold) if folding == "folded" else 0
@@ -42,13 +42,13 @@ def block_lines(block: Block, folding: Folding = "folded") -> Folded:
 
 
 def note_of(hidden: int, way: str = "") -> SpanLine:
-    """The line that says how many lines are not shown."""
+    """Return the line that counts the hidden lines."""
     more = "line" if hidden == 1 else "lines"
     return (Span(f"… {hidden:,} more {more}{f' ({way})' if way else ''}", "dim"),)
 
 
 def with_note(folded: Folded, way: str = "") -> tuple[SpanLine, ...]:
-    """The lines with the note where the missing ones are."""
+    """Insert the note where the hidden lines are missing."""
     if not folded.hidden:
         return folded.lines
     note = note_of(folded.hidden, way)
@@ -56,12 +56,12 @@ def with_note(folded: Folded, way: str = "") -> tuple[SpanLine, ...]:
 
 
 def shown_line(line: SpanLine, longest: int | None = LINE_LETTERS) -> SpanLine:
-    """The line in letters that no terminal obeys, cut where it has more than so many."""
+    """Make control characters in a line harmless, and cut a long line."""
     return tuple(_shown(line, longest))
 
 
 def plain_line(line: SpanLine) -> str:
-    """The line without its styles."""
+    """Return the line without its styles."""
     return "".join(span.text for span in line)
 
 
@@ -77,7 +77,7 @@ def _shown(line: SpanLine, longest: int | None) -> Iterator[Span]:
 
 
 def _rows(table: Sequence[Sequence[str]]) -> Iterator[SpanLine]:
-    """The rows of a table in columns; the first is its head, and the last column is not cut."""
+    """Yield the rows of a table in columns; the first is its head, the last column is not cut."""
     if not table:
         return
     from rich.cells import cell_len  # few blocks have a table

@@ -22,18 +22,18 @@ TITLE_LETTERS = 100
 
 
 def block_of_text(text: str, *, title: str = "", style: SpanStyle = "dim", fold: int) -> Block:
-    """A block of plain lines, all in one style."""
+    """Return a block of plain lines in one style."""
     return Block(title=title, lines=lines_of(text, style), fold=fold)
 
 
 def lines_of(text: str, style: SpanStyle = "plain") -> tuple[SpanLine, ...]:
-    """The lines of a text, without empty ones at either end."""
+    """Split a text into lines, without empty ones at either end."""
     kept = text.strip("\n")
     return tuple((Span(line, style),) for line in kept.split("\n")) if kept.strip() else ()
 
 
 def given_block(part: ToolPart) -> Block | None:
-    """The block that the tool gave with its answer, None where it gave none that can be read."""
+    """Return the block that the tool gave with its answer, None if there is no valid one."""
     match part.state:
         case Completed(metadata=metadata) | Failed(metadata=metadata) if metadata:
             try:
@@ -45,7 +45,7 @@ def given_block(part: ToolPart) -> Block | None:
 
 
 def default_block(part: ToolPart) -> Block:
-    """The block of a call that nobody draws otherwise: its subject, and what its metadata tell."""
+    """Return the block of a call that no plugin draws: its subject, and what its metadata say."""
     title = subject_of(part.state.input)
     match part.state:
         case Failed() as failed:
@@ -73,7 +73,7 @@ _SUBJECTS = ("command", "pattern", "filePath", "url", "query", "path")
 
 
 def subject_of(arguments: Mapping[str, Any]) -> str:
-    """What a call is about, on one line."""
+    """Describe the subject of a call in one line."""
     if "subagent_type" in arguments:
         return one_line(f"{arguments['subagent_type']}: {arguments.get('description', '')}")
     if "todos" in arguments:
@@ -90,7 +90,7 @@ def subject_of(arguments: Mapping[str, Any]) -> str:
 
 
 def one_line(text: str, width: int = TITLE_LETTERS) -> str:
-    """The first line, cut at `width` letters; an ellipsis says that there is more."""
+    """Return the first line, cut at `width` letters; an ellipsis marks omitted text."""
     first, _, rest = text.strip().partition("\n")
     if len(first) > width:
         return first[: width - 1] + "…"
@@ -104,7 +104,7 @@ def counted(number: int, thing: str) -> str:
 
 
 def todo_lines(todos: Iterable[Mapping[str, Any]]) -> tuple[SpanLine, ...]:
-    """A list of todos with their marks."""
+    """Return a list of todos with their marks."""
     return tuple(_todo(todo) for todo in todos)
 
 
@@ -121,7 +121,7 @@ def _todo(todo: Mapping[str, Any]) -> SpanLine:
 
 
 def _by_metadata(metadata: Mapping[str, Any], output: str, title: str) -> Block:
-    """What the protocol's clients show of an answer, by what its metadata have."""
+    """Return the block that the protocol's clients show for such metadata."""
     match metadata:
         case {"exit": _} | {"output": str()}:
             return _of_command(metadata, output, title)
@@ -139,7 +139,7 @@ def _by_metadata(metadata: Mapping[str, Any], output: str, title: str) -> Block:
 
 
 def _noted(title: str, note: str, output: str) -> Block:
-    """The title with how much was found; what was found is shown to who asks."""
+    """Return a block whose title has the count of results, with the results folded."""
     return block_of_text(output, title=f"{title} · {note}" if title else note, fold=0)
 
 
@@ -167,7 +167,7 @@ class CallBlocks:
         self._kept: OrderedDict[tuple[str, int], Block] = OrderedDict()
 
     async def block(self, part: ToolPart, width: int) -> Block:
-        """What is to be shown of a call, in lines of at most `width` columns where it matters."""
+        """Return the block of a call, in lines of at most `width` columns where it matters."""
         key = (part.id, width)
         if key in self._kept:
             return self._kept[key]

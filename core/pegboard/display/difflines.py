@@ -29,7 +29,7 @@ class _Row(msgspec.Struct, frozen=True):
 
 
 def diff_rows(diff: str) -> Iterator[SpanLine]:
-    """The lines of a diff; a file's name is shown where there is more than one file."""
+    """Yield the lines of a diff; the name of a file only where there is more than one file."""
     if not diff.strip():
         return
     lines = diff.split("\n")
@@ -50,7 +50,7 @@ def diff_rows(diff: str) -> Iterator[SpanLine]:
 
 
 def _outside(line: str, *, several: bool) -> Iterator[SpanLine]:
-    """What is shown of a line before or between hunks: of the format's own only a file's name."""
+    """Yield a line before or between hunks; of the format's own lines only a file's name."""
     if several and line.startswith("+++ "):
         yield (Span(line[4:].partition("\t")[0], "path"),)
     elif line and not line.startswith(_FORMAT):
@@ -58,7 +58,7 @@ def _outside(line: str, *, several: bool) -> Iterator[SpanLine]:
 
 
 def _hunk(lines: Sequence[str], place: int, head: re.Match[str]) -> tuple[list[_Row], int]:
-    """The rows of a hunk by the counts of its head, and the place behind it."""
+    """Read the rows of a hunk by the counts of its head; return them and the index after it."""
     old, new = int(head[1]), int(head[3])
     old_end = old + int(head[2] if head[2] is not None else 1)
     new_end = new + int(head[4] if head[4] is not None else 1)
@@ -78,7 +78,7 @@ def _hunk(lines: Sequence[str], place: int, head: re.Match[str]) -> tuple[list[_
 
 
 def _drawn(rows: Iterable[_Row]) -> Iterator[SpanLine]:
-    """The rows as lines; what was removed and what came in its place are compared."""
+    """Yield the rows as lines; removed lines are compared with the added ones after them."""
     every = list(rows)
     width = len(str(max((row.number for row in every), default=0)))
     place = 0
@@ -111,7 +111,7 @@ def _changed(gone: Sequence[_Row], come: Sequence[_Row], width: int) -> Iterator
 
 
 def _marked(old: _Row | None, new: _Row | None) -> tuple[SpanLine, SpanLine]:
-    """The texts of a line before and after, with the words marked in which they differ."""
+    """Mark the words in which two versions of a line differ."""
     before, after = old.text if old else "", new.text if new else ""
     whole = (Span(before, "removed"),), (Span(after, "added"),)
     if old is None or new is None or max(len(before), len(after)) > COMPARED_LETTERS:

@@ -17,7 +17,7 @@ _OPENING = re.compile(r"(?<=://)[^\s/@\"']{1,500}(?=@)")
 
 
 def without_passwords(text: str) -> str:
-    """The text without what opens the addresses in it."""
+    """Replace the credentials in the URLs of a text."""
     return _OPENING.sub("•••", text)
 
 

@@ -45,7 +45,7 @@ class HostPattern(msgspec.Struct, frozen=True):
         return host.endswith(f".{self.host}") if self.below else host == self.host
 
     def overlap(self, other: "HostPattern") -> "HostPattern | None":
-        """What both mean, None if that is nothing."""
+        """Return the pattern of the hosts that both match, None if there are none."""
         narrow, wide = sorted((self, other), key=lambda each: (each.below, -len(each.host)))
         fits = narrow == msgspec.structs.replace(wide, port=narrow.port) or (
             wide.below and narrow.host.endswith(f".{wide.host}")
@@ -59,9 +59,9 @@ class HostPattern(msgspec.Struct, frozen=True):
 
 
 def host_pattern(text: str) -> HostPattern:
-    """The pattern as it is written in the configuration.
+    """Parse a host pattern of the configuration.
 
-    :raises ConfigError: when it is none.
+    :raises ConfigError: when it is invalid.
     """
     try:
         return _pattern(text)
@@ -87,9 +87,9 @@ def _pattern(text: str) -> HostPattern:
 
 
 def split_port(text: str) -> tuple[str, int | None]:
-    """The host and the port of `HOST`, `HOST:PORT`, `[IPv6]` and `[IPv6]:PORT`.
+    """Split `HOST`, `HOST:PORT`, `[IPv6]` or `[IPv6]:PORT` into host and port.
 
-    :raises ValueError: when the port is none.
+    :raises ValueError: when the port is invalid.
     """
     if bracketed := re.fullmatch(_BRACKETED, text):
         host, port = bracketed[1], bracketed[2]
@@ -108,7 +108,7 @@ def split_port(text: str) -> tuple[str, int | None]:
 
 
 def known_host(text: str) -> str:
-    """The one form of a host: an address, or a name in small ASCII letters without a last dot.
+    """Normalise a host: an address, or an ASCII name in lower case without a last dot.
 
     :raises ValueError: when it is neither.
     """
@@ -138,9 +138,9 @@ def is_literal(host: str) -> bool:
 
 
 def tightened(said: Network, limit: Network) -> Network:
-    """What both allow: False where lists have nothing in common.
+    """Return the hosts that both allow, False if there are none.
 
-    :raises ConfigError: when one of two lists has a pattern that is none.
+    :raises ConfigError: when two lists are compared and one has an invalid pattern.
     """
     if limit is True or said is False:
         return said
@@ -162,7 +162,7 @@ def is_loopback(host: str) -> bool:
 
 
 def ip_address_of(host: str) -> "IPv4Address | IPv6Address | None":
-    """The address that the text is, with IPv4 as itself in each of its forms; None for a name."""
+    """Parse an IP address; an IPv4 address in IPv6 form becomes IPv4. Return None for a name."""
     from ipaddress import ip_address  # as in `known_host`
 
     try:

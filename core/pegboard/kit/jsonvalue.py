@@ -24,7 +24,7 @@ def json_text(value: object) -> str:
 
 
 def _plain(value: Any) -> object:  # noqa: ANN401 - what msgspec does not know
-    """The fields of a pydantic model, which is not imported for it."""
+    """Return the fields of a pydantic model, without importing pydantic."""
     if not hasattr(type(value), "model_dump"):
         raise TypeError(f"a {type(value).__name__} in it")
     return value.model_dump(mode="json")

@@ -88,7 +88,7 @@ _QUIET = {
 
 
 def secret_values(env: Mapping[str, str], names: Iterable[str] = ()) -> tuple[str, ...]:
-    """The values of these variables, and of all whose name speaks of a secret; longest first."""
+    """Return the values of these variables and of all with a secret's name, longest first."""
     named = frozenset(names)
     found = {
         value
@@ -110,7 +110,7 @@ def redact(text: str, values: Iterable[str] = ()) -> str:
 
 
 def without_values(text: str, values: Iterable[str]) -> str:
-    """The text without these values, in whatever spelling and over whatever line ends."""
+    """Remove these values from a text, in every spelling and across line ends."""
     lines = text.replace("\\r", "").replace("\\n", "\n").replace("\\\n", "\n").replace("=\n", "\n")
     unwrapped = "".join(line.strip(" \t") for line in lines.splitlines())
     for value in values:
@@ -122,7 +122,7 @@ def without_values(text: str, values: Iterable[str]) -> str:
 
 @lru_cache(maxsize=256)
 def _spellings(value: str) -> tuple[str, ...]:
-    """The value as it is, and as JSON, HTML, URLs, base64 and hexadecimal digits have it."""
+    """Return a value in its plain, JSON, HTML, URL, base64 and hexadecimal spellings."""
     found = {value, *(each for each in _coded(value) if len(each) >= SHORTEST_VALUE)}
     return tuple(sorted(found, key=lambda each: (-len(each), each)))
 
@@ -153,7 +153,7 @@ def _coded(value: str) -> Iterator[str]:
 
 @cache
 def _shapes() -> tuple[tuple[re.Pattern[str], str], ...]:
-    """The shapes as expressions, compiled when there is the first text."""
+    """Compile the shapes of secrets, at the first text."""
     return tuple((re.compile(shape), kept) for shape, kept in _SHAPES)
 
 

@@ -9,7 +9,7 @@ LONGEST_MEANT = 200
 
 
 def nearest_names(name: str, known: Iterable[str], *, limit: int = 3) -> tuple[str, ...]:
-    """The known names that are most like this one, best first, none when nothing is alike."""
+    """Return the known names that are most similar to this one, best first."""
     if len(name) > LONGEST_MEANT:
         return ()
     from difflib import SequenceMatcher, get_close_matches  # 8 ms that only a mistake costs
@@ -22,6 +22,6 @@ def nearest_names(name: str, known: Iterable[str], *, limit: int = 3) -> tuple[s
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
-    """The end of a sentence that asks for the nearest name; `otherwise` where nothing is alike."""
+    """Return "; did you mean NAME?" for the most similar name, else `otherwise`."""
     nearest = nearest_names(name, known, limit=1)
     return f"; did you mean {nearest[0]}?" if nearest else otherwise

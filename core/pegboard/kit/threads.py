@@ -53,9 +53,9 @@ class Threads:
         self._closed = False
 
     async def run(self, function: Callable[[], _T]) -> _T:
-        """What the function returns or raises, in a copy of the caller's context variables.
+        """Run the function in the thread, in a copy of the caller's context variables.
 
-        A function of others may raise `SystemExit`: who awaits it here has to catch that, too.
+        Foreign code may raise `SystemExit`, which the caller has to catch too.
         """
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[_Outcome] = loop.create_future()
@@ -186,7 +186,7 @@ async def shield(work: Coroutine[Any, Any, _T]) -> _T:
 
 @asynccontextmanager
 async def closing(source: AsyncIterator[object]) -> AsyncIterator[None]:
-    """A block at whose end an iterator of others is closed, if it can be closed."""
+    """Close another code's iterator at the end of the block, if it can be closed."""
     try:
         yield
     finally:

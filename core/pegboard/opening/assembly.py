@@ -38,9 +38,9 @@ _PRIVATE_FILES = ("PEGBOARD_CONFIG", "PEGBOARD_TRUST_LOCK")
 
 
 async def assemble(directory: Path, options: AppOptions) -> tuple[Engine, LoadedConfig, Reload]:
-    """The engine with its database open, the configuration and the plugins; nothing runs.
+    """Open the database and make the engine, with the configuration and plugins; nothing runs yet.
 
-    :raises InvalidInputError: when it is not a directory.
+    :raises InvalidInputError: when `directory` is not a directory.
     :raises ConfigError: when the configuration cannot be used.
     :raises StorageError: when the database cannot be opened.
     """
@@ -82,7 +82,7 @@ async def _engine(
     register: Register,
     storage: "asyncio.Future[Storage]",
 ) -> Engine:
-    """The engine without what `Reload` has, and without what is there at the end alone."""
+    """Make the engine, without the parts that `Reload` adds and those added last."""
     hooks, env, places, workspace = register.hooks, opening.env, opening.places, opening.workspace
     store = await hooks.first(
         apphooks.register_keystore, env=env, places=places, workspace=workspace
@@ -150,7 +150,7 @@ async def _enclosure(engine: Engine) -> "Enclosure | None":
 
 
 def _private(opening: Opening, storage: Storage) -> tuple[Path, ...]:
-    """What no tool may change unasked, wherever this App has it."""
+    """Return the paths that no tool may change unasked."""
     files = [opening.env.get(name, "") for name in _PRIVATE_FILES]
     named = [opening.workspace.directory / name for name in files if name]
     found = [*opening.places.kept, *named, *storage.files, *opening.workspace.git_dirs]
@@ -160,7 +160,7 @@ def _private(opening: Opening, storage: Storage) -> tuple[Path, ...]:
 async def _opener(
     register: Register, spec: Callable[[], _Opener | None], does: str
 ) -> _Opener | Callable[..., NoReturn]:
-    """What a plugin answers to this hook, else what says that no plugin does it."""
+    """Return a plugin's answer to this hook, else a function that raises for the missing plugin."""
     found = await register.hooks.first(spec)
     if found is not None:
         return found
@@ -173,9 +173,9 @@ async def _opener(
 
 
 async def _budget(register: Register, config: Config) -> OpenBudget:
-    """What a plugin keeps runs within their limits with; without any there are no limits.
+    """Return the budget of a plugin; without a plugin there are no limits.
 
-    :raises ConfigError: when the user has set some all the same.
+    :raises ConfigError: when the user has set limits and no plugin keeps them.
     """
     found = await register.hooks.first(apphooks.register_budget)
     if found is None and config.budget != BudgetConfig():
@@ -196,7 +196,7 @@ async def _swept(outputs: Path) -> None:
 
 
 async def _as_plugins_say(opening: Opening, hooks: Hooks, said: Config, by: Decision) -> Config:
-    """What plugins make of the configuration, its sandbox and limits as tight as was said."""
+    """Let plugins change the configuration, except loosening its sandbox and limits."""
     place, home = opening.workspace, home_of(opening.env)
     trusted = by.files if by.trusted else {}
     config = await hooks.fold(

@@ -112,7 +112,7 @@ class Opening(msgspec.Struct, frozen=True):
         return self.env.get(_VARIABLE, "") or self.places.database
 
     async def configured(self) -> tuple[LoadedConfig, Decision]:
-        """The configuration, read again in full when the project turns out to be trusted.
+        """Load the configuration, and again in full when the project turns out to be trusted.
 
         :raises ConfigError: when the configuration cannot be used.
         """
@@ -157,7 +157,7 @@ class Opening(msgspec.Struct, frozen=True):
         *,
         answer: bool | Decision | None = None,
     ) -> Decision:
-        """What is decided about the project's code, as `TrustStore.decide` has it.
+        """Decide about the project's code with `TrustStore.decide`.
 
         :raises TrustError: when the lock file cannot be used.
         """
@@ -178,7 +178,7 @@ class Opening(msgspec.Struct, frozen=True):
         *,
         fitting: Callable[[Registrant], bool] = lambda _: True,
     ) -> Register:
-        """The plugins that are `fitting`."""
+        """Load the plugins that are `fitting`."""
         register = self.unloaded(loaded, decision, fitting=fitting)
         await register.load()
         return register
@@ -218,12 +218,12 @@ async def open_storage(
     on_commit: OnCommit | None = None,
     directory: Path | None = None,
 ) -> Storage:
-    """The database at a URL or a path, "" for the one that an App of this process would open.
+    """Open the database at a URL or a path, or for "" the one that an App here would open.
 
-    It is opened by a plugin of `register_storage`, as in an App, but only plugins whose own module
-    names that hook are imported, and none of the code of the project at `directory`, the current
-    one if that is None. What is unfinished of dead processes is marked as interrupted; `on_commit`
-    hears of it, and of every commit.
+    A plugin of `register_storage` opens it, as in an App, but only plugins whose own module names
+    that hook are imported, and no code of the project at `directory`, the current one if None.
+    Unfinished messages of dead processes are marked as interrupted. `on_commit` is called for
+    that and for every commit.
 
     :raises ConfigError: when no plugin opens databases of this kind.
     :raises StorageError: when it cannot be opened.
@@ -246,7 +246,7 @@ async def files_to_trust(directory: Path) -> tuple[Path, ...]:
 async def _having(
     spec: Callable[..., object], directory: Path
 ) -> AsyncIterator[tuple[Opening, Register]]:
-    """The plugins whose own module names a hook, without the project's."""
+    """Load the plugins whose own module names a hook, without the project's."""
     from pegboard.loading.absent import names_hook  # an App does without it
 
     opening = Opening.of(directory, AppOptions(trust=False))
@@ -275,7 +275,7 @@ async def find_plugins(directory: Path) -> tuple[PluginInfo, ...]:
 async def open_database(
     url: str | Path, *, register: Register, ids: IdSource, on_commit: OnCommit | None = None
 ) -> Storage:
-    """The database at a URL or a path; of two plugins for one scheme the newer one opens it.
+    """Open the database at a URL or a path; of two plugins for one scheme the newer one opens it.
 
     :raises ConfigError: when no plugin opens databases of this kind.
     :raises StorageError: when it cannot be opened.

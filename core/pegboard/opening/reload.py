@@ -128,7 +128,7 @@ class Reload:
         self.engine.secrets = self.engine.keys.values()
 
     async def _wrapped(self, answers: Sequence[Answer[Provider]]) -> dict[str, Provider]:
-        """The providers by id, without those that the user has switched off."""
+        """Return the providers by id, without those that the user has disabled."""
         engine, config = self.engine, self.engine.config
         engine.hooks.know(answers)
         found = {answer.value.id: answer.value for answer in answers}
@@ -208,7 +208,7 @@ class Reload:
 
 
 def _by_name(every: Sequence[Command], config: Config) -> dict[str, Command]:
-    """The slash commands by name: the plugins' ones, the documents, then the user's."""
+    """Return the slash commands by name: the plugins', then documents, then the user's."""
     found = {each.name: each for each in every if not each.is_document}
     found |= {each.name: each for each in every if each.is_document and each.name not in found}
     for name, said in config.command.items():
@@ -226,7 +226,7 @@ def _by_name(every: Sequence[Command], config: Config) -> dict[str, Command]:
 
 
 def _unheard(change: Change) -> Iterator[str]:
-    """What of the project's plugins acts, or ends, only when the project is opened again."""
+    """Yield what of the changed plugins starts or ends only when the project is opened again."""
     opening = {name for name, spec in core_specs().items() if mark_of(spec).when == "open"}
     for seen, others, what in (
         (change.new, change.old, "counts once"),
