@@ -3,10 +3,12 @@
 python tests/bench/bench_load.py pegboard,opencode
 
 `20 x 10` and `100 x 10` are sessions of ten steps, begun at once and followed by 20 clients:
-seconds until the last has ended, and the peak of the server's memory. `deltas` are ten sessions
-that stream 50 pieces of text a second each, followed by ten clients: how old a piece is when a
-client has it, in milliseconds. `start` is the time until the server answers, `idle` its memory.
-PEER_OPENCODE names the program where it is not on the path.
+seconds until the last has ended, CPU seconds of the server and its commands, and the peak of the
+server's memory. `deltas` are ten sessions that stream 50 pieces of text a second each, followed by
+ten clients: how old a piece is when a client has it, in milliseconds. `start` is the time until the
+server answers, `idle` its memory. The ratios are those to the floor, which is measured in the same
+run: as many sessions in one process of `floor_agent.py`, with its start, and clients that read the
+model's socket. PEER_OPENCODE names the program where it is not on the path.
 """
 
 import argparse
@@ -21,13 +23,15 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import httpx
 from peers import HERE, PEERS
-from process_tree import Memory
+from process_tree import Memory, reap
+from raw_stream import raw_ages_ms
 
 from crowd import Crowd, Follower, caught_up, crowd, following
 from served import make_project
@@ -142,29 +146,89 @@ async def talking(
         yield prompts, followers
 
 
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a run of sessions took: seconds, CPU seconds and the peak of the memory."""
+
+    wall_s: float
+    cpu_s: float
+    memory_bytes: int
+
+    def beside(self, floor: "Cost") -> str:
+        """The figures, and their ratios to the floor."""
+        ratios = (
+            self.wall_s / floor.wall_s,
+            self.cpu_s / floor.cpu_s,
+            self.memory_bytes / floor.memory_bytes,
+        )
+        found = f"{self.wall_s:.2f} s, CPU {self.cpu_s:.2f} s, {self.memory_bytes / 1e6:.0f} MB"
+        return f"{found}, ratios {' '.join(f'{ratio:.2f}' for ratio in ratios)}"
+
+
+def cpu_s(pid: int) -> float:
+    """The CPU seconds of a process and of the children that it has waited for."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def floor_of(count: int) -> Cost:
+    """The cost of so many sessions in the smallest honest process."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder, fake_model(Path(folder)) as url:
+        script = str(HERE / "floor_agent.py")
+        began = time.monotonic()
+        process = subprocess.Popen(
+            [sys.executable, script, url, SCRIPTS[0], "go", str(count)],
+            env={"PATH": os.environ["PATH"], "HOME": folder},
+            stdout=subprocess.DEVNULL,
+        )
+        memory = Memory(process.pid)
+        memory.start()
+        process.returncode, used = reap(process.pid)
+        wall_s = time.monotonic() - began
+        peak = max(memory.finish(), used.ru_maxrss * 1024)
+        return Cost(wall_s, used.ru_utime + used.ru_stime, peak)
+
+
+async def floor_ages_ms() -> list[float]:
+    """How old pieces are for clients that read the model's socket, as many at once as sessions."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder, fake_model(Path(folder)) as url:
+        found = await asyncio.gather(*(raw_ages_ms(url, PACED, "go") for _ in range(TALKERS)))
+    return [age for ages in found for age in ages]
+
+
 async def measure(name: str) -> None:
     """All figures of one server, a line each."""
+    floors = {count: floor_of(count) for count in CROWDS}
+    raw = await floor_ages_ms()
     with serving(name) as (url, process):
         _show(name, "start", f"{await answering(url):.2f} s")
         idle = Memory(process.pid)
         idle.start()
         await asyncio.sleep(1)
-        _show(name, "idle", f"{idle.finish() / 1e6:.0f} MB")
+        peak = idle.finish()
+        ratio = peak / floors[CROWDS[0]].memory_bytes
+        _show(name, "idle", f"{peak / 1e6:.0f} MB, ratio {ratio:.2f}")
         for count in CROWDS:
             memory = Memory(process.pid)
             memory.start()
             async with talking(url, SCRIPTS[0], LISTENERS) as (prompts, followers):
-                took_s = await prompts.all_at_once(await prompts.sessions(count))
+                sessions = await prompts.sessions(count)
+                before_s = cpu_s(process.pid)
+                took_s = await prompts.all_at_once(sessions)
+                used_s = cpu_s(process.pid) - before_s
                 await caught_up(followers)
             lost = len({each.digest.digest() for each in followers}) - 1
-            peak = f"{memory.finish() / 1e6:.0f} MB"
-            _show(name, f"{count} x 10", f"{took_s:.1f} s, {peak}, {lost} listeners differ")
+            cost = Cost(took_s, used_s, memory.finish()).beside(floors[count])
+            rate = count * (STEPS + 1) / took_s
+            _show(name, f"{count} x 10", f"{cost}, {rate:.0f} steps/s, {lost} listeners differ")
         async with talking(url, PACED, TALKERS) as (prompts, followers):
             await prompts.all_at_once(await prompts.sessions(TALKERS))
             await caught_up(followers)
         ages = [age for each in followers for age in each.ages_ms]
-        slow = statistics.quantiles(ages, n=20)[-1]
-        _show(name, "deltas", f"p50 {statistics.median(ages):.1f} ms, p95 {slow:.1f} ms")
+        middle, slow = statistics.median(ages), statistics.quantiles(ages, n=20)[-1]
+        ratios = middle / statistics.median(raw), slow / statistics.quantiles(raw, n=20)[-1]
+        shown = f"p50 {middle:.1f} ms, p95 {slow:.1f} ms, ratios {ratios[0]:.1f} {ratios[1]:.1f}"
+        _show(name, "deltas", shown)
 
 
 def _show(name: str, row: str, found: str) -> None:

@@ -2,7 +2,8 @@
 
 `sessions` and `messages` are lists over HTTP; the floor is `/global/health`. `delta` is the way
 of a piece of text from the model's socket to a client's, at so many pieces a second: each piece
-carries the time at which it was sent.
+carries the time at which it was sent. The floor is the way to a client that reads the model's
+socket itself. The ratios are those to the floor, in p50 and p95.
 """
 
 import asyncio
@@ -22,6 +23,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import httpx
+from raw_stream import raw_ages_ms
 
 from model_server import chunk, finish, usage
 from served import Served, served
@@ -29,8 +31,10 @@ from served import Served, served
 SESSIONS = 500
 TURNS = 100
 ROUNDS = 200
-RATES = (30, 50, 100, 300)
+RATES = (5, 10, 30, 50, 100, 300)
 PIECES = 300
+SLOW_PIECES = 50
+"""Where there are at most ten a second."""
 _RATE = re.compile(rb"at rate (\d+)")
 _STAMP = re.compile(rb"<(\d+)>")
 
@@ -41,8 +45,9 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
     length = int(re.search(rb"content-length: (\d+)", head, re.IGNORECASE)[1])  # type: ignore[index] # it is there
     found = _RATE.findall(await reader.readexactly(length))
     writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
-    for _ in range(PIECES if found else 1):
-        await asyncio.sleep(1 / int(found[-1]) if found else 0)
+    rate = int(found[-1]) if found else 0
+    for _ in range((PIECES if rate > 10 else SLOW_PIECES) if rate else 1):
+        await asyncio.sleep(1 / rate if rate else 0)
         writer.write(_line(chunk({"content": f"<{time.monotonic_ns()}>"})))
     for piece in finish("stop", usage=usage()):
         writer.write(piece if isinstance(piece, bytes) else _line(piece))
@@ -82,10 +87,21 @@ def waits(call: Callable[[], object]) -> list[float]:
     return found
 
 
-def show(name: str, found: Sequence[float]) -> None:
-    """One line: the middle, and what one in twenty exceeds."""
-    slow = statistics.quantiles(found, n=20)[-1]
-    print(f"{name:<24} p50 {statistics.median(found):6.2f}   p95 {slow:6.2f}")  # noqa: T201
+def show(name: str, found: Sequence[float], floor: Sequence[float] = ()) -> None:
+    """One line: the middle, what one in twenty exceeds, and the ratios of both to the floor."""
+    middle, slow = quantiles(found)
+    line = f"{name:<24} p50 {middle:6.2f}   p95 {slow:6.2f}"
+    if floor:
+        least, most = quantiles(floor)
+        line += (
+            f"   floor {least:5.2f} {most:5.2f}   ratio {middle / least:6.1f} {slow / most:6.1f}"
+        )
+    print(line)  # noqa: T201
+
+
+def quantiles(found: Sequence[float]) -> tuple[float, float]:
+    """The median, and what one in twenty exceeds."""
+    return statistics.median(found), statistics.quantiles(found, n=20)[-1]
 
 
 class Listener(threading.Thread):
@@ -123,16 +139,17 @@ def lists(client: httpx.Client) -> None:
     session = made[0].json()["id"]
     for at in range(TURNS):
         prompt(client, session, f"question {at}")
-    show("floor", waits(lambda: client.get("/global/health").content))
-    show(f"sessions, {SESSIONS}", waits(lambda: client.get("/session").content))
+    floor = waits(lambda: client.get("/global/health").content)
+    show("floor", floor)
+    show(f"sessions, {SESSIONS}", waits(lambda: client.get("/session").content), floor)
     limited = {"limit": "100", "roots": "true"}
-    show("sessions, 100", waits(lambda: client.get("/session", params=limited).content))
+    show("sessions, 100", waits(lambda: client.get("/session", params=limited).content), floor)
     path = f"/session/{session}/message"
-    show(f"messages, {2 * TURNS}", waits(lambda: client.get(path).content))
-    show("messages, 100", waits(lambda: client.get(path, params={"limit": "100"}).content))
+    show(f"messages, {2 * TURNS}", waits(lambda: client.get(path).content), floor)
+    show("messages, 100", waits(lambda: client.get(path, params={"limit": "100"}).content), floor)
 
 
-def deltas(server: Served, client: httpx.Client) -> None:
+def deltas(server: Served, client: httpx.Client, model_url: str) -> None:
     """The way of text, at several rates."""
     session = client.post("/session").json()["id"]
     listener = Listener(server)
@@ -140,7 +157,8 @@ def deltas(server: Served, client: httpx.Client) -> None:
     for rate in RATES:
         listener.ages.clear()
         prompt(client, session, f"at rate {rate}")
-        show(f"delta, {rate}/s", listener.ages)
+        floor = asyncio.run(raw_ages_ms(model_url, "m", f"at rate {rate}"))
+        show(f"delta, {rate}/s", listener.ages, floor)
 
 
 def main() -> None:
@@ -155,7 +173,7 @@ def main() -> None:
         server.client() as client,
     ):
         lists(client)
-        deltas(server, client)
+        deltas(server, client, f"http://127.0.0.1:{port}/v1")
 
 
 if __name__ == "__main__":

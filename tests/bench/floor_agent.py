@@ -1,7 +1,8 @@
 """The floor: the smallest honest agent loop in Python, with nothing but the standard library.
 
 Raw HTTP over asyncio, one shell tool, every part committed to SQLite. No permissions, no
-snapshots, no events. What a framework adds stands above this.
+snapshots, no events. What a framework adds stands above this. A fourth argument is the number of
+sessions that run at once in the one process: the floor of a server.
 """
 
 import asyncio
@@ -76,9 +77,8 @@ async def _run(command: str) -> str:
     return (await process.communicate())[0].decode()
 
 
-async def _main(url: str, model: str, prompt: str) -> None:
-    database = sqlite3.connect(Path.home() / "floor.db", isolation_level=None)
-    database.executescript("pragma journal_mode=wal; create table part(data text)")
+async def _session(database: sqlite3.Connection, url: str, model: str, prompt: str) -> str:
+    """The answer to a prompt."""
     messages: list[bytes] = []
 
     def keep(message: dict[str, Any]) -> None:
@@ -95,10 +95,17 @@ async def _main(url: str, model: str, prompt: str) -> None:
             output = await _run(json.loads(call["function"]["arguments"])["command"])
             keep({"role": "tool", "tool_call_id": call["id"], "content": output})
         if "tool_calls" not in message:
-            break
+            return str(message["content"])
+
+
+async def _main(url: str, model: str, prompt: str, sessions: str = "1") -> None:
+    database = sqlite3.connect(Path.home() / "floor.db", isolation_level=None)
+    database.executescript("pragma journal_mode=wal; create table part(data text)")
+    asking = [_session(database, url, model, prompt) for _ in range(int(sessions))]
+    answers = await asyncio.gather(*asking)
     database.close()
-    sys.stdout.write(message["content"] + "\n")
+    sys.stdout.write(answers[0] + "\n")
 
 
 if __name__ == "__main__":
-    asyncio.run(_main(*sys.argv[1:4]))
+    asyncio.run(_main(*sys.argv[1:]))
