@@ -17,7 +17,7 @@ class Attention:
     """Holds keys back from a dialog until the user has turned to it.
 
     A dialog has the keys after `QUIET_S` without a key over an empty editor, or at once after
-    `turn`. It then has them until it goes.
+    `turn`. It then has them until it goes, or until a letter comes that is none of its answers.
     """
 
     def __init__(self, is_writing: Callable[[], bool], changed: Callable[[], None]) -> None:
@@ -48,6 +48,11 @@ class Attention:
     def _paused(self) -> None:
         if not self._is_writing():
             self.turn()
+
+    def leave(self) -> None:
+        """Give the keys back to the editor: what the user types is no answer."""
+        self._has_keys = False
+        self.key()
 
     def turn(self) -> None:
         """Give the keys to the dialog that waits."""

@@ -43,14 +43,17 @@ class Keyboard:
         return now - before < TWICE_S
 
     def letter(self, letter: str) -> None:
-        """Write it, unless a dialog takes letters."""
+        """Write it, unless it is an answer of the dialog that has the keys."""
         chat = self._chat
         mode = chat.mode
         if mode is not None and not mode.edits:
-            self._taken(letter)
+            is_taken = self._taken(letter)
             if isinstance(mode, Permission) and letter == "v":
                 chat.spawn(chat.show_page(mode.whole_text()))
-        elif letter.isprintable() and not (letter == " " and chat.offers.take_blank()):
+            if is_taken or not mode.is_unasked or letter.isspace():
+                return
+            chat.attention.leave()
+        if letter.isprintable() and not (letter == " " and chat.offers.take_blank()):
             chat.notice = ""
             chat.draft.letter(letter)
 

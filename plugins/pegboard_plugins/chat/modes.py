@@ -152,7 +152,7 @@ class Menu(Choice):
         elif len(key) == 1 and found and not self.answer.done():
             self.answer.set_result(found[0])
         else:
-            super().press(key)
+            return super().press(key)
         return True
 
 

@@ -173,7 +173,10 @@ class Permission:
         return [*permission_lines(self.request), (Span(""),), answer]
 
     def press(self, key: str) -> bool:
-        """Answer, mark another answer, or scroll; `s-tab` is for the mode, which may answer."""
+        """Answer, mark another answer, or scroll.
+
+        `s-tab` is for the mode, which may answer; a letter without a meaning is for the editor.
+        """
         if key == "s-tab":
             return False
         if self._written:
@@ -186,10 +189,10 @@ class Permission:
         elif key in ("pageup", "pagedown"):
             self._scroll += self._page if key == "pagedown" else -self._page
         else:
-            self._choose(self._answers.marked.key if key == "enter" else key)
+            return self._choose(self._answers.marked.key if key == "enter" else key)
         return True
 
-    def _choose(self, key: str) -> None:
+    def _choose(self, key: str) -> bool:
         if key in ("5", "w"):
             self._written, self.refusal = _INSTEAD, ""
         elif key == "e":
@@ -198,6 +201,9 @@ class Permission:
             self._settle(self.request, settled)
         elif key == "escape":
             self._settle(self.request, None)
+        else:
+            return key == "v"  # the keyboard opens the page
+        return True
 
     def _edit(self) -> None:
         if self._can_narrow and not self._once:
@@ -344,6 +350,8 @@ class Questions:
             self._number(self._at)
         elif key.isdecimal() and int(key) > 0:
             self._number(int(key) - 1)
+        else:
+            return False
         return True
 
     def _enter(self) -> None:

@@ -44,6 +44,48 @@ async def test_keys_go_to_the_editor_while_a_draft_stands_there(
     assert (pegboard.project / FILE).exists()
 
 
+async def test_a_letter_that_is_no_answer_goes_to_the_editor_with_all_that_follow(
+    pegboard: CommandLine, place: Place
+) -> None:
+    prepare(pegboard)
+
+    async with chat(pegboard, *await place.arguments()) as terminal:
+        await terminal.say("ask")
+        await terminal.see_dialog(ANSWERS)
+        terminal.press("/todo yes", "c-w", "c-w")
+        await terminal.see_now(WAITING)
+        terminal.press("/todo")
+        await terminal.until(lambda: terminal.editor == "❯ /todo")
+        terminal.press("enter")
+        await terminal.see("the task list is empty")
+        assert not (pegboard.project / FILE).exists()
+        await terminal.see_dialog(ANSWERS)
+        terminal.press("y")
+        await terminal.see("Went on.")
+
+    assert (pegboard.project / FILE).exists()
+
+
+async def test_a_blank_leaves_the_keys_with_the_dialog(pegboard: CommandLine) -> None:
+    prepare(pegboard)
+
+    async with chat(pegboard) as terminal:
+        await terminal.say("ask")
+        await terminal.see_dialog(ANSWERS)
+        terminal.press(" ", "n")
+        await terminal.see("You said no")
+
+    assert not (pegboard.project / FILE).exists()
+
+
+async def test_the_first_screen_gives_a_sentence_to_the_editor(pegboard: CommandLine) -> None:
+    async with chat(pegboard, ready=WAITING) as terminal:
+        await terminal.see_dialog("a letter or Enter")
+        terminal.press("explain")
+        await terminal.until(lambda: terminal.editor == "❯ explain")
+        await terminal.see_now(WAITING)
+
+
 async def test_the_first_screen_takes_no_key_that_was_meant_for_the_editor(
     pegboard: CommandLine,
 ) -> None:
