@@ -278,9 +278,14 @@ class Chat:
         """The value of the item that is chosen."""
         return await self._asked_by(Choice(title, items, current=current))
 
-    async def pick(self, title: str, items: Sequence[Item]) -> str | None:
-        """The value of the item whose letter is pressed."""
-        return await self._asked_by(Menu(title, items))
+    async def pick(
+        self, title: str, items: Sequence[Item], *, is_called: bool = False
+    ) -> str | None:
+        """Return the value of the item whose letter is pressed.
+
+        `is_called`: a key of the user brought the list, which has the keys at once.
+        """
+        return await self._asked_by(Menu(title, items), is_called=is_called)
 
     async def ask(self, title: str) -> str | None:
         """A short text."""
@@ -290,9 +295,11 @@ class Chat:
         """Whether the person says yes; no comes first."""
         return await self.choose(question, [Item(value="no"), Item(value="yes")]) == "yes"
 
-    async def _asked_by(self, mode: Choice | Line) -> str | None:
+    async def _asked_by(self, mode: Choice | Line, *, is_called: bool = False) -> str | None:
         self.modes.append(mode)
         self.touch()
+        if is_called:
+            self.attention.turn()
         try:
             return await mode.answer
         finally:

@@ -1,6 +1,7 @@
 """The first screen, where no model is chosen: what was found, and the ways to begin."""
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 SERVERS = {11434: "Ollama", 1234: "LM Studio", 8000: "vLLM", 8080: "llama.cpp"}
 """The ports on which servers of models listen by default."""
 PROBED_S = 0.3
+FIRST = ("openai", "anthropic", "gemini")
+SAME = {"google": "gemini"}
+"""Providers that have another name, too."""
 KEY = Item(value="login", text="Add an API key")
 MODEL = Item(value="model", text="Choose a model")
 DEMO = Item(value="demo", text="Watch the demo (offline, no key)")
@@ -35,7 +39,10 @@ async def first_run(chat: "Chat") -> None:
     if chat.state.model or talk.feed.facts.server:
         return
     talk.say("Welcome to Pegboard. Choose a model to start.", "plain")
-    found = [f"{name} answers on port {port}." for port, name in await _servers()]
+    servers = await _servers()
+    if servers:
+        await _ask_servers(chat)
+    found = [f"{name} answers on port {port}." for port, name in servers]
     none = f"No local model server found ({', '.join(SERVERS.values())})."
     talk.say("\n".join(found or [none]))
     talk.say(f"API keys: {', '.join(_keyed(chat)) or 'none found'}.")
@@ -50,9 +57,12 @@ def _keyed(chat: "Chat") -> list[str]:
 
 async def _begin(chat: "Chat") -> None:
     """Have a model chosen, then the permission mode."""
+    is_back = False
     while not chat.state.model:
         ways = [MODEL, KEY] if _keyed(chat) else [KEY, MODEL]
-        match await chat.pick("Get started", [*ways, DEMO, SKIP]):
+        answer = await chat.pick("Get started", [*ways, DEMO, SKIP], is_called=is_back)
+        is_back = True
+        match answer:
             case KEY.value:
                 if await log_in(chat, ""):
                     await choosing.choose_model(chat, "")
@@ -71,21 +81,33 @@ async def log_in(chat: "Chat", argument: str) -> bool:
         chat.warn("the server has the API keys: run `pegboard auth login` on its machine")
         return False
     if not argument:
-        keys = sorted((name, env) for name, env in _talk(chat).feed.facts.keys.items() if env)
-        items = [Item(value=name, note=", ".join(env)) for name, env in keys]
-        chosen = await chat.choose("Provider", items)
+        chosen = await chat.choose("Provider", _providers(_talk(chat).feed.facts.keys))
         if chosen is None:
             return False
         argument = chosen
     if await chat.outside.pegboard("auth", "login", *argument.split()) != 0:
         return False
+    await _ask_servers(chat)
     await chat.reload()
     return True
+
+
+def _providers(keys: Mapping[str, tuple[str, ...]]) -> list[Item]:
+    """Return the providers that take a key, once each, those with the most users first."""
+    named = sorted(name for name, env in keys.items() if env and SAME.get(name) not in keys)
+    names = dict.fromkeys([*(name for name in FIRST if name in named), *named])
+    return [Item(value=name, note=", ".join(keys[name])) for name in names]
 
 
 async def login(chat: "Chat", argument: str) -> None:
     """Add the API key of a provider."""
     await log_in(chat, argument)
+
+
+async def _ask_servers(chat: "Chat") -> None:
+    """Ask the servers on this machine for their models, which the lists have from then on."""
+    await chat.outside.pegboard_beside("models", "--local")
+    chat.models = await _talk(chat).feed.models()
 
 
 async def _servers() -> list[tuple[int, str]]:

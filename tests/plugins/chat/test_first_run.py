@@ -1,13 +1,15 @@
 """The first screen ends in a chat with a model, and the choice is remembered."""
 
+import json
 from collections.abc import AsyncIterator
 
 import pytest
 
 from model_server import ModelServer, by_step, say
 from plugins.chat.screen import chat, scripts
-from plugins.chat.terminals import AnyTerminal
+from plugins.chat.terminals import WAITING, AnyTerminal
 from plugins.cli.commands import CommandLine
+from web_server import page, serving
 
 MENU = "a letter or Enter"
 LIMIT = {"context": 100_000, "output": 4_000}
@@ -26,13 +28,13 @@ async def server(pegboard: CommandLine) -> AsyncIterator[ModelServer]:
         yield running
 
 
-async def log_in(terminal: AnyTerminal) -> None:
+async def log_in(terminal: AnyTerminal, provider: str = "fake") -> None:
     """Choose the provider, and type its key."""
     await terminal.see_dialog(MENU)
     terminal.press("l")
-    await terminal.see_now("❯ fake")
+    await terminal.see_now(f"❯ {provider}")
     terminal.press("enter")
-    await terminal.see("API key of fake")
+    await terminal.see(f"API key of {provider}")
     terminal.press("a-key", "enter")
 
 
@@ -58,6 +60,69 @@ async def test_after_a_login_a_model_is_chosen_and_the_chat_begins(
         assert "· accept-edits ·" in terminal.status
 
     assert server.requests
+
+
+async def test_four_keys_besides_the_api_key_lead_to_the_first_prompt(
+    pegboard: CommandLine, server: ModelServer
+) -> None:
+    async with chat(pegboard, ready=MENU) as terminal:
+        await terminal.see_dialog(MENU)
+        terminal.press("enter")
+        await terminal.see_now("❯ fake")
+        terminal.press("enter")
+        await terminal.see("API key of fake")
+        terminal.press("a-key", "enter")
+        await terminal.see_now("❯ fake/say-10")
+        terminal.press("enter")
+        await terminal.see_now("❯ ask ✓")
+        terminal.press("enter")
+        await terminal.see("Mode: ask (saved)")
+        await terminal.say("hello")
+        await terminal.see("One.")
+
+    assert server.requests
+
+
+async def test_each_provider_is_offered_once_and_the_best_known_first(
+    pegboard: CommandLine,
+) -> None:
+    async with chat(pegboard, ready=MENU) as terminal:
+        await terminal.see_dialog(MENU)
+        terminal.press("l")
+        await terminal.see_now("❯ openai")
+        rows = [row.split()[0] for row in terminal.shown if row.endswith("_API_KEY")]
+        assert rows[:2] == ["❯", "anthropic"]
+        assert "google" not in rows
+
+
+async def test_after_a_login_the_list_has_the_models_of_a_server_on_this_machine(
+    pegboard: CommandLine,
+) -> None:
+    models = json.dumps({"object": "list", "data": [{"id": "own-coder", "object": "model"}]})
+    async with serving({"/v1/models": page(models.encode(), "application/json")}) as web:
+        pegboard.configure(enabled_providers=["openai"])
+        async with chat(pegboard, ready=MENU, OPENAI_BASE_URL=web.url("/v1")) as terminal:
+            await log_in(terminal, "openai")
+            await terminal.see_now("❯ openai/own-coder")
+            assert "gpt" not in "\n".join(terminal.shown)
+            terminal.press("enter")
+            await terminal.see("Model: openai/own-coder (saved)")
+
+
+async def test_a_list_that_is_left_gives_the_keys_back_to_the_first_screen(
+    pegboard: CommandLine, server: ModelServer
+) -> None:
+    async with chat(pegboard, ready=MENU) as terminal:
+        await terminal.see_dialog(MENU)
+        terminal.press("l")
+        await terminal.see_now("❯ fake")
+        terminal.press("escape")
+        await terminal.see_now(MENU)
+        assert WAITING not in terminal.dialog
+        terminal.press("n")
+        await terminal.gone(MENU)
+
+    assert server.requests == []
 
 
 async def test_with_a_key_the_first_screen_offers_a_model_first(
