@@ -36,7 +36,6 @@ from pegboard_plugins.shared.frontend import (
     ASK,
     PluginEntry,
     TraceEntry,
-    default_mode,
     left_out,
     with_mode,
 )
@@ -74,6 +73,7 @@ class AttachedFeed(Attachment):
         self._here: App | None = None
         self._blocks: CallBlocks | None = None
         self._bus = Bus()
+        self._events: AsyncEventStream[Event] | None = None
         self._hearing: asyncio.Task[None] | None = None
         self._failing: asyncio.Task[None] | None = None
         self._looking: asyncio.Task[None] | None = None
@@ -81,11 +81,15 @@ class AttachedFeed(Attachment):
 
     async def begin(self, events: "AsyncEventStream[Event]") -> None:
         """Hear the server from here on."""
+        self._events = events
         self._hearing = asyncio.create_task(self._hear(events), name="events")
         with suppress(ServerError):  # an older one has no trace
             await self._client.begin_trace()
         agents = await self.agents()
         config = await self._client.config()
+        with suppress(PegboardError):  # a server of another make does not know it
+            mode = (await self._client.protection()).mode
+            self._facts = replace(self._facts, mode=mode or ASK)
         self._facts = replace(
             self._facts,
             agent=agents[0].name if agents else "build",
@@ -124,7 +128,6 @@ class AttachedFeed(Attachment):
         self._facts = replace(
             self._facts,
             options=chat_options(app),
-            mode=default_mode(app.config),
             warnings=(*missing.lines, *missing.others),
             known=missing.details,
         )
@@ -161,6 +164,11 @@ class AttachedFeed(Attachment):
     def hooks(self) -> HookCalls | None:
         """Those of this machine's plugins; the server asks its own."""
         return self._here.hooks if self._here else None
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the server is connected."""
+        return self._events is None or self._events.is_connected
 
     def subscribe(self) -> Subscription:
         """The server's events."""

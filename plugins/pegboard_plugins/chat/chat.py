@@ -251,6 +251,7 @@ class Chat:
             mode=self.mode or top,
             hint=WAITING.format(self.window.key_of("answer")) if waits else "",
             queue=[order.text for order in talk.queue] if talk else (),
+            is_connected=talk is None or talk.feed.is_connected,
             offered=() if self.mode else self.offers.spans,
             chosen=self.offers.chosen,
             widgets=self.guests.widgets,
@@ -281,10 +282,7 @@ class Chat:
     async def pick(
         self, title: str, items: Sequence[Item], *, is_called: bool = False
     ) -> str | None:
-        """Return the value of the item whose letter is pressed.
-
-        `is_called`: a key of the user brought the list, which has the keys at once.
-        """
+        """Return the item whose letter is pressed; `is_called` gives the list the keys at once."""
         return await self._asked_by(Menu(title, items), is_called=is_called)
 
     async def ask(self, title: str) -> str | None:

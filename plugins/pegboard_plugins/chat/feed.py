@@ -95,6 +95,11 @@ class Feed(Protocol):
         """The hooks of the plugins that run in this process."""
         ...
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether events arrive now; False while a server is away."""
+        ...
+
     def subscribe(self) -> Subscription:
         """The events from here on."""
         ...

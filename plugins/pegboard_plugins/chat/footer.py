@@ -40,6 +40,7 @@ class Footing(msgspec.Struct, kw_only=True):
     chosen: int
     widgets: Sequence[SpanLine]
     notice: str
+    is_connected: bool
 
 
 def footer_lines(footing: Footing, width: int, room: int) -> list[SpanLine]:
@@ -53,7 +54,7 @@ def footer_lines(footing: Footing, width: int, room: int) -> list[SpanLine]:
         ("mode", _mode(footing, width, room)),
         ("notice", _notice(footing.notice)),
         ("offered", _offered(footing, room)),
-        ("live", _live_line(footing.course)),
+        ("live", _live_line(footing, width)),
         ("queue", _queue(footing)),
         ("calls", _calls(footing.course)),
         ("children", _children(footing.course)),
@@ -160,8 +161,10 @@ def _offered(footing: Footing, room: int) -> Sequence[SpanLine]:
     return rows
 
 
-def _live_line(course: Course | None) -> Sequence[SpanLine]:
-    line = live_line(course) if course is not None else ()
+def _live_line(footing: Footing, width: int) -> Sequence[SpanLine]:
+    if footing.course is None:
+        return ()
+    line = live_line(footing.course, width, is_connected=footing.is_connected)
     return [line] if line else ()
 
 

@@ -19,6 +19,7 @@ MS_PER_S = 1000
 REASON_LETTERS = 60
 """Of the reason of a retry; the transcript has all of it."""
 STOPS = "Esc stops"
+LOST = "No connection to the server, trying again"
 
 
 class TurnProgress(msgspec.Struct):
@@ -47,8 +48,11 @@ class TurnProgress(msgspec.Struct):
         return self.tokens + self.letters // LETTERS_PER_TOKEN
 
 
-def live_line(course: "Course") -> SpanLine:
-    """Return the line for a session, an empty one while nothing runs or a dialog waits."""
+def live_line(course: "Course", width: int, *, is_connected: bool) -> SpanLine:
+    """Return the line for a session, an empty one while nothing runs or a dialog waits.
+
+    Where the window is narrow, what goes on is cut, and the rest of the line stays whole.
+    """
     progress = course.progress
     progress.look(busy=course.busy)
     if not course.busy or course.requests:
@@ -56,7 +60,10 @@ def live_line(course: "Course") -> SpanLine:
     facts = [f"{time() - progress.begun_s:.0f} s"]
     facts += [f"{short_count(progress.written)} tokens"] if progress.written else []
     rest = "".join(f" · {fact}" for fact in (*facts, STOPS))
-    return shown_line((Span(_doing(course), "active"), Span(rest, "dim")))
+    doing = _doing(course) if is_connected else LOST
+    return shown_line(
+        (Span(one_line(doing, max(1, width - len(rest))), "active"), Span(rest, "dim"))
+    )
 
 
 def _doing(course: "Course") -> str:

@@ -137,6 +137,11 @@ class LocalFeed:
         """The App's."""
         return self._app.hooks
 
+    @property
+    def is_connected(self) -> bool:
+        """True: the sessions are in this process."""
+        return True
+
     def subscribe(self) -> Subscription:
         """The App's events."""
         return self._app.subscribe(limit=QUEUED_EVENTS)

@@ -173,10 +173,7 @@ class Permission:
         return [*permission_lines(self.request), (Span(""),), answer]
 
     def press(self, key: str) -> bool:
-        """Answer, mark another answer, or scroll.
-
-        `s-tab` is for the mode, which may answer; a letter without a meaning is for the editor.
-        """
+        """Answer, mark another answer, or scroll; `s-tab` is for the mode, which may answer."""
         if key == "s-tab":
             return False
         if self._written:

@@ -45,7 +45,11 @@ class Clock:
 
     @property
     def line(self) -> str:
-        return "".join(span.text for span in live_line(self.course))
+        return self.drawn()
+
+    def drawn(self, width: int = 80, *, is_connected: bool = True) -> str:
+        line = live_line(self.course, width, is_connected=is_connected)
+        return "".join(span.text for span in line)
 
 
 def status(status: Busy | Retry) -> Properties:
@@ -75,6 +79,23 @@ def test_in_a_retry_the_line_has_the_time_that_is_left(clock: Clock) -> None:
     clock.now_s += 5
 
     assert clock.line == "Retrying in 3 s (attempt 3): overloaded · 5 s · Esc stops"
+
+
+def test_a_long_reason_leaves_room_for_how_to_stop(clock: Clock) -> None:
+    clock.take(status(Busy()))
+    clock.take(status(Retry(attempt=1, message="the answer broke off before its end", next=0)))
+
+    assert clock.drawn(40).endswith("… · 0 s · Esc stops")
+    assert len(clock.drawn(40)) == 40
+
+
+def test_a_server_that_is_away_is_not_at_work(clock: Clock) -> None:
+    clock.take(status(Busy()))
+    clock.now_s += 7
+
+    assert clock.drawn(is_connected=False) == (
+        "No connection to the server, trying again · 7 s · Esc stops"
+    )
 
 
 def test_the_tokens_of_the_turn_are_counted(clock: Clock) -> None:

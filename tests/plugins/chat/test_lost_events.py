@@ -60,12 +60,14 @@ async def test_a_turn_that_ended_unheard_is_over_and_the_queue_goes_on(
         terminal.press("alt-enter")
         await terminal.see_now("after this turn: and then")
         await line.unplug()
+        await terminal.see_now("No connection to the server, trying again")
         [session] = await client.sessions.list()
         await client.sessions.abort(session.id)
         await lose(client)
         await line.plug()
         await terminal.see("You said: and then")
         await terminal.gone("● bash sleep 60  ")
+        await terminal.gone("No connection to the server")
         assert "after this turn: " not in "\n".join(terminal.shown)
 
 

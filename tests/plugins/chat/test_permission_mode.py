@@ -108,6 +108,21 @@ async def test_a_session_keeps_its_mode_and_two_chats_show_the_same(
     await place.close()
 
 
+async def test_an_attached_chat_begins_in_the_mode_of_the_server_or_in_the_one_that_is_named(
+    pegboard: CommandLine,
+) -> None:
+    prepared(pegboard, permission_mode="accept-edits")
+    place = Place(pegboard, attached=True)
+    arguments = await place.arguments()
+    scripts(pegboard, settings={"permission_mode": "everything"})
+    async with chat(pegboard, *arguments, columns=120) as terminal:
+        await terminal.until(lambda: "· accept-edits ·" in terminal.status)
+        await terminal.see("mode accept-edits (Shift+Tab)")
+    async with chat(pegboard, *arguments, "--mode", "ask", columns=120) as terminal:
+        await terminal.until(lambda: "· ask ·" in terminal.status)
+    await place.close()
+
+
 async def test_a_chat_without_a_chosen_mode_asks(pegboard: CommandLine) -> None:
     prepared(pegboard, permission_mode=None)
 

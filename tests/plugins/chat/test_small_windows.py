@@ -65,6 +65,7 @@ def test_the_marked_offer_is_seen_and_its_number(room: int, seen: int) -> None:
         chosen=20,
         widgets=(),
         notice="",
+        is_connected=True,
     )
 
     rows = [row for row in plain(footer_lines(footing, 40, room)) if row.strip()]

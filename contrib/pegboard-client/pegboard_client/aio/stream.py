@@ -63,6 +63,11 @@ class AsyncEventStream(Generic[_Told]):
     def __aiter__(self) -> Self:
         return self
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether the server is connected; False while the stream tries to come back."""
+        return self._pieces is not None
+
     async def __anext__(self) -> _Told | Resync:
         """The next event.
 
