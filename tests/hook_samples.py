@@ -17,9 +17,9 @@ from pegboard.paths import UserFolders
 from pegboard.schema.config import Config
 from pegboard.schema.event import PluginFailed
 from pegboard.testing import hookcalls
-from pegboard_plugins import auth, chat, sandbox, server, websearch
+from pegboard_plugins import auth, chat, sandbox, server, web, websearch
 
-BRINGING = (auth, chat, sandbox, server, websearch)
+BRINGING = (auth, chat, sandbox, server, web, websearch)
 """The built-in plugins that bring hooks."""
 _BROUGHT = [hook for plugin in BRINGING for hook in plugin.register_hooks()]
 SPECS: dict[str, Callable[..., Any]] = {

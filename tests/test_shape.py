@@ -36,6 +36,10 @@ BEYOND = {
         "pegboard_plugins.commandhooks.",  # a survey shows the hooks of a file
         "pegboard_plugins.instructions.",  # and what a text imports
     ),
+    "pegboard_plugins.web": (
+        "pegboard_plugins.cli.",  # transcripts and costs as the command line has them
+        "pegboard_plugins.server.",  # its pages are the server's
+    ),
     "pegboard_plugins.shared": ("pegboard.cli.",),  # what the script calls paints first
 }
 """Modules that a plugin imports beyond public names."""
@@ -59,6 +63,7 @@ MAY_CATCH_ALL = {
     "pegboard/engine/toolcall.py",  # the outermost frame of a tool call
     "pegboard_plugins/chat/guests.py",  # where a plugin's command or key of the chat is called
     "pegboard_plugins/server/guard.py",  # the outermost frame of the server
+    "pegboard_plugins/web/datasets.py",  # where a plugin's page or panel is drawn
 }
 
 HEAVY = {

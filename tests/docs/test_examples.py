@@ -46,7 +46,7 @@ def test_an_example_uses_public_names_and_is_linked_from_a_page(file: Path) -> N
 
     allowed = {
         *PROMISED,
-        *(f"pegboard_plugins.{name}" for name in ("auth", "chat", "sandbox", "websearch")),
+        *(f"pegboard_plugins.{name}" for name in ("auth", "chat", "sandbox", "web", "websearch")),
     }
     assert {name for name in ours - allowed if not name.startswith("pegboard.schema.")} == set()
     assert file in {(page.parent / link).resolve() for page in PAGES for link in links(page)}

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
@@ -12,6 +13,7 @@ from starlette.routing import BaseRoute, Route
 
 from pegboard import PegboardError
 from pegboard_plugins.server import (
+    browser,
     catalogue,
     configuration,
     files,
@@ -47,6 +49,7 @@ _RESOURCES = (
     toolservers,
     insight,
     pty,
+    browser,
 )
 _log = logging.getLogger("pegboard.server")
 
@@ -61,6 +64,12 @@ async def add_plugin_routes(app: FastAPI, state: ServerState) -> None:
         before = len(app.routes)
         app.include_router(found.value, prefix=f"/plugin/{found.plugin}")
         app.state.plugins.setdefault(found.plugin, []).extend(app.routes[before:])
+        own = (each for each in found.value.routes if isinstance(each, APIRoute))
+        state.public |= {f"/plugin/{found.plugin}{each.path}" for each in own if _is_public(each)}
+
+
+def _is_public(route: APIRoute) -> bool:
+    return browser.PUBLIC.items() <= (route.openapi_extra or {}).items()
 
 
 def application(state: ServerState) -> FastAPI:

@@ -8,7 +8,7 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs
 
@@ -18,6 +18,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pegboard_plugins.server.auth import Credentials
+from pegboard_plugins.server.browserdoor import PROOF_HEADER, SESSION_PATH, BrowserDoor
 from pegboard_plugins.server.responses import problem
 
 LONGEST_BODY_BYTES = 64 << 20
@@ -37,13 +38,20 @@ _log = logging.getLogger("pegboard.server")
 class AccessPolicy:
     """Who is let in: the names of the server, the sites beside it, the credentials.
 
-    `admits` says whether a ticket opens one terminal; it is asked once for each ticket.
+    `admits` says whether a ticket opens one terminal; it is asked once for each ticket. `door` has
+    the sessions of pages, `public` the paths of files that need no credentials.
     """
 
     credentials: Credentials
     hosts: frozenset[str]
     admits: Callable[[str, str], bool]
     origins: frozenset[str] = field(default_factory=frozenset)
+    door: BrowserDoor = field(default_factory=BrowserDoor)
+    public: Collection[str] = ()
+
+    def knows(self, origin: str, host: str) -> bool:
+        """Return whether a page may use the server: its own one, or one that the user named."""
+        return origin in self.origins or origin in (f"http://{host}", f"https://{host}")
 
 
 class Guard:
@@ -85,15 +93,42 @@ class Guard:
             return problem(421, "MisdirectedRequest", "this server has other names")
         origin = headers.get("origin")
         # A page's picture or link has no origin, and brings the password that a browser keeps.
-        is_elsewhere = origin is None and headers.get("sec-fetch-site") in _OTHER_SITES
-        if is_elsewhere or (origin is not None and origin not in self._policy.origins):
+        is_elsewhere = (
+            origin is None
+            and headers.get("sec-fetch-site") in _OTHER_SITES
+            and not self._is_link(scope, headers)
+        )
+        is_known = origin is not None and self._policy.knows(origin, hosts[0].lower())
+        if is_elsewhere or (origin is not None and not is_known):
             return problem(403, "ForbiddenError", "requests from other sites are not taken")
         if origin is not None and scope.get("method") == "OPTIONS":
             return _preflight()
         known = self._policy.credentials.accepts(headers.get("authorization"))
-        if not (known or self._has_ticket(scope)):
-            return _unauthorized()
+        if not (known or self._has_ticket(scope) or self._is_page(scope, headers)):
+            return _unauthorized(asks=PROOF_HEADER not in headers)
         return _bad_body(scope, headers) if scope["type"] == "http" else None
+
+    def _is_link(self, scope: Scope, headers: Headers) -> bool:
+        """Return whether a link opens a file that has no data, in a window of its own."""
+        is_public = scope.get("method") == "GET" and scope["path"] in self._policy.public
+        return is_public and headers.get("sec-fetch-dest") == "document"
+
+    def _is_page(self, scope: Scope, headers: Headers) -> bool:
+        """Return whether the server's own page asks: for its files, its session, or within that."""
+        if scope["type"] != "http":
+            return False
+        method, path = scope["method"], scope["path"]
+        if method == "GET" and path in self._policy.public:
+            return True
+        origin, host = headers.get("origin"), headers["host"].lower()
+        is_own = origin in (f"http://{host}", f"https://{host}")
+        if not is_own and (origin is not None or headers.get("sec-fetch-site") != "same-origin"):
+            return False
+        if method == "POST" and path == SESSION_PATH:
+            return is_own
+        session = self._policy.door.session(method, path, headers)
+        scope.setdefault("state", {})["browser"] = session
+        return session is not None
 
     def _has_ticket(self, scope: Scope) -> bool:
         """Whether a WebSocket brings a ticket: a page cannot send a token with it."""
@@ -183,11 +218,13 @@ def _text(word: bytes) -> str:
     return word.decode("utf-8", "replace")
 
 
-def _unauthorized() -> Response:
+def _unauthorized(*, asks: bool) -> Response:
+    """Return the answer to a client that is not known; a page is not to ask for a password."""
     refusal = problem(
         401, "UnauthorizedError", "the server's token or password is missing or wrong"
     )
-    refusal.headers["www-authenticate"] = 'Basic realm="Secure Area"'
+    if asks:
+        refusal.headers["www-authenticate"] = 'Basic realm="Secure Area"'
     return refusal
 
 

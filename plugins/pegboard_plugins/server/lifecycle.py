@@ -22,6 +22,7 @@ from pegboard import AppOptions, InvalidInputError
 from pegboard.app import UserFolders
 from pegboard.http import is_loopback
 from pegboard_plugins.server.auth import Credentials, credentials_from
+from pegboard_plugins.server.browserdoor import BrowserDoor
 from pegboard_plugins.server.connection import (
     ACCEPTED_AT_ONCE,
     AcceptFailures,
@@ -92,12 +93,14 @@ async def serve(settings: Settings, env: Mapping[str, str], ready: Callable[[str
         port = listener.getsockname()[1]
         url = _url(settings.host, port)
         places = _places(settings, env)
-        state = _state(settings, places)
+        state = _state(settings, places, port)
         policy = AccessPolicy(
             credentials=credentials,
             hosts=_hosts(settings, port),
             origins=frozenset(settings.origins),
             admits=state.terminals.admits,
+            door=state.door,
+            public=state.public,
         )
         facts = {
             "url": _url(listener.getsockname()[0], port) if is_loopback(settings.host) else url,
@@ -231,7 +234,7 @@ def _write_runtime_file(file: Path, facts: Mapping[str, object]) -> RuntimeFile:
         ) from error
 
 
-def _state(settings: Settings, places: UserFolders) -> ServerState:
+def _state(settings: Settings, places: UserFolders, port: int) -> ServerState:
     feed, running = Feed(), RunningSessions(places.state / "running")
     return ServerState(
         directory=settings.directory,
@@ -241,6 +244,7 @@ def _state(settings: Settings, places: UserFolders) -> ServerState:
         terminals=Terminals(feed),
         keys=KeyFile(places.keys),
         places=places,
+        door=BrowserDoor(port),
     )
 
 

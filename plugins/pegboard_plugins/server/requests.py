@@ -6,6 +6,7 @@ from starlette.responses import Response
 from pegboard import App, InvalidInputError
 from pegboard.errors import NotFoundError
 from pegboard.schema.session import Answers, PermissionRequest, Question, QuestionRequest
+from pegboard_plugins.server.browser import require_approval
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.responses import answer, body_of
 from pegboard_plugins.server.serverstate import (
@@ -39,6 +40,8 @@ async def reply(request: Request, requestID: str, app: Here, state: Served) -> R
     request_id = checked("permission", requestID)
     asked_in = _permission_app(_apps(request, state, app), request_id)
     if body.reply == "always":
+        if body.scope != "session":
+            require_approval(request)
         await asked_in.policy.approve(
             request_id, body.scope, agent_only=body.agent_only, patterns=body.patterns
         )

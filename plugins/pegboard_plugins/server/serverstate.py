@@ -17,6 +17,7 @@ from pegboard.errors import NotFoundError
 from pegboard.plugins import nearest_names
 from pegboard.schema.session import Session
 from pegboard.unstable import check_id
+from pegboard_plugins.server.browserdoor import BrowserDoor
 from pegboard_plugins.server.feed import Feed
 from pegboard_plugins.server.orders import Orders
 from pegboard_plugins.server.pool import Pool
@@ -32,7 +33,10 @@ _Value = TypeVar("_Value")
 
 @dataclass(kw_only=True)
 class ServerState:
-    """The server's state; `directory` is for requests that name none."""
+    """The server's state; `directory` is for requests that name none.
+
+    `public` are the paths of plugins' files that need no credentials.
+    """
 
     directory: Path
     pool: Pool
@@ -41,6 +45,8 @@ class ServerState:
     places: UserFolders
     terminals: Terminals
     running: RunningSessions
+    door: BrowserDoor = field(default_factory=BrowserDoor)
+    public: set[str] = field(default_factory=set)
     orders: Orders = field(default_factory=Orders)
     work: set[asyncio.Task[Any]] = field(default_factory=set)
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)

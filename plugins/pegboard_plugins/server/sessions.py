@@ -15,6 +15,7 @@ from pegboard.errors import NotFoundError
 from pegboard.schema.session import FileDiff, Session, SessionStatus, Todo
 from pegboard.schema.wire import Wire, encode
 from pegboard.storage import ChangeSession
+from pegboard_plugins.server.browser import require_approval
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.responses import UnsupportedError, answer, as_json, body_of
 from pegboard_plugins.server.serverstate import (
@@ -146,6 +147,8 @@ def _with_project(session: Session) -> GlobalSession:
 async def create(request: Request, app: Here) -> Response:
     """A new session."""
     body = await body_of(request, SessionBody)
+    if body.permission or body.metadata:  # rules, and the permission mode
+        require_approval(request)
     if body.parent_id is not None:
         await session_of(app, body.parent_id)
     session = await app.create_session(

@@ -38,7 +38,7 @@ def session_page(transcript: Transcript, report: str) -> str:
     Its Content-Security-Policy allows its own style and script, and images within it alone.
     """
     script = Path(__file__).with_name("page.js").read_text()
-    style = Path(__file__).with_name("page.css").read_text() + _colours()
+    style = Path(__file__).with_name("page.css").read_text() + colours()
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -53,7 +53,7 @@ def session_page(transcript: Transcript, report: str) -> str:
             f'<link rel="icon" href="data:,">\n<title>{_escaped(transcript.title)}</title>\n',
             f"<style>{style}</style></head>\n<body>\n<h1>{_escaped(transcript.title)}</h1>\n",
             f'<p class="facts">{_escaped(" · ".join(transcript.facts))}</p>\n{_TOOLS}\n<main>\n',
-            *map(_message, transcript.messages),
+            *map(message_html, transcript.messages),
             f"</main>\n<footer>{_escaped(report)}</footer>\n<script>{script}</script>\n",
             "</body></html>\n",
         )
@@ -68,7 +68,8 @@ def _escaped(text: str) -> str:
     return html.escape(escape_controls(text))
 
 
-def _message(said: Said) -> str:
+def message_html(said: Said) -> str:
+    """Return a message as an article, in which all text is escaped."""
     kind = "answer" if said.is_answer else "prompt"
     facts = "".join(f"<span>{_escaped(fact)}</span>" for fact in said.facts)
     id_ = _escaped(said.id)
@@ -90,7 +91,7 @@ def _entry(entry: Entry) -> str:
         case Picture(url=url, name=name):
             return f'<p><img src="{_escaped(url)}" alt="{_escaped(name)}"></p>\n'
         case Fold(lines=lines, inner=inner):
-            rows = f"<pre>\n{''.join(_rows(lines))}</pre>" if lines else ""
+            rows = f"<pre>\n{''.join(rows_html(lines))}</pre>" if lines else ""
             return (
                 f"<details{' open' * entry.is_open}><summary>{_escaped(entry.title)}</summary>"
                 f"{rows}{''.join(map(_entry, inner))}</details>\n"
@@ -99,13 +100,14 @@ def _entry(entry: Entry) -> str:
             return (
                 f"<details><summary>subagent: {_escaped(inside.title)}</summary>"
                 f'<p class="facts">{_escaped(" · ".join(inside.facts))}</p>\n'
-                f"{''.join(map(_message, inside.messages))}</details>\n"
+                f"{''.join(map(message_html, inside.messages))}</details>\n"
             )
         case _:
             assert_never(entry)
 
 
-def _rows(lines: Iterable[SpanLine]) -> Iterator[str]:
+def rows_html(lines: Iterable[SpanLine]) -> Iterator[str]:
+    """Yield the lines, each with its styles as classes."""
     for line in lines:
         _, sign = row_sign(line)
         text = "".join(
@@ -117,7 +119,7 @@ def _rows(lines: Iterable[SpanLine]) -> Iterator[str]:
         yield f'<span class="s-{sign}_row">{text}</span>\n' if sign else f"{text}\n"
 
 
-def _colours() -> str:
+def colours() -> str:
     """Return the rules for both schemes, from the palettes of the terminal."""
     light = "".join(_rules(LIGHT_PALETTE, *_PAGES["light"]))
     dark = "".join(_rules(DARK_PALETTE, *_PAGES["dark"]))

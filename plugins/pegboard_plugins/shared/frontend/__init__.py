@@ -72,8 +72,10 @@ __getattr__, __dir__ = late_names(
             "explain",
         ),
         "pegboard_plugins.shared.frontend.foldtrace": (
+            "TraceStep",
             "begin_trace",
             "trace_steps",
+            "tracing",
         ),
         "pegboard_plugins.shared.frontend.frontmatter": ("front_matter", "listed"),
         "pegboard_plugins.shared.frontend.insight": (

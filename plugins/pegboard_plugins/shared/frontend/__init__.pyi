@@ -45,8 +45,10 @@ from pegboard_plugins.shared.frontend.copies import moved_here as moved_here
 from pegboard_plugins.shared.frontend.editing import edit_turn as edit_turn
 from pegboard_plugins.shared.frontend.explanation import Explanation as Explanation
 from pegboard_plugins.shared.frontend.explanation import explain as explain
+from pegboard_plugins.shared.frontend.foldtrace import TraceStep as TraceStep
 from pegboard_plugins.shared.frontend.foldtrace import begin_trace as begin_trace
 from pegboard_plugins.shared.frontend.foldtrace import trace_steps as trace_steps
+from pegboard_plugins.shared.frontend.foldtrace import tracing as tracing
 from pegboard_plugins.shared.frontend.frontmatter import front_matter as front_matter
 from pegboard_plugins.shared.frontend.frontmatter import listed as listed
 from pegboard_plugins.shared.frontend.insight import plugin_entries as plugin_entries

@@ -40,6 +40,11 @@ def begin_trace(app: App) -> None:
     app.hooks.on_fold = lambda step: steps.append(_traced(step))
 
 
+def tracing(app: App) -> bool:
+    """Return whether the changes of the App's plugins are recorded."""
+    return app.stash.get(_STEPS) is not None
+
+
 def trace_steps(app: App, session_id: str | None = None) -> tuple[TraceStep, ...]:
     """The steps since the trace was begun, oldest first; with an id those of one session."""
     steps = app.stash.get(_STEPS) or ()

@@ -1,0 +1,84 @@
+"""Browser sessions: how a page of a plugin is let in without a password of its own.
+
+A client with the server's token asks for a key, which opens one session within a minute.
+"""
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from pegboard import PermissionDeniedError
+from pegboard.schema.wire import Wire
+from pegboard_plugins.server.browserdoor import SESSION_PATH, SESSION_WITHIN_S, BrowserSession
+from pegboard_plugins.server.documents import operation
+from pegboard_plugins.server.responses import answer, body_of, problem
+from pegboard_plugins.server.serverstate import Served
+
+PUBLIC = {"x-pegboard-public": True}
+"""`openapi_extra` of a plugin's GET route that needs no credentials: a file without data."""
+routes = APIRouter()
+
+
+class BrowserKeyBody(Wire, frozen=True):
+    """What the session of the key may do: with `approve` it may allow calls for good."""
+
+    approve: bool = False
+
+
+class BrowserKey(Wire, frozen=True):
+    """The key that opens one browser session, once and within a minute."""
+
+    key: str
+
+
+class BrowserProof(Wire, frozen=True):
+    """The half of a browser session that its page keeps; the cookie is the other one."""
+
+    proof: str
+    approve: bool
+
+
+def browser_session(request: Request) -> BrowserSession | None:
+    """Return the browser session of the request; None for a client with the token or password."""
+    found: BrowserSession | None = request.scope.get("state", {}).get("browser")
+    return found
+
+
+def require_approval(request: Request) -> None:
+    """Refuse what holds for good to a page that may not approve.
+
+    :raises PermissionDeniedError: when the request comes from such a page.
+    """
+    session = browser_session(request)
+    if session is not None and not session.approve:
+        raise PermissionDeniedError(
+            "this page may not allow calls for good; `pegboard web --allow-approve` opens one that "
+            "may, and `pegboard permission` changes rules"
+        )
+
+
+@routes.post(
+    "/pegboard/browser/key",
+    **operation("pegboard.browser.key", gives=BrowserKey, takes=BrowserKeyBody),
+)
+async def make_key(request: Request, state: Served) -> Response:
+    """A key for one browser session; only a client with the token or the password gets one."""
+    body = await body_of(request, BrowserKeyBody)
+    return answer(BrowserKey(key=state.door.new_key(approve=body.approve)))
+
+
+@routes.post(
+    SESSION_PATH, **operation("pegboard.browser.session", gives=BrowserProof, takes=BrowserKey)
+)
+async def open_session(request: Request, state: Served) -> Response:
+    """The proof of a new browser session, and its cookie."""
+    opened = state.door.open((await body_of(request, BrowserKey)).key)
+    if opened is None:
+        text = "the key is used or older than a minute; run `pegboard web` again"
+        return problem(401, "UnauthorizedError", text)
+    cookie, session = opened
+    found = answer(BrowserProof(proof=session.proof, approve=session.approve))
+    found.headers["cache-control"] = "no-store"
+    found.set_cookie(
+        state.door.cookie, cookie, max_age=SESSION_WITHIN_S, httponly=True, samesite="strict"
+    )
+    return found

@@ -1,0 +1,190 @@
+"""What plugins do in a project: changes and times of hooks, authors of prompts, health."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from pegboard import App
+from pegboard.display import escape_controls
+from pegboard.schema.message import AssistantMessage
+from pegboard.schema.wire import Wire
+from pegboard_plugins.shared.frontend import TraceStep, left_out, trace_steps, tracing
+from pegboard_plugins.web.nodes import Node, diff_nodes
+
+SYSTEM_HOOK = "chat_system_transform"
+MOST_STEPS = 100
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
+
+
+class HookTime(Wire, frozen=True):
+    """What the calls of one hook of one plugin took, in milliseconds."""
+
+    plugin: str
+    hook: str
+    calls: int
+    failures: int
+    total_ms: float
+    max_ms: float
+
+
+class HookChange(Wire, frozen=True):
+    """What one plugin changed at one hook."""
+
+    plugin: str
+    hook: str
+    ms: float
+    nodes: tuple[Node, ...]
+
+
+class PromptLine(Wire, frozen=True):
+    """A line of the system prompt and the plugin that wrote it; "" for the agent's own prompt."""
+
+    plugin: str
+    text: str
+
+
+class LostCache(Wire, frozen=True):
+    """The beginning of a request that a plugin changed, so that no provider's cache had it."""
+
+    plugin: str
+    hook: str
+    line: str
+    tokens: int
+
+
+class HookPage(Wire, frozen=True):
+    """What hooks did; `traced` says whether changes are recorded."""
+
+    traced: bool
+    times: tuple[HookTime, ...]
+    changes: tuple[HookChange, ...]
+    system: tuple[PromptLine, ...]
+    losses: tuple[LostCache, ...]
+
+
+class PluginRow(Wire, frozen=True):
+    """A plugin, its tools and hooks, and what is wrong with it."""
+
+    name: str
+    version: str
+    origin: str
+    location: str
+    state: str
+    error: str
+    load_ms: float
+    tools: tuple[str, ...]
+    hooks: tuple[str, ...]
+    quarantined: tuple[str, ...]
+
+
+class PluginPage(Wire, frozen=True):
+    """The plugins of the project, their failures, and the files that are not trusted."""
+
+    plugins: tuple[PluginRow, ...]
+    failures: tuple[str, ...]
+    untrusted: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+
+async def hook_page(app: App, session_id: str) -> HookPage:
+    """Return what hooks did in the session, and their times in the whole project."""
+    steps = trace_steps(app, session_id or None)
+    changed = [step for step in steps if step.diff][-MOST_STEPS:]
+    timings = sorted(app.hooks.timings(), key=lambda each: each.total_ms, reverse=True)
+    turns = await app.storage.turns(session_id) if session_id else ()
+    answers = [turn.info for turn in turns if isinstance(turn.info, AssistantMessage)]
+    lost = [(each.metadata or {}).get("prefixLoss") for each in answers]
+    return HookPage(
+        traced=tracing(app),
+        times=tuple(
+            HookTime(_name(t.plugin), t.hook, t.calls, t.failures, t.total_ms, t.max_ms)
+            for t in timings
+        ),
+        changes=tuple(
+            HookChange(each.plugin, each.hook, each.elapsed_ms, diff_nodes(each.diff))
+            for each in changed
+        ),
+        system=prompt_lines([each for each in steps if each.hook == SYSTEM_HOOK]),
+        losses=tuple(
+            LostCache(each["plugin"], each["hook"], escape_controls(each["line"]), each["tokens"])
+            for each in lost
+            if each
+        ),
+    )
+
+
+def _name(key: str) -> str:
+    """Return a plugin's name by its key."""
+    return key.split(":")[1] if key.count(":") > 1 else key
+
+
+def prompt_lines(steps: Sequence[TraceStep]) -> tuple[PromptLine, ...]:
+    """Return the lines that the last request's steps made, each with the plugin that wrote it.
+
+    Lines that no step touched are not in the diffs, and so they are not in the answer.
+    """
+    lines: list[PromptLine] = []
+    for step in _last_request(steps):
+        lines = _patched(lines, step)
+    return tuple(lines)
+
+
+def _last_request(steps: Sequence[TraceStep]) -> Iterable[TraceStep]:
+    """Return the steps of the newest request: each begins with the first plugin's step."""
+    if not steps:
+        return ()
+    starts = [n for n, each in enumerate(steps) if each.plugin == steps[0].plugin]
+    return steps[starts[-1] :]
+
+
+def _patched(lines: list[PromptLine], step: TraceStep) -> list[PromptLine]:
+    """Return the lines after a step; context of its diff that is not known yet is the agent's."""
+    found: list[PromptLine] = []
+    place = 0
+    for raw in step.diff.splitlines():
+        if hunk := _HUNK.match(raw):
+            start = int(hunk[1]) - (hunk[2] != "0")
+            found += lines[place:start]
+            place = max(place, start)
+        elif raw.startswith(("+++", "---")):
+            continue
+        elif raw.startswith("+"):
+            found.append(PromptLine(step.plugin, escape_controls(raw[1:])))
+        else:
+            known = lines[place] if place < len(lines) else PromptLine("", escape_controls(raw[1:]))
+            place += 1
+            if not raw.startswith("-"):
+                found.append(known)
+    return found + lines[place:]
+
+
+def plugin_page(app: App) -> PluginPage:
+    """Return the plugins with their health, and what is not trusted."""
+    kept_out = left_out(app)
+    return PluginPage(
+        plugins=tuple(
+            PluginRow(
+                name=each.name,
+                version=each.version,
+                origin=each.origin,
+                location=each.location,
+                state=_state(each.error, blocked=each.blocked, quarantined=bool(each.quarantined)),
+                error=each.error,
+                load_ms=each.load_ms,
+                tools=each.tools,
+                hooks=each.hooks,
+                quarantined=each.quarantined,
+            )
+            for each in app.plugins.infos
+        ),
+        failures=tuple(each.message for each in app.failures),
+        untrusted=tuple(str(path) for path in app.untrusted),
+        left_out=(*kept_out.lines, *kept_out.details, *kept_out.others),
+    )
+
+
+def _state(error: str, *, blocked: bool, quarantined: bool) -> str:
+    if blocked:
+        return "blocked"
+    if error:
+        return "failed"
+    return "quarantined" if quarantined else "works"

@@ -1,0 +1,117 @@
+"""Costs for the cost page: by session, model, agent, plugin and day."""
+
+import time
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from pegboard import App
+from pegboard.schema.message import AssistantMessage, Turn
+from pegboard.schema.part import ToolPart
+from pegboard.schema.session import Session
+from pegboard.schema.wire import Wire
+from pegboard_plugins.cli.agentcosts import costs_of
+from pegboard_plugins.shared.terminal import sum_costs
+
+READ_SESSIONS = 500
+"""Sessions whose messages are read; the newest ones, with those of their subagents."""
+MOST_ROWS = 50
+"""Of one table."""
+_DAY_MS = 24 * 3600 * 1000
+
+
+class Amount(Wire, frozen=True):
+    """A cost in US dollars, None where it is not known, and how many requests it is for."""
+
+    name: str
+    cost: float | None
+    requests: int
+    tokens: int = 0
+    id: str = ""
+
+
+class Spending(Wire, frozen=True):
+    """The costs of some days; `unread` counts the sessions that are only in `days` and `sessions`.
+
+    A model's answer counts for a plugin if it calls a tool of the plugin.
+    """
+
+    days: int
+    sessions: tuple[Amount, ...]
+    models: tuple[Amount, ...]
+    agents: tuple[Amount, ...]
+    plugins: tuple[Amount, ...]
+    by_day: tuple[Amount, ...]
+    unread: int
+
+
+async def spending(app: App, days: int) -> Spending:
+    """Return what the project's sessions of the last days have cost."""
+    since = int(time.time() * 1000) - days * _DAY_MS
+    found = await app.storage.sessions(app.workspace.project_id, since=since)
+    read = found[:READ_SESSIONS]
+    turns = [turn for each in read for turn in await app.storage.turns(each.id)]
+    turns = [turn for turn in turns if turn.info.time.created >= since]
+    answers = [turn.info for turn in turns if isinstance(turn.info, AssistantMessage)]
+    roots = [each for each in found if each.parent_id is None]
+    owners = {tool: info.name for info in app.plugins.infos for tool in info.tools}
+    return Spending(
+        days=days,
+        sessions=_largest(
+            Amount(each.title, each.known_cost, 1, _tokens_of(each), each.id) for each in roots
+        ),
+        models=_grouped((f"{each.provider_id}/{each.model_id}", each) for each in answers),
+        agents=_grouped((each.agent, each) for each in answers),
+        plugins=_grouped(_by_plugin(owners, turns)),
+        by_day=_by_day(roots),
+        unread=len(found) - len(read),
+    )
+
+
+def _tokens_of(session: Session) -> int:
+    tokens = session.tokens
+    return tokens.input + tokens.cache.read + tokens.output + tokens.reasoning if tokens else 0
+
+
+def _grouped(answers: Iterable[tuple[str, AssistantMessage]]) -> tuple[Amount, ...]:
+    groups: dict[str, list[AssistantMessage]] = {}
+    for name, answer in answers:
+        groups.setdefault(name, []).append(answer)
+    return _largest(_amount(name, group) for name, group in groups.items())
+
+
+def _amount(name: str, answers: list[AssistantMessage]) -> Amount:
+    parts = costs_of(answers)
+    tokens = sum(each.tokens.input + each.tokens.cache.read + each.tokens.output for each in parts)
+    return Amount(name, sum_costs(each.cost for each in parts), len(answers), tokens)
+
+
+def _largest(amounts: Iterable[Amount]) -> tuple[Amount, ...]:
+    return tuple(sorted(amounts, key=lambda each: (-(each.cost or 0.0), -each.tokens, each.name)))[
+        :50
+    ]
+
+
+def _by_plugin(
+    owners: Mapping[str, str], turns: Iterable[Turn]
+) -> Iterable[tuple[str, AssistantMessage]]:
+    for turn in turns:
+        if isinstance(turn.info, AssistantMessage):
+            tools = {part.tool for part in turn.parts if isinstance(part, ToolPart)}
+            for plugin in sorted({owners.get(tool, "(unknown)") for tool in tools}):
+                yield plugin, turn.info
+
+
+def _by_day(sessions: Iterable[Session]) -> tuple[Amount, ...]:
+    days: dict[str, list[Session]] = {}
+    for each in sessions:
+        day = datetime.fromtimestamp(each.time.updated / 1000).astimezone().date().isoformat()
+        days.setdefault(day, []).append(each)
+    return tuple(
+        Amount(
+            day,
+            sum_costs(each.known_cost for each in group),
+            len(group),
+            sum(map(_tokens_of, group)),
+        )
+        for day, group in sorted(days.items())
+    )

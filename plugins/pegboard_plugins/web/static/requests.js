@@ -1,0 +1,122 @@
+// Permission requests and questions that wait, and the cards that answer them.
+
+import { html, useEffect, useState } from "./vendor/preact.js";
+import { call, mayApprove, on } from "./client.js";
+import { drawDiff } from "./nodes.js";
+
+let waiting = [];
+const watchers = new Set();
+
+function set(next) {
+  waiting = next;
+  for (const watch of watchers) watch(next);
+}
+
+async function load() {
+  const [permissions, questions] = await Promise.all([call("/permission"), call("/question")]);
+  set([...permissions.map((each) => ({ kind: "permission", ...each })), ...questions.map((each) => ({ kind: "question", ...each }))]);
+}
+
+/** Keep the list of what waits, from now on. */
+export function watchRequests() {
+  const add = (kind) => (request) => set([...waiting.filter((each) => each.id !== request.id), { kind, ...request }]);
+  const drop = ({ requestID }) => set(waiting.filter((each) => each.id !== requestID));
+  on(["permission.asked"], add("permission"));
+  on(["question.asked"], add("question"));
+  on(["permission.replied", "question.replied", "question.rejected"], drop);
+  on(["server.resync"], () => load().catch(() => {}));
+  return load();
+}
+
+/** What waits now, in all sessions or in one and its subagents. */
+export function useRequests(sessions = null) {
+  const [found, setFound] = useState(waiting);
+  useEffect(() => {
+    setFound(waiting);
+    watchers.add(setFound);
+    return () => watchers.delete(setFound);
+  }, []);
+  return sessions === null ? found : found.filter((each) => sessions.includes(each.sessionID));
+}
+
+function useAnswer(request) {
+  const [error, setError] = useState("");
+  const [sent, setSent] = useState(false);
+  const answer = async (path, body) => {
+    setSent(true);
+    try {
+      await call(`/${request.kind}/${request.id}/${path}`, { body });
+      set(waiting.filter((each) => each.id !== request.id));
+    } catch (failure) {
+      setSent(false);
+      setError(failure.message);
+      load().catch(() => {}); // another client may have answered
+    }
+  };
+  return { answer, error, sent };
+}
+
+function Details({ request }) {
+  const { command, diff, ...rest } = request.metadata ?? {};
+  const patterns = request.patterns.join("\n");
+  return html`${command ? html`<pre class="asked" tabindex="0">${command}</pre>` : html`<pre class="asked" tabindex="0">${patterns}</pre>`}
+    ${typeof diff === "string" && diff ? drawDiff(diff) : null}
+    ${Object.keys(rest).length ? html`<details><summary>details</summary><pre tabindex="0">${JSON.stringify({ ...rest, patterns: request.patterns }, null, 2)}</pre></details>` : null}`;
+}
+
+/** A permission request with the choices of the terminal. */
+function Permission({ request, where }) {
+  const { answer, error, sent } = useAnswer(request);
+  const [why, setWhy] = useState("");
+  const reply = (body) => () => answer("reply", body);
+  const name = `permission ${request.permission}`;
+  return html`<section class="request" aria-label=${name}>
+    <h3>Allow ${request.permission}?</h3>${where}
+    <${Details} request=${request} />
+    ${error ? html`<p class="s-error" role="alert">${error}</p>` : null}
+    <div class="choices">
+      <button disabled=${sent} onClick=${reply({ reply: "once" })}>Allow once</button>
+      ${request.always.length ? html`<button disabled=${sent} onClick=${reply({ reply: "always", scope: "session" })}>Allow in this session: ${request.always.join(", ")}</button>` : null}
+      ${request.always.length && mayApprove() ? html`<button disabled=${sent} onClick=${reply({ reply: "always", scope: "project" })}>Allow always in this project: ${request.always.join(", ")}</button>` : null}
+      <button class="no" disabled=${sent} onClick=${reply({ reply: "reject" })}>Reject</button>
+    </div>
+    <form class="choices" onSubmit=${(event) => { event.preventDefault(); answer("reply", { reply: "reject", message: why }); }}>
+      <input aria-label="Reason for the model" placeholder="Reason for the model" value=${why} onInput=${(event) => setWhy(event.target.value)} />
+      <button class="no" disabled=${sent || !why}>Reject with this reason</button>
+    </form>
+  </section>`;
+}
+
+/** Questions of the agent, with their options and a free answer. */
+function Questions({ request, where }) {
+  const { answer, error, sent } = useAnswer(request);
+  const [chosen, setChosen] = useState(request.questions.map(() => []));
+  const [own, setOwn] = useState(request.questions.map(() => ""));
+  const pick = (at, label, many) =>
+    setChosen(chosen.map((each, n) => (n !== at ? each : !many ? [label] : each.includes(label) ? each.filter((one) => one !== label) : [...each, label])));
+  const answers = chosen.map((each, at) => (own[at] ? [...each, own[at]] : each));
+  const send = (event) => {
+    event.preventDefault();
+    answer("reply", { answers });
+  };
+  return html`<section class="request" aria-label="question"><form onSubmit=${send}>
+    ${where}
+    ${request.questions.map((question, at) => html`<fieldset>
+      <legend>${question.header ? `${question.header}: ` : ""}${question.question}</legend>
+      ${question.options.map((option) => html`<label>
+        <input type=${question.multiple ? "checkbox" : "radio"} name=${`${request.id}-${at}`} checked=${chosen[at].includes(option.label)} onChange=${() => pick(at, option.label, question.multiple)} />
+        <span>${option.label}${option.description ? html` <span class="facts">${option.description}</span>` : null}</span></label>`)}
+      ${question.custom === false ? null : html`<input aria-label="Another answer" placeholder="Another answer" value=${own[at]}
+        onInput=${(event) => setOwn(own.map((each, n) => (n === at ? event.target.value : each)))} />`}
+    </fieldset>`)}
+    ${error ? html`<p class="s-error" role="alert">${error}</p>` : null}
+    <div class="choices"><button disabled=${sent || answers.every((each) => each.length === 0)}>Answer</button>
+      <button type="button" class="no" disabled=${sent} onClick=${() => answer("reject", {})}>Do not answer</button></div>
+  </form></section>`;
+}
+
+/** The card of a request. */
+export const Request = ({ request, where }) =>
+  request.kind === "permission"
+    ? html`<${Permission} key=${request.id} request=${request} where=${where} />`
+    : html`<${Questions} key=${request.id} request=${request} where=${where} />`;

@@ -1,0 +1,108 @@
+"""Permission requests and questions on the pages: answered once, by whoever is first."""
+
+import threading
+from typing import Any
+
+import httpx
+import pytest
+
+from browsing import Seen
+from streams_heard import prompt
+
+
+def asking(client: httpx.Client, text: str) -> str:
+    """A session whose turn waits for an answer."""
+    session = str(client.post("/session").json()["id"])
+    client.post(f"/session/{session}/prompt_async", json=prompt(text)).raise_for_status()
+    return session
+
+
+def ended(view: Seen, words: str) -> None:
+    view.page.locator(".messages", has_text=words).wait_for()
+
+
+def pending(client: httpx.Client, kind: str, session: str) -> list[Any]:
+    return [each for each in client.get(f"/{kind}").json() if each["sessionID"] == session]
+
+
+def test_a_request_is_answered_on_the_page_of_its_session(server, client, view):
+    session = asking(client, "x;;%bash ls calc.py && true;;%say ENDED")
+    view.sign_in(server, path=f"#/session/{session}")
+    view.page.get_by_role("button", name="Allow once").click()
+    ended(view, "ENDED")
+
+    assert pending(client, "permission", session) == []
+    assert view.page.locator(".request").count() == 0
+
+
+def test_all_requests_have_a_page_and_a_number(server, client, view):
+    view.sign_in(server, path="#/requests")
+    session = asking(client, "x;;%bash ls -a calc.py;;%say ENDED")
+    view.page.locator(".badge", has_text="1").wait_for()
+    assert "ls -a calc.py" in view.text()
+    view.page.get_by_label("Reason for the model").fill("use the read tool")
+    view.page.get_by_role("button", name="Reject with this reason").click()
+    view.page.get_by_text("Nothing waits for an answer").wait_for()
+    view.go(f"#/session/{session}")
+    ended(view, "use the read tool")
+
+
+def test_an_answer_of_another_client_takes_the_request_away(server, client, view):
+    session = asking(client, "x;;%bash ls -1 calc.py;;%say ENDED")
+    view.sign_in(server, path=f"#/session/{session}")
+    view.page.wait_for_selector(".request")
+    (request,) = pending(client, "permission", session)
+    client.post(f"/permission/{request['id']}/reply", json={"reply": "once"}).raise_for_status()
+    view.page.wait_for_selector(".request", state="detached")
+    ended(view, "ENDED")
+
+
+def test_two_answers_are_one(server, client, view):
+    session = asking(client, "x;;%bash ls -l calc.py;;%say ENDED")
+    view.sign_in(server, path=f"#/session/{session}")
+    view.page.wait_for_selector(".request")
+    (request,) = pending(client, "permission", session)
+    codes = []
+
+    def reply() -> None:
+        codes.append(
+            httpx.post(
+                f"{server.url}/permission/{request['id']}/reply",
+                json={"reply": "once"},
+                headers=server.headers,
+            ).status_code
+        )
+
+    both = [threading.Thread(target=reply) for _ in range(2)]
+    for each in both:
+        each.start()
+    for each in both:
+        each.join()
+
+    assert sorted(codes) == [200, 404]
+    ended(view, "ENDED")
+
+
+def test_a_question_is_answered_with_an_option(server, client, view):
+    session = asking(client, "x;;%question Which one?|left|right;;%say ENDED")
+    view.sign_in(server, path=f"#/session/{session}")
+    view.page.get_by_label("right").check()
+    view.page.get_by_role("button", name="Answer", exact=True).click()
+    ended(view, "ENDED")
+
+    assert "right" in view.page.text_content(".messages")
+
+
+@pytest.mark.parametrize("approve", [False, True])
+def test_only_a_page_that_may_approve_offers_to_allow_for_good(server, client, browser, approve):
+    from browsing import seen
+
+    session = asking(client, f"x;;%bash cp calc.py new{approve}.py;;%say ENDED")
+    with seen(browser) as view:
+        view.sign_in(server, approve=approve, path=f"#/session/{session}")
+        view.page.wait_for_selector(".request")
+        offered = view.page.get_by_role("button", name="Allow always").count()
+        view.page.get_by_role("button", name="Reject", exact=True).click()
+        view.page.wait_for_selector(".request", state="detached")
+
+    assert offered == (1 if approve else 0)

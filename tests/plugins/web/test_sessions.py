@@ -1,0 +1,191 @@
+"""The pages of sessions in Chromium: lists, messages, live text, prompts, stops."""
+
+import re
+import time
+from typing import Any
+
+from browsing import Seen, address
+from pegboard_plugins.web.shell import FILES
+from streams_heard import prompt
+
+PAGE_BYTES = 120_000
+COLD_LOAD_MS = 300
+BUSY_FACTOR = 10
+"""A machine that tests share may be this much slower."""
+
+
+def made(client: Any, text: str, title: str = "") -> str:
+    """A session, in which this prompt was answered."""
+    session = str(client.post("/session", json={"title": title} if title else {}).json()["id"])
+    client.post(f"/session/{session}/message", json=prompt(text)).raise_for_status()
+    return session
+
+
+def stored_text(client: Any, session: str) -> str:
+    """The text of the last answer, as it is stored."""
+    parts = client.get(f"/session/{session}/message").json()[-1]["parts"]
+    return "".join(part["text"] for part in parts if part["type"] == "text")
+
+
+def squeezed(text: str) -> str:
+    """The text with single blanks: a page breaks lines where it likes."""
+    return re.sub(r"\s+", " ", text).strip()
+
+
+def test_a_cold_load_is_quick_and_asks_only_the_own_server(server, client, view):
+    made(client, "hello;;%say PONG", "first")
+    view.page.goto(address(server))
+    view.page.wait_for_selector("a.row")
+    took_ms = view.page.evaluate("performance.now()")
+
+    assert [url for url in view.requests if not url.startswith(server.url)] == []
+    assert view.console == []
+    assert took_ms <= COLD_LOAD_MS * BUSY_FACTOR
+    assert sum(each.stat().st_size for each in FILES.rglob("*.*")) <= PAGE_BYTES
+
+
+def test_the_key_leaves_the_address(server, view):
+    view.sign_in(server)
+
+    assert view.page.url == f"{server.url}/plugin/web/#/"
+    assert "k=" not in view.page.evaluate("JSON.stringify(localStorage) + document.cookie")
+
+
+def test_a_session_has_its_messages_calls_and_todos(server, client, view):
+    session = made(client, "look;;%read README.md;;%todo one|two;;%say **PONG** `code`")
+    view.sign_in(server, path=f"#/session/{session}")
+    view.page.wait_for_selector("article strong")
+
+    assert view.page.inner_text("article strong") == "PONG"
+    assert view.page.inner_text("article.answer p code") == "code"
+    assert "read README.md" in view.text(".messages")
+    assert view.page.locator(".todos li").count() == 2
+    assert view.console == []
+
+
+def test_a_prompt_of_the_page_is_answered_on_it(server, client, view):
+    view.sign_in(server)
+    view.page.get_by_role("button", name="New session").click()
+    box = view.page.get_by_label("Prompt")
+    box.fill("hello;;%say PONG-1")
+    box.press("Enter")
+    view.page.get_by_text("PONG-1", exact=True).wait_for()
+    session = view.page.url.rpartition("/")[2]
+
+    assert stored_text(client, session) == "PONG-1"
+    assert box.input_value() == ""
+
+
+def test_text_comes_while_the_model_writes_and_is_what_is_stored(server, client, view):
+    session = client.post("/session").json()["id"]
+    view.sign_in(server, path=f"#/session/{session}")
+    view.page.get_by_label("Prompt").wait_for()
+    client.post(f"/session/{session}/prompt_async", json=prompt("x;;%slow 30"))
+    view.page.wait_for_selector(".live .piece")
+    early = view.text(".tail")
+    view.page.wait_for_selector(".tail:empty", state="attached")
+
+    stored = stored_text(client, session)
+    assert early
+    assert stored.startswith(early.strip()[:10])
+    assert squeezed(stored) in squeezed(view.text(".messages"))
+
+
+def test_a_page_that_comes_late_has_the_whole_text_too(server, client, view):
+    session = client.post("/session").json()["id"]
+    client.post(f"/session/{session}/prompt_async", json=prompt("x;;%slow 30"))
+    view.sign_in(server, path=f"#/session/{session}")
+    view.page.wait_for_selector(".live .piece")
+    view.page.wait_for_selector(".tail:empty", state="attached")
+
+    assert squeezed(stored_text(client, session)) in squeezed(view.text(".messages"))
+
+
+def test_stop_ends_a_turn(server, client, view):
+    session = client.post("/session").json()["id"]
+    view.sign_in(server, path=f"#/session/{session}")
+    view.page.get_by_label("Prompt").fill("x;;%slow 300")
+    view.page.get_by_role("button", name="Send").click()
+    view.page.locator("button:enabled", has_text="Stop").click()
+    view.page.locator("button:disabled", has_text="Stop").wait_for()
+
+    assert session not in client.get("/session/status").json()
+
+
+def test_the_list_is_used_by_keyboard_alone(server, client, view):
+    for number in range(3):
+        made(client, "x;;%say y", f"keyboard {number}")
+    view.sign_in(server)
+    view.page.wait_for_selector("a.row")
+    view.page.keyboard.press("/")
+    view.page.keyboard.type("keyboard")
+    view.page.get_by_text("3 sessions").wait_for()
+    view.page.keyboard.press("Tab")
+    view.page.keyboard.press("Tab")
+    while "row" not in view.page.evaluate("document.activeElement.className"):
+        view.page.keyboard.press("Tab")
+    view.page.keyboard.press("ArrowDown")
+    view.page.locator("a.row:focus", has_text="keyboard 1").wait_for()
+    view.page.keyboard.press("Enter")
+    view.page.get_by_role("heading", name="keyboard 1").wait_for()
+
+
+def hostile_fields() -> str:
+    image = "<img src=x onerror=\"document.title='owned'\">"
+    return f"{image} [a](javascript:alert(1)) ![b](http://127.0.0.1:9/x.png) \u202egnp.exe \x1b[31m"
+
+
+def test_hostile_text_is_text(server, client, view):
+    text = hostile_fields()
+    session = made(client, f"x;;%read {text};;%say {text}", f"title {text}")
+    view.sign_in(server)
+    view.page.wait_for_selector("a.row")
+    listed = view.text()
+    view.go(f"#/session/{session}")
+    view.page.wait_for_selector("article.answer p")
+
+    assert "<img src=x" in listed
+    assert "<img src=x" in view.text(".messages")
+    assert view.page.locator("main img").count() == 0
+    assert view.page.locator('a[href^="javascript"]').count() == 0
+    assert "\u202e" not in view.text()
+    assert "owned" not in view.page.title()
+    assert [url for url in view.requests if not url.startswith(server.url)] == []
+
+
+def test_five_megabytes_of_text_do_not_stop_the_page(server, client, view):
+    session = client.post("/session").json()["id"]
+    body = prompt("%say done\n" + "<b>long</b> " * 450_000, no_reply=True)
+    body["noReply"] = body.pop("no_reply")
+    client.post(f"/session/{session}/message", json=body).raise_for_status()
+    view.sign_in(server, path=f"#/session/{session}")
+    view.page.wait_for_selector("article.prompt")
+    before = time.monotonic()
+    view.page.get_by_label("Prompt").fill("still here")
+
+    assert time.monotonic() - before < 5
+    assert "more characters" in view.page.text_content(".messages")
+    assert view.page.locator("article b").count() == 0
+
+
+def test_without_a_session_there_is_no_data(server, client, view):
+    made(client, "x;;%say SECRET-WORD", "SECRET-TITLE")
+    view.page.goto(f"{server.url}/plugin/web/#/")
+    view.page.get_by_role("heading", name="Signed out").wait_for()
+
+    assert "SECRET" not in view.page.content()
+    assert [url for url in view.requests if "/static/" not in url] == [f"{server.url}/plugin/web/"]
+
+
+def test_a_used_address_in_another_browser_opens_nothing(server, browser, view):
+    url = address(server)
+    view.page.goto(url)
+    view.page.wait_for_selector("header.top nav")
+    other = browser.new_context()
+    page = Seen(other.new_page()).page
+    with page.expect_response("**/pegboard/browser/session") as answered:
+        page.goto(url)
+    page.get_by_role("heading", name="Signed out").wait_for()
+    other.close()
+
+    assert answered.value.status == 401
