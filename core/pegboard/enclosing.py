@@ -75,7 +75,7 @@ class BackgroundAccess(Protocol):
         ...
 
     async def wait(self, process_id: str, *, limit_s: float) -> BackgroundProcess:
-        """The process after its end, or as it is after `limit_s` seconds.
+        """Wait for the end of the process, `limit_s` seconds at most, and return its state.
 
         :raises ToolError: when the session has no such process.
         """
@@ -158,13 +158,13 @@ class Enclosure(Protocol):
         reads: Iterable[Path] = (),
         network: Network | None = None,
     ) -> AbstractAsyncContextManager[Sequence[str]]:
-        """The command line that runs `argv` enclosed; the context lasts as long as the process.
+        """Return the command line that runs `argv` enclosed, for the life of the process.
 
-        `search` is the PATH on which the program is looked for. `reads` are files and folders
-        that it has to see wherever they are; what is missing is made as a folder. `network` takes
-        the place of `sandbox_network` for this process.
+        `search` is the PATH on which the program is searched. `reads` are files and folders that
+        it must see wherever they are; a missing one is made as a folder. `network` replaces
+        `sandbox_network` for this process.
 
-        :raises ToolError: when there is no such program, or the policy cannot be held.
+        :raises ToolError: when the program is missing, or the policy cannot be enforced.
         """
         ...
 
@@ -185,9 +185,9 @@ class Encloser(Protocol):
     """What encloses the processes of Apps whose configuration has a `sandbox`."""
 
     async def open(self, site: Site) -> Enclosure:
-        """What holds the processes of this App to the level of `site.config.sandbox`.
+        """Return an enclosure that enforces `site.config.sandbox` for the processes of this App.
 
-        :raises ConfigError: when nothing can hold it; the App does not open.
+        :raises ConfigError: when no way to enforce it works; the App does not open.
         """
         ...
 
@@ -226,18 +226,18 @@ class Processes(Protocol):
     def service(
         self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]
     ) -> AbstractAsyncContextManager[Sequence[str]]:
-        """The command line of a process that the caller starts; with the context it ends.
+        """Return the command line of a process that the caller starts; it ends with the context.
 
-        :raises ToolError: when there is no such program or directory.
+        :raises ToolError: when the program or directory is missing.
         """
         ...
 
     def background(
         self, session_id: str, *, output_dir: Path, enclosure: Enclosure | None
     ) -> BackgroundAccess:
-        """The processes of a session that outlive their calls; their output goes to files there.
+        """Return access to a session's background processes, whose output goes to files.
 
-        Each runs in the `enclosure`, where there is one.
+        Each runs in the `enclosure` if there is one.
         """
         ...
 
@@ -254,5 +254,5 @@ class OpenProcesses(Protocol):
     """
 
     def __call__(self, limits: ProcessLimits, /) -> Processes:
-        """What runs the processes of one App."""
+        """Return the runner of the processes of one App."""
         ...

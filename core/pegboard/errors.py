@@ -313,5 +313,5 @@ class AbortedError(PegboardError):
 
 
 def _beginning(name: str) -> str:
-    """The name, of one that is longer than any its beginning."""
+    """Shorten a long name to its beginning."""
     return name if len(name) <= SHOWN_CHARACTERS else f"{name[:SHOWN_CHARACTERS]}…"

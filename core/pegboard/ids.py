@@ -64,11 +64,11 @@ class IdSource:
         self._last = 0
 
     def new(self, kind: Kind, *, after: str | None = None) -> str:
-        """An id that nothing has, greater as a string than `after`.
+        """Return a new id, greater as a string than `after`.
 
-        `after` is the greatest id of this kind that the session has. It may be a client's own,
-        from a clock ahead of ours, from before the 48 bits wrapped, or any other text. Sessions
-        are not ordered by id, so they have no `after`.
+        `after` is the greatest id of this kind in the session. It may be a client's own, from a
+        clock ahead of ours, from before the 48 bits wrapped, or any other string. Sessions are not
+        ordered by id, so they have no `after`.
         """
         prefix = f"{PREFIXES[kind]}_"
         number = self._tick() & _GREATEST_TIME
@@ -101,10 +101,10 @@ def _random(length: int) -> str:
 
 
 def _beyond(body: str) -> str:
-    """What follows `body`: the next time, or where there is none, the next of a counter.
+    """Return the next body: with the next time, or after the greatest time, the next counter.
 
-    The counter stands behind the time and behind every `z` that follows it, so that there is
-    always a greater one.
+    The counter stands behind the time and behind every `z` that follows it, so that a greater
+    one always exists.
     """
     match = _TIME.match(body)
     if match and int(match[0], 16) < _GREATEST_TIME:
@@ -119,7 +119,7 @@ def _beyond(body: str) -> str:
 
 
 def _raised(counter: str) -> str:
-    """The next greater text of this length; the first character is known to be below `z`."""
+    """Return the next greater string of this length; its first character is below `z`."""
     place = max(at for at, character in enumerate(counter) if character < _ALPHABET[-1])
     raised = _ALPHABET[bisect_right(_ALPHABET, counter[place])]
     return counter[:place] + raised + _ALPHABET[0] * (len(counter) - place - 1)

@@ -23,9 +23,9 @@ class UserFolders(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, env: Mapping[str, str], **chosen: Path | None) -> Self:
-        """The folders: as chosen, else `PEGBOARD_<NAME>_DIR`, else the platform's own.
+        """Return the chosen folders, else `PEGBOARD_<NAME>_DIR`, else those of the platform.
 
-        `chosen` are the names of the fields.
+        `chosen` has the names of the fields.
 
         :raises ConfigError: when the user has no home folder, or a path is not UTF-8.
         """
@@ -129,10 +129,10 @@ def is_utf8(text: str) -> bool:
 
 
 def resolved_path(path: str | Path) -> str:
-    """The absolute path with links resolved, as far as they can be read; never fails.
+    """Resolve the links of a path as far as they can be read; never fail.
 
-    What a link leads to that may not be read, as of another user's process in /proc, is not
-    known: the path ends with that link. A text that is no path is taken as it stands.
+    Where a link may not be read, as of another user's process in /proc, the path ends with that
+    link. A string that is not a path is returned unchanged.
     """
     try:
         return os.path.realpath(path)

@@ -76,15 +76,15 @@ class Writing(Protocol):
     """A call that may write files, while it runs."""
 
     def tell(self, path: Path) -> None:
-        """The call has written this file."""
+        """Record that the call has written this file."""
         ...
 
     def intend(self, path: Path) -> None:
-        """The call is about to write this file; a copy is made if no state has it. It blocks."""
+        """Copy this file, which the call is about to write, if no state has it. It blocks."""
         ...
 
     def paused(self) -> AbstractContextManager[None]:
-        """A block in which the call waits: changes meanwhile are not its work."""
+        """Return a block in which the call waits: changes meanwhile are not its work."""
         ...
 
 
@@ -120,19 +120,19 @@ class Trail(Protocol):
     """
 
     def snapshot_of(self, prompt_id: str) -> str | None:
-        """The current state if it is known without a snapshot; after a new prompt it is not."""
+        """Return the current state if it is known without a snapshot, None after a new prompt."""
         ...
 
     def begin(self, message: AssistantMessage, parts: StepParts) -> None:
-        """A step begins."""
+        """Begin a step."""
         ...
 
     def expect(self, effect: str) -> None:
-        """A call is coming."""
+        """Announce a call."""
         ...
 
     def calling(self, effect: str) -> AbstractAsyncContextManager[Writing | None]:
-        """A block for a tool call, None for one that may write no file by itself."""
+        """Return a block for a tool call; None in it if the call cannot write a file itself."""
         ...
 
     async def finish(self) -> None:
@@ -140,7 +140,7 @@ class Trail(Protocol):
         ...
 
     async def close(self) -> None:
-        """The run ends: store what its last step has changed."""
+        """End the run: store what its last step has changed."""
         ...
 
 
@@ -156,7 +156,7 @@ class Snapshots(Protocol):
         ...
 
     def follow(self, run: Followed) -> Trail:
-        """What follows the steps of a run; it returns at once."""
+        """Start following the steps of a run; it returns at once."""
         ...
 
     async def track(self, *, fresh: bool = False) -> str | None:
@@ -179,9 +179,9 @@ class Snapshots(Protocol):
         ...
 
     async def diff(self, ways: Mapping[Path, RestoreWay]) -> tuple[FileDiff, ...]:
-        """The changes of files as unified diffs; files without a difference are left out.
+        """Return the changes of files as unified diffs, without unchanged files.
 
-        States that are no longer kept are left out.
+        States that were deleted are left out.
         """
         ...
 

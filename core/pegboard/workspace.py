@@ -37,9 +37,9 @@ class Workspace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def open_workspace(directory: Path) -> Workspace:
-    """The workspace of an existing directory.
+    """Return the workspace of an existing directory.
 
-    A repository around it does not count that is neither ours nor root's nor of its owner.
+    A repository around it counts only if its owner is this user, root or the directory's owner.
 
     :raises InvalidInputError: when `directory` is not a directory, or its path is not UTF-8.
     """
@@ -81,7 +81,7 @@ def _is_ours(folder: Path, directory: Path) -> bool:
 
 
 def _git_dir(folder: Path) -> Path | None:
-    """The git directory that `folder` is a worktree of."""
+    """Return the git directory that `folder` is a worktree of."""
     entry = folder / ".git"
     try:
         found = _pointed_to(entry, "gitdir:") if entry.is_file() else entry
@@ -92,14 +92,14 @@ def _git_dir(folder: Path) -> Path | None:
 
 
 def _shared_git_dir(git_dir: Path) -> Path:
-    """The git directory that all worktrees of a repository share."""
+    """Return the git directory that all worktrees of a repository share."""
     return _resolved(_pointed_to(git_dir / "commondir")) or git_dir
 
 
 def _identity(folder: Path, git_dir: Path) -> Path:
-    """The path that the project is known by, and what was approved for it.
+    """Return the path that identifies the project and its approvals.
 
-    It is that of another folder's repository only where that one names this folder.
+    It is that of another folder's repository only where that repository names this folder.
     """
     shared = _shared_git_dir(git_dir)
     own = git_dir == folder / ".git"
@@ -113,7 +113,7 @@ def _identity(folder: Path, git_dir: Path) -> Path:
 
 
 def _said_worktree(config: str) -> str:
-    """The folder that a repository's configuration says to be its worktree, "" for none."""
+    """Return the worktree in a repository's configuration, "" for none."""
     for line in config.splitlines():
         name, _, value = line.partition("=")
         if name.strip().lower() == "worktree":
@@ -122,7 +122,7 @@ def _said_worktree(config: str) -> str:
 
 
 def _resolved(path: Path | None) -> Path | None:
-    """The path with links resolved; None for what can be none."""
+    """Resolve the links of a path; return None for an invalid path."""
     try:
         return None if path is None else path.resolve()
     except (OSError, ValueError, RuntimeError):
@@ -130,7 +130,7 @@ def _resolved(path: Path | None) -> Path | None:
 
 
 def _pointed_to(file: Path, mark: str = "") -> Path | None:
-    """The path that `file` holds behind `mark`, seen from the file's own folder."""
+    """Return the path that `file` holds behind `mark`, relative to the file's own folder."""
     text = _text(file)
     path = text.removeprefix(mark).strip()
     return file.parent / path if path and text.startswith(mark) else None

@@ -83,7 +83,7 @@ class FileAccess(Protocol):
         ...
 
     def lock(self, path: Path) -> AbstractAsyncContextManager[None]:
-        """A block with the write lock of this file, across all tools and sessions of the App."""
+        """Hold the write lock of this file in a block, across all tools and sessions of the App."""
         ...
 
     async def replace(self, path: Path, content: bytes) -> int:
@@ -118,10 +118,10 @@ class FileLedger(Protocol):
         announce: Callable[[Path], None] | None = None,
         kept: dict[str, Any] | None = None,
     ) -> FileAccess:
-        """The files for the tools of one session.
+        """Return access to the files for the tools of one session.
 
-        What calls of an earlier process have seen is found in `turns`: `kept` takes up what stays
-        with a call, in its metadata. `announce` hears of a write before it, in a thread.
+        `turns` have what calls of an earlier process read or wrote. `kept` receives what is stored
+        in the metadata of a call. `announce` is called in a thread before each write.
         """
         ...
 
@@ -131,7 +131,7 @@ class FileLedger(Protocol):
 
 
 def named_path(context: "PermissionContext", text: str) -> Path:
-    """The path that a model means: from the home folder behind `~`, else from the directory."""
+    """Return the path that a model means: relative ones start at `directory`, `~` is home."""
     home = context.session.home
     if home is not None and (text == "~" or text.startswith("~/")):
         return home / text[2:]
@@ -205,7 +205,7 @@ class PermissionContext(Protocol):
         ...
 
     async def process_env(self) -> Mapping[str, str]:
-        """The environment of `run`'s processes, for what a plugin starts by other means."""
+        """Return the environment of `run`'s processes, for plugins that start their own."""
         ...
 
 
@@ -253,7 +253,7 @@ class ToolContext(PermissionContext, Protocol):
         ...
 
     async def todos(self) -> tuple[Todo, ...]:
-        """The session's list."""
+        """Return the session's list."""
         ...
 
     async def set_todos(self, todos: Sequence[Todo]) -> None:
@@ -270,12 +270,12 @@ class ToolContext(PermissionContext, Protocol):
         ...
 
     async def ask_user(self, questions: Sequence[Question]) -> Answers:
-        """The user's answers, in the order of the questions; waits as long as it takes.
+        """Ask the user, without a time limit; the answers have the order of the questions.
 
         No time limit of the call runs meanwhile.
 
-        :raises ToolError: when nobody is there to be asked.
-        :raises QuestionRejectedError: when the user does not want to answer; uncaught, it ends
+        :raises ToolError: when no user is there.
+        :raises QuestionRejectedError: when the user dismisses the questions; uncaught, it ends
             the turn.
         """
         ...
@@ -327,7 +327,7 @@ class ToolContext(PermissionContext, Protocol):
         ...
 
     async def state(self, key: str) -> Any:  # noqa: ANN401 - JSON that a plugin stored
-        """The value that a plugin has stored under this key in the session, None without one."""
+        """Return the value that a plugin has stored under this key, or None."""
         ...
 
     async def set_state(self, key: str, value: Any) -> None:  # noqa: ANN401 - JSON
@@ -339,7 +339,7 @@ class ToolContext(PermissionContext, Protocol):
         ...
 
     async def call_tool(self, name: str, args: Mapping[str, Any]) -> ToolResult:
-        """The result of another tool: a call of its own, with its part, permission and hooks.
+        """Call another tool, with its own part, permission and hooks, and return its result.
 
         Only tools that are `offered` can be called. A tool that is called so cannot call others.
 

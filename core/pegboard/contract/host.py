@@ -38,17 +38,17 @@ class HookCalls(Protocol):
     async def collect(
         self, spec: Callable[_P, Sequence[_T] | None], /, *_: _P.args, **named: _P.kwargs
     ) -> tuple[Answer[_T], ...]:
-        """The items of all answers in one row, oldest plugin first, each with its plugin."""
+        """Return the items of all answers, oldest plugin first, each with its plugin."""
         ...
 
     async def fold(self, spec: Callable[_P, _T | None], /, *_: _P.args, **named: _P.kwargs) -> _T:
-        """The subject as the newest plugin left it."""
+        """Pass the subject through all plugins and return the newest plugin's version."""
         ...
 
     async def first(
         self, spec: Callable[_P, _T | None], /, *_: _P.args, **named: _P.kwargs
     ) -> _T | None:
-        """The answer of the newest plugin that has one."""
+        """Return the answer of the newest plugin that has one."""
         ...
 
     def notify(self, spec: Callable[_P, None], /, *_: _P.args, **named: _P.kwargs) -> None:
@@ -159,14 +159,14 @@ class Host(Protocol):
         ...
 
     async def resolve_model(self, name: str) -> Model:
-        """The model of this name.
+        """Return the model with this name.
 
         :raises ModelNotFoundError: with the nearest names, when no provider serves it.
         """
         ...
 
     async def models(self, *, without_keys: bool = False) -> tuple[Model, ...]:
-        """The models that can be asked, or could with a key, with all that is known of them."""
+        """Return the models that can be used, or could be with a key, with all known facts."""
         ...
 
     async def create_session(
@@ -188,14 +188,14 @@ class Host(Protocol):
         ...
 
     async def session(self, session_id: str) -> Session:
-        """The session.
+        """Return the session.
 
-        :raises NotFoundError: when nothing has this id.
+        :raises NotFoundError: when the id is unknown.
         """
         ...
 
     async def list_turns(self, session_id: str) -> tuple[Turn, ...]:
-        """The messages of a session with their parts, in order, as far as they have come."""
+        """Return the messages of a session with their parts so far, in order."""
         ...
 
     async def prompt(self, session: Session | str, prompt: str | Prompt) -> Turn:
@@ -210,15 +210,15 @@ class Host(Protocol):
         ...
 
     async def ask_model(self, session_id: str, question: ModelQuestion) -> str:
-        """What a model answers to a text beside the conversation; the session pays for it.
+        """Ask a model outside of the conversation, at the session's cost, and return its answer.
 
-        The request passes the hooks of every request, the answer `text_complete`. What the model
-        thinks is left out.
+        The request passes the hooks of every request, the answer `text_complete`. The model's
+        reasoning is left out.
 
         :raises BudgetError: when the session's budget has no room for it.
         :raises ModelNotFoundError: when no provider serves the agent's or session's model.
         :raises ProviderError: when the model cannot be asked.
-        :raises RequiredHookError: when a hook that must not be left out fails.
+        :raises RequiredHookError: when a required hook fails.
         """
         ...
 
@@ -232,7 +232,7 @@ class Host(Protocol):
         ...
 
     def subscribe(self, *, limit: int = ...) -> AbstractAsyncContextManager[AsyncIterator[Event]]:
-        """The events from here on, at most `limit` of them queued."""
+        """Subscribe to the events from now on; at most `limit` of them are queued."""
         ...
 
     def publish(self, name: str, data: Mapping[str, Any]) -> None:
@@ -287,9 +287,9 @@ class Compactor(Protocol):
     """A way to shorten a history; the newest one that plugins register is used."""
 
     async def compact(self, request: CompactionRequest) -> Compaction:
-        """The replacement of the history.
+        """Return the replacement of the history.
 
-        Any error ends the turn with its text and leaves the history as it is. The engine waits
+        An error ends the turn with its text and leaves the history unchanged. The engine waits
         ten minutes at most.
         """
         ...

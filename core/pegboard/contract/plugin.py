@@ -113,9 +113,9 @@ def hookspec(kind: Kind, **facts: Unpack[HookFacts]) -> Callable[[_Function], _F
 
 
 def mark_of(spec: Callable[..., Any]) -> HookMark:
-    """The mark of a specification.
+    """Return the mark of a hook's specification.
 
-    :raises TypeError: when the function is none.
+    :raises TypeError: when the function is not a specification.
     """
     mark = getattr(spec, "pegboard_hook", None)
     if not isinstance(mark, HookMark):
@@ -143,17 +143,17 @@ def hookimpl(
     optionalhook: bool = False,
     **facts: Unpack[ImplFacts],
 ) -> Any:
-    """Marks a function as an implementation of the hook that it is named after.
+    """Mark a function as an implementation of the hook with its name.
 
     `tryfirst` and `trylast` move it to the end of the order that its kind asks first or last.
-    With `optionalhook` it is no error if the plugin that brings the hook is not there. A fold that
-    is `required` is never left out: when it fails, or cannot be called, what it was asked about
-    ends with a `RequiredHookError`, and so it stays once it is quarantined.
+    With `optionalhook` it is no error if the plugin that defines the hook is missing. A fold that
+    is `required` is never left out: when it fails, or cannot be called, its subject ends with a
+    `RequiredHookError`, also after it is quarantined.
 
     `before`, `after` and `requires` are names of plugins: those that are asked later, those that
     are asked earlier, and those without which this one is left out. A `wrapper` is an async
     function around the whole of a fold, or of a hook whose first answer counts: `await call()`, its
-    argument, gives what the others come to, with `call(name=value)` about other arguments.
+    argument, returns the result of the others, and `call(name=value)` changes their arguments.
     """
     said = ImplMark(**facts)
 
@@ -166,7 +166,7 @@ def hookimpl(
 
 
 def said_by(function: object) -> ImplMark:
-    """What an implementation says of itself; nothing, where pluggy's own mark is on it."""
+    """Return what an implementation declares; the default if only pluggy's mark is on it."""
     said: ImplMark = getattr(function, "pegboard_said", ImplMark())
     return said
 
@@ -221,10 +221,10 @@ class Plugin(Protocol):
         ...
 
     def secret(self, name: str) -> str | None:
-        """A secret that the user has set for the plugin, None if there is none.
+        """Return a secret that the user has set for the plugin, None if there is none.
 
-        It is `PEGBOARD_SECRET_PLUGIN_NAME` of the environment, else what is stored in the user's
-        data folder.
+        It is `PEGBOARD_SECRET_PLUGIN_NAME` of the environment, else the one in the user's data
+        folder.
         """
         ...
 
@@ -248,24 +248,23 @@ class Stash:
         self._values: dict[StashKey[Any], Any] = {}
 
     def get(self, key: StashKey[T]) -> T | None:
-        """The value, None if there is none."""
+        """Return the value, None if there is none."""
         found: T | None = self._values.get(key)
         return found
 
     def setdefault(self, key: StashKey[T], make: Callable[[], T]) -> T:
-        """The value; what `make` gives, where there is none yet."""
+        """Return the value, after storing that of `make` if there is none."""
         item: T = self._values[key] if key in self._values else self._values.setdefault(key, make())
         return item
 
 
 def evolve(value: _T, /, **changes: Any) -> _T:  # noqa: ANN401 - as typed as the fields
-    """The value with these fields changed; the value itself stays as it is.
+    """Return a copy of the value with these fields changed.
 
-    It may be a turn, a part, a request, a configuration or any other value that hooks are handed,
+    It may be a turn, a part, a request, a configuration or any other value that hooks receive,
     and a frozen dataclass of your own.
 
-    :raises TypeError: for a field that it does not have, with the nearest name, and for what has no
-        fields.
+    :raises TypeError: for an unknown field, with the nearest name, and for a value without fields.
     """
     for name in changes:
         if name not in (fields := field_names(value)):
@@ -277,7 +276,7 @@ def evolve(value: _T, /, **changes: Any) -> _T:  # noqa: ANN401 - as typed as th
 
 
 def field_names(value: object) -> tuple[str, ...]:
-    """The names of the fields of a struct or dataclass, or of a class of them.
+    """Return the names of the fields of a struct or dataclass, or of a class of them.
 
     :raises TypeError: when it is neither.
     """

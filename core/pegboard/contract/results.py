@@ -71,7 +71,7 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of_bytes(cls, content: bytes, mime: str, *, filename: str | None = None) -> "Attachment":
-        """The attachment with this content."""
+        """Return an attachment with this content."""
         url = f"data:{mime};base64,{b64encode(content).decode()}"
         return cls(mime=mime, url=url, filename=filename)
 

@@ -125,19 +125,19 @@ class Tool:
         permission: str | None = None,
         **facts: Unpack[ToolFacts],
     ) -> "Tool":
-        """A tool with a JSON Schema of its own, such as one of an MCP server.
+        """Make a tool with a JSON Schema of its own, such as one of an MCP server.
 
-        `function` gets the context and the arguments as the model wrote them, once they fit
+        `function` receives the context and the arguments as the model wrote them, after they fit
         the schema; a plain function runs in a worker thread. `requires` takes the context and
         those of the arguments that it names.
 
         A schema has at most 262,144 letters, 20,000 values and 64 levels, else the tool is left
-        out. What cannot be decided is not checked, so a function checks for itself what matters:
-        what a `format` or an `unevaluated...` keyword says, what a reference elsewhere or an
-        expression that Python cannot read would, and what takes more than 0.3 s.
+        out. Pegboard does not check a `format`, an `unevaluated...` keyword, a reference to another
+        document, an expression that Python cannot read, and what takes more than 0.3 s. The
+        function has to check such arguments itself.
 
-        :raises InvalidInputError: for an id that providers refuse, an `effect` or a `serves` that
-            there is not.
+        :raises InvalidInputError: for an id that providers refuse, and for an unknown `effect` or
+            `serves`.
         """
         return cls(
             id=checked_id(id),
@@ -175,17 +175,17 @@ class Tool:
         return (*self.arguments.imports, *self.imports)
 
     def with_id(self, id: str) -> "Tool":  # noqa: A002 - the field's name
-        """The same tool under another id.
+        """Return the same tool under another id.
 
         :raises InvalidInputError: for an id that providers refuse.
         """
         return replace(self, id=checked_id(id), has_own_id=True)
 
     def own_names(self, args: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The arguments under the tool's own names, where a model wrote those of another agent's.
+        """Rename arguments that a model wrote with another agent's names to the tool's own.
 
-        A name counts as the tool's if `aliases` says so, or if it differs in case and underscores
-        alone (`file_path` for `filePath`). What the model also wrote by its own name stays.
+        A name counts as the tool's if `aliases` says so, or if it differs only in case and
+        underscores (`file_path` for `filePath`). An argument with the own name wins.
         """
         return own_names(args, self.parameters.get("properties", {}), self.aliases)
 
@@ -194,13 +194,13 @@ class Tool:
         return self.arguments.quick(args)
 
     def validate(self, args: Mapping[str, Any]) -> Mapping[str, object]:
-        """The values that `call` takes, defaults included.
+        """Convert the arguments to the values that `call` takes, defaults included.
 
         Run it in a thread unless it is `quick`: the first check imports pydantic or jsonschema and
-        takes up to 0.2 s, and one against a JSON Schema of somebody else's takes up to 0.3 s.
+        takes up to 0.2 s, and one against a foreign JSON Schema takes up to 0.3 s.
 
         :raises ToolError: when the arguments do not fit; its text tells the model what is wrong.
-        :raises SignatureError: when a name in an annotation never came into being.
+        :raises SignatureError: when an annotation names an object that was never defined.
         """
         return self.arguments.validate(args, tool=self.id)
 
@@ -209,14 +209,15 @@ class Tool:
         self.arguments.warm()
 
     async def call(self, context: "ToolContext", args: Mapping[str, object]) -> ToolResult:
-        """The tool's answer to values that `validate` gave; what the function raises is raised.
+        """Call the tool with values of `validate`; errors of the function are raised unchanged.
 
-        A plain function runs in a worker thread, which nothing can stop: a call that is
-        cancelled leaves it to look at `context.cancelled`.
+        A plain function runs in a worker thread, which cannot be stopped: it has to look at
+        `context.cancelled` itself.
 
         Dictionaries, lists, dataclasses, msgspec structs and pydantic models become JSON text.
 
-        :raises ToolError: when the function answers with anything else but text or `ToolResult`.
+        :raises ToolError: when the function returns a value of any other type than these, text and
+            `ToolResult`.
         """
         bound = self.arguments.bind(context, args)
         try:
@@ -263,7 +264,7 @@ class Tool:
         return inspect.iscoroutinefunction(self.arguments.function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - the function's types
-        """What the function itself answers."""
+        """Call the function itself."""
         return self.arguments.function(*args, **kwargs)
 
 
@@ -294,18 +295,17 @@ def tool(
     permission: str | None = None,
     **facts: Unpack[ToolFacts],
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
-    """Makes a tool of a function; used as `@tool` or as `@tool(timeout_s=5)`.
+    """Make a tool of a function, as `@tool` or as `@tool(timeout_s=5)`.
 
     The signature becomes the JSON Schema of the arguments. The docstring becomes the
-    description, and its entries those of the parameters. A parameter annotated `ToolContext`
-    is given by us. `permission` and `id` are the function's name unless they are given. `requires`
-    takes the context and those of the arguments that it names. `aliases` are other names under
-    which a parameter is taken, such as those that models know from other agents. The other facts
-    are told at `Tool`.
+    description, and its entries those of the parameters. The engine fills a parameter annotated
+    `ToolContext`. `permission` and `id` are the function's name by default. `requires` takes the
+    context and those of the arguments that it names. `aliases` are other names for a parameter,
+    such as those that models know from other agents. `Tool` documents the other facts.
 
     :raises SignatureError: for a parameter that cannot be described to a model.
-    :raises InvalidInputError: for an `id` that providers refuse, an `effect` or a `serves` that
-        there is not.
+    :raises InvalidInputError: for an `id` that providers refuse, and for an unknown `effect` or
+        `serves`.
     """
 
     def make(function: Callable[..., Any]) -> Tool:
@@ -325,12 +325,12 @@ def tool(
 
 
 def serving(found: Iterable[_Serving], work: Service | AgentWork) -> _Serving | None:
-    """The newest of these tools, or of these agents, that does this work of the engine's."""
+    """Return the newest of these tools or agents that does this work for the engine."""
     return next((each for each in reversed([*found]) if each.serves == work), None)
 
 
 def checked_id(id: str) -> str:  # noqa: A002 - the field's name
-    """The id of a tool, as given: 1 to 64 ASCII letters, digits, `_` and `-`.
+    """Return the id of a tool unchanged if it has 1 to 64 ASCII letters, digits, `_` and `-`.
 
     :raises InvalidInputError: for any other, because providers refuse the whole request.
     """
@@ -350,6 +350,6 @@ def _name(function: object) -> str:
 
 
 async def _in_thread(bound: Callable[[], Any]) -> object:
-    """The function's answer, from a thread that holds up neither others nor the exit."""
+    """Call the function in a thread that delays neither other calls nor the exit."""
     answer = await run_in_thread(bound, name="pegboard-tool")
     return await answer if inspect.isawaitable(answer) else answer

@@ -102,7 +102,7 @@ class Hooks:
     async def answers(
         self, spec: Callable[_P, _T | None], /, *_: _P.args, **named: _P.kwargs
     ) -> tuple[Answer[_T], ...]:
-        """The answer of each plugin that gives one, oldest plugin first."""
+        """Return the answer of each plugin that gives one, oldest plugin first."""
         check, found = check_of(spec), []
         for each in self._asked.get(spec.__name__, ()):
             reply = await self._isolation.ask(each, named, check)
@@ -113,7 +113,7 @@ class Hooks:
     async def collect(
         self, spec: Callable[_P, Sequence[_T] | None], /, *_: _P.args, **named: _P.kwargs
     ) -> tuple[Answer[_T], ...]:
-        """The items of all answers in one row, oldest plugin first, each with its plugin."""
+        """Return the items of all answers, oldest plugin first, each with its plugin."""
         return tuple(
             Answer(answer.plugin, answer.origin, item, answer.key)
             for answer in await self.answers(spec, *_, **named)
@@ -121,10 +121,10 @@ class Hooks:
         )
 
     async def fold(self, spec: Callable[_P, _T | None], /, *_: _P.args, **named: _P.kwargs) -> _T:
-        """The subject as the newest plugin left it.
+        """Pass the subject through all plugins and return the newest plugin's version.
 
-        :raises Exception: what the hook's specification says that a plugin may raise.
-        :raises RequiredHookError: when an implementation that is required fails.
+        :raises Exception: an error that the hook's specification lets plugins raise.
+        :raises RequiredHookError: when a required implementation fails.
         """
         folded: _T = await self._surrounded(spec, self._folded, named)
         return folded
@@ -152,7 +152,7 @@ class Hooks:
     async def first(
         self, spec: Callable[_P, _T | None], /, *_: _P.args, **named: _P.kwargs
     ) -> _T | None:
-        """The answer of the newest plugin that has one."""
+        """Return the answer of the newest plugin that has one."""
         found: _T | None = await self._surrounded(spec, self._first, named)
         return found
 
@@ -170,7 +170,7 @@ class Hooks:
         call: Callable[[_Spec, _Arguments], Awaitable[object]],
         arguments: _Arguments,
     ) -> Any:  # noqa: ANN401 - as typed as the specification
-        """What the wrappers make of the call, the first of them outermost."""
+        """Call the hook inside its wrappers, the first of them outermost."""
         inner: Callable[[_Arguments], Awaitable[object]] = partial(call, spec)
         for each in reversed(self._wrappers.get(spec.__name__, ())):
             inner = partial(self._around, spec, each, inner)
@@ -183,9 +183,9 @@ class Hooks:
         inner: Callable[[_Arguments], Awaitable[object]],
         arguments: _Arguments,
     ) -> object:
-        """What one wrapper makes of it; who fails, or has no answer, changes nothing.
+        """Call one wrapper; one that fails, or has no answer, changes nothing.
 
-        No wrapper can undo that a call was refused.
+        A wrapper cannot undo the refusal of a call.
         """
         mark = mark_of(spec)
         passing: tuple[type[Exception], ...] = (RequiredHookError, *mark.raises)
@@ -214,9 +214,9 @@ class Hooks:
     async def opinions(
         self, spec: Callable[_P, Verdict | None], /, *_: _P.args, **named: _P.kwargs
     ) -> tuple[Answer[Verdict], ...]:
-        """What each plugin that has an opinion says, oldest first.
+        """Return the opinion of each plugin that has one, oldest first.
 
-        Who fails, or cannot be asked, denies.
+        A plugin that fails, or cannot be asked, denies.
         """
         check, found = check_of(spec), []
         for each in self._asked.get(spec.__name__, ()):
@@ -231,12 +231,12 @@ class Hooks:
     async def strictest(
         self, spec: Callable[_P, Verdict | None], /, *_: _P.args, **named: _P.kwargs
     ) -> Verdict | None:
-        """The strictest opinion, None when nobody has one."""
+        """Return the strictest opinion, None when no plugin has one."""
         return strictest_verdict(each.value for each in await self.opinions(spec, *_, **named))
 
     @asynccontextmanager
     async def around(self, activity: Activity) -> AsyncIterator[Activity]:
-        """A block inside of what plugins put around it; how it fails is the activity's error."""
+        """Run a block inside the contexts of plugins; its failure becomes the activity's error."""
         with ExitStack() as stack:
             for each in await self.collect(toolhooks.around_call, activity=activity):
                 stack.enter_context(inside(each.value, partial(self._not_around, each.plugin)))
@@ -272,23 +272,23 @@ class Hooks:
         await self.answers(spec, *_, **named)
 
     def quarantined(self, key: str) -> tuple[str, ...]:
-        """The hooks of the plugin with this key that failed three times in a row."""
+        """Return the hooks of the plugin with this key that failed three times in a row."""
         timings = (each for each in self.timings() if each.plugin == key)
         return tuple(each.hook for each in timings if each.quarantined)
 
     def failed(self, spec: _Spec) -> tuple[str, ...]:
-        """The keys of the plugins whose implementation has failed, or could not be called."""
+        """Return the keys of the plugins whose implementation failed, or could not be called."""
         found = self._asked.get(spec.__name__, ())
         failed = {(each.plugin, each.hook) for each in self.timings() if each.failures}
         return tuple(each.key for each in found if each.refusal or (each.key, each.hook) in failed)
 
     def order(self, hook: str) -> tuple[str, ...]:
-        """The plugins that have the hook, in the order in which they are asked."""
+        """Return the plugins that implement the hook, in the order in which they are asked."""
         found = (*self._wrappers.get(hook, ()), *self._asked.get(hook, ()))
         return tuple(each.plugin for each in found)
 
     def timings(self) -> tuple[Timing, ...]:
-        """What each implementation has cost until this moment; `plugin` is a plugin's key."""
+        """Return the cost of each implementation so far; `plugin` is a plugin's key."""
         return tuple(self._isolation.timings.values())
 
     def know(self, answers: Sequence[Answer[_T]]) -> None:
@@ -298,9 +298,9 @@ class Hooks:
     def blaming(
         self, brought: object, what: str, *, passing: tuple[type[Exception], ...] = ()
     ) -> AbstractContextManager[None]:
-        """A block that runs code of what a plugin has brought: its errors are told as the plugin's.
+        """Run code of a plugin's object in a block and report its errors as the plugin's.
 
-        `what` names the thing, as "the provider house"; errors of the types `passing` are left.
+        `what` names the object, as "the provider house"; errors of the types `passing` are left.
         """
         _, plugin = self._bringers.get(id(brought), (None, type(brought).__name__))
         return blaming(plugin, what, passing=passing)
@@ -342,10 +342,10 @@ def _insist(each: Implementation, reply: Reply) -> None:
 
 
 def _signed(each: Implementation, verdict: Verdict | None, session: object) -> Verdict | None:
-    """The opinion with the plugin's name at it: what the plugin calls itself comes behind.
+    """Add the plugin's name to its opinion, before the source that the plugin names itself.
 
-    One that goes by a rule of the session's has that rule's source. The reason, which the user and
-    the model read, names a plugin that does not come with Pegboard.
+    An opinion that follows a rule of the session has that rule's source. The reason, which the
+    user and the model read, names a plugin that does not come with Pegboard.
     """
     if verdict is None or _is_by_rule(verdict, session):
         return verdict

@@ -58,7 +58,7 @@ def _check_for(annotation: type) -> Check:
 
 
 def _sequence_of(check: Check, kind: object) -> Check:
-    """The check of each item, of this type, but those that are the same objects as before."""
+    """Return a check of each item by its type, except of items that were in `before`."""
 
     def checked(answer: object, before: object) -> object:
         known = set(map(id, before)) if isinstance(before, tuple) else set()
@@ -149,7 +149,7 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any] | None:  # noqa: ANN401 - a
 
 
 def _instance(answer: object, kind: type) -> object:
-    """The object, which is one of the class, or has what the protocol names."""
+    """Return the object if it is an instance of the class, or has the members of the protocol."""
     if "__call__" in vars(kind) and Protocol in kind.__bases__:
         return _called(answer, None)
     if inspect.isroutine(answer):
@@ -174,7 +174,7 @@ def _instance(answer: object, kind: type) -> object:
 
 
 def _members(protocol: type) -> Iterator[str]:
-    """The public names that a protocol asks for, in the order of its text."""
+    """Yield the public names that a protocol requires, in source order."""
     for name in (*inspect.get_annotations(protocol), *vars(protocol)):
         if not name.startswith("_"):
             yield name
@@ -189,7 +189,7 @@ def _has(answer: object, protocol: type, name: str) -> bool:
 
 
 def _named(kind: object, word: str = "of") -> str:
-    """A type behind a word, nothing where any would do."""
+    """Return the name of a type after a word, "" where any type would do."""
     if get_origin(kind) is Callable:
         return f" {word} a function"
     return f" {word} {kind.__name__}" if isinstance(kind, type) and kind is not object else ""

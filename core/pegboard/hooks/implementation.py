@@ -66,12 +66,12 @@ class Implementation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 def ordered(found: Sequence[Implementation]) -> tuple[Implementation, ...]:
-    """The implementations by what they say of their place, else as they are given."""
+    """Order the implementations by their `before` and `after`, else as given."""
     return _resolved(found)[0]
 
 
 def circle(found: Sequence[Implementation]) -> tuple[str, ...]:
-    """The plugins that each want to be before one another; none where the order can be kept."""
+    """Return the plugins that must each come before one another, empty if an order exists."""
     return _resolved(found)[1]
 
 
@@ -103,7 +103,7 @@ def _is_bound(each: Implementation, left: Sequence[Implementation]) -> bool:
 def with_time(
     wrappers: Sequence[Implementation], inner: Sequence[Implementation]
 ) -> tuple[Implementation, ...]:
-    """The wrappers, each with the time of all that it is around, and its own."""
+    """Add to the time limit of each wrapper those of all implementations inside it."""
     inside_s = sum(each.timeout_s for each in inner)
     found = []
     for each in reversed(wrappers):

@@ -87,9 +87,10 @@ class Isolation:
         *,
         passing: tuple[type[Exception], ...] = (),
     ) -> Reply:
-        """The checked answer, which would replace `before`, or why there is none.
+        """Call the implementation and return the checked answer, or the reason why there is none.
 
-        Errors of the types `passing` are an answer too, and are raised here.
+        The answer would replace `before`. Errors of the types `passing` are an answer too, and are
+        raised.
         """
         if absence := self.absence(each):
             return Reply(failure=absence)
@@ -122,7 +123,7 @@ class Isolation:
         return known
 
     def _checked(self, answer: object, check: Check, before: object) -> tuple[object, str]:
-        """The answer, or why it cannot be used."""
+        """Return the answer, or the reason why it cannot be used."""
         if inspect.iscoroutine(answer):
             answer.close()
             return None, "answered with a coroutine that it did not await"
@@ -132,7 +133,7 @@ class Isolation:
             return None, f"answered with what cannot be used: {line_of(error)}"
 
     async def _limited(self, each: Implementation, arguments: Mapping[str, object]) -> _Outcome:
-        """The outcome within the time limit; a call that is late is cancelled, not waited for."""
+        """Call within the time limit; a late call is cancelled and not awaited."""
         named = {name: self._views.view(arguments[name]) for name in each.arguments}
         named.update(each.given)
         with (clock := Clock()).timing():
@@ -158,7 +159,7 @@ class Isolation:
 
     @contextmanager
     def loading(self, holder: Holder) -> Iterator[None]:
-        """A block in which code of a plugin runs on the loop at once: what it does is its own."""
+        """Run code of a plugin on the loop in a block, and attribute its tasks to the plugin."""
         loop = asyncio.get_running_loop()
         factory = loop.get_task_factory()
         loop.set_task_factory(partial(self._begin, holder))
@@ -175,7 +176,7 @@ class Isolation:
         work: Work,
         context: Context | None = None,
     ) -> asyncio.Task[Any]:
-        """A task that a plugin begins: it has to have ended when the App closes."""
+        """Start a task of a plugin, which must end before the App closes."""
         task = asyncio.Task(work, loop=loop, context=context)
         begun = self._begun.setdefault(holder, set())
         begun.add(task)
@@ -235,7 +236,7 @@ class Isolation:
 def _in_steps(
     work: Coroutine[object, object, object], begin: TaskFactory
 ) -> Generator[object, object, _Outcome]:
-    """What an async function comes to, and for how long its steps hold the loop."""
+    """Run an async function step by step and measure how long the steps block the loop."""
     step: Callable[[Any], object] = work.send
     given = awaited = None
     held_s = 0.0
@@ -285,7 +286,7 @@ def _held_too_long(each: Implementation, held_s: float, stalled: str) -> str:
 
 
 def _told(error: BaseException, function: Callable[..., object]) -> str:
-    """The error on one line, with the line of the plugin's own file where it came from."""
+    """Describe an error on one line, with the line of the plugin's own file that raised it."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     own = code.co_filename if code is not None else ""
     line, step = 0, error.__traceback__
@@ -299,11 +300,11 @@ def _told(error: BaseException, function: Callable[..., object]) -> str:
 
 @contextmanager
 def blaming(plugin: str, what: str, *, passing: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-    """A block of the plugin's code; `what` of it is named, as "the provider house".
+    """Run the plugin's code in a block; `what` names it, as "the provider house".
 
     Errors of Pegboard's own, and those of the types `passing`, are the code's answer.
 
-    :raises PluginError: for all else that the block raises.
+    :raises PluginError: for all other errors of the block.
     """
     try:
         yield
@@ -317,7 +318,7 @@ def blaming(plugin: str, what: str, *, passing: tuple[type[Exception], ...] = ()
 def inside(
     manager: AbstractContextManager[object], on_failure: Callable[[BaseException], None]
 ) -> Iterator[None]:
-    """A block in a plugin's context manager, which can neither fail nor end well by it."""
+    """Enter a plugin's context manager around a block; its errors do not affect the block."""
     try:
         manager.__enter__()
     except Exception as error:  # noqa: BLE001 - foreign code
@@ -334,7 +335,7 @@ def inside(
 
 
 def line_of(error: BaseException) -> str:
-    """The error's type and the first line of its text, which may fail to be made."""
+    """Return the error's type and the first line of its text, if `str` does not fail."""
     try:
         text = str(error).strip()
     except Exception:  # noqa: BLE001 - an error of a plugin may fail to say what it is

@@ -66,7 +66,7 @@ class ReadOnlyViews:
         self._last: tuple[tuple[object, ...], tuple[object, ...]] = ((), ())
 
     def view(self, value: object) -> Any:  # noqa: ANN401 - as typed as what comes in
-        """The value with every dict and list in it read-only."""
+        """Return the value with every dict and list in it read-only."""
         if type(value) in _AS_THEY_ARE:
             return value
         if type(value) in _KEPT:
@@ -78,14 +78,14 @@ class ReadOnlyViews:
         return self._history(value) if _are_turns(value) else _mapped(value, self.view)
 
     def _history(self, turns: tuple[object, ...]) -> tuple[object, ...]:
-        """The views of a history, which may be long, and of which little is new."""
+        """Return the views of a history, of which only the new turns are made."""
         if turns is not self._last[0]:
             views = [self._views.get(id(turn)) or self._kept(turn) for turn in turns]
             self._last = (turns, tuple(views))
         return self._last[1]
 
     def plain(self, value: object) -> Any:  # noqa: ANN401 - as typed as what comes in
-        """The value with dicts and lists of its own, which nobody else holds."""
+        """Return the value with new dicts and lists, which no other code holds."""
         if type(value) in _SCALARS:
             return value
         if (known := self._values.get(id(value))) and (found := known()) is not None:
@@ -106,7 +106,7 @@ class ReadOnlyViews:
 
 
 def _mapped(value: object, change: Callable[[object], object]) -> Any:  # noqa: ANN401 - as typed as what comes in
-    """The value with `change` made to what is in it: the same object where nothing differs."""
+    """Apply `change` to the items of a value; return the same object if nothing differs."""
     if isinstance(value, dict | Mapping):  # a dict is known for one at once
         return {key: change(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -129,5 +129,5 @@ def _are_turns(value: object) -> TypeGuard[tuple[Turn, ...]]:
 
 
 def _is_history(value: tuple[object, ...]) -> bool:
-    """A history passes as it is: no hook may change it here, and it may be long."""
+    """Return whether the value is a history, which hooks cannot change here and may be long."""
     return bool(value) and isinstance(value[0], ModelMessage)

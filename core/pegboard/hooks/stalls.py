@@ -161,9 +161,9 @@ def _log(text: str, *facts: object) -> None:
 
 
 def _innermost(frame: FrameType | None) -> list[str]:
-    """The innermost places of code, as `file:line (function)`; none while the loop is idle.
+    """Return the innermost code as `file:line (function)`; empty while the loop is idle.
 
-    What has called the plugin is left out: it is the same each time.
+    Callers of the plugin are left out because they are the same each time.
     """
     if frame is None or frame.f_code.co_filename.endswith(_LOOP[1]):
         return []

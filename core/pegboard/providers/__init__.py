@@ -126,7 +126,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     deferred: tuple[ToolDefinition, ...] = ()
 
     def without(self, *names: str) -> "ModelRequest | None":
-        """The request without the tools of these names, None if it has none of them."""
+        """Return the request without these tools, None if it has none of them."""
         kept = tuple([tool for tool in self.tools if tool.name not in names])
         return replace(self, tools=kept) if len(kept) < len(self.tools) else None
 
@@ -318,15 +318,15 @@ class Provider(Protocol):
         ...
 
     def models(self) -> Sequence[Model]:
-        """The models that are known without a request; cheap, and empty when none are."""
+        """Return the models that are known without a request; cheap, possibly empty."""
         ...
 
     def resolve(self, model_id: str) -> Model | None:
-        """The model of this id, None if this provider surely has none of it."""
+        """Return the model with this id, None if this provider certainly lacks it."""
         ...
 
     def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
-        """The answer, event by event; closing the iterator ends the request at once.
+        """Stream the answer; closing the iterator ends the request at once.
 
         :raises ProviderAuthError: when a key is missing or refused.
         :raises ContextOverflowError: when the request is too long for the model.

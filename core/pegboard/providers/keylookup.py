@@ -48,7 +48,7 @@ class KeyStore(Protocol):
         ...
 
     def secret(self, plugin: str, name: str) -> str | None:
-        """The kept secret of a plugin, None if there is none."""
+        """Return the stored secret of a plugin, None if there is none."""
         ...
 
     def values(self) -> Iterable[str]:
@@ -89,9 +89,9 @@ class Keys:
             self._store.renew_with(provider_id, renew)
 
     async def find(self, provider_id: str, env: Sequence[str] = ()) -> Key | None:
-        """The key, None if there is none; asked for each request, it costs most of them nothing.
+        """Find the key for a request, None if there is none.
 
-        One that the user names by its label comes before the environment.
+        A key that the user names by its label wins over the environment.
 
         :raises ProviderAuthError: when the place that the user has named for it fails, or is a
             variable that is not set.
@@ -116,7 +116,7 @@ class Keys:
         return self._store.source(provider_id, self._config) if self._store else None
 
     def variables(self) -> tuple[str, ...]:
-        """The variables that hold keys: providers' own, and those from which settings take one."""
+        """Return the variables that hold keys: those of providers, and those that settings read."""
         known = {*self._known()}
         return tuple({*self._variables, *(n for n, value in self._env.items() if value in known)})
 
@@ -126,7 +126,7 @@ class Keys:
         return secret_values({**self._env, **found}, [*self._variables, *found])
 
     def _given(self, provider_id: str, env: Sequence[str]) -> Key | None:
-        """The key of the settings, else of the first of the provider's variables that is set."""
+        """Return the key of the settings, else of the provider's first variable that is set."""
         said = self._config.provider.get(provider_id, ProviderConfig())
         names = said.env or env
         self._variables.update(names)
@@ -138,7 +138,7 @@ class Keys:
         return Key(self._env[name], f"the variable {name}")
 
     def _known(self) -> Iterator[str]:
-        """The keys that are known beside the environment's."""
+        """Yield the known keys that are not in the environment."""
         yield from filter(None, map(_option, self._config.provider.values()))
         yield from self._store.values() if self._store else ()
 

@@ -37,7 +37,7 @@ _MILLION = 1_000_000
 
 
 def tokens_of(usage: Usage | None) -> Tokens:
-    """The protocol's counts; what a provider did not say, or said wrongly, is 0."""
+    """Return the protocol's counts; a missing or negative count is 0."""
     if usage is None:
         return Tokens()
     return Tokens(
@@ -49,9 +49,9 @@ def tokens_of(usage: Usage | None) -> Tokens:
 
 
 def cost_of(tokens: Tokens, cost: ModelCost | None) -> float | None:
-    """The price of one request, None if nobody knows it; reasoning is paid like output.
+    """Return the price of one request in USD, None if unknown; reasoning costs as much as output.
 
-    Cached tokens, the prices of which are not known, are paid like those that are not.
+    Cached tokens without a known price cost as much as other tokens.
     """
     if cost is None:
         return 0.0 if tokens == Tokens() else None
@@ -134,7 +134,7 @@ def spent_on(request: ModelRequest, usage: Usage | None, written_chars: int) -> 
 
 
 def _price(cost: ModelCost, read: int) -> ModelCost | CostTier:
-    """What a request costs that reads so many tokens, cached ones included."""
+    """Return the prices for a request that reads this many tokens, cached ones included."""
     tiers = [tier for tier in cost.tiers if read > tier.over_tokens]
     return max(tiers, key=lambda tier: tier.over_tokens, default=cost)
 
@@ -229,21 +229,21 @@ class Budget:
         """
 
     def in_time(self) -> AbstractAsyncContextManager[None]:
-        """A block around a step, which ends when the time is over.
+        """Return a block around a step that ends when the time is over.
 
-        :raises BudgetError: when it is.
+        :raises BudgetError: when the time is over.
         """
         return nullcontext()
 
     async def answer(self, provider: Provider, request: ModelRequest) -> AsyncIterator[StreamEvent]:
-        """The provider's stream, once there is room for the request.
+        """Return the provider's stream if the budget has room for the request.
 
-        :raises BudgetError: when there is not enough.
+        :raises BudgetError: when it has not.
         """
         return provider.stream(request)
 
     def counts(self) -> Mapping[str, Any] | None:
-        """What is stored with the session for its next run, as JSON has it; None for nothing."""
+        """Return JSON that is stored with the session for its next run, or None."""
         return None
 
 
@@ -257,9 +257,9 @@ class OpenBudget(Protocol):
         parent: Budget | None,
         stored: Callable[[], Awaitable[Any]],
     ) -> Awaitable[Budget]:
-        """The budget of a session's run, which spends from `parent`, that of its caller, too.
+        """Open the budget of a session's run, which also spends from its caller's budget, `parent`.
 
-        `stored` reads what `Budget.counts` has given last in this session, None before.
+        `stored` reads what `Budget.counts` returned last in this session, or None.
         """
         ...
 
