@@ -15,7 +15,7 @@ pytestmark = pytest.mark.long
 
 
 async def test_the_model_of_opencode_has_our_agent_work(
-    tmp_path: Path, command, surroundings: Mapping[str, str], project: Path
+    tmp_path: Path, command: tuple[str, ...], surroundings: Mapping[str, str], project: Path
 ) -> None:
     program = installed().terminal(TERMINALS[-1])
     own = json.loads(surroundings["PEGBOARD_CONFIG_CONTENT"])
