@@ -33,7 +33,7 @@ from pegboard_plugins import (
 from pegboard_plugins.edit import multiedit_plugin, write_plugin
 
 VARIABLE = re.compile(r"\bPEGBOARD_[A-Z_]*[A-Z]\b")
-PLAIN = (bash, edit, write_plugin, glob, grep, invalid, read, task, todo, toolsearch)
+PLAIN = (bash, edit, write_plugin, glob, grep, invalid, read, task, todo)
 ROOT = REFERENCE.parents[1]
 RULES = frozenset({"project_permission", "project_mcp"})
 """What no file can set."""
@@ -79,13 +79,14 @@ async def tools() -> dict[str, Tool]:
     on = Config(
         plugins={
             **{name: PluginConfig() for name in ("batch", "list", "multiedit", "plan")},
+            "toolsearch": PluginConfig(options={"gateway": True}),
             "websearch": PluginConfig(options={"url": "http://127.0.0.1"}),
         }
     )
     found = [tool for module in PLAIN for tool in await module.register_tools()]
     for module in (batch, list, multiedit_plugin, plan):
         found += await module.register_tools(on)
-    for module in (webfetch, websearch):
+    for module in (toolsearch, webfetch, websearch):
         found += await tools_of(module, config=on)
     found += [apply_patch.apply_patch, lsp.lsp, question.question, skill.skill]
     return {tool.id: tool for tool in found}

@@ -12,12 +12,21 @@ from pegboard_plugins.lsp import lsp
 from plugins.test_conformance import PLUGINS
 from tool_context import Context
 
-REQUIRES_NOTHING = {"batch", "plan_enter", "plan_exit", "processes", "question", "tool_search"}
+REQUIRES_NOTHING = {
+    "batch",
+    "plan_enter",
+    "plan_exit",
+    "processes",
+    "question",
+    "tool_call",
+    "tool_search",
+}
 """Each of their calls asks by itself, the user is asked by the tool's own work, or none acts."""
 REQUIRES_ITS_PERMISSION = {"invalid", "todoread", "todowrite"}
 CONFIG = Config(
     plugins={
         **{name: PluginConfig() for name in ("batch", "list", "multiedit", "plan")},
+        "toolsearch": PluginConfig(options={"gateway": True}),
         "websearch": PluginConfig(options={"url": "http://127.0.0.1:1"}),
     }
 )

@@ -12,7 +12,8 @@ from pegboard import App, Tool, evolve, hookimpl
 from pegboard.errors import ConfigError, InvalidInputError
 from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.message import Prompt
-from pegboard.schema.part import Completed, TextInput
+from pegboard.schema.part import Completed, Failed, TextInput
+from pegboard.schema.session import PermissionRequest, Verdict
 from pegboard_plugins import invalid, toolsearch
 from pegboard_plugins.toolsearch.ranking import ranked, words
 from played import HI, Played, call, calls, opened, text, tools_of
@@ -115,6 +116,44 @@ async def test_a_deferred_tool_can_be_called_without_a_search(tmp_path: Path) ->
 
     assert isinstance(part.state, Completed)
     assert "big_9" not in named(provider.requests[1])
+
+
+async def test_through_the_gateway_found_tools_are_called_and_the_requests_tools_stay(
+    tmp_path: Path,
+) -> None:
+    asked = []
+
+    class Policy:
+        @hookimpl
+        async def permission_ask(self, request: PermissionRequest) -> Verdict:
+            asked.append(request.permission)
+            return Verdict(action="allow")
+
+    provider = Played(
+        calls(call("tool_search", '{"query": "select:big_7"}')),
+        calls(
+            call("tool_call", '{"id": "big_7", "arguments": {"place": "here"}}', call_id="call_1"),
+            call("tool_call", '{"id": "big_99", "arguments": {}}', call_id="call_2"),
+        ),
+        text("done"),
+    )
+    config = {"model": "played/m", "plugins": {"toolsearch": {"options": {"gateway": True}}}}
+    plugins = (toolsearch, invalid, Small(), Big(), Policy())
+
+    async with opened(tmp_path, provider, *plugins, allow=False, config=config) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+        _, *parts = tools_of(await app.list_turns(session.id))
+
+    [called] = [each.state for each in parts if each.tool == "big_7"]
+    failures = [each.state.error for each in parts if isinstance(each.state, Failed)]
+    first, *later = provider.requests
+    assert sorted(named(first)) == ["small_clock", "small_map", "tool_call", "tool_search"]
+    assert [(each.tools, each.system) for each in later] == [(first.tools, first.system)] * 2
+    assert isinstance(called, Completed)
+    assert called.output == "done {'place': 'here'}"
+    assert asked == ["big_7"]
+    assert any("there is no tool 'big_99'" in each for each in failures)
 
 
 async def test_a_hidden_tool_is_neither_found_nor_called(tmp_path: Path) -> None:

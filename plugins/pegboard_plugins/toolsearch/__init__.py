@@ -6,10 +6,11 @@ tools together are longer than a tenth of the model's window.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
-from pegboard import SessionView, Tool, ToolContext, ToolResult, evolve, hookimpl, tool
+from pegboard import Plugin, SessionView, Tool, ToolContext, ToolResult, evolve, hookimpl, tool
 from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
@@ -24,17 +25,26 @@ TOKEN_BYTES = 4
 MOST_FOUND = 20
 """Tools that stay in the requests after they were found; the oldest go first."""
 MOST_HITS = 20
+GATEWAY_LIMIT_S = 3600.0
+"""The time limit of a call through the gateway; the tool that is called has its own, too."""
 LISTED_LETTERS = 120
 """Of the names of a source's tools that the system prompt lists."""
 _FOUND = "found"
 """The key of a search's metadata with the ids of the tools that it found."""
 
 
+class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The options of the plugin: with `gateway` found tools are called through `tool_call`."""
+
+    gateway: bool = False
+
+
+options = Options
+
+
 @tool(effect="reads", requires=False)
 async def tool_search(context: ToolContext, query: str, limit: int = 5) -> ToolResult:
     """Find tools that are not listed, and get the schemas of their arguments.
-
-    Tools that were found are listed from the next step on and called like any other.
 
     Args:
         query: words of what the tool should do, a tool's exact id, or `select:ID,ID`.
@@ -42,16 +52,30 @@ async def tool_search(context: ToolContext, query: str, limit: int = 5) -> ToolR
     """
     from pegboard_plugins.toolsearch.ranking import ranked  # few sessions search
 
-    tools = [each for each in context.offered if each.name != tool_search.id]
+    own = (tool_search.id, tool_call.id)
+    tools = [each for each in context.offered if each.name not in own]
     far = [*deferred(tools, context.session.model).values()]
     hits = ranked(query, far)[: min(max(limit, 1), MOST_HITS)]
     if not hits:
-        return ToolResult(output=f"No tool fits {query!r}.\n\n{_note(far)}")
+        sources = "\n".join(_sources(far))
+        return ToolResult(output=f"No tool fits {query!r}. There are tools of:\n{sources}")
     return ToolResult(
         output="\n\n".join(map(_described, hits)),
         title=", ".join(each.name for each in hits),
         metadata={_FOUND: [each.name for each in hits]},
     )
+
+
+@tool(effect="delegates", requires=False, timeout_s=GATEWAY_LIMIT_S)
+async def tool_call(context: ToolContext, id: str, arguments: dict[str, Any]) -> ToolResult:  # noqa: A002 - the model's word
+    """Call a tool that `tool_search` has found.
+
+    Args:
+        id: the id of the tool.
+        arguments: its arguments, by the schema that the search gave.
+    """
+    await context.call_tool(id, arguments)
+    return ToolResult(output="Done; the answer stands with the call.", title=id)
 
 
 def _described(definition: ToolDefinition) -> str:
@@ -68,28 +92,30 @@ def _is_far(definition: ToolDefinition) -> bool:
 
 
 @hookimpl
-async def register_tools() -> Sequence[Tool]:
+async def register_tools(plugin: Plugin) -> Sequence[Tool]:
     """Return the search tool; a request has it only where there is something to find."""
-    return (tool_search,)
+    return (tool_search, tool_call) if plugin.options.gateway else (tool_search,)
 
 
 @hookimpl
 async def chat_params(session: SessionView, request: ModelRequest) -> ModelRequest | None:
     """Leave the schemas of deferred tools out, but for those that were found."""
     tools = {each.name: each for each in request.tools}
-    search = tools.pop(tool_search.id, None)
+    search, gateway = tools.pop(tool_search.id, None), tools.pop(tool_call.id, None)
     if search is None:
         return None
     far = deferred([*tools.values()], request.model)
     if not far:
         return evolve(request, tools=tuple(tools.values()))
     near = [each for each in tools.values() if each.name not in far]
-    found = [name for name in _found(session.turns) if name in far]
+    found = [name for name in _found(session.turns) if name in far and gateway is None]
+    last = (gateway,) if gateway is not None else tuple(far[name] for name in found)
+    way = f"called with `{tool_call.id}`" if gateway is not None else "then called like any other"
     return evolve(
         request,
-        tools=(*near, search, *(far[name] for name in found)),
+        tools=(*near, search, *last),
         deferred=tuple(each for each in far.values() if each.name not in found),
-        system=(*request.system, _note(far.values())),
+        system=(*request.system, _note(far.values(), way)),
     )
 
 
@@ -132,13 +158,18 @@ def _searched(turns: Iterable[Turn]) -> Iterator[str]:
                 yield from part.state.metadata.get(_FOUND, ())
 
 
-def _note(tools: Iterable[ToolDefinition]) -> str:
+def _note(tools: Iterable[ToolDefinition], way: str) -> str:
     """The piece of the system prompt about what can be found; it stays as tools are found."""
+    return "\n".join(
+        (f"More tools can be found with `{tool_search.id}` and {way}:", *_sources(tools))
+    )
+
+
+def _sources(tools: Iterable[ToolDefinition]) -> list[str]:
     sources: dict[str, list[ToolDefinition]] = {}
     for each in tools:
         sources.setdefault(each.source or "Pegboard", []).append(each)
-    lines = (_source_line(name, found) for name, found in sources.items())
-    return "\n".join((f"More tools can be found with `{tool_search.id}`:", *sorted(lines)))
+    return sorted(_source_line(name, found) for name, found in sources.items())
 
 
 def _source_line(name: str, tools: Sequence[ToolDefinition]) -> str:
