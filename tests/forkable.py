@@ -31,6 +31,7 @@ PEGBOARD = ("pegboard", "pegboard_plugins")
 FOREIGN = (
     *("apsw", "cattrs", "chardetng_py", "docstring_parser", "fastapi", "httptools", "httpx"),
     *("importlib_metadata", "json5", "jsonschema", "markdownify", "pydantic", "regex", "yaml"),
+    *("mcp", "mcp.client.streamable_http", "mcp.server.mcpserver"),
     *("rich.console", "rich.markdown", "uvicorn.lifespan.off", "encodings.ascii"),
     *(
         "uvicorn.protocols.http.httptools_impl",

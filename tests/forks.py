@@ -171,11 +171,11 @@ def start(
 
 
 def run(
-    command: Sequence[str], *, cwd: Path, env: Mapping[str, str]
+    command: Sequence[str], *, cwd: Path, env: Mapping[str, str], stdin: Stream = DEVNULL
 ) -> subprocess.CompletedProcess[str]:
-    """How such a process ends that is given nothing to read."""
+    """How such a process ends; without `stdin` it is given nothing to read."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        with start(command, cwd=cwd, env=env, stdin=DEVNULL, stdout=out, stderr=err) as process:
+        with start(command, cwd=cwd, env=env, stdin=stdin, stdout=out, stderr=err) as process:
             try:
                 code = process.wait(LONGEST_S)
             finally:

@@ -5,6 +5,7 @@ The SDK's own reads in a thread that no signal ends. This module imports the SDK
 
 import asyncio
 import os
+import stat
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -25,7 +26,7 @@ async def standard_streams() -> AsyncIterator[Streams]:
 
     What anything else prints goes to standard error.
 
-    :raises InvalidInputError: when they are files.
+    :raises InvalidInputError: when they are not pipes or sockets.
     """
     reader, writer = await _taken()
     inbound_in, inbound = anyio.create_memory_object_stream[SessionMessage | Exception](0)
@@ -45,6 +46,11 @@ async def standard_streams() -> AsyncIterator[Streams]:
 
 
 async def _taken() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    for name, number in (("input", 0), ("output", 1)):
+        mode = os.fstat(number).st_mode
+        if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+            text = f"standard {name} is not a pipe: another agent starts `pegboard mcp serve`"
+            raise InvalidInputError(f"{text} and speaks with it; `--http PORT` serves without one")
     sys.stdout.flush()
     source, target = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -53,16 +59,12 @@ async def _taken() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     os.dup2(2, 1)
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=LINE_BYTES)
-    try:
-        await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(source, "rb", 0)
-        )
-        transport, protocol = await loop.connect_write_pipe(
-            lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(target, "wb", 0)
-        )
-    except ValueError as error:
-        text = "standard input and output are not pipes: another agent starts `pegboard mcp serve`"
-        raise InvalidInputError(f"{text}; `--http PORT` serves without one") from error
+    await loop.connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(source, "rb", 0)
+    )
+    transport, protocol = await loop.connect_write_pipe(
+        lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(target, "wb", 0)
+    )
     return reader, asyncio.StreamWriter(transport, protocol, None, loop)
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib.util import find_spec
@@ -12,34 +13,13 @@ from typing import Any
 
 import pytest
 
+import forks
+from forks import environment
 from pegboard.testing import ScriptedApp
 from served import make_project, model
 
 HERE = Path(__file__).parent
-SERVE = """
-import json, sys
-sys.path[:0] = json.loads(sys.argv[1])
-from pathlib import Path
-from pegboard_mcp.command import mcp
-try:
-    mcp.main(["serve", *sys.argv[3:]], obj=Path(sys.argv[2]), standalone_mode=False)
-except Exception as error:
-    print(error, file=sys.stderr)
-    sys.exit(1)
-"""
-COMMAND = """
-import json, sys
-sys.path[:0] = json.loads(sys.argv[1])
-from pathlib import Path
-import pegboard_mcp
-from pegboard.unstable import exit_of, complain
-from pegboard_mcp.command import mcp
-try:
-    mcp.main(sys.argv[3:], obj=Path(sys.argv[2]), standalone_mode=False)
-except Exception as error:
-    print(error, file=sys.stderr)
-    sys.exit(1)
-"""
+PROGRAM = str(HERE / "mcp_program.py")
 FOLDERS = ("CONFIG", "DATA", "STATE", "CACHE")
 for _folder in (HERE, HERE.parent):
     if str(_folder) not in sys.path:
@@ -129,8 +109,7 @@ def surroundings(tmp_path: Path, model_port: int) -> Mapping[str, str]:
 
 @pytest.fixture
 def command(project: Path) -> tuple[str, ...]:
-    paths = json.dumps([str(HERE.parent), str(HERE)])
-    return (sys.executable, "-c", SERVE, paths, str(project))
+    return (sys.executable, PROGRAM, str(project), "serve")
 
 
 @pytest.fixture(scope="module")
@@ -156,8 +135,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     plugins = json.dumps([str(HERE.parent / "pegboard_mcp")])
     (config / "pegboard.toml").write_text(f"plugin_paths = {plugins}\n")
 
-    paths = json.dumps([str(HERE.parent), str(HERE)])
-    return [sys.executable, "-c", COMMAND, paths, str(project)]
+    return [sys.executable, PROGRAM, str(project)]
 
 
 @pytest.fixture
@@ -165,13 +143,9 @@ def run(program: list[str]) -> Callable[..., subprocess.CompletedProcess[str]]:
     """What a command of `pegboard mcp` prints."""
 
     def called(*words: str, answer: str = "") -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*program, *words],
-            capture_output=True,
-            text=True,
-            input=answer,
-            check=False,
-            timeout=60,
-        )
+        with tempfile.TemporaryFile("w+") as given:
+            given.write(answer)
+            given.seek(0)
+            return forks.run([*program, *words], cwd=Path.cwd(), env=environment(), stdin=given)
 
     return called

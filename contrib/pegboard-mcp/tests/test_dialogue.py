@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shutil
+import subprocess
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -28,20 +29,30 @@ def listed(tmp_path_factory):
     return tmp_path_factory.mktemp("listed")
 
 
+@pytest.fixture(scope="module")
+def address():
+    """The SDK's server over HTTP, one for all tests: its start takes most of a second."""
+    with subprocess.Popen([*SDK[:-1], "http"], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"
+        process.kill()
+
+
 @pytest.fixture
-def sdk_app(served_app, tmp_path, listed):
+def sdk_app(served_app, tmp_path, listed, address):
     """An App with the SDK's server, which is known to speak this version of the protocol."""
 
     @asynccontextmanager
-    async def opened(version, *script, **facts):
-        servers = {"sdk": {"command": SDK}}
-        if not [*listed.iterdir()]:
+    async def opened(version, *script, is_process=False, **facts):
+        server = {"command": SDK} if is_process else {"url": address, "oauth": False}
+        servers, before = {"sdk": server}, listed / str(is_process)
+        if not before.exists():
             async with served_app(servers):
                 pass
             for name in ("cache", "data"):
-                shutil.copytree(tmp_path / name, listed / name)
+                shutil.copytree(tmp_path / name, before / name)
         for name in ("cache", "data"):
-            shutil.copytree(listed / name, tmp_path / name, dirs_exist_ok=True)
+            shutil.copytree(before / name, tmp_path / name, dirs_exist_ok=True)
         catalogue = next((tmp_path / "cache").rglob("sdk-*.json"))
         known = json.loads(catalogue.read_text())
         assert known["version"] == NEWEST
@@ -72,8 +83,9 @@ async def answering(scripted, *answers) -> list[str]:
 
 
 @ERAS
-async def test_a_form_of_a_server_is_asked_field_by_field(sdk_app, version) -> None:
-    async with sdk_app(version, ("sdk_greet", {})) as scripted:
+@pytest.mark.parametrize("is_process", [True, False])
+async def test_a_form_of_a_server_is_asked_field_by_field(sdk_app, version, is_process) -> None:
+    async with sdk_app(version, ("sdk_greet", {}), is_process=is_process) as scripted:
         asking = asyncio.create_task(answering(scripted, [["Ada"], ["36"]]))
         turn = await scripted.turn()
         asked = await asyncio.wait_for(asking, 10)
@@ -205,7 +217,8 @@ def test_arguments_of_a_prompt_are_taken_in_order_or_by_name(line, expected) -> 
 
 @ERAS
 async def test_a_tool_that_comes_while_a_server_runs_is_offered_later(sdk_app, version) -> None:
-    async with sdk_app(version, ("sdk_grow", {}), "done", ("sdk_grown", {})) as scripted:
+    script = [(name, dict[str, str]()) for name in ("sdk_grow", "sdk_grown")]
+    async with sdk_app(version, script[0], "done", script[1], is_process=True) as scripted:
         await scripted.turn()
         await settled(lambda: "sdk_grown" in scripted.app.tools)
         turn = await scripted.turn()

@@ -16,6 +16,8 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from settled import settled
 
+from forks import PIPE, run, start
+
 TOKEN = "t0ken-t0ken-t0ken-t0ken"
 Connected = Callable[..., AbstractAsyncContextManager[Client]]
 
@@ -47,6 +49,13 @@ def test_an_unknown_tool_ends_the_start(command, surroundings) -> None:
 
     assert process.returncode == 1
     assert "Did you mean read?" in process.stderr
+
+
+def test_without_a_client_the_command_says_what_it_is_for(command, surroundings) -> None:
+    process = run(command, cwd=Path.cwd(), env=surroundings)
+
+    assert process.returncode == 1
+    assert process.stderr.startswith("standard input is not a pipe: another agent starts")
 
 
 @ERAS
@@ -97,14 +106,10 @@ def handshake(call: dict[str, Any]) -> tuple[dict[str, Any], ...]:
 
 @pytest.fixture
 def http_server(command: tuple[str, ...], surroundings: Mapping[str, str]) -> Iterator[str]:
-    with subprocess.Popen(
-        [*command, "--http", "0"],
-        env={**surroundings, "PEGBOARD_MCP_TOKEN": TOKEN},
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    env = {**surroundings, "PEGBOARD_MCP_TOKEN": TOKEN}
+    with start([*command, "--http", "0"], cwd=Path.cwd(), env=env, stderr=PIPE) as process:
         assert process.stderr is not None
-        yield process.stderr.readline().removeprefix("listening on ").strip()
+        yield process.stderr.readline().decode().removeprefix("listening on ").strip()
         process.terminate()
         assert process.wait(20) in (0, -15)
 
