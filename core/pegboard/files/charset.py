@@ -132,7 +132,7 @@ class _Lines:
 
 
 def _guessed(sample: bytes) -> Sequence[str]:
-    """The encodings that the sample speaks for, the likeliest first."""
+    """Return the encodings that fit the sample, the likeliest first."""
     try:
         # 8 ms, at the first file that is not UTF-8.
         from chardetng_py import EncodingDetector  # type: ignore[import-untyped]  # not marked so

@@ -46,10 +46,10 @@ def _equal(old: Sequence[str], new: Sequence[str]) -> int:
 
 
 def _hunks(old: list[str], new: list[str], shared: int, tail: int) -> Iterator[str]:
-    """The hunks of the diff, line by line; so many lines are equal before and behind all changes.
+    """Yield the lines of the hunks; `shared` lines before all changes and `tail` after are equal.
 
-    Only what lies between is compared. What is equal at the ends stays so: to git, a hunk that
-    ends with a change is the end of the file.
+    Only the lines between are compared. The equal ends stay equal: to git, a hunk that ends with
+    a change is the end of the file.
     """
     last, new_last = len(old) - tail, len(new) - tail
     matcher = SequenceMatcher[str]()

@@ -31,7 +31,7 @@ def _told(pieces: Callable[[], Iterable[bytes]], *, whole: bool) -> str:
 
 
 def marked_encoding(start: bytes) -> str:
-    """The encoding that a byte order mark names, as Python calls it; empty without one."""
+    """Return Python's name of the encoding of a byte order mark, "" without one."""
     return next((named for mark, named in _MARKS if start.startswith(mark)), "")
 
 
@@ -58,7 +58,7 @@ def file_encoding(file: BinaryIO) -> str:
 
 
 def _pieces(file: BinaryIO, limit: int) -> Iterator[bytes]:
-    """The file from its start, lines that are not very long kept whole."""
+    """Yield pieces of the file from its start; a line that is not very long is never split."""
     file.seek(0)
     while limit > 0 and (piece := file.read(min(limit, _PIECE_BYTES))):
         piece += file.readline(_LINE_BYTES)

@@ -77,7 +77,7 @@ class LineExpression:
         self._expression = expression
 
     def lines(self, content: bytes) -> Iterator[tuple[int, int]]:
-        """The lines in which it fits: each one's number from 0, and where it starts, in bytes."""
+        """Yield the matching lines: each one's number from 0, and its start in bytes."""
         text = content.decode(errors="surrogateescape")
         width = len if content.isascii() else _bytes
         number = offset = start = 0
@@ -101,7 +101,7 @@ def _bytes(text: str) -> int:
 
 
 def line_expression(pattern: str) -> LineExpression:
-    r"""The expression, which fits within one line.
+    r"""Compile an expression that matches within one line.
 
     It is read as ripgrep reads it with `--crlf`: letters and classes are Unicode's, `$` is before
     the end of a line whether that is `\n` or `\r\n`, and a byte that is no UTF-8 is of no class.
@@ -129,7 +129,7 @@ def _wrong(pattern: str, reason: str) -> InvalidInputError:
 
 
 def _written_anew(pattern: str, *, nested: bool = True) -> str:
-    """The expression for `regex`; unless `nested`, a `[` within a class is a letter."""
+    """Translate the expression for `regex`; unless `nested`, a `[` within a class is a letter."""
     outside, inside = (re.compile(each, re.VERBOSE | re.DOTALL) for each in (_PIECE, _MEMBER))
     pieces: list[str] = []
     at = depth = 0

@@ -21,11 +21,11 @@ class States(Snapshots, Protocol):
         ...
 
     def lineage(self, session_id: str, parent_id: str | None) -> tuple[str, ...]:
-        """The session and its ancestors: a subagent's changes are its callers' work, too."""
+        """Return the session and its ancestors: a subagent's changes are its callers' work, too."""
         ...
 
     def writing(self, owners: tuple[str, ...], *, tells: bool) -> AbstractContextManager[Writing]:
-        """A block for a call that may write files, for a session and its ancestors.
+        """Return a block for a call that may write files, for a session and its ancestors.
 
         With `tells` the call names the files that it writes. If it names none, or without
         `tells`, the next snapshot looks at all files.
@@ -37,19 +37,19 @@ class States(Snapshots, Protocol):
         ...
 
     def take(self, session_id: str) -> tuple[Path, ...]:
-        """The files that the session has changed, each given once."""
+        """Return the files that the session has changed, each only once."""
         ...
 
     def take_staged(self, session_id: str) -> tuple[Staged, ...]:
-        """The session's changes of git's index, each given once."""
+        """Return the session's changes of git's index, each only once."""
         ...
 
     async def copied(self, session_id: str) -> Mapping[Path, RestoreWay]:
-        """The changes of files that no state has, but of which copies are kept; before `take`."""
+        """Return the changes of files that only copies have; call it before `take`."""
         ...
 
     def unkept(self, files: Iterable[Path]) -> dict[Path, Unkept]:
-        """The files of which no states are kept, with the reason."""
+        """Return the files of which no states are stored, with the reason."""
         ...
 
     async def keep(self, session_id: str, step: str, way: RestoreWay) -> None:

@@ -27,13 +27,13 @@ _Token = tuple[str, str]
 
 
 def glob_expression(pattern: str) -> re.Pattern[str]:
-    r"""The pattern for paths below a folder, to be matched in full.
+    r"""Compile a glob pattern for full matches of paths below a folder.
 
-    Known are `*`, `?`, `**`, `[a-z]`, `[!a]`, `{a,b}` and `\`; without a slash the pattern fits
+    Known are `*`, `?`, `**`, `[a-z]`, `[!a]`, `{a,b}` and `\`; a pattern without a slash matches
     at any depth.
 
-    :raises InvalidInputError: for what is no pattern, is longer than `LONGEST`, or stands for more
-        than `MOST_CHOICES`.
+    :raises InvalidInputError: for an invalid pattern, one longer than `LONGEST`, and one with more
+        than `MOST_CHOICES` alternatives.
     """
     if len(pattern) > LONGEST:
         raise InvalidInputError(f"a pattern of {len(pattern):,} letters: {LONGEST} may be in one")
@@ -47,7 +47,7 @@ def glob_expression(pattern: str) -> re.Pattern[str]:
 
 
 def _tokens(pattern: str) -> list[_Token]:
-    """The pieces of a pattern. Braces that have no other half, and commas, are letters."""
+    """Split a pattern into tokens; unbalanced braces and commas are letters."""
     found = [(match.lastgroup or "", match[0]) for match in _TOKEN.finditer(pattern)]
     kinds = [kind for kind, _ in found]
     if kinds.count("open") == kinds.count("close") > 0:
@@ -57,7 +57,7 @@ def _tokens(pattern: str) -> list[_Token]:
 
 
 def _written_out(tokens: Iterable[_Token]) -> list[list[_Token]]:
-    """The patterns without braces that one stands for."""
+    """Expand the braces of a pattern to patterns without braces."""
     choices: list[list[_Token]] = [[]]
     outer: list[tuple[list[list[_Token]], list[list[_Token]]]] = []
     for kind, text in tokens:

@@ -41,7 +41,7 @@ class _Stamp(msgspec.Struct, frozen=True):
     digest: bytes
 
     def text(self) -> str:
-        """The stamp as text, since JSON clients round large numbers."""
+        """Encode the stamp as a string, because JSON clients round large numbers."""
         times = f"{self.mtime_ns}:{self.ctime_ns}:{self.size}:{self.inode}"
         return f"{times}:{self.digest.hex()}"
 
@@ -89,10 +89,10 @@ class LocalLedger:
 
     @asynccontextmanager
     async def lock(self, path: Path) -> AsyncIterator[None]:
-        """The exclusive write lock of the file at `path`, links resolved; others wait in order.
+        """Hold the write lock of the file at `path`, links resolved; waiters are served in order.
 
-        A tool must not enter it twice for one file. There is no time limit of its own: the
-        limit of the tool call ends the wait.
+        A tool must not enter it twice for one file. It has no time limit of its own: the limit of
+        the tool call ends the wait.
         """
         key = resolved_path(path)  # microseconds, and the order must hold
         gate = self._gates.setdefault(key, _Gate())
@@ -160,7 +160,7 @@ class SessionFiles:
         self._stamps[target] = current
 
     def lock(self, path: Path) -> AbstractAsyncContextManager[None]:
-        """The write lock of this file, across tools, sessions and subagents of the App."""
+        """Hold the write lock of this file in a block, across tools, sessions and subagents."""
         return self._ledger.lock(path)
 
     async def replace(self, path: Path, content: bytes) -> int:
@@ -194,7 +194,7 @@ class SessionFiles:
 
 
 def _recalled(turns: Iterable[Turn]) -> dict[str, _Stamp]:
-    """The stamps that calls of an earlier process have kept."""
+    """Collect the stamps that calls of an earlier process have stored."""
     found: dict[str, _Stamp] = {}
     for part in (part for turn in turns for part in turn.parts):
         if isinstance(part, ToolPart) and isinstance(part.state, Completed):
@@ -207,7 +207,7 @@ def _recalled(turns: Iterable[Turn]) -> dict[str, _Stamp]:
 
 
 def _stamp_of(text: object) -> _Stamp | None:
-    """The stamp of a text that `_Stamp.text` gave; None for any other, as of an import."""
+    """Parse a stamp of `_Stamp.text`; return None for another string, as of an import."""
     found = _STAMP.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         return None
@@ -225,7 +225,7 @@ def _same_state(seen: _Stamp, now: os.stat_result) -> bool:
 
 
 def _stamp(target: str) -> _Stamp | None:
-    """The state of a regular file, None for anything else."""
+    """Return the state of a regular file, None for any other path."""
     try:
         file = os.open(target, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

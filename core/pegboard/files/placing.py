@@ -29,12 +29,12 @@ def drop_stale(folder: Path) -> None:
 
 
 def temporary_beside(path: Path) -> Path:
-    """A new name in the same folder, for a file that is not there yet, or shall not be long."""
+    """Return a new name in the same folder, for a temporary file."""
     return path.with_name(f".{path.name[:200]}.{os.urandom(6).hex()}{TEMPORARY}")
 
 
 def open_resolved(path: Path, flags: int, mode: int = 0o666) -> int:
-    """A descriptor of the file at a path without links, such as `require_path` returns.
+    """Open the file at a path without links, such as one of `require_path`.
 
     :raises OSError: when it cannot be opened, or when a part of the path is a link.
     """
@@ -44,11 +44,11 @@ def open_resolved(path: Path, flags: int, mode: int = 0o666) -> int:
 
 @contextmanager
 def folder_of(path: Path, *, make: bool = False) -> Iterator[int]:
-    """A descriptor of the folder that an absolute path without links lies in.
+    """Open the folder of an absolute path without links, for a block.
 
-    With `make` the folders that are missing are made.
+    With `make` missing folders are made.
 
-    :raises OSError: when one cannot be opened, or when a part of the path is a link.
+    :raises OSError: when a folder cannot be opened, or when a part of the path is a link.
     """
     if not path.is_absolute() or ".." in path.parts:
         raise OSError(errno.EINVAL, f"{path} is not an absolute path without `..`")
@@ -62,7 +62,7 @@ def folder_of(path: Path, *, make: bool = False) -> Iterator[int]:
 
 
 def _entered(folder: int, name: str, *, make: bool) -> int:
-    """A folder in the open one, which is closed unless this fails."""
+    """Open a folder in the open one, and close that one on success."""
     if make:
         try:
             os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -157,7 +157,7 @@ def _links(path: Path, folder: int) -> int:
 
 
 def _write_new(name: str, content: bytes, *, folder: int, old: str | None) -> None:
-    """The content on the disk in a file of its own, with the traits of the old file."""
+    """Write the content to a new file with the mode and owner of the old one, and sync it."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
     with os.fdopen(os.open(name, flags, 0o666, dir_fd=folder), "wb") as file:
         if old is not None:

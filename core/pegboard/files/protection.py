@@ -162,7 +162,7 @@ def _of_row(row: Row) -> re.Pattern[str]:
 
 @cache
 def _above() -> re.Pattern[str]:
-    """The folders that the patterns name, each with its parents."""
+    """Compile the folders of the patterns, each with its parents."""
     named = (each for row in TABLE for each in row.patterns if not each.endswith("/**"))
     ways = (pattern.rstrip("/").split("/") for pattern in named)
     folders = {"/".join(way[:end]) for way in ways for end in range(1, len(way))}
@@ -273,7 +273,7 @@ def protected_folder(
 
 
 def home_secrets(home: Path) -> tuple[Path, ...]:
-    """The paths below a home folder that usually hold keys, logins or histories of input."""
+    """Return the paths below a home folder that usually hold keys, logins or input histories."""
     return tuple(home / name for name in _HOME_SECRETS)
 
 

@@ -23,11 +23,11 @@ async def run_until(  # noqa: PLR0913 - what `context.run` needs, and when to en
     timeout_s: float,
     cwd: Path | None = None,
 ) -> ProcessResult | None:
-    """The end of a process; None when it was ended because `enough` was set.
+    """Run a process until it ends, or end it and return None when `enough` is set.
 
-    `on_output` gets its output piece by piece, of which the ends are kept in the result. It
-    returns the length of what it holds back until a result is whole. With this call the process
-    has ended, also when it is cancelled.
+    `on_output` receives the output in pieces; the result has both ends of it. It returns the
+    length of what it holds back until a search result is complete. The process has ended when
+    this returns or is cancelled.
 
     :raises ToolError: when the program or the directory does not exist, and when more than
         `UNREAD_LIMIT_BYTES` are held back.

@@ -68,7 +68,7 @@ def secret_path(path: Path) -> bool:
 
 
 def _original(name: str) -> str:
-    """The name of the original of a backup copy, or the name itself."""
+    """Return the name of the original of a backup copy, or the name itself."""
     end = len(name)
     while name.endswith(_COPY_ENDS, 0, end):
         end -= next(len(each) for each in _COPY_ENDS if name.endswith(each, 0, end))

@@ -69,7 +69,7 @@ class StepSnapshots:
         self._prompts: dict[str, str] = {}
 
     def snapshot_of(self, prompt_id: str) -> str | None:
-        """The current tree if it is known without a snapshot; after a new prompt it is not."""
+        """Return the current tree if it is known without a snapshot, None after a new prompt."""
         if self._working or self._step is None or self._step.message.parent_id != prompt_id:
             return None
         return self._states.current
@@ -92,13 +92,13 @@ class StepSnapshots:
             ended.exception()
 
     def expect(self, effect: str) -> None:
-        """A call is coming: start the snapshot now."""
+        """Start the snapshot, because a call that may write is coming."""
         if effect != "reads":
             self._go.set()
 
     @asynccontextmanager
     async def calling(self, effect: str) -> AsyncIterator[Writing | None]:
-        """A block for a tool call; one that may write first waits for the step's snapshot."""
+        """Run a tool call in a block; one that may write first waits for the step's snapshot."""
         if effect != "reads":
             await self.finish()
         if effect in ("reads", "delegates"):
@@ -275,7 +275,7 @@ def _words(turn: Turn) -> str:
 
 
 def ways_of(patch: PatchPart) -> dict[str, RestoreWay]:
-    """The trees that a patch refers to, of files and of the index, by a name for each pair."""
+    """Return the trees of a patch, of files and of the index, by a name for each pair."""
     index = {
         f"{patch.id}_index{number}": RestoreWay(before=each.hash, after=each.after)
         for number, each in enumerate(patch.staged)
@@ -312,7 +312,7 @@ def _changed_by(part: Part) -> Iterator[Path]:
 
 
 def total_by_name(changes: Iterable[PatchPart | Staged]) -> dict[str, RestoreWay]:
-    """The same of files, or of paths of git's index, by the name that the changes have."""
+    """Join the changes of each file, or path of git's index, from first to last."""
     ways: dict[str, RestoreWay] = {}
     for change in changes:
         for file in change.files:
@@ -322,14 +322,14 @@ def total_by_name(changes: Iterable[PatchPart | Staged]) -> dict[str, RestoreWay
 
 
 def bounded(diffs: Sequence[FileDiff]) -> tuple[FileDiff, ...]:
-    """The diffs, without their texts when these are too long for an event."""
+    """Return the diffs, without their texts if these are too long for an event."""
     if sum(len(diff.patch) for diff in diffs) <= PATCH_LIMIT_CHARS:
         return tuple(diffs)
     return tuple(replace(diff, patch="") for diff in diffs)
 
 
 def summary_of(diffs: Sequence[FileDiff]) -> SessionSummary:
-    """The counts of diffs."""
+    """Count the lines and files of diffs."""
     return SessionSummary(
         additions=sum(diff.additions for diff in diffs),
         deletions=sum(diff.deletions for diff in diffs),

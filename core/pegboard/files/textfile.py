@@ -70,9 +70,9 @@ class FileText(msgspec.Struct, frozen=True, kw_only=True):
         return content
 
     def replacement(self, text: str) -> "FileText":
-        """A whole new text in this file's encoding, with its mark, and with its CRLF.
+        """Return new content in this file's encoding, with its mark and its CRLF.
 
-        A text with carriage returns of its own has the line ends that it wants.
+        A text with carriage returns of its own keeps its line ends.
         """
         crlf = self.text.count("\r\n")
         if crlf and crlf == self.text.count("\n") and "\r" not in text:
@@ -82,10 +82,10 @@ class FileText(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decode_text(content: bytes, *, name: str, whole: bool = True) -> FileText:
-    """What stands in a file: UTF-8, UTF-16 or UTF-32 by its mark, or what its words tell.
+    """Decode a file: UTF-8, UTF-16 or UTF-32 by its mark, or an encoding guessed from its content.
 
-    That is one of the older encodings in use, or Windows-1252 where nothing speaks for another.
-    Without `whole` the content may end within a letter.
+    A guess is an older encoding in use, or Windows-1252 without evidence for another. Without
+    `whole` the content may end within a letter.
 
     :raises ToolError: for a file that is not in the encoding of its mark.
     """
@@ -106,10 +106,10 @@ def decode_text(content: bytes, *, name: str, whole: bool = True) -> FileText:
 
 
 def line_text(line: bytes, encoding: str) -> str:
-    """The letters of a line as it is shown, what is none as U+FFFD.
+    """Decode a line for display, invalid bytes as U+FFFD.
 
-    With an empty `encoding`, of a file that is in none throughout, it is UTF-8, or Windows-1252
-    where nothing beyond ASCII is UTF-8.
+    An empty `encoding` is for a file without one encoding: the line is UTF-8, or Windows-1252 if
+    no byte beyond ASCII is UTF-8.
     """
     if encoding:
         return line.decode(encoding, "replace")
@@ -122,11 +122,11 @@ def line_text(line: bytes, encoding: str) -> str:
 
 
 def new_text(path: Path, text: str) -> FileText:
-    """What is to stand in a new file: UTF-8, and as EditorConfig says where there is one.
+    """Prepare the text of a new file: in UTF-8, with the settings of EditorConfig.
 
-    Heeded are charset, end_of_line, insert_final_newline = true and trim_trailing_whitespace =
-    true; a mark of the text's own stays. A configuration that cannot be read, or would take long
-    to be, is as none. Reads files; blocks.
+    It follows charset, end_of_line, insert_final_newline = true and trim_trailing_whitespace =
+    true; a mark of the text's own stays. It ignores a configuration that cannot be read, or not
+    quickly. Reads files; blocks.
     """
     said = _configured(path)
     if said.get("trim_trailing_whitespace") == "true":
@@ -160,7 +160,7 @@ def _lacking(encoding: str, letter: str, name: str) -> ToolError:
 
 
 def _half(letter: str) -> str:
-    """The error for half a letter, empty for a whole one."""
+    """Return the error for half a letter, "" for a whole one."""
     return (
         "the text holds half a letter (a lone surrogate)" if "\ud800" <= letter < "\ue000" else ""
     )
@@ -171,7 +171,7 @@ def _with_ends(text: str, end: str) -> str:
 
 
 def _configured(path: Path) -> dict[str, str]:
-    """What EditorConfig says of a path, nothing if it cannot say it soon."""
+    """Return EditorConfig's settings for a path, none if they cannot be read quickly."""
     if not _is_simple(path):
         return {}
     from editorconfig import EditorConfigError, get_properties  # 8 ms, at the first new file

@@ -38,7 +38,7 @@ class _Rules(msgspec.Struct, frozen=True):
     in_git: bool = True
 
     def leave_out(self, path: str, *, is_folder: bool) -> bool:
-        """What the strongest file with an opinion says."""
+        """Return whether the strongest file with a matching rule excludes the path."""
         for level in (self.rg, self.ignore, self.git, self.exclude, self.mine):
             for length, rules in level:
                 verdict = rules.verdict(path[length:], is_folder=is_folder)
@@ -53,13 +53,13 @@ def walk_files(
     skip: Container[str] = (),
     missed: Callable[[str], object] | None = None,
 ) -> Iterator[str]:
-    """The paths of all files below `folder`, hidden ones too, outer ones first, then by name.
+    """Yield the paths of all files below `folder`, hidden ones too, outer ones first, then by name.
 
-    Left out are `.git` and what `.rgignore`, `.ignore` and `.gitignore` files say, those of the
-    repository and above it too, its `info/exclude`, and the user's own excludes. A folder that is
-    itself ignored is walked if it is asked for. Folders with a name in `skip` are not entered.
-    Symlinks, devices and pipes are left out, as ripgrep does: they may lead anywhere. A folder
-    that cannot be read counts as empty; `missed` is told of it.
+    It leaves out `.git` and what `.rgignore`, `.ignore` and `.gitignore` files exclude, also those
+    of the repository above, its `info/exclude`, and the user's global excludes. An ignored folder
+    is walked if `folder` names it. Folders with a name in `skip` are not entered. Symlinks,
+    devices and pipes are left out, as in ripgrep: they may lead anywhere. A folder that cannot be
+    read counts as empty, and `missed` is called with it.
     """
     root = os.path.abspath(folder).rstrip("/") + "/"  # noqa: PTH100 - texts are half the time of paths here
     above = _above(root)
@@ -81,15 +81,15 @@ def walk_files(
 
 
 def printable_name(name: str) -> str:
-    """The name or path of a file on one line, with escapes for what is no printable letter."""
+    """Return the name or path of a file on one line, with escapes for unprintable letters."""
     plain = name.encode(errors="surrogateescape").decode(errors="backslashreplace")
     return plain if plain.isprintable() else plain.encode("unicode_escape").decode()
 
 
 def ripgrep(folder: Path, *, root: Path) -> tuple[str, ...] | None:
-    """The program `rg` with options by which it sees the files that `walk_files` gives.
+    """Return the program `rg` with options by which it finds the files of `walk_files`.
 
-    It is looked for on the PATH, and where the extra `ripgrep` puts it; None if it is not there,
+    It is searched on the PATH, and where the extra `ripgrep` puts it; None if it is missing,
     or only in the project `root`. Reads a few names.
     """
     program = find_program("rg", os.environ, f"{sys.prefix}/bin", root=root)
@@ -139,14 +139,14 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
 
 
 def _repository(folder: Path) -> Path | None:
-    """The nearest folder with `.git`, from this one up."""
+    """Return the nearest folder with `.git`, from this one upwards."""
     return next(
         (each for each in (folder, *folder.parents) if os.path.lexists(each / ".git")), None
     )
 
 
 def _above(folder: str) -> _Rules:
-    """What the folders above say, if there is a repository, and what the user does."""
+    """Read the rules of the folders above, if in a repository, and those of the user."""
     in_git = _repository(Path(folder)) is not None
     rules = _Rules(mine=_read(folder, _users_excludes()), in_git=in_git)
     if not in_git:
@@ -157,7 +157,7 @@ def _above(folder: str) -> _Rules:
 
 
 def _inside(rules: _Rules, folder: str, names: Container[str] | None = None) -> _Rules:
-    """The rules for the entries of a folder; its names, if they are known, save looks at files."""
+    """Add the rules of a folder for its entries; known `names` save looking for files."""
     found = {name: _read(folder, name) for name in _FILES if names is None or name in names}
     has_git = ".git" in names if names is not None else os.path.lexists(f"{folder}.git")
     if not (has_git or any(found.values())):
@@ -174,7 +174,7 @@ def _inside(rules: _Rules, folder: str, names: Container[str] | None = None) -> 
 
 
 def _users_excludes() -> str:
-    """The user's file of what git ignores everywhere (git-config: core.excludesFile)."""
+    """Return the user's global git excludes file (git-config: core.excludesFile)."""
     home = Path.home()
     config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config", "git")
     for file in (home / ".gitconfig", config / "config"):

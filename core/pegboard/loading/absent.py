@@ -28,10 +28,10 @@ _ANY = {toolhooks.permission_ask.__name__: False, modelhooks.chat_messages_trans
 
 
 def hooks_of_source(each: Registrant, imports: Imports) -> tuple[Specs, bool]:
-    """The hooks that the source names, `required` where it says so, and whether all was readable.
+    """Return the hooks that the source names, `required` if it says so, and whether all was read.
 
-    The source is not run, so a hook that a comment names counts, too: who is not understood is
-    taken for the guard that it may be. Who cannot be read at all, as well.
+    The source is not run, so a hook that a comment names counts, too: a plugin that is not
+    understood, or cannot be read, is taken for the guard that it may be.
     """
     names: dict[str, bool] = {}
     known = True
@@ -51,7 +51,7 @@ def names_hook(each: Registrant, spec: Callable[..., object]) -> bool:
 
 
 def _named(content: bytes, *, is_source: bool) -> Iterator[tuple[str, bool]]:
-    """The hooks that a file names, and whether they are required; of a compiled one, any may be."""
+    """Yield the hooks that a file names, and whether they are required; a compiled one may be."""
     hooks = core_specs().keys() - _NO_GUARDS
     if not is_source:
         required = b"required" in content
@@ -72,7 +72,7 @@ def _absent(*, required: bool) -> Callable[..., object]:
 
 
 def _sources(each: Registrant, imports: Imports) -> Iterator[tuple[bytes | None, bool]]:
-    """What the files have, None where one cannot be read, and whether that is source."""
+    """Yield the files' content, None if unreadable, and whether it is source code."""
     if each.file is not None:
         yield each.file.content, True
         if each.file.path.name == "__init__.py":
@@ -94,7 +94,7 @@ def _read(path: Path) -> tuple[bytes | None, bool]:
 
 
 def _origin(module: str) -> Path | None:
-    """The file that a dotted name is, found without importing what is above it."""
+    """Find the file of a dotted name without importing its parents."""
     top, *rest = module.split(".")
     try:
         spec = importlib.util.find_spec(top)

@@ -69,7 +69,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
     def project(
         self, decision: Decision, imports: Imports, others: Sequence[Registrant]
     ) -> list[Registrant]:
-        """The plugins of the project's files, as they are decided about, without the `others`."""
+        """Return the plugins of the project's files by the decision, without the `others`."""
         builtin = {each.name for each in others if each.origin == "builtin"}
         found = _from_project(decision, imports, others)
         return [self._settled(each, builtin) for each in found]
@@ -92,14 +92,14 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
                 )
 
     def _users(self, imports: Imports) -> list[Registrant]:
-        """The user's files, and those that the configuration names."""
+        """Return the plugins of the user's files, and of those that the configuration names."""
         users = _with_neighbours(user_code(self.places.config), imports)
         for entry in self.config.plugin_paths:
             users += _from_path(self.directory / entry, self.decision, imports)
         return users
 
     def _settled(self, found: Registrant, builtin: Collection[str]) -> Registrant:
-        """The plugin, with the name of its settings, and forbidden if the user does not want it."""
+        """Set the plugin's settings, and forbid it if the user has disabled it."""
         found.table = table_of(found, self.config.plugins, builtin)
         said = self.config.plugins.get(found.table)
         disabled = {name.strip() for name in self.env.get(DISABLING, "").split(",")}
@@ -111,7 +111,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
     def tables_of_none(self, found: Sequence[Registrant]) -> Iterator[PluginProblem]:
-        """The settings that are of no plugin that there is."""
+        """Yield a problem for each table of settings without a plugin."""
         tables = {each.table for each in found}
         if (self.config.mcp or self.config.project_mcp) and "mcp" not in tables:
             text = "nothing starts these servers; `pip install pegboard-mcp` adds what does"
@@ -128,7 +128,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def table_of(found: Registrant, tables: Collection[str], builtin: Collection[str]) -> str:
-    """The name of a plugin's settings, which are `tables`; `builtin` are our own plugins' names."""
+    """Return the name in `tables` of a plugin's settings; `builtin` are Pegboard's own plugins."""
     if found.table:
         return found.table
     is_shadowed = found.origin != "builtin" and found.name in builtin
@@ -149,7 +149,7 @@ def _brought(root: Path, place: str) -> str:
 def _from_project(
     decision: Decision, imports: Imports, others: Sequence[Registrant]
 ) -> Iterator[Registrant]:
-    """The plugins of the project's files, as they are decided about.
+    """Yield the plugins of the project's files, according to the decision.
 
     A file outside of the project that is among the `others` is the user's.
     """
@@ -163,15 +163,15 @@ def _from_project(
 
 
 def _with_neighbours(files: Sequence[CodeFile], imports: Imports) -> list[Registrant]:
-    """The user's files, which can import what is beside them."""
+    """Return the user's files as plugins, which can import their neighbours."""
     imports.add(with_neighbours(files))
     return [_from_file(file, "user", imports) for file in files]
 
 
 def _from_path(path: Path, decision: Decision, imports: Imports) -> Iterator[Registrant]:
-    """The plugins of an entry of `plugin_paths`; the project's own are the decision's affair.
+    """Yield the plugins of an entry of `plugin_paths`; the decision covers the project's own.
 
-    Of what the project names no file is looked at again: one may have come since the decision.
+    Files that the project names are not read again: one may be newer than the decision.
     """
     name = path.name
     if path in decision.named:
@@ -208,7 +208,7 @@ def _from_file(
 
 
 def embedded(plugin: object, tables: Collection[str]) -> Registrant:
-    """An object as a plugin, by the name and the settings that it has where it is installed.
+    """Return an object as a plugin, with the name and settings of its installed entry point.
 
     Settings under the name of the object itself, if it is among `tables`, make that its name.
     """

@@ -96,10 +96,10 @@ class PluginProblem(msgspec.Struct, frozen=True):
 
 
 def entry_points(group: str = GROUP, path: Sequence[str] | None = None) -> tuple[EntryPoint, ...]:
-    """The entry points of a group, by name; `path` stands for `sys.path`.
+    """Return the entry points of a group, by name; `path` replaces `sys.path`.
 
-    Of a distribution that is there twice the first counts. Folders are read directly, in a few
-    milliseconds where `importlib.metadata` takes 45 to 80; zip files and the like are left to it.
+    Of a distribution that occurs twice the first counts. Folders are read directly, in a few
+    milliseconds where `importlib.metadata` takes 45 to 80; it reads zip files and the like.
     """
     seen: set[str] = set()
     found: list[EntryPoint] = []
@@ -180,7 +180,7 @@ def _said(error: BaseException, file: str) -> str:
 
 
 def _placed(where: str, file: str, error: BaseException) -> str:
-    """The place with the innermost line of the file; a syntax error knows its column, too."""
+    """Add to a place the innermost line of the file; a syntax error also has its column."""
     line, column = 0, 0
     if isinstance(error, SyntaxError) and error.filename == file:
         line, column = error.lineno or 0, error.offset or 0
@@ -196,7 +196,7 @@ def _placed(where: str, file: str, error: BaseException) -> str:
 
 
 def marked(plugin: object) -> Iterator[tuple[str, Callable[..., object]]]:
-    """The functions of a plugin that carry `@hookimpl`, by attribute; no property is run."""
+    """Yield the functions of a plugin that carry `@hookimpl`, by attribute; no property is run."""
     names = vars(plugin) if isinstance(plugin, ModuleType) else dir(plugin)
     for name in tuple(names):
         if is_marked(plugin, name):
@@ -231,10 +231,10 @@ def is_marked(plugin: object, name: str) -> bool:
 
 
 def load_entry_point(entry: EntryPoint, host: str = "") -> object | PluginProblem:
-    """The plugin that an entry point names, or why there is none.
+    """Import the plugin of an entry point, or return the problem.
 
-    What its distribution requires of Pegboard has to be so, which has the version `host` if that is
-    given: nobody else may have looked.
+    If `host`, Pegboard's version, is given, the requirement of the distribution is checked: its
+    installer may not have done so.
     """
     if host and entry.metadata and (clause := unmet(Path(entry.metadata), host)):
         who = f"{entry.distribution} {entry.version}"
@@ -248,12 +248,12 @@ def load_entry_point(entry: EntryPoint, host: str = "") -> object | PluginProble
 
 
 def load_module(name: str) -> object | PluginProblem:
-    """The plugin with this import name, or why there is none."""
+    """Import the plugin with this name, or return the problem."""
     return attempt(lambda: importlib.import_module(name))
 
 
 def load_file(file: CodeFile, imports: Imports) -> object | PluginProblem:
-    """The module that a file's bytes make, or why there is none; its own lines are named."""
+    """Run a file as a module, or return the problem, which names the file's own lines."""
     where = str(file.path) if file.kind == "plugin" else ""
     if file.error:
         return PluginProblem("import", "", f"{file.path}: {file.error}")
@@ -261,7 +261,7 @@ def load_file(file: CodeFile, imports: Imports) -> object | PluginProblem:
 
 
 def _scanned(entry: str) -> tuple[tuple[str, str, str, str], ...]:
-    """The distributions of a path entry, which are read once until an installation changes it."""
+    """Return the distributions of a path entry, read once until an installation changes it."""
     try:
         changed_ns = Path(entry).stat().st_mtime_ns
     except OSError:
@@ -291,7 +291,7 @@ def _distributions(entry: str) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _described(folder: Path) -> tuple[str, str, str, str]:
-    """A distribution by its metadata folder; an `.egg-info` may say its version only inside."""
+    """Read a distribution from its metadata folder; an `.egg-info` may have its version inside."""
     name, _, version = folder.stem.partition("-")
     is_egg = folder.suffix == ".egg-info"
     metadata = folder / ("PKG-INFO" if is_egg else "METADATA")
@@ -301,7 +301,7 @@ def _described(folder: Path) -> tuple[str, str, str, str]:
 
 
 def headers(metadata: str | Path, name: str) -> Iterator[str]:
-    """What the headers of a distribution say under a name; nothing where there are none."""
+    """Yield the values of a header in a distribution's metadata."""
     for line in _text(Path(metadata)).partition("\n\n")[0].splitlines() if metadata else ():
         key, _, value = line.partition(":")
         if key.lower() == name.lower():
@@ -314,7 +314,7 @@ def _text(path: Path) -> str:
 
 
 def _elsewhere(entry: str) -> Iterator[tuple[str, str, str, str]]:
-    """The distributions of what is no folder."""
+    """Yield the distributions of a path entry that is not a folder."""
     from importlib_metadata import distributions  # 45 ms that only such an entry pays
 
     for found in distributions(path=[entry]):
@@ -327,7 +327,7 @@ def _normalised(name: str) -> str:
 
 
 def _parsed(text: str, group: str) -> Iterator[tuple[str, str]]:
-    """The names and values of one section; extras in brackets are left out."""
+    """Yield the names and values of one section, without extras in brackets."""
     if f"[{group}]" not in text:
         return
     inside = False
@@ -354,10 +354,10 @@ _COMPARED: Mapping[str, Callable[[_Release, _Release], bool]] = {
 
 
 def unmet(metadata: Path, version: str) -> str:
-    """What a distribution asks of Pegboard that this version is not, as `>=99`; "" if it is all.
+    """Return the requirement on Pegboard that this version does not meet, as `>=99`, or "".
 
-    The headers of `METADATA` or `PKG-INFO` say it. What belongs to an extra is not asked of us, and
-    neither are letters behind the numbers of a version compared.
+    It is in the headers of `METADATA` or `PKG-INFO`. Requirements of extras do not count, and
+    letters after the numbers of a version are ignored.
     """
     for line in headers(metadata, "Requires-Dist"):
         found = _HOST.fullmatch(line)

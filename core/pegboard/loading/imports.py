@@ -30,7 +30,7 @@ class Imports:
             self._files.setdefault(file.path, file)
 
     def load(self, file: CodeFile) -> ModuleType:
-        """The module of a file, which is run when it is first asked for."""
+        """Return the module of a file, and run it at the first request."""
         if (known := self._modules.get(file.path)) is not None:
             return known
         stem = file.path.parent.name if file.path.name == _PACKAGE else file.path.stem
@@ -49,19 +49,19 @@ class Imports:
         return module
 
     def below(self, folder: Path, name: str) -> ModuleType | None:
-        """The module or package of this name in a folder; None if no file that is known is it."""
+        """Return the module or package with this name in a folder, None if no known file is it."""
         for path in (folder / f"{name}.py", folder / name / _PACKAGE):
             if path in self._files:
                 return self.load(self._files[path])
         return None
 
     def package(self, folder: Path) -> ModuleType:
-        """The package that a folder is; one without `__init__.py` has nothing but its modules."""
+        """Return the package of a folder; without `__init__.py` it has only its modules."""
         file = self._files.get(folder / _PACKAGE)
         return self.load(file) if file is not None else ModuleType(folder.name)
 
     def contents_below(self, folder: Path) -> Iterator[bytes]:
-        """What the files that are known below a folder have in them."""
+        """Yield the content of the known files below a folder."""
         for path, file in self._files.items():
             if path.is_relative_to(folder):
                 yield file.content
@@ -97,7 +97,7 @@ class _Importer:
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> ModuleType:
-        """What Python's own gives, else what is beside the file."""
+        """Import like Python, else from the file's folder."""
         if level:
             return self._found(self._folder(level), name, fromlist or ())
         try:

@@ -106,7 +106,7 @@ class Register:
         return tuple(self._info(each) for each in self._plugins)
 
     def absent(self, spec: Callable[..., object]) -> str:
-        """The plugins that are not loaded and whose module names the hook, each with why."""
+        """List the plugins that are not loaded but whose module names the hook, with reasons."""
         from pegboard.loading.absent import names_hook  # nobody else pays for it
 
         return "".join(
@@ -200,14 +200,14 @@ class Register:
         self.hooks.replace(implementations)
 
     async def collect_tools(self, config: Config) -> Mapping[str, Tool]:
-        """The tools of all plugins and tool files by id; problems with them are added."""
+        """Collect the tools of all plugins and tool files by id, and record problems with them."""
         self._take(await self._offered(self.hooks, self._plugins, config))
         return self.tools
 
     async def _offered(
         self, hooks: Hooks, plugins: Sequence[Registrant], config: Config
     ) -> list[Offer]:
-        """What these plugins register by these hooks, and what their files have."""
+        """Return the tools that these plugins register by these hooks, and those in their files."""
         answers = await hooks.collect(apphooks.register_tools, config=config, hooks=self.hooks)
         known = {each.key: each for each in plugins}
         offers = [_offer(known[answer.key], answer.value) for answer in answers]
@@ -270,9 +270,9 @@ class Register:
             self._problems.append(problem)
 
     async def with_permissions(self, config: Config, written: Sequence[Rule]) -> Config:
-        """The configuration with the plugins' rules before those that the user has `written`.
+        """Put the plugins' rules before those that the user has `written`.
 
-        What a plugin may not say is left out, and told.
+        A rule that a plugin may not set is left out, with a problem.
         """
         spec = apphooks.register_permissions
         answers = [*await self.hooks.collect(spec), *self._cautions(self.hooks.failed(spec))]

@@ -34,7 +34,7 @@ _VARIABLE = "PEGBOARD_SECRET_"
 
 
 def variable_of(plugin: str, name: str) -> str:
-    """The variable of the environment that has a plugin's secret."""
+    """Return the environment variable of a plugin's secret."""
     return _VARIABLE + re.sub(r"\W", "_", f"{plugin}_{name}").upper()
 
 
@@ -225,13 +225,13 @@ class Registrant(msgspec.Struct, kw_only=True, eq=False):
         return problems
 
     def _failed(self, problem: PluginProblem) -> PluginProblem:
-        """The problem, because of which the plugin is left out, with its name."""
+        """Leave the plugin out because of a problem, and return the problem with its name."""
         self.unfit, self.plugin = self.plugin or self.unfit, None
         self.error = self.error or problem.text
         return replace(problem, plugin=self.name)
 
     def _twin(self, others: "Sequence[Registrant]") -> "Registrant | None":
-        """The plugin of this name that another installed distribution has brought already."""
+        """Return the plugin of this name that another installed distribution has brought."""
         if self.origin != "installed":
             return None
         same = (each for each in others if (each.origin, each.name) == (self.origin, self.name))
@@ -247,7 +247,7 @@ class Registrant(msgspec.Struct, kw_only=True, eq=False):
 
 
 def quoted(name: str) -> str:
-    """The name as it is written in a dotted key."""
+    """Quote a name for a dotted key if need be."""
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f'"{name}"'
 
 
@@ -281,7 +281,7 @@ class Judged(NamedTuple):
 
 
 def options_of(plugin: object, table: Mapping[str, Any]) -> Judged:
-    """The options of a plugin whose settings are this table; its own code may fail in it."""
+    """Parse the options of a plugin from its table; the plugin's own code may fail."""
     found = attempt(lambda: _judged(_declared(plugin), table))
     if isinstance(found, PluginProblem):
         return Judged(None, None, (Flaw("", found.text),), ("",))
@@ -289,7 +289,7 @@ def options_of(plugin: object, table: Mapping[str, Any]) -> Judged:
 
 
 def _declared(plugin: object) -> type | None:
-    """The class of the plugin's options, None where it declares none."""
+    """Return the class of the plugin's options, None if it declares none."""
     model = getattr(plugin, "options", None)
     return model if isinstance(model, type) and _is_model(model) else None
 
@@ -315,7 +315,7 @@ def _judged(model: type | None, table: Mapping[str, Any]) -> Judged:
 
 
 def _names(model: Any) -> Mapping[str, str]:  # noqa: ANN401 - pydantic is not loaded here
-    """The names by which the options can be set, each with that of its attribute."""
+    """Return the names under which the options can be set, each with its attribute."""
     if _is_pydantic(model):
         return {field.alias or name: name for name, field in model.model_fields.items()}
     if issubclass(model, msgspec.Struct):
@@ -324,7 +324,7 @@ def _names(model: Any) -> Mapping[str, str]:  # noqa: ANN401 - pydantic is not l
 
 
 def _secret_names(model: type, inside: frozenset[type] = frozenset()) -> tuple[str, ...]:
-    """The options that are secret, or have a secret somewhere in them; `inside` are known."""
+    """Return the options that are, or contain, a secret; `inside` are the classes seen so far."""
     inside |= {model}
     hints = get_type_hints(model, include_extras=True)
     marked = {
@@ -339,7 +339,7 @@ def _secret_names(model: type, inside: frozenset[type] = frozenset()) -> tuple[s
 
 
 def texts_in(value: object) -> Iterator[str]:
-    """The texts that an option's value has, at whatever depth."""
+    """Yield the strings in an option's value, at any depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

@@ -54,14 +54,14 @@ _REFUSED = {_RULES: "calls of its tools are asked about"}
 
 
 def _seat(functions: Mapping[str, Callable[..., object]]) -> ModuleType:
-    """What stands for a plugin at pluggy, which looks at all attributes: the functions alone."""
+    """Return a module with only these functions, because pluggy reads every attribute."""
     seat = ModuleType("seat")
     vars(seat).update(functions)
     return seat
 
 
 def _stub(function: Callable[..., object]) -> Callable[..., object]:
-    """What stands for an implementation at pluggy, which knows no argument but the hook's."""
+    """Return a stand-in for an implementation, because pluggy accepts only the hook's arguments."""
 
     def stub() -> None: ...
 
@@ -99,7 +99,7 @@ class Registry:
             self._specs |= specs
 
     def add(self, registrant: Registrant) -> tuple[str, ...]:
-        """The names of the hooks that are registered, after all others that are."""
+        """Register a plugin after all others, and return the names of its hooks."""
         fitting: dict[str, Callable[..., object]] = {}
         functions = dict(marked(registrant.plugin))
         if providers := [each for _, each in owned(registrant.plugin, is_provider)]:
@@ -175,7 +175,7 @@ class Registry:
         return tuple(name for name in self._specs if name in functions)
 
     def _meant(self, hook: str) -> str:
-        """The hook of this name, else the one that a misspelt name is nearest to."""
+        """Return the hook with this name, else the one with the most similar name."""
         nearest = nearest_names(hook, self._specs, limit=1)
         return hook if hook in self._specs else nearest[0] if nearest else hook
 
@@ -194,7 +194,7 @@ class Registry:
         self.problems.append(PluginProblem("refusal", registrant.name, said))
 
     def implementations(self) -> dict[str, tuple[Implementation, ...]]:
-        """The implementations of each hook, oldest plugin first."""
+        """Return the implementations of each hook, oldest plugin first."""
         place = {key: number for number, key in enumerate(self._plugins)}
         found = {}
         for hook in self._specs:
@@ -211,7 +211,7 @@ class Registry:
         return {hook: each for hook, each in found.items() if each}
 
     def _with_what_it_requires(self, each: Implementation) -> Implementation | None:
-        """The implementation; None, or one that refuses, where a plugin is missing."""
+        """Return the implementation; None, or one that refuses, if a required plugin is missing."""
         names = {registrant.name for registrant in self._plugins.values()}
         missing = [name for name in said_by(each.function).requires if name not in names]
         if not missing or each.refusal:
@@ -282,12 +282,12 @@ class Registry:
 
 
 def _off(registrant: Registrant) -> str:
-    """The setting that switches a plugin off."""
+    """Return the setting that disables a plugin."""
     return f"[plugins.{quoted(registrant.table)}] enabled = false"
 
 
 def _known(function: Callable[..., object], spec: Callable[..., object]) -> tuple[str, ...]:
-    """The arguments that the implementation can have: a wrapper has one more."""
+    """Return the arguments that the implementation may have; a wrapper has one more."""
     arguments = _arguments_of(spec)
     return (CALL, *arguments) if said_by(function).wrapper else arguments
 
@@ -314,11 +314,11 @@ def _misfit(function: Callable[..., object], known: tuple[str, ...]) -> str:
 def brought_hooks(
     function: Callable[[], object], limit_s: float, known: Mapping[str, object]
 ) -> list[Specs]:
-    """The specifications of each module that the function gives, whose names are not `known`.
+    """Return the specifications of each module that the function returns, except `known` ones.
 
-    :raises TypeError: when it gives no row of modules.
-    :raises ValueError: for a name that there is, and for a specification that is not well made.
-    :raises TimeoutError: when it has taken longer than its limit; it held up everything.
+    :raises TypeError: when it does not return a sequence of modules.
+    :raises ValueError: for a name that exists, and for an invalid specification.
+    :raises TimeoutError: when it took longer than its limit; it blocked everything meanwhile.
     """
     started = perf_counter()
     answer = function()
@@ -328,7 +328,7 @@ def brought_hooks(
 
 
 def specs_of(module: object) -> Specs:
-    """The specifications of a module, or the one that a function is."""
+    """Return the specifications of a module, or a function that is one."""
     if inspect.isfunction(module):
         return {module.__name__: module} if hasattr(module, _SPEC) else {}
     return {name: each for name, each in vars(module).items() if hasattr(each, _SPEC)}
@@ -341,7 +341,7 @@ def core_specs() -> Specs:
 
 @cache
 def _arguments_of(function: Callable[..., object]) -> tuple[str, ...]:
-    """The names of a function's arguments."""
+    """Return the names of a function's arguments."""
     return tuple(inspect.signature(function).parameters)
 
 

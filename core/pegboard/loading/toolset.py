@@ -25,10 +25,10 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def bare_tools(each: Registrant) -> Iterator[Offer | PluginProblem]:
-    """The tools that a module defines itself, unless it has `register_tools`, which decides alone.
+    """Yield the tools that a module defines itself, unless it has `register_tools`.
 
-    In `tool/NAME.py` NAME or `default` is NAME, any other NAME_other; one with an own `id` keeps
-    it, as all tools of other modules do.
+    In `tool/NAME.py` NAME or `default` is NAME, any other NAME_other. A tool with its own `id`
+    keeps it, and so do all tools of other modules.
     """
     if is_marked(each.plugin, apphooks.register_tools.__name__):
         return
@@ -70,10 +70,10 @@ def emptiness(each: Registrant) -> PluginProblem | None:
 
 
 def toolset(offers: Sequence[Offer]) -> tuple[Mapping[str, Offer], Sequence[PluginProblem]]:
-    """The offers that count by id, and what is wrong with the others.
+    """Choose the tools that count by id, and return problems with the others.
 
-    Within an origin the first offer of an id counts, later ones clash.
-    What takes the place of another origin's tool serves as that one did.
+    Within an origin the first tool of an id counts, later ones clash. A tool that replaces one of
+    another origin takes over its service.
     """
     chosen: dict[str, Offer] = {}
     problems: list[PluginProblem] = []

@@ -46,7 +46,7 @@ class ToolProcesses:
         self._closed = False
 
     def variables(self) -> Mapping[str, str]:
-        """The variable that makes a process end with this program."""
+        """Return the variable that makes a process end with this program."""
         return self._lifeline.hold()
 
     async def run(  # noqa: PLR0913 - the facts of a process, all keyword-only
@@ -89,7 +89,7 @@ class ToolProcesses:
     def background(
         self, session_id: str, *, output_dir: Path, enclosure: Enclosure | None = None
     ) -> "SessionBackground":
-        """The processes of one session, whose output goes to files in this folder."""
+        """Return the processes of one session, whose output goes to files in this folder."""
         found = self._sessions.get(session_id)
         if found is None:
             found = SessionBackground(output_dir, enclosure, self._bounds, closed=self._closed)
@@ -173,7 +173,7 @@ class SessionBackground:
         return self._changed(name, pid=pid.result())
 
     async def wait(self, process_id: str, *, limit_s: float) -> BackgroundProcess:
-        """The process after its end, or as it is after `limit_s` seconds.
+        """Wait for the end of the process, `limit_s` seconds at most, and return its state.
 
         :raises ToolError: when the session has no such process.
         """

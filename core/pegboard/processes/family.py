@@ -67,10 +67,10 @@ class Family:
         return bool(pids)
 
     def members(self, *, thorough: bool = True) -> set[int] | None:
-        """The living members, None without `/proc`; costs 50 us for each process of the machine.
+        """Return the living members, None without `/proc`; costs 50 us for each process there is.
 
-        One that is not thorough looks at the control group alone, or where there is none at
-        processes younger than the leader.
+        If not thorough, it looks only at the control group, or without one at processes younger
+        than the leader.
         """
         self.unclear.clear()
         candidates = _all_pids() if thorough else self._newer_pids()
@@ -119,10 +119,10 @@ class Family:
         return pids
 
     def _newer_pids(self) -> Iterable[int] | None:
-        """Processes younger than the leader: the kernel counts pids up, and says the last.
+        """Return processes younger than the leader: the kernel counts pids up and reports the last.
 
-        Few of them need no listing of /proc, which would cost more than a short command. With a
-        control group they are in it, since only root can leave it.
+        It needs no listing of /proc, which would cost more than a short command. With a control
+        group the members are in it, because only root can leave it.
         """
         if self.group is not None:
             return {self.leader, *self.group.members()}
@@ -183,7 +183,7 @@ def _all_pids() -> list[int] | None:
 
 
 def _status(pid: int) -> _Status | None:
-    """A living process; None for one that has ended, reaped or not."""
+    """Read the state of a living process; None for one that has ended, reaped or not."""
     try:
         state, parent, _, session, *_ = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     except (OSError, ValueError):
@@ -202,12 +202,12 @@ def _is_ending(pid: int) -> bool:
 
 
 def program_seal(prefix: str) -> int:
-    """The prefix of the seals of all calls of a program: seven digits, before nine others."""
+    """Return the prefix of the seals of a program's calls: seven digits, before nine others."""
     return _PROGRAMS // 10 + zlib.crc32(prefix.encode()) % (_PROGRAMS - _PROGRAMS // 10)
 
 
 def _seal(pid: int) -> int:
-    """The seal of a process, 0 for none."""
+    """Return the seal of a process, 0 for none."""
     try:
         found = re.search(rb"^Max file locks +(\d+)", _read(f"/proc/{pid}/limits"), re.MULTILINE)
     except OSError:

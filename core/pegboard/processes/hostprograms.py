@@ -19,7 +19,7 @@ _VARIABLES = ("DYLD_LIBRARY_PATH", "HOME", "LD_LIBRARY_PATH", "PATH", "TMPDIR", 
 
 
 def search_path(env: Mapping[str, str], *, root: Path) -> str:
-    """The PATH without entries that are relative, empty ones too, or lie in the project `root`.
+    """Return the PATH without relative or empty entries, and those in the project `root`.
 
     The other worktrees of its repository count as the project, here and below.
     """
@@ -29,10 +29,10 @@ def search_path(env: Mapping[str, str], *, root: Path) -> str:
 
 
 def find_program(name: str, env: Mapping[str, str], *more: str, root: Path) -> str | None:
-    """The program of this name on the user's PATH, or in one of `more` folders behind it.
+    """Find a program on the user's PATH, or in one of `more` folders after it.
 
-    What lies in the project `root`, or is a link to there, does not count. An entry of the PATH
-    is followed only where it has such a program: this is asked for each command that is run.
+    A program in the project `root`, or a link to there, does not count. Links of an entry of the
+    PATH are resolved only if it has such a program: this runs for each command.
     """
     entries, roots = path_entries(env), worktrees(root)
     found = _outside(name, (*entries, *more), roots)
@@ -70,12 +70,12 @@ def try_program(
 
 
 def path_entries(env: Mapping[str, str]) -> tuple[str, ...]:
-    """The folders of the PATH, without relative ones."""
+    """Return the folders of the PATH, without relative ones."""
     return tuple(filter(os.path.isabs, env.get("PATH", os.defpath).split(os.pathsep)))
 
 
 def executables(name: str, folders: Sequence[str]) -> Iterator[str]:
-    """The programs of this name in the folders."""
+    """Yield the programs with this name in the folders."""
     for folder in folders:
         path = os.path.join(folder, name)  # noqa: PTH118 - compared as text
         if os.path.isfile(path) and os.access(path, os.X_OK):  # noqa: PTH113 - likewise
@@ -83,7 +83,7 @@ def executables(name: str, folders: Sequence[str]) -> Iterator[str]:
 
 
 def _outside(name: str, folders: Sequence[str], roots: Sequence[str]) -> str | None:
-    """The first one of which neither the folder, which may be a link, nor itself is inside."""
+    """Return the first program that lies outside of the roots, with links resolved."""
     for path in executables(name, folders):
         if not lies_in(os.path.dirname(path), roots) and not lies_in(path, roots):  # noqa: PTH120 - may be no path
             return path
@@ -110,7 +110,7 @@ def lies_in(path: str, roots: Sequence[str]) -> bool:
 
 
 def worktrees(root: Path) -> tuple[str, ...]:
-    """The folder, and all others that are worktrees of the same repository, as git's files say."""
+    """Return the folder and all other worktrees of its repository, from git's files."""
     shared = own = f"{root}/.git"
     if not os.path.lexists(own):
         return (str(root),)
@@ -126,7 +126,7 @@ def worktrees(root: Path) -> tuple[str, ...]:
 
 
 def _pointed_to(file: str, mark: str = "") -> str:
-    """The path that one of git's files holds behind `mark`; empty where it holds none."""
+    """Return the path that one of git's files holds behind `mark`, or ""."""
     try:
         handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:

@@ -50,7 +50,7 @@ class Lifeline:
         self._off = not sys.platform.startswith("linux")
 
     def hold(self) -> Mapping[str, str]:
-        """The environment variable that makes a process end with this program."""
+        """Return the environment variable that makes a process end with this program."""
         if self._shell is None and not self._off:
             self._start()
         return {MARK: self._mark}

@@ -58,7 +58,7 @@ class Groups:
         self._left: list[Path] = []
 
     def new(self) -> "ControlGroup | None":
-        """A new empty group, None where none can be made."""
+        """Make a new empty group; return None where that is impossible."""
         if self._parent is None:
             return None
         self._sweep()
@@ -96,7 +96,7 @@ class ControlGroup:
         self.door = folder / "cgroup.procs"
 
     def members(self) -> set[int]:
-        """The processes in it."""
+        """Return the processes in the group."""
         return {int(pid) for pid in _text_of(self.door).split()}
 
     def was_full(self) -> bool:
@@ -106,7 +106,7 @@ class ControlGroup:
 
 
 def _own_groups() -> list[Path]:
-    """The folders of our own group in the hierarchies that may count threads."""
+    """Return the folders of our own group in the hierarchies that may count threads."""
     found = []
     for line in _text_of(Path("/proc/self/cgroup")).splitlines():
         _, controllers, path = line.split(":", 2)
@@ -116,7 +116,7 @@ def _own_groups() -> list[Path]:
 
 
 def _orphans(parent: Path) -> list[Path]:
-    """The groups that killed programs have left."""
+    """Return the groups that killed programs have left."""
     named = (re.fullmatch(rf"{_PREFIX}(\d+)-\w+", folder.name) for folder in parent.iterdir())
     return [parent / each[0] for each in named if each and not Path("/proc", each[1]).exists()]
 
@@ -180,7 +180,7 @@ class Bounds:
 
     @contextmanager
     def group(self) -> Iterator[ControlGroup | None]:
-        """A control group for one family, for root, whom resource limits do not bind."""
+        """Make a control group for one family of root, which resource limits do not bind."""
         wanted = self.processes and os.geteuid() == 0
         group = self._groups.new() if wanted else None
         try:
@@ -245,9 +245,10 @@ class Bounds:
         return " ".join(parts)
 
     def _most_of_the_user(self) -> str:
-        """The kernel counts all threads of the user: at most those that there are, and our share.
+        """Return the most threads that the user may have: the present ones, and our share.
 
-        Nothing where it holds nobody to it: root has no such limit, and not every system counts.
+        The kernel counts all threads of the user. Empty where it enforces no limit: root has none,
+        and not every system counts.
         """
         if not self.processes or os.geteuid() == 0 or not (threads := machine().threads):
             return ""
@@ -290,11 +291,11 @@ class Watch:
         self.tick_s = ALONE_TICK_S if alone else TICK_S
 
     def exceeded(self) -> str:
-        """The exceeded limit, as a text for people; empty while there is none.
+        """Describe the exceeded limit for the user, "" while there is none.
 
-        Two reads of the kernel's counts as long as the machine has not lost as many threads, or
-        half as much memory, as the family may take; else a look at each process, and such a look
-        every `LOOK_S` in any case: what others give back meanwhile hides what is taken.
+        It costs two reads of the kernel's counts while the machine has lost fewer threads, and less
+        than half of the memory, than the family may take. Else, and every `LOOK_S` in any case, it
+        looks at each process: what other programs free meanwhile hides what is taken.
         """
         bounds, now = self._bounds, machine()
         if self._group is not None and self._group.was_full():
@@ -320,14 +321,14 @@ class Watch:
 
 
 def machine() -> Machine:
-    """The kernel's counts; zeros where it has none."""
+    """Read the kernel's counts; zeros where it has none."""
     threads = re.search(rb"/(\d+)", _read("/proc/loadavg"))
     free = re.search(rb"MemAvailable:\s+(\d+)", _read("/proc/meminfo"))
     return Machine(int(threads[1]) if threads else 0, int(free[1]) << 10 if free else 0)
 
 
 def _machine_memory() -> int:
-    """The memory of the machine, or of the container; 0 if unknown."""
+    """Return the memory of the machine, or of the container, in bytes; 0 if unknown."""
     total = re.search(rb"MemTotal:\s+(\d+)", _read("/proc/meminfo"))
     files = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
     allowed = [int(text) for path in files if (text := _read(path).strip()).isdigit()]
@@ -335,14 +336,14 @@ def _machine_memory() -> int:
 
 
 def _anonymous(pids: Iterable[int]) -> int:
-    """The bytes of memory that is in no file, pages counted once for each that shares them."""
+    """Sum the anonymous memory in bytes; a shared page counts once for each process."""
     counts = (_read(f"/proc/{pid}/statm").split() for pid in pids)
     pages = sum(int(count[1]) - int(count[2]) for count in counts if count)
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def _own(pids: Iterable[int]) -> int:
-    """The same with shared pages counted once; slow, for the kernel walks through all of them."""
+    """Sum it with shared pages counted once; slow, because the kernel walks through all pages."""
     found = (re.search(rb"Pss_Anon:\s+(\d+)", _read(f"/proc/{pid}/smaps_rollup")) for pid in pids)
     return sum(int(each[1]) << 10 for each in found if each)
 

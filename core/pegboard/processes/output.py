@@ -43,7 +43,7 @@ class Output:
             self._on_output(text)
 
     def _spill(self, data: bytes, *, first: bool) -> None:
-        """Appends to the file; a full disk loses the file and nothing else."""
+        """Append to the file; a full disk loses only the file."""
         try:
             if first and self._spill_dir is not None:
                 self._path, self._file = _new_file(self._spill_dir)
@@ -55,7 +55,7 @@ class Output:
             self._lose_the_file()
 
     def close(self) -> None:
-        """Closes the file, which a command may have removed."""
+        """Close the file, which a command may have removed."""
         file, self._file = self._file, None
         try:
             if file is not None:
@@ -98,7 +98,7 @@ class Output:
 
 
 def _from_a_letter(text: bytearray) -> bytearray:
-    """The text without the rest of a UTF-8 character that began before it."""
+    """Drop the rest of a UTF-8 character that began before the text."""
     rests = (byte & 0xC0 == 0x80 for byte in text[:3])  # noqa: PLR2004 - RFC 3629 3
     return text[sum(takewhile(bool, rests)) :]
 

@@ -117,10 +117,10 @@ async def run_program(  # noqa: PLR0913 - the facts of a process, all keyword-on
     limit_bytes: int,
     given: bytes = b"",
 ) -> ProgramResult:
-    """The output of a program that Pegboard itself runs, such as git.
+    """Run a program of Pegboard's own choice, such as git, and return its output.
 
-    `given` is its input. It ends after `timeout_s`, once it has printed more than `limit_bytes`,
-    and when the call is cancelled; nothing that it started outlives the call.
+    `given` is its input. It ends after `timeout_s`, when it has printed more than `limit_bytes`,
+    and when the call is cancelled; none of its children outlives the call.
 
     :raises ToolError: when the program or the directory cannot be used.
     """
@@ -171,12 +171,11 @@ def _feed(transport: asyncio.SubprocessTransport, given: bytes) -> None:
 async def service_process(
     argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], bounds: Bounds
 ) -> AsyncIterator[Sequence[str]]:
-    """The command line of a process that the caller starts and reads, such as a language server.
+    """Yield the command line of a process that the caller starts, such as a language server.
 
-    A process beyond the `bounds` is killed, and so are all that are left at the end of the
-    context.
+    A process beyond the `bounds` is killed, and all that are left at the end of the context.
 
-    :raises ToolError: when there is no such program or directory.
+    :raises ToolError: when the program or directory is missing.
     """
     family = Family(env.get(MARK, ""))
     with bounds.group() as family.group:
@@ -226,7 +225,7 @@ async def _ended(
     timeout_s: float,
     watch: _Watching | None,
 ) -> _Ending:
-    """The end of a process with all its children, which are ended where they have to be."""
+    """Wait for the end of a process, and end its children."""
     timed_out, exceeded = False, ""
     try:
         in_time, exceeded = await _watched(timeout_s, child.exited, watch)

@@ -46,7 +46,7 @@ class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, session: SessionView, env: Mapping[str, str]) -> "ProgramSearch":
-        """The search for a session, with the PATH of `env`."""
+        """Return the search for a session, with the PATH of `env`."""
         return cls(
             root=session.worktree,
             directory=session.directory,
@@ -56,10 +56,10 @@ class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def find(self, command: Sequence[str], *, near: Path | None = None) -> FoundProgram:
-        """The program of a command line, of the packages around the file `near` first, if given.
+        """Find the program of a command line, first in the packages around the file `near`.
 
-        A name with a slash is a path. The files of the project among the other words have to be
-        trusted as well: they may be what is run. Reads a few names and files; blocks.
+        A name with a slash is a path. Project files among the other words have to be trusted as
+        well: they may be what is run. Reads a few names and files; blocks.
         """
         refused = ""
         for path in self._candidates(command[0], near):
@@ -70,11 +70,11 @@ class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
         return FoundProgram(refused=refused)
 
     def digests(self, program: str) -> dict[str, str]:
-        """The digests of what of the project runs with this program: itself, its interpreters.
+        """Return the digests of the project's files that run: the program, its interpreters.
 
-        Empty for one that has nothing to do with the project.
+        Empty for a program outside of the project.
 
-        :raises OSError: when it cannot be read.
+        :raises OSError: when a file cannot be read.
         """
         found: dict[str, str] = {}
         roots = worktrees(self.root)
@@ -98,7 +98,7 @@ class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
         yield from executables(name, (*own, *path_entries(self.env)))
 
     def _files(self, words: Sequence[str]) -> Iterator[str]:
-        """The words, and the values of options, that name a file of the project."""
+        """Yield the words, and the values of options, that name a file of the project."""
         roots = worktrees(self.root)
         for word in words:
             path = str(self.directory / word.rpartition("=")[2])
@@ -121,7 +121,7 @@ class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
         return ""
 
     def _interpreters(self, program: str) -> Iterator[str]:
-        """The program, what its first line names, and so on."""
+        """Yield the program, the one that its first line names, and so on."""
         path: str | None = program
         while path is not None:
             yield path
@@ -143,7 +143,7 @@ def _name(path: str, root: Path) -> str:
 
 
 def _digest_of(path: str, root: Path) -> str:
-    """The digest of where a path of the project leads, and of the content if that is there too."""
+    """Return the digest of a project path's target, with its content if the project has it."""
     real = os.path.realpath(path)
     facts = os.stat(real)  # noqa: PTH116 - a text, resolved already
     if not Path(real).is_relative_to(root) or not stat.S_ISREG(facts.st_mode):
@@ -155,7 +155,7 @@ def _digest_of(path: str, root: Path) -> str:
 
 @lru_cache(maxsize=256)
 def _digest_in(real: str, _state: tuple[int, ...]) -> str:
-    """Computed once for each state of a file: such programs have tens of megabytes."""
+    """Return the digest of a file, cached by its state: such programs have tens of megabytes."""
     with open(real, "rb") as file:  # noqa: PTH123 - a text, resolved already
         digest = hashlib.file_digest(file, "sha256")
     return hashlib.sha256(os.fsencode(f"program\0{real}\0{digest.hexdigest()}")).hexdigest()
