@@ -35,7 +35,7 @@ class AnswerBlock:
         return "".join(self.pieces)
 
     def start(self) -> StreamEvent:
-        """The first event of the block."""
+        """Return the first event of the block."""
         match self.kind:
             case "text":
                 return TextStart(self.id)
@@ -47,7 +47,7 @@ class AnswerBlock:
                 assert_never(self.kind)
 
     def add(self, text: object) -> Iterator[StreamEvent]:
-        """The event of more text; none for nothing, or for what is no text."""
+        """Yield the event of more text; none for an empty or invalid value."""
         if not text or not isinstance(text, str):
             return
         self.pieces.append(text)
@@ -62,9 +62,9 @@ class AnswerBlock:
                 assert_never(self.kind)
 
     def end(self, metadata: dict[str, Any] | None = None) -> StreamEvent:
-        """The last event of the block; `metadata` is what its provider wants back with it.
+        """Return the last event of the block; `metadata` is what its provider needs back with it.
 
-        That of a call is the `ToolInputEnd`; the `ToolCall` comes behind it, and is not of a block.
+        That of a call is the `ToolInputEnd`; the `ToolCall` follows it outside of the block.
         """
         match self.kind:
             case "text":
@@ -103,7 +103,7 @@ class AnswerBlocks:
         yield from self._open.add(text)
 
     def close(self) -> Iterator[StreamEvent]:
-        """The end of what is open."""
+        """Yield the end of the open block."""
         if self._open is not None:
             opened, self._open = self._open, None
             yield opened.end(self._kept(opened.kind))

@@ -93,7 +93,7 @@ class AnswerCalls:
             yield ToolCall(call.id, call.name, call.text or "{}")
 
     def _of_stray(self, given: str, name: str) -> _OpenCall | None:
-        """The call that a piece at an unknown index goes on with, as far as that is clear."""
+        """Return the call that a piece at an unknown index continues, None if that is unclear."""
         if name or not self._calls:
             return None
         last = self._calls[-1]

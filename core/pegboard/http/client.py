@@ -50,13 +50,13 @@ class Client:
         self._tls: ssl.SSLContext | None = None
 
     async def send(self, url: str, headers: Mapping[str, str], body: bytes = b"") -> Connection:
-        """The connection, when the head of the answer is there; give it back with `release`.
+        """Send a request, and return the connection after the head; `release` gives it back.
 
         With a body it is a POST, else a GET. The caller limits the time; cancelling closes the
-        socket at once.
+                socket at once.
 
-        :raises OSError: when the server cannot be reached, or breaks the connection.
-        :raises ValueError: when `url` is not an HTTP URL, or a setting cannot be used.
+                :raises OSError: when the server cannot be reached, or breaks the connection.
+                :raises ValueError: when `url` is not an HTTP URL, or a setting cannot be used.
         """
         parts = urlsplit(url)
         origin = self._origin(parts)

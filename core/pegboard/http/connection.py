@@ -81,7 +81,7 @@ class Connection(asyncio.Protocol):
             await self._wait()
 
     async def read(self) -> bytes:
-        """What has come of the body; nothing at its end. The caller limits the time.
+        """Return the next bytes of the body, empty at its end. The caller limits the time.
 
         :raises OSError: when the connection breaks before the end.
         """
@@ -116,12 +116,12 @@ class Connection(asyncio.Protocol):
         self._complete = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Called by asyncio with the socket."""
+        """Store the socket; asyncio calls this."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Called by asyncio with what has come."""
+        """Parse received bytes; asyncio calls this."""
         if self._parser is None or self._complete:
             self.abort()  # nobody asked: what comes cannot be told from a later answer
             return
@@ -138,10 +138,10 @@ class Connection(asyncio.Protocol):
             self.abort()
 
     def eof_received(self) -> None:
-        """The server will send no more; the socket closes."""
+        """Let the socket close, because the server will send no more."""
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The socket is closed."""
+        """Note that the socket is closed."""
         self._kept = False
         if self._head_is_there and exc is None and self._ends_with_connection():
             self._complete = True
@@ -151,13 +151,13 @@ class Connection(asyncio.Protocol):
         self._wake()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """The parser has a header of the head; trailers (RFC 9110 6.5) are not used."""
+        """Store a header of the head; trailers (RFC 9110 6.5) are not used."""
         if self._head_is_there:
             return
         self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
-        """The parser has the whole head."""
+        """Note the status and that the head is complete."""
         assert self._parser
         status = self._parser.get_status_code()
         if status not in _INFORMATIONAL:
@@ -167,7 +167,7 @@ class Connection(asyncio.Protocol):
             self._wake()
 
     def on_body(self, body: bytes) -> None:
-        """The parser has a part of the body."""
+        """Store a part of the body."""
         self._unread = 0
         if self._draining:
             self._drained += len(body)
@@ -181,7 +181,7 @@ class Connection(asyncio.Protocol):
         self._wake()
 
     def on_message_complete(self) -> None:
-        """The parser has the end of the answer, or of a 1xx before it."""
+        """Note the end of the answer, or of a 1xx before it."""
         if not self._head_is_there:
             self.headers = {}
             return

@@ -22,14 +22,14 @@ encode_json = msgspec.json.Encoder().encode
 
 
 def snake_case(name: str) -> str:
-    """The servers' spelling of an option: `reasoningEffort` is `reasoning_effort`."""
+    """Return the servers' spelling of an option: `reasoningEffort` is `reasoning_effort`."""
     return _CAPITAL.sub(r"_\1", name).lower()
 
 
 def decode_json(frame: bytes) -> Any:  # noqa: ANN401 - JSON from outside
-    """The value in a frame; bytes that are no Unicode become replacement characters.
+    """Parse the JSON of a frame; invalid Unicode becomes replacement characters.
 
-    :raises ValueError: when it is no JSON.
+    :raises ValueError: when it is not JSON.
     """
     try:
         return msgspec.json.decode(frame)
@@ -40,11 +40,11 @@ def decode_json(frame: bytes) -> Any:  # noqa: ANN401 - JSON from outside
 
 
 def forgiven(frame: bytes) -> str:
-    """The frame as JSON that every parser reads; slower.
+    """Rewrite a frame as JSON that every parser reads; slower.
 
-    It may have broken UTF-8, halves of surrogate pairs, and numbers that are none.
+    It may have broken UTF-8, halves of surrogate pairs, NaN and infinite numbers.
 
-    :raises ValueError: when it is no JSON.
+    :raises ValueError: when it is not JSON.
     """
     text = frame.decode("utf-8", "replace")
     try:
@@ -87,7 +87,7 @@ class SurrogatePairs:
 
 
 def _number(text: str) -> float | str:
-    """The number, or its text if it is too great for one."""
+    """Parse a number; return its text if it is too great."""
     number = float(text)
     if not isfinite(number):
         return text
@@ -95,12 +95,12 @@ def _number(text: str) -> float | str:
 
 
 def mapping_in(value: object) -> Mapping[str, Any]:
-    """The value, where it is an object; else an empty one."""
+    """Return the value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def count_in(counts: Mapping[str, Any], name: str) -> int:
-    """A number of tokens; 0 where there is none to trust."""
+    """Return a plausible number of tokens, else 0."""
     value = counts.get(name)
     if isinstance(value, bool) or not isinstance(value, int):
         return 0
@@ -108,7 +108,7 @@ def count_in(counts: Mapping[str, Any], name: str) -> int:
 
 
 def valid_id(given: str, pattern: re.Pattern[str], length: int) -> str:
-    """The id of a call, or one made of it where a provider takes no such; the same each time."""
+    """Return the id of a call, or a stable one made from it if a provider refuses it."""
     return (
         given if pattern.fullmatch(given) else hashlib.sha256(given.encode()).hexdigest()[:length]
     )
@@ -120,18 +120,18 @@ def media_kind(media: Media) -> str:
 
 
 def media_bytes(media: Media) -> str:
-    """The base64 of a `data:` URL; "" for another."""
+    """Return the base64 of a `data:` URL, "" for another URL."""
     head, _, data = media.url.partition(";base64,")
     return data if head.startswith("data:") else ""
 
 
 def media_inputs(model: Model) -> frozenset[str]:
-    """The kinds of media that a model reads."""
+    """Return the kinds of media that a model reads."""
     return frozenset(kind for kind in _MEDIA if getattr(model.capabilities.input, kind))
 
 
 def note_instead(media: Media, kinds: Collection[str], mimes: Collection[str] = ()) -> str:
-    """What a model reads in the place of media that it cannot take, "" if it can.
+    """Return the note that replaces media that the model cannot take, "" if it can.
 
     `kinds` are those that it reads, `mimes` the types that its provider takes, () for all.
     """

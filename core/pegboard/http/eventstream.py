@@ -46,7 +46,7 @@ class LineParser:
         self._first = True
 
     def feed(self, content: bytes) -> list[bytes]:
-        """The lines that are complete.
+        """Add bytes and return the lines that are complete.
 
         :raises LineTooLongError: when one takes more than 16 MB.
         """
@@ -62,7 +62,7 @@ class LineParser:
         return self._values(lines)
 
     def rest(self) -> list[bytes]:
-        """The last line, if the stream ended without a line's end."""
+        """Return the last line if the stream ended without a line break."""
         line = bytes(self._buffer)
         self._buffer.clear()
         return self._values([line])
@@ -89,7 +89,7 @@ class EventParser:
         self._pending_cr = b""
 
     def feed(self, content: bytes) -> list[bytes]:
-        """The events that are complete.
+        """Add bytes and return the events that are complete.
 
         :raises LineTooLongError: when one takes more than 16 MB.
         """
@@ -106,7 +106,7 @@ class EventParser:
         return self._data(blocks)
 
     def rest(self) -> list[bytes]:
-        """The last event, if the stream ended without a blank line."""
+        """Return the last event if the stream ended without a blank line."""
         block = bytes(self._buffer)
         self._buffer.clear()
         return self._data([block])
@@ -152,13 +152,13 @@ class EventStream:
         self.head = b""
 
     async def read(self, limit_s: float, *, left_s: float | None = None) -> list[bytes]:
-        """The events that have come, at least one; none at the end of the answer.
+        """Wait for events and return them, at least one; none at the end of the answer.
 
-        Only events count as progress within `limit_s`, unless there are `left_s` seconds in which
-        comments and empty lines do as well.
+        Only events count as progress within `limit_s`. For `left_s` seconds, if given, comments
+        and empty lines count as well.
 
         :raises TimeoutError: when none came in time.
-        :raises OSError: when the connection breaks, or what comes cannot be read.
+        :raises OSError: when the connection breaks, or the bytes cannot be read.
         """
         if self.complete:
             return []
@@ -172,7 +172,7 @@ class EventStream:
         return events
 
     async def body(self, limit_bytes: int, limit_s: float) -> bytes:
-        """What is left of the body, up to a limit.
+        """Return the rest of the body, up to a limit.
 
         :raises OSError: like `read`.
         """
@@ -201,7 +201,7 @@ class EventStream:
         return []
 
     async def _content(self) -> bytes:
-        """The next bytes, decompressed; nothing at the end."""
+        """Return the next bytes, decompressed; empty at the end."""
         while True:
             content = await self._connection.read()
             if not content:
@@ -242,9 +242,9 @@ def _as_it_is(content: bytes) -> bytes:
 
 
 def _lines(block: bytes) -> bytes:
-    """The data of an event that has more than one line, or an unusual one.
+    """Join the data lines of an event, also of one with unusual fields.
 
-    That of an event named `error` is the value of a field `error`, unless it speaks of one itself.
+    The data of an event named `error` become the value of a field `error`, unless they have one.
     """
     values, name = [], b""
     for line in block.split(b"\n"):

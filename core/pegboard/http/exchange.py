@@ -64,7 +64,7 @@ class Exchange:
     async def events(
         self, wire: WireFormat, request: ModelRequest
     ) -> AsyncGenerator[StreamEvent, None]:
-        """The answer, event by event; closing the iterator closes the socket.
+        """Stream the answer; closing the iterator closes the socket.
 
         :raises ProviderError: when the model cannot be asked or the answer breaks off.
         """
@@ -140,9 +140,9 @@ class Exchange:
         return key.value if key else ""
 
     def _secrets(self, key: str) -> Iterable[str]:
-        """What of a request no error may repeat: the key, the user's headers, a password.
+        """Yield the strings of a request that errors must not repeat: key, headers, password.
 
-        A short key is none, but a word such as `local` for a server that looks at no key.
+        A short key is not one, but a word such as `local` for a server that ignores keys.
         """
         yield key
         yield from self._endpoint.headers.values()
@@ -162,7 +162,7 @@ class Exchange:
     async def _post(
         self, post: Post, request: ModelRequest, refusals: Refusals, framing: Framing
     ) -> Connection:
-        """The connection, with the head of the answer there."""
+        """Send the request and return the connection after the answer's head."""
         headers = dict(_HEADERS)
         if framing == "lines":
             headers["accept"] = "application/x-ndjson, application/json"
@@ -193,9 +193,9 @@ class _Answer:
         self._pairs = SurrogatePairs()
 
     async def events(self, stream: EventStream, idle_s: float) -> AsyncGenerator[StreamEvent, None]:
-        """The events of the body, behind signs of life until the first has come.
+        """Yield the events of the body, after signs of life until the first event.
 
-        Until then comments and frames that say nothing count as life, for a limited time.
+        Until then comments and empty frames count as life, for a limited time.
         """
         first_s = max(idle_s, self._first_event_s)
         most_s = max(first_s, COMMENTS_S)
@@ -221,7 +221,7 @@ class _Answer:
                 yield event
 
     async def accepted(self, connection: Connection, framing: Framing) -> EventStream:
-        """The stream of an answer that is one; what else the server says is an error."""
+        """Return the stream of an answer; raise for any other response of the server."""
         status, headers = connection.status, connection.headers
         content_type = headers.get("content-type", "").lower()
         try:
@@ -259,10 +259,9 @@ class _Answer:
     async def _frames(
         self, stream: EventStream, idle_s: float, *, left_s: float | None = None
     ) -> list[bytes]:
-        """The data of the events that have come; none when the answer is over.
+        """Return the data of the next events, empty when the answer is over.
 
-        Once the model has said that it has ended, only its usage is missing, which is no
-        reason to fail.
+        After the model's end only the usage is missing, which is no reason to fail.
         """
         finished = self.reader.finished
         try:
@@ -283,7 +282,7 @@ class _Answer:
         return frames
 
     def _broken_off(self, stream: EventStream) -> ProviderError:
-        """The error for a body that ends before the answer, by what there is of it."""
+        """Return the error for a body that ends before the answer, by its beginning."""
         head = stream.head.decode("utf-8", "replace").strip()
         if not head:
             return self.refusals.broken("the server sent an empty answer")
@@ -297,7 +296,7 @@ class _Answer:
                 yield from self.read(whole, stream)
 
     def read(self, frame: bytes, stream: EventStream) -> Iterable[StreamEvent]:
-        """The events of a frame; of one behind the answer's end none, whatever it is."""
+        """Yield the events of a frame; none for a frame after the answer's end."""
         over = self.reader.finished
         try:
             for event in self.reader.read(frame):

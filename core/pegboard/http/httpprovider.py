@@ -65,17 +65,17 @@ class HttpProvider:
         return self.endpoint.env
 
     def models(self) -> Sequence[Model]:
-        """The models that the configuration or the plugin names."""
+        """Return the models that the configuration or the plugin names."""
         return tuple(self._model(model_id) for model_id in self.endpoint.models)
 
     def resolve(self, model_id: str) -> Model | None:
-        """The model of this id; None if the configuration lists others only."""
+        """Return the model with this id, None if the configuration lists only others."""
         if not model_id or (self.endpoint.strict and model_id not in self.endpoint.models):
             return None
         return self._model(model_id)
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
-        """The answer, event by event; closing the iterator closes the socket.
+        """Stream the answer; closing the iterator closes the socket.
 
         :raises ProviderError: when the model cannot be asked or the answer breaks off.
         """
@@ -90,7 +90,7 @@ class HttpProvider:
             await self._exchange.aclose()
 
     def _whole(self, request: ModelRequest) -> ModelRequest:
-        """The request with what the provider's configuration adds."""
+        """Add the options and headers of the provider's configuration to a request."""
         headers = {**self.endpoint.headers, **request.model.headers, **request.headers}
         options = {**self.endpoint.options, **request.options}
         return replace(request, headers=headers, options=options)
@@ -109,11 +109,11 @@ def endpoints(
     known: Mapping[str, Endpoint],
     npm: Sequence[str],
 ) -> tuple[Endpoint, ...]:
-    """The servers that are known or configured, the configuration over what is known.
+    """Return the known and configured servers; the configuration overrides known settings.
 
-    One that is only configured is taken if it has an address and its `npm` is among these: the
-    client that files made for OpenCode name, OpenAI-compatible where they name none. Its key is
-    tested as that of the first known server.
+    A server that is only configured counts if it has an address and its `npm` is among these: the
+    client that OpenCode's files name, OpenAI-compatible without one. Its key is tested as that of
+    the first known server.
     """
     found = []
     for name in dict.fromkeys((*known, *config.provider)):

@@ -9,9 +9,9 @@ from pegboard.providers.keylookup import Key, Keys
 async def required_key(
     keys: Keys, provider_id: str, env: Sequence[str] = (), *, name: str = ""
 ) -> Key:
-    """The key of a provider that cannot do without; `name` is the provider's for people.
+    """Return the key of a provider that needs one; `name` is its name for users.
 
-    :raises ProviderAuthError: when there is none, with the ways to give one.
+    :raises ProviderAuthError: when there is none, with the ways to set one.
     """
     if key := await keys.find(provider_id, env):
         return key

@@ -80,7 +80,7 @@ class Refusals:
         self._read_error = read_error
 
     def refused(self, status: int, headers: Mapping[str, str], body: str) -> ProviderError:
-        """The error for an HTTP status that is not 200."""
+        """Return the error for an HTTP status other than 200."""
         body = self._hidden(body)
         return self._refused(status, headers, body, read_body(body, self._read_error))
 
@@ -124,7 +124,7 @@ class Refusals:
         return ToolSchemaError(text, tools=tools, keyword=keyword, **facts)
 
     def moved(self, status: int, headers: Mapping[str, str]) -> ProviderError:
-        """The error for a redirect, which is never followed: the key would go along."""
+        """Return the error for a redirect, which is not followed: the key would go along."""
         target = self._hidden(headers.get("location", "nowhere"))
         return ProviderError(
             f"{self._id}: the server sends the request on to {target}, which is not followed; "
@@ -134,7 +134,7 @@ class Refusals:
         )
 
     def in_stream(self, error: object) -> ProviderError:
-        """The error for an error object inside a stream that began with status 200."""
+        """Return the error for an error object inside a stream that began with status 200."""
         body = self._hidden(json.dumps({"error": error}, ensure_ascii=False))
         own = self._read_error
         found = read_body(body, own and (lambda value: own(value["error"])))
@@ -158,7 +158,7 @@ class Refusals:
         return ProviderError(message, retryable=passing and not final, **facts)
 
     def no_stream(self, content_type: str, body: str) -> ProviderError:
-        """The error for an answer of status 200 that is no answer of a model."""
+        """Return the error for a body of status 200 that is not an answer of a model."""
         body = self._hidden(body)
         what = read_body(body, self._read_error).message or excerpt(body) or "nothing"
         return ProviderError(
@@ -169,22 +169,22 @@ class Refusals:
         )
 
     def broken(self, what: str, *, retryable: bool = True) -> ProviderError:
-        """The error for an answer that broke off or cannot be read: worth another attempt."""
+        """Return the error for an answer that broke off or cannot be read; retrying may help."""
         text = f"{self._id}: {self._hidden(what)}"
         return ProviderError(text, provider_id=self._id, retryable=retryable)
 
     def late(self, what: str) -> ProviderError:
-        """The error for an answer that did not begin in time."""
+        """Return the error for an answer that did not begin in time."""
         return self.broken(f"{what}; a higher `provider.{self._id}.options.timeout_s` allows more")
 
     def silent(self, what: str) -> ProviderError:
-        """The error for an answer of which nothing more came in time."""
+        """Return the error for an answer that paused too long."""
         return self.broken(f"{what}; a higher `stream_idle_timeout_s` allows more")
 
     def unreachable(self, url: SplitResult, error: OSError) -> ProviderError:
-        """The error for a connection that failed; a bad certificate will be as bad the next time.
+        """Return the error for a failed connection; a bad certificate is not retried.
 
-        So is a port of this machine that nobody listens on: that is told at once.
+        Neither is a closed port of this machine: it fails at once.
         """
         host = url.netloc.rpartition("@")[2]
         if _is_refused(error) and is_loopback(url.hostname or ""):

@@ -64,7 +64,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     npm: str = ""
 
     def at(self, path: str) -> str:
-        """The URL of a path below the server's, whose query stays at the end, as Azure has one."""
+        """Return the URL of a path below the server's; a query, as of Azure, stays last."""
         base, question, query = self.url.partition("?")
         return f"{base.rstrip('/')}/{path}{question}{query}"
 
@@ -110,15 +110,15 @@ class AnswerReader(Protocol):
         ...
 
     def read(self, frame: bytes) -> Iterable[StreamEvent]:
-        """The events of the next frame.
+        """Yield the events of the next frame.
 
         :raises ValueError: when it cannot be read.
-        :raises ErrorFrameError: when it says that the answer has failed.
+        :raises ErrorFrameError: when it reports that the answer has failed.
         """
         ...
 
     def end(self) -> Iterable[StreamEvent]:
-        """The last events, with the `StreamFinish`, once no frame will follow."""
+        """Yield the last events, with the `StreamFinish`, when no frame will follow."""
         ...
 
 

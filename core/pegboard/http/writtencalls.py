@@ -145,7 +145,7 @@ class WrittenCalls:
 
 
 def _tails(text: str) -> Iterator[str]:
-    """The text from each of the marks in it that stand for nothing else."""
+    """Yield the text from each unambiguous mark in it."""
     for mark in _MARKS:
         if "{" not in mark and (place := text.find(mark)) > 0:
             yield text[place:]
@@ -162,7 +162,7 @@ def _calls_in(found: re.Match[str], names: Collection[str]) -> Iterator[WrittenC
 
 
 def _arguments(body: str) -> str:
-    """The arguments as JSON, "" where the body is something else."""
+    """Return the arguments as JSON, "" if the body is something else."""
     if isinstance(_json(body), dict):
         return body
     if _PARAMETERS.sub("", body).strip():
@@ -198,5 +198,5 @@ def _json(text: str) -> object:
 
 
 def _value(text: str) -> str:
-    """The text of a parameter without the line break after its tag and before the closing one."""
+    """Remove the line break after a parameter's tag and before its closing tag."""
     return text.removeprefix("\n").removesuffix("\n")

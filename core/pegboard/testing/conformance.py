@@ -28,11 +28,11 @@ async def tools_of(
     options: Mapping[str, Any] | None = None,
     secrets: Mapping[str, str] | None = None,
 ) -> tuple[Tool, ...]:
-    """The tools that a plugin registers, or that a module of tools has.
+    """Return the tools that a plugin registers, or that a module of tools has.
 
-    `config` is what `register_tools` is given where it asks for it, a `Config` or in the syntax of
-    a `pegboard.toml`; `options` and `secrets` are the plugin's own. The hooks that it brings are
-    asked of the plugin itself.
+    `config` is the argument of `register_tools`, a `Config` or in the syntax of a `pegboard.toml`;
+    `options` and `secrets` are the plugin's own. Hooks that the plugin defines are asked of the
+    plugin itself.
 
     :raises AssertionError: when the options do not fit, or such a hook fails.
     """
@@ -57,7 +57,7 @@ def _fail(failure: PluginFailed) -> None:
 
 
 async def _answer(hook: Callable[..., Any], **arguments: object) -> tuple[Any, ...]:
-    """What an implementation of a hook that collects gives."""
+    """Return the answer of an implementation of a hook that collects."""
     answer = hook(**arguments)
     return tuple((await answer if inspect.isawaitable(answer) else answer) or ())
 

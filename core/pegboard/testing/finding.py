@@ -34,7 +34,7 @@ Rule = Callable[[], Awaitable[None]]
 
 
 async def broken(subject: str, rules: Mapping[str, Rule]) -> tuple[Finding, ...]:
-    """The rules that do not hold; one that raises, or takes more than 20 s, is broken too."""
+    """Return the broken rules; one that raises, or takes more than 20 s, is broken too."""
     found = [
         Finding(subject=subject, rule=name, text=text)
         for name, rule in rules.items()

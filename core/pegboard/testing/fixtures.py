@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def pegboard_app(tmp_path: Path) -> "Callable[..., AbstractAsyncContextManager[ScriptedApp]]":
-    """An App for several turns, opened by `async with` and closed at its block's end."""
+    """Return an opener of an App for several turns, for `async with`."""
 
     def opened(
         *plugins: object,
@@ -33,9 +33,9 @@ def pegboard_app(tmp_path: Path) -> "Callable[..., AbstractAsyncContextManager[S
 
 @pytest.fixture
 def run_turn(tmp_path: Path) -> "Callable[..., TurnRecord]":
-    """A whole turn, as a `TurnRecord`: `run_turn(plugin, script=[("select", {...}), "done"])`.
+    """Run a turn: `run_turn(plugin, script=[("select", {...}), "done"])` returns a `TurnRecord`.
 
-    It runs an event loop of its own: an `async` test takes `pegboard_app`.
+    It runs an event loop of its own: an `async` test uses `pegboard_app`.
     """
 
     def played(

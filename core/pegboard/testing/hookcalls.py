@@ -53,7 +53,7 @@ _DONE = ToolPart(
 
 
 def session_view(config: Config, project: Path) -> SessionView:
-    """A session with one prompt, as plugins see it."""
+    """Return a session with one prompt, as plugins see it."""
     info = Session(
         id="ses_test",
         slug="test",

@@ -116,7 +116,7 @@ class _Hook:
         return taken_s
 
     async def _same(self) -> None:
-        """What stands first in each request is the same text, which providers then cache."""
+        """Check that the start of each request is the same text, which providers then cache."""
         for arguments in self._calls():
             first, second = await self._asked(arguments), await self._asked(arguments)
             must(first == second, "two calls give two answers: providers cannot cache the request")

@@ -27,7 +27,7 @@ Settings = Config | Mapping[str, object] | None
 
 
 def config_of(said: Settings) -> Config:
-    """The configuration that this is.
+    """Parse a configuration.
 
     :raises ConfigError: for a value of the wrong type.
     """
@@ -41,7 +41,7 @@ def config_of(said: Settings) -> Config:
 
 
 def with_own_table(plugin: object, tables: Collection[str]) -> Registrant:
-    """An object as a plugin beside the built-in ones, with the name of its settings."""
+    """Return an object as a plugin next to the built-in ones, with the name of its settings."""
     builtin = {each.name for each in entry_points() if each.distribution == OWN}
     found = embedded(plugin, tables)
     found.table = table_of(found, tables, builtin)
@@ -102,7 +102,7 @@ async def lone_plugin(
     config: Settings,
     **given: Any,  # noqa: ANN401 - options and secrets
 ) -> AsyncIterator[LonePlugin]:
-    """The plugin with folders that are there while the block lasts, as `LonePlugin` has it."""
+    """Yield the plugin with folders that exist while the block lasts; see `LonePlugin`."""
     folder = await asyncio.to_thread(TemporaryDirectory, prefix="pegboard-check-")
     try:
         alone = LonePlugin(plugin, config, Path(folder.name), **given)

@@ -45,7 +45,7 @@ def fails(
     wait_s: float | None = None,
     hides: str = "",
 ) -> Check:
-    """The request fails with an error of this kind, which says whether to try again."""
+    """Return a check that the request fails with such an error and advice on retries."""
 
     def check(outcome: Outcome) -> None:
         error = outcome.error
@@ -65,7 +65,7 @@ def fails(
 def answers(
     text: str | None = None, *, calls: Sequence[str] | None = (), reason: str | None = None
 ) -> Check:
-    """The answer is whole, says this and makes calls with these arguments; None is anything."""
+    """Return a check that the answer is complete, with this text and these calls; None is any."""
 
     def check(outcome: Outcome) -> None:
         must(outcome.error is None, f"{type(outcome.error).__name__}: {outcome.error}")

@@ -78,7 +78,7 @@ class _Policy:
         self.hooks = alone.hooks(self.failures.append)
 
     async def ask(self, request: PermissionRequest) -> Verdict | None:
-        """The plugin's verdict; what went wrong is a broken rule."""
+        """Return the plugin's verdict; raise when a rule is broken."""
         self.failures.clear()
         view: SessionView = self.view
         verdict = await self.hooks.strictest(
@@ -95,7 +95,7 @@ async def _answers(policy: _Policy, asked: Sequence[PermissionRequest]) -> None:
 
 
 async def _patterns(policy: _Policy, asked: Sequence[PermissionRequest]) -> None:
-    """A request is judged as strictly as the strictest of its patterns, wherever it stands."""
+    """Check that a request is judged like the strictest of its patterns, wherever that stands."""
     for request in asked:
         alone = [await policy.ask(_with(request, (each,))) for each in request.patterns]
         wanted = max(alone, key=_strictness, default=None)
@@ -127,7 +127,7 @@ async def _reason(policy: _Policy, asked: Sequence[PermissionRequest]) -> None:
 
 
 async def _blocks(policy: _Policy, asked: Sequence[PermissionRequest]) -> None:
-    """The event loop goes on while a policy thinks."""
+    """Check that a policy does not block the event loop."""
     held_s = STALL_S
     for _ in range(ATTEMPTS):
         if held_s >= STALL_S:

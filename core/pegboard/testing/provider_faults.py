@@ -46,10 +46,10 @@ class Fault:
 async def check_provider_faults(
     make: Make, wire: ServerFrames, *, model: str, framing: Framing = "events"
 ) -> tuple[Finding, ...]:
-    """What the provider makes wrong of servers that fail, and of odd ones that do not.
+    """Return what the provider does wrong with failing and unusual servers, `()` if nothing.
 
-    `()` if all is right; `model` is an id that it resolves. `framing` is what the frames of `wire`
-    are: server-sent events, or lines of JSON.
+    `model` is an id that it resolves. `framing` says what the frames of `wire` are: server-sent
+    events, or lines of JSON.
     """
     place = _Place(make, model, CONTENT_TYPES[framing])
     rules: dict[str, Rule] = {
@@ -77,7 +77,7 @@ class _Place:
 
 
 def faults(wire: ServerFrames, framing: Framing = "events") -> Iterator[Fault]:
-    """The table, without the rows that need more than one server or request."""
+    """Yield the table, without the rows that need more than one server or request."""
     yield from _refusals(wire)
     yield from _breaks(wire, framing)
     yield from _odd_bytes(wire, framing)
@@ -147,7 +147,7 @@ def _breaks(wire: ServerFrames, framing: Framing) -> Iterator[Fault]:
 
 
 def _odd_bytes(wire: ServerFrames, framing: Framing) -> Iterator[Fault]:
-    """The same answer in other bytes, and bytes that are none."""
+    """Yield the same answer in other bytes, and invalid bytes."""
     whole, odd = _said(wire), "ünï 🧡 \u2028 \u0000"
     single = [whole[place : place + 1] for place in range(len(whole))]
     spoken = _said(wire, odd)
@@ -307,7 +307,7 @@ async def _reused(place: _Place, wire: ServerFrames) -> None:
 
 
 async def _left(place: _Place, wire: ServerFrames) -> None:
-    """The request of a reader who goes away ends at once."""
+    """Check that closing the stream ends the request at once."""
     play: Play = (wire.start() + wire.text("Hel"), Pause())
     async with place.server(play) as server, _open(place, server.url) as provider:
         stream = provider.stream(_request(provider, place.model))
@@ -321,7 +321,7 @@ async def _left(place: _Place, wire: ServerFrames) -> None:
 
 
 async def _redirected(place: _Place, wire: ServerFrames) -> None:
-    """A redirect leads no key elsewhere."""
+    """Check that a redirect does not take the key elsewhere."""
     async with place.server((_said(wire),)) as other:
         head = Status(code=307, headers={"location": f"{other.url}/elsewhere"})
         play: Play = (head, b"moved")

@@ -63,7 +63,7 @@ async def check_provider(
 
 
 def check_answer(events: Sequence[StreamEvent], subject: str = "answer") -> tuple[Finding, ...]:
-    """What is wrong with the events of one answer; `text` says at which of them."""
+    """Return the flaws in the events of one answer; `text` names the event."""
     return tuple(Finding(subject=subject, rule="stream", text=text) for text in _flaws(events))
 
 
@@ -127,7 +127,7 @@ def _written(request: ModelRequest) -> bytes:
 
 
 async def _close(provider: Provider, request: ModelRequest) -> None:
-    """An answer that nobody wants any more ends at once, and the next request works."""
+    """Check that a closed answer ends at once, and that the next request works."""
     stream = provider.stream(request)
     await anext(stream)
     close = getattr(stream, "aclose", None)
@@ -158,7 +158,7 @@ def _flaws(events: Sequence[StreamEvent]) -> Iterator[str]:
 
 
 def _block_flaws(events: Sequence[StreamEvent]) -> Iterator[str]:
-    """What is wrong with the frames of blocks: each is started once, and ended."""
+    """Yield the flaws of blocks: each is started once, and ended."""
     open_, seen = set[tuple[str, str]](), set[tuple[str, str]]()
     for event in events:
         name = type(event).__name__
@@ -178,7 +178,7 @@ def _block_flaws(events: Sequence[StreamEvent]) -> Iterator[str]:
 
 
 def _call_flaws(events: Sequence[StreamEvent]) -> Iterator[str]:
-    """What is wrong with calls: each is whole, once, and says what its pieces said."""
+    """Yield the flaws of calls: each is complete, occurs once, and equals its pieces."""
     written: dict[str, str] = {}
     open_, called = set[str](), set[str]()
     for event in events:

@@ -17,7 +17,7 @@ class Publisher(Protocol):
     """An App, or a bus."""
 
     def subscribe(self, *, limit: int) -> Subscription:
-        """The events from here on."""
+        """Subscribe to the events from now on."""
         ...
 
 
@@ -53,7 +53,7 @@ class EventRecorder:
             await self._task  # ends with the subscription, once all that was queued is kept
 
     def of(self, kind: type[_T]) -> list[_T]:
-        """The events of one kind so far, as their properties."""
+        """Return the events of one kind so far, as their properties."""
         return [each.properties for each in self.events if isinstance(each.properties, kind)]
 
     async def wait_for(
@@ -63,7 +63,7 @@ class EventRecorder:
         *,
         timeout_s: float = 5.0,
     ) -> _T:
-        """The first event of a kind that is so, from the beginning of the recording on.
+        """Return the first event of a kind that fulfils `where`, from the start of the recording.
 
         :raises TimeLimitError: when none comes in time; its text lists what came.
         """

@@ -154,7 +154,7 @@ _TEXTS = {
 
 
 def minimal(kind: type[_T]) -> _T:
-    """A value of a struct of the schema, with as little in it as it may have."""
+    """Return a value of a struct of the schema with only the required fields."""
     schema = msgspec.json.schema(kind)
     deep = -_MAX_DEPTH  # what is required of the schema's structs is never recursive
     return msgspec.convert(_value(schema, schema, depth=deep), kind)

@@ -200,7 +200,7 @@ async def _processes(site: _Site) -> None:
 
 @contextmanager
 def _listening(family: int, address: Any) -> Iterator[tuple[socket.socket, Callable[[], bool]]]:  # noqa: ANN401 - one of either family
-    """A listener, and whether somebody has connected to it since it was asked last."""
+    """Yield a listener, and a function that returns whether a client has connected since."""
     with socket.socket(family, socket.SOCK_STREAM) as listener:
         listener.bind(address)
         listener.listen()

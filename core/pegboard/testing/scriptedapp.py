@@ -131,12 +131,12 @@ async def scripted_app(  # noqa: PLR0913 - what a test can set, all keyword-only
     secrets: Mapping[str, str] | None = None,
     files: Mapping[str, str | bytes] | None = None,
 ) -> AsyncIterator[ScriptedApp]:
-    """An App with the built-in plugins and these, all of whose folders are below `folder`.
+    """Open an App with the built-in plugins and these, all of whose folders are below `folder`.
 
     A plugin may be a module, an object with hooks, or a tool. `script` is the list of the model's
     answers, one for each request: a text, a call as `(tool, arguments)`, a list of these, `CANCEL`,
-    a `ProviderError`, an event, or a function of the request that gives one. `reply` answers what
-    is asked of the user; without one nobody is there, and what would be asked is denied. `config`
+    a `ProviderError`, an event, or a function of the request that returns one. `reply` answers
+    requests to the user; without it there is no user, and what would be asked is denied. `config`
     is as in a `pegboard.toml`; `options` and `secrets` are those of each of the plugins. `files`
     are written into the project, which is trusted: tools and plugins among them are loaded.
     """
@@ -286,7 +286,7 @@ def _project(folder: Path, files: Mapping[str, str | bytes]) -> Path:
 def _config(
     said: Mapping[str, Any], plugins: Sequence[object], options: Mapping[str, Any] | None
 ) -> Mapping[str, object]:
-    """The configuration with the model of the test, and with the options of the plugins."""
+    """Return the configuration with the test's model and the plugins' options."""
     tables = dict(said.get("plugins", {}))
     for name in (with_own_table(each, tables).table for each in plugins if options is not None):
         tables[name] = {**tables.get(name, {}), "options": options}
@@ -296,7 +296,7 @@ def _config(
 def _env(
     folder: Path, said: Mapping[str, Any], plugins: Sequence[object], secrets: Mapping[str, str]
 ) -> Mapping[str, str]:
-    """What the App knows of the environment: no more than a home, programs and the secrets."""
+    """Return the App's environment: only a home, the PATH and the secrets."""
     tables = said.get("plugins", {})
     names = [with_own_table(each, tables).name for each in plugins]
     kept = {variable_of(name, key): value for name in names for key, value in secrets.items()}
@@ -304,7 +304,7 @@ def _env(
 
 
 def _given_tools(plugin: object) -> tuple[Tool, ...]:
-    """The tool that is given as a plugin, or those of a file of tools that has no hooks."""
+    """Return the tool that is given as a plugin, or those of a tool file without hooks."""
     if isinstance(plugin, Tool):
         return (plugin,)
     if not isinstance(plugin, ModuleType):

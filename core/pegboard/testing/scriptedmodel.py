@@ -75,15 +75,15 @@ class ScriptedModel:
         self._cancel = cancel
 
     def models(self) -> tuple[Model, ...]:
-        """The one model."""
+        """Return the one model."""
         return (MODEL,)
 
     def resolve(self, model_id: str) -> Model | None:
-        """The one model."""
+        """Return the one model, None for another id."""
         return MODEL if model_id == MODEL.id else None
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
-        """The next answer of the script.
+        """Yield the next answer of the script.
 
         :raises ProviderError: when the script has no more.
         """

@@ -127,7 +127,7 @@ class ScriptedServer:
 
 
 async def _request(reader: asyncio.StreamReader) -> bytes | None:
-    """The body of the next request, None when the client has gone."""
+    """Read the body of the next request, None when the client has gone."""
     length = 0
     if not (line := await reader.readline()):
         return None

@@ -63,7 +63,7 @@ class _Site:
         self.snapshots = opened(root)
 
     async def track(self) -> str:
-        """The state as it is."""
+        """Take a snapshot and return its state."""
         found = await self.snapshots.track(fresh=True)
         must(found, f"there is no state: {self.snapshots.refused or 'and nobody says why'}")
         assert found
@@ -71,12 +71,12 @@ class _Site:
 
     @contextmanager
     def writing(self, session: str = _SESSION) -> Iterator[None]:
-        """A call that may write any file."""
+        """Run a call that may write any file."""
         with self.snapshots.writing((session,), tells=False):
             yield
 
     async def undone(self, way: RestoreWay, *paths: Path) -> Restored:
-        """What became of the files, put back to where the way begins."""
+        """Restore the files to the start of the way, and return the result."""
         back = RestoreWay(before=way.after, after=way.before)
         return await self.snapshots.restore(dict.fromkeys(paths, back))
 
@@ -117,7 +117,7 @@ async def _takes(sites: _Sites) -> None:
 
 
 async def _told(sites: _Sites) -> None:
-    """A call that says what it writes has these files taken."""
+    """Check that a call that names its files has these recorded."""
     async with sites() as site:
         await site.track()
         with site.snapshots.writing((_SESSION,), tells=True) as writing:
@@ -129,7 +129,7 @@ async def _told(sites: _Sites) -> None:
 
 
 async def _others(sites: _Sites) -> None:
-    """What the user, or another session, does is not this session's."""
+    """Check that changes of the user, or of another session, are not this session's."""
     async with sites() as site:
         await site.track()
         (site.root / "user.txt").write_text("mine")
@@ -142,7 +142,7 @@ async def _others(sites: _Sites) -> None:
 
 
 async def _lineages(sites: _Sites) -> None:
-    """What a subagent writes is its caller's work, too."""
+    """Check that what a subagent writes is its caller's work, too."""
     async with sites() as site:
         site.snapshots.lineage(_SESSION, None)
         owners = site.snapshots.lineage("ses_child", _SESSION)
@@ -196,7 +196,7 @@ async def _restores(sites: _Sites) -> None:
 
 
 async def _copies(sites: _Sites) -> None:
-    """A copy of the worktree gets every kind of file of a state, and the worktree stays."""
+    """Check that a copy of the worktree gets every kind of file, and the worktree is unchanged."""
     async with sites() as site:
         paths = [site.text, site.program, site.link, site.root / "binary", site.root / "new.txt"]
         before, as_it_was = await site.track(), _shown(paths)
@@ -218,7 +218,7 @@ async def _copies(sites: _Sites) -> None:
 
 
 async def _leaves(sites: _Sites) -> None:
-    """What somebody has changed since is left, and named."""
+    """Check that files changed since are left, and named."""
     async with sites() as site:
         before = await site.track()
         with site.writing():
@@ -232,7 +232,7 @@ async def _leaves(sites: _Sites) -> None:
 
 
 async def _unknown(sites: _Sites) -> None:
-    """A state that nobody knows any more takes no file along."""
+    """Check that an unknown state changes no file."""
     async with sites() as site:
         after = await site.track()
         gone = RestoreWay(before="0" * 40, after=after)
@@ -242,7 +242,7 @@ async def _unknown(sites: _Sites) -> None:
 
 
 async def _reopened(sites: _Sites) -> None:
-    """What is kept can be put back by the next process."""
+    """Check that the next process can restore stored states."""
     async with sites() as site:
         before = await site.track()
         with site.writing():
@@ -257,7 +257,7 @@ async def _reopened(sites: _Sites) -> None:
 
 
 async def _collects(sites: _Sites) -> None:
-    """A collection spares what is kept."""
+    """Check that a collection spares stored states."""
     async with sites() as site:
         before = await site.track()
         with site.writing():

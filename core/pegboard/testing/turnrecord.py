@@ -52,7 +52,7 @@ class TurnRecord:
     events: tuple[Event, ...] = field(repr=False)
 
     def call(self, tool: str) -> CallRecord:
-        """The first call of this tool.
+        """Return the first call of this tool.
 
         :raises LookupError: when there is none; its text lists the calls that there are.
         """

@@ -17,7 +17,7 @@ BROKEN_FRAMES: Mapping[Framing, bytes] = {"events": b'data: {"broken\n\n', "line
 
 
 def meant(arguments: str) -> object:
-    """What a call's arguments say, however they are spaced; the text itself if it is no JSON."""
+    """Parse a call's arguments, however they are spaced; return the text if it is not JSON."""
     try:
         return json.loads(arguments)
     except ValueError:
@@ -31,33 +31,33 @@ class ServerFrames(Protocol):
     """
 
     def start(self) -> bytes:
-        """What stands before the first block of an answer."""
+        """Return the bytes before the first block of an answer."""
         ...
 
     def text(self, text: str) -> bytes:
-        """A block of text."""
+        """Return a block of text."""
         ...
 
     def call(self, call_id: str, name: str, arguments: str, *, index: int = 0) -> bytes:
-        """A whole call; `arguments` are JSON, `index` is its place among the blocks."""
+        """Return a complete call; `arguments` are JSON, `index` is its place among the blocks."""
         ...
 
     def cut_call(self, call_id: str, name: str, arguments: str) -> bytes:
-        """The beginning of a call, with the beginning of its arguments."""
+        """Return the beginning of a call, with the beginning of its arguments."""
         ...
 
     def end(self, reason: End, *, usage: tuple[int, int] | None = (10, 5)) -> bytes:
-        """The end of an answer, with what it has cost: tokens read and written."""
+        """Return the end of an answer, with its usage: tokens read and written."""
         ...
 
     def error(self, refusal: Refusal, message: str) -> bytes:
-        """The JSON body of an HTTP error."""
+        """Return the JSON body of an HTTP error."""
         ...
 
     def error_event(self, refusal: Refusal, message: str) -> bytes:
-        """An error in the middle of a stream that began with 200."""
+        """Return an error in the middle of a stream that began with 200."""
         ...
 
     def stray(self) -> bytes:
-        """An event of a kind that does not exist."""
+        """Return an event of an unknown kind."""
         ...
