@@ -26,3 +26,8 @@ def worker(body: dict[str, Any]) -> Answer:
 def results_of(out: Path) -> list[dict[str, Any]]:
     """Return the results of a batch's folder."""
     return [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
+
+
+def has_lines(file: Path, number: int) -> bool:
+    """Return whether a file has so many lines."""
+    return len(file.read_text().splitlines()) >= number

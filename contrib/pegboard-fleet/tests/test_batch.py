@@ -8,16 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from batches import OK, Jobs, results_of, words_of, worker
+from batches import OK, Jobs, has_lines, results_of, words_of, worker
 
 from model_server import Answer, ModelServer, Pause, call, failure, say, step_of, text
 from plugins.cli.commands import CommandLine, finished
 from worktrees import git
 from written import until
-
-
-def has_lines(file: Path, number: int) -> bool:
-    return len(file.read_text().splitlines()) >= number
 
 
 async def test_each_job_works_in_its_own_copy_and_has_a_result(
