@@ -57,18 +57,30 @@ class Folders:
         async with self._changing(job.repo):
             await self._git(copy, "worktree", "prune")
             await self._git(copy, "worktree", "add", "--detach", "-f", str(folder), job.commit)
-        return (await self._git(folder, "rev-parse", "HEAD")).strip()
+        return (await self._git(folder, "rev-parse", "HEAD")).decode().strip()
 
     async def patch(self, attempt: Attempt, base: str) -> str:
         """Return the changes of an attempt as git's patch; "" without a repository.
 
-        :raises SetupError: when git fails.
+        Where a text is not UTF-8 the patch is a binary one, from which git makes the same bytes.
+
+        :raises SetupError: when git fails, or an attribute of the repository forbids that.
         """
         if not base:
             return ""
         folder = self.of(attempt)
         await self._git(folder, "add", "-A")
-        return await self._git(folder, "diff", "--cached", "--binary", "--no-ext-diff", base)
+        words = ("diff", "--cached", "--binary", "--no-ext-diff", base)
+        try:
+            return (await self._git(folder, *words)).decode()
+        except UnicodeDecodeError:
+            attributes = self._root / "binary.gitattributes"
+            await asyncio.to_thread(attributes.write_text, "* -diff\n")
+        patch = await self._git(folder, "-c", f"core.attributesFile={attributes}", *words)
+        try:
+            return patch.decode()
+        except UnicodeDecodeError as error:
+            raise SetupError(f"the patch has a text that is not UTF-8: {error}") from error
 
     async def _copy(self, repo: str) -> Path:
         """Return the bare copy of a repository, which is made once."""
@@ -87,7 +99,7 @@ class Folders:
         return self._locks.setdefault(repo, asyncio.Lock())
 
     @staticmethod
-    async def _git(folder: Path, *words: str, limit_s: float = GIT_LIMIT_S) -> str:
+    async def _git(folder: Path, *words: str, limit_s: float = GIT_LIMIT_S) -> bytes:
         env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         done = await run_program(
             ("git", *_SAFE, *words),
@@ -101,4 +113,4 @@ class Folders:
             raise SetupError(f"git {' '.join(words[:2])} ended with {done.exit_code}: {errors}")
         if reason := ending(done, limit_s):
             raise SetupError(f"git {' '.join(words[:2])} was ended: {reason}")
-        return done.output.decode(errors="replace")
+        return done.output

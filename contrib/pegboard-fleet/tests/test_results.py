@@ -3,14 +3,16 @@
 import json
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from batches import OK, Jobs, results_of, worker
 from pegboard_fleet.journal import JobResult
 
-from model_server import ModelServer
+from model_server import Answer, ModelServer, call, say, step_of
 from plugins.cli.commands import CommandLine
 from trajectories import check_trajectory
+from worktrees import git
 
 
 @pytest.fixture
@@ -55,6 +57,32 @@ async def test_each_attempt_with_a_session_has_a_trajectory(line: CommandLine, o
     assert document["steps"][-1]["message"] == good["answer"] == "Written."
     calls = [each for step in document["steps"] for each in step.get("tool_calls", [])]
     assert [each["function_name"] for each in calls] == ["write"]
+
+
+async def test_a_patch_makes_the_same_bytes_whatever_the_encoding_of_a_text(
+    line: CommandLine, jobs: Jobs, repository: Path, tmp_path: Path
+) -> None:
+    (repository / "old.txt").write_bytes("Käse\n".encode("latin-1"))
+    git(repository, "add", "-A")
+    git(repository, "-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "cheese")
+    command = (
+        r"printf 'K\344se und Br\366tchen\n' > old.txt; printf '\303\251t\303\251\n' > new.txt"
+    )
+
+    def script(body: dict[str, Any]) -> Answer:
+        bash = call("bash", {"command": command, "description": "Write"})
+        return say("Written.") if step_of(body) else bash
+
+    file = jobs({"id": "one", "prompt": "go", "repo": str(repository)})
+    async with ModelServer(script) as server:
+        line.use_model(server.url, **OK)
+        await line("batch", "run", file, "--out", str(tmp_path / "out"))
+
+    (result,) = results_of(tmp_path / "out")
+    (patch := tmp_path / "patch").write_text(result["patch"])
+    git(repository, "apply", str(patch))
+    assert (repository / "old.txt").read_bytes() == "Käse und Brötchen\n".encode("latin-1")
+    assert (repository / "new.txt").read_text() == "été\n"
 
 
 async def test_parquet_without_pyarrow_names_the_command_that_installs_it(
