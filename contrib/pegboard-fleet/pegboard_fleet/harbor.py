@@ -5,7 +5,10 @@ Python 3.12, and this module for Harbor.
 """
 
 import json
+import os
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +29,10 @@ from pydantic import Field
 
 TRAJECTORY, OUTPUT = "trajectory.json", "pegboard.txt"
 """The files in the folder of the agent's logs."""
+STORED = "pegboard"
+"""The folder there that has the database of the sessions."""
+EXPORT = ("pegboard", "session", "export", "--with-reasoning", "--atif")
+EXPORT_LIMIT_S = 60.0
 ON_PATH = 'export PATH="$HOME/.local/bin:$PATH"'
 PYTHON = "3.12"
 """The Python that Pegboard has in the container, whichever the task has."""
@@ -120,28 +127,31 @@ class PegboardAgent(BaseInstalledAgent):  # type: ignore[misc] # likewise
         for option, value in options.items():
             words += [] if value is None else [option, str(value)]
         words += ["--continue"] if self._resume else []
-        output = shlex.quote(str(logs / OUTPUT))
-        export = ("pegboard", "session", "export", "--with-reasoning", "--atif")
+        output, trajectory = (shlex.quote(str(logs / name)) for name in (OUTPUT, TRAJECTORY))
         await self.exec_as_agent(
             environment,
             command=(
-                f"{ON_PATH}; mkdir -p {shlex.quote(str(logs))}; {self._copy_skills()}"
+                f"{ON_PATH}; mkdir -p {shlex.quote(str(logs))}; rm -f {trajectory}; "
+                f"{self._copy_skills()}"
                 f"{shlex.join([*words, '--', instruction])} </dev/null >{output} 2>&1; code=$?; "
-                f"{shlex.join([*export, str(logs / TRAJECTORY)])} >>{output} 2>&1; "
+                f"{shlex.join(EXPORT)} {trajectory} >>{output} 2>&1; "
                 f"tail -c 8000 {output}; exit $code"
             ),
             env={
                 **self.model_connection.env,
                 "PEGBOARD_CONFIG_CONTENT": json.dumps(self._settings()),
-                "PEGBOARD_DATA_DIR": str(logs / "pegboard" / "data"),
-                "PEGBOARD_STATE_DIR": str(logs / "pegboard" / "state"),
+                "PEGBOARD_DATA_DIR": str(logs / STORED / "data"),
+                "PEGBOARD_STATE_DIR": str(logs / STORED / "state"),
             },
         )
 
     def populate_context_post_run(self, context: AgentContext) -> None:
-        """Fill in the tokens and the cost of the trajectory, where there is one."""
+        """Fill in the tokens and the cost of the trajectory.
+
+        When Harbor's time limit has ended the run, the trajectory is made from the database.
+        """
         file = self.logs_dir / TRAJECTORY
-        if not file.is_file():
+        if not file.is_file() and not self._export(file):
             return
         metrics = Trajectory.model_validate_json(file.read_text()).final_metrics
         if metrics is not None:
@@ -149,6 +159,32 @@ class PegboardAgent(BaseInstalledAgent):  # type: ignore[misc] # likewise
             context.n_cache_tokens = metrics.total_cached_tokens
             context.n_output_tokens = metrics.total_completion_tokens
             context.cost_usd = metrics.total_cost_usd
+
+    def _export(self, file: Path) -> bool:
+        """Write the trajectory of the newest session of the logs; return whether there is one."""
+        stored = self.logs_dir / STORED
+        if not (stored / "data").is_dir():
+            return False
+        folders = {f"PEGBOARD_{each.upper()}_DIR": str(stored / each) for each in ("data", "state")}
+
+        def run(*words: str) -> bytes:
+            return subprocess.run(
+                (Path(sys.executable).with_name("pegboard"), *words),
+                cwd=stored,
+                env={**os.environ, **folders},
+                check=True,
+                capture_output=True,
+                timeout=EXPORT_LIMIT_S,
+            ).stdout
+
+        try:
+            every = ("--all", "--all-projects", "--max-count", "1", "--format", "json")
+            (newest,) = json.loads(run("session", "list", *every))
+            run(*EXPORT[1:], str(file), newest["id"])
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            self.logger.warning("cannot read the sessions in %s: %s", stored, error)
+            return False
+        return True
 
     def _copy_skills(self) -> str:
         if not self.skills_dir:

@@ -6,6 +6,7 @@ The tests run where `harbor` is installed, which asks for Python 3.12.
 import asyncio
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from batches import OK, worker
 
-from model_server import Answer, ModelServer, failure, say
+from model_server import Answer, ModelServer, Pause, failure, say, step_of, text
 from trajectories import check_trajectory
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # which Harbor imports, else it is downloaded
@@ -89,8 +90,14 @@ class Shell(BaseEnvironment):  # type: ignore[misc] # Harbor may be absent
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
         )
-        out, err = await process.communicate()
+        try:
+            out, err = await process.communicate()
+        except asyncio.CancelledError:
+            os.killpg(process.pid, signal.SIGKILL)  # as a container ends
+            await process.wait()
+            raise
         assert process.returncode is not None
         return ExecResult(stdout=out.decode(), stderr=err.decode(), return_code=process.returncode)
 
@@ -163,6 +170,34 @@ async def test_a_failure_is_harbors_error_and_leaves_a_trajectory(
 
     document = json.loads((tmp_path / "logs" / "trajectory.json").read_text())
     assert document["steps"][-1]["extra"]["error"]["name"] == "APIError"
+
+
+async def test_a_run_that_harbor_ends_has_a_trajectory_with_its_cost(
+    shell: Shell, tmp_path: Path
+) -> None:
+    asked = asyncio.Event()
+
+    def script(body: dict[str, Any]) -> Answer:
+        if not step_of(body):
+            return worker(body)
+        asked.set()
+        return [*text("half"), Pause()]
+
+    async with ModelServer(script) as server:
+        agent = agent_of(tmp_path, server.url, skip_install=True)
+        running = asyncio.create_task(agent.run("go", shell, AgentContext()))
+        async with asyncio.timeout(50):
+            await asked.wait()
+        running.cancel()
+        await asyncio.wait([running])
+        context = AgentContext()
+        agent.populate_context_post_run(context)
+
+    document = json.loads((tmp_path / "logs" / "trajectory.json").read_text())
+    check_trajectory(document)
+    assert [each["source"] for each in document["steps"][:2]] == ["user", "agent"]
+    assert document["steps"][1]["tool_calls"][0]["function_name"] == "write"
+    assert context.cost_usd == document["final_metrics"]["total_cost_usd"] > 0
 
 
 async def test_options_skills_servers_and_switches_reach_the_program(
