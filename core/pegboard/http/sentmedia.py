@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from msgspec.structs import replace
 
 from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
-from pegboard.files.mediacontent import MEDIA_MIMES, MediaContent, media_content
+from pegboard.files.mediacontent import MEDIA_MIMES, MediaContent, media_content, media_mime
 from pegboard.http.encoding import left_out, media_bytes, media_inputs, media_kind
 from pegboard.http.wireformat import MediaLimits
 from pegboard.providers import Media, ModelMessage, ModelRequest, Result, Text
@@ -17,6 +17,7 @@ from pegboard.providers import Media, ModelMessage, ModelRequest, Result, Text
 _REFUSED = frozenset({400, 413, 415, 422})
 _OF_MEDIA = re.compile(r"(?i)image|picture|photo|media|pdf|document|base64|file|audio|video|vision")
 _FEW = 20
+_CUT = "its content ends too early or is damaged"
 
 
 class SentMedia:
@@ -116,45 +117,38 @@ def _result(result: Result, changed: Callable[[Media], Media | str]) -> Result:
 
 def _fitting(media: Media, limits: MediaLimits) -> Media | str:
     data = media_bytes(media)
-    is_pdf = media_kind(media) == "pdf"
     try:
-        content = media_content(base64.b64decode(data))
+        content = base64.b64decode(data)
     except binascii.Error:
         return left_out(media, "it is empty or damaged")
-    if content is None:
-        reason = f"its content is not {media.mime}" if media.mime in MEDIA_MIMES else ""
-        return left_out(media, reason) if reason else media
-    most = limits.pdf_bytes if content.mime == "application/pdf" else limits.image_bytes
-    reason = _reason(content, limits)
-    if most and len(data) > most:
-        reason = (
-            f"it has {len(data):,} bytes in base64, and the provider takes {most:,}; "
-            "a smaller one can be attached"
-        )
-    if reason:
-        return left_out(media, reason)
-    if is_pdf == (content.mime == "application/pdf"):
-        return media if content.mime == media.mime else _retyped(media, content.mime, data)
-    return left_out(media, f"its content is {content.mime}, not {media.mime}")
+    facts = media_content(content)
+    if facts is None:
+        reason = f"its content is not {media.mime}"
+        return left_out(media, reason) if media.mime in MEDIA_MIMES else media
+    is_pdf = facts.mime == "application/pdf"
+    if not facts.whole or is_pdf != (media_kind(media) == "pdf"):
+        other = f"its content is {facts.mime}, not {media.mime}"
+        return left_out(media, other if facts.whole else _CUT)
+    if not (reason := _reason(facts, limits, len(data))):
+        return media if facts.mime == media.mime else _retyped(media, facts.mime, data)
+    made = "" if is_pdf or limits.fit is None else limits.fit(content, limits)
+    if isinstance(made, bytes):
+        return _retyped(media, media_mime(made), base64.b64encode(made).decode())
+    return left_out(media, f"{reason}; {made or 'a smaller one can be attached'}")
 
 
-def _reason(content: MediaContent, limits: MediaLimits) -> str:
+def _reason(facts: MediaContent, limits: MediaLimits, size: int) -> str:
     """Return why the provider would refuse the content, "" if it takes it."""
-    side = max(content.width, content.height)
-    if not content.whole:
-        return "its content ends too early or is damaged"
-    if limits.images and content.mime.startswith("image/") and content.mime not in limits.images:
-        return f"this provider takes no {content.mime}"
-    if limits.side and side > limits.side:
-        return (
-            f"it is {content.width:,} x {content.height:,} pixels, and the provider takes "
-            f"{limits.side:,} on a side; a smaller one can be attached"
-        )
-    if limits.pages and content.pages > limits.pages:
-        return (
-            f"it has {content.pages:,} pages, and the provider takes {limits.pages:,}; "
-            "a part of it can be attached"
-        )
+    most = limits.pdf_bytes if facts.mime == "application/pdf" else limits.image_bytes
+    if most and size > most:
+        return f"it has {size:,} bytes in base64, and the provider takes {most:,}"
+    if limits.images and facts.mime.startswith("image/") and facts.mime not in limits.images:
+        return f"this provider takes no {facts.mime}"
+    if limits.side and max(facts.width, facts.height) > limits.side:
+        pixels = f"{facts.width:,} x {facts.height:,} pixels"
+        return f"it is {pixels}, and the provider takes {limits.side:,} on a side"
+    if limits.pages and facts.pages > limits.pages:
+        return f"it has {facts.pages:,} pages, and the provider takes {limits.pages:,}"
     return ""
 
 

@@ -139,6 +139,8 @@ class MediaLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     `image_bytes` and `pdf_bytes` count the base64, as providers do, `side` is the longest in
     pixels, `side_of_many` that in a request with more than 20 pictures. `images` are the types.
+    `fit` makes a picture that does not fit into one that does: it gets the content and the limits,
+    and returns the new content, or what the user can do about it. It is called in a thread.
     """
 
     image_bytes: int = 0
@@ -147,6 +149,7 @@ class MediaLimits(msgspec.Struct, frozen=True, kw_only=True):
     images: tuple[str, ...] = ()
     pdf_bytes: int = 0
     pages: int = 0
+    fit: "Callable[[bytes, MediaLimits], bytes | str] | None" = None
 
 
 class WireFormat(msgspec.Struct, frozen=True, kw_only=True):

@@ -41,9 +41,8 @@ def _google(provider_id: str) -> Endpoint:
     )
 
 
-_MEDIA = MediaLimits(
-    images=("image/jpeg", "image/png", "image/webp", "image/heic", "image/heif"), pages=1000
-)
+_IMAGES = ("image/jpeg", "image/png", "image/webp", "image/heic", "image/heif")
+_PAGES = 1000
 """Google's pages "Image understanding" and "Document understanding"."""
 KNOWN = {"gemini": _google("gemini"), "google": _google("google")}
 """By its own name, and by that of files made for OpenCode."""
@@ -61,5 +60,7 @@ async def register_providers(
 def _wire(_: Model) -> WireFormat:
     from pegboard_plugins.gemini.answer import ContentReader  # the first request's
     from pegboard_plugins.gemini.request import encode
+    from pegboard_plugins.shared.pictures import fitting_picture
 
-    return WireFormat(encode=encode, reader=lambda _: ContentReader(), media=_MEDIA)
+    media = MediaLimits(images=_IMAGES, pages=_PAGES, fit=fitting_picture)
+    return WireFormat(encode=encode, reader=lambda _: ContentReader(), media=media)
