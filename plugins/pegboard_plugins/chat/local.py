@@ -39,6 +39,7 @@ from pegboard_plugins.shared.frontend import (
     branch,
     change_mode,
     default_mode,
+    follow_folder,
     forked,
     left_out,
     mentioned,
@@ -70,7 +71,7 @@ async def open_local(directory: Path, *, trust: bool, level: str | None) -> "Loc
     options = AppOptions(interactive=True, trust=True if trust else None, config=config)
     app = await App.open(directory, options)
     begin_trace(app)
-    return LocalFeed(app)
+    return LocalFeed(app, await follow_folder(app))
 
 
 @asynccontextmanager
@@ -93,10 +94,11 @@ def chat_options(app: "App") -> Mapping[str, Any]:
 
 
 class LocalFeed:
-    """The `Feed` of an open App, which it closes."""
+    """The `Feed` of an open App, which it closes; `note` is one on its folder, if any."""
 
-    def __init__(self, app: "App") -> None:
+    def __init__(self, app: "App", note: str = "") -> None:
         self._app = app
+        self._note = note
         self._blocks = CallBlocks(app)
         self._facts: Facts | None = None
         self._known_until = 0.0
@@ -122,6 +124,7 @@ class LocalFeed:
             untrusted=tuple(str(path) for path in app.untrusted),
             unseen=unseen_warnings(app),
             warnings=(
+                *filter(None, [self._note]),
                 *missing.lines,
                 *app.storage.warnings,
                 *settings_warnings(app),

@@ -241,6 +241,8 @@ async def _opened(options: Options, *, asks: bool) -> AsyncIterator[Backend]:
             yield backend
         return
     from pegboard import App, AppOptions
+    from pegboard.display import escape_controls
+    from pegboard_plugins.shared.frontend import follow_folder
 
     with ExitStack() as leaving:
         settings = AppOptions(
@@ -253,6 +255,8 @@ async def _opened(options: Options, *, asks: bool) -> AsyncIterator[Backend]:
         )
         async with App.open(options.directory, settings) as app:
             _check_tape(app, options)
+            if not options.unsaved and (note := await follow_folder(app)):
+                sys.stderr.write(f"{escape_controls(note)}\n")
             if app.config.auto_approve:
                 sys.stderr.write(AUTO)
             if app.enclosure is not None:

@@ -11,7 +11,7 @@ from pegboard.cli import Group, open_app, run_async
 from pegboard_plugins.cli import bisecting, costs, exporting, maintenance, sessioncommands, undoing
 from pegboard_plugins.cli.completing import live
 from pegboard_plugins.cli.jsontext import format_option, schema_json
-from pegboard_plugins.shared.frontend import gone_folders, gone_note
+from pegboard_plugins.shared.frontend import follow_folder, gone_folders, gone_note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,7 +123,11 @@ async def _sessions(
     directory: Path, *, everything: bool, all_projects: bool
 ) -> "tuple[Sequence[Session], str]":
     """Return the sessions to list, and where there is none a note on those of gone folders."""
+    from pegboard.display import escape_controls
+
     async with open_app(directory) as app:
+        if note := await follow_folder(app):
+            click.echo(escape_controls(note), err=True)
         found: Sequence[Session] = await (
             app.storage.sessions(roots=True) if all_projects else app.sessions()
         )

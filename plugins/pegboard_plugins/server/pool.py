@@ -20,7 +20,7 @@ from pegboard_plugins.server.filesearch import no_system
 from pegboard_plugins.server.repeats import Repeats
 from pegboard_plugins.server.running import RunningSessions
 from pegboard_plugins.server.wireviews import encode_event, wire_event
-from pegboard_plugins.shared.frontend import left_out, settings_warnings
+from pegboard_plugins.shared.frontend import follow_folder, left_out, settings_warnings
 
 IDLE_S = 900.0
 """An App that nobody uses for this long is closed; the next request opens it again."""
@@ -189,10 +189,16 @@ class Pool:
         if directory in self._trusted and options.trust is None:
             options = replace(options, trust=self._trusted[directory])
         app = await App.open(directory, options)
+        followed = await follow_folder(app)
         statuses: dict[str, SessionStatus] = {}
         relay = asyncio.create_task(self._relay(app, statuses), name=f"relay {directory}")
         missing = left_out(app, names=len(app.untrusted))
-        for warning in (*missing.lines, *app.storage.warnings, *settings_warnings(app)):
+        for warning in (
+            *filter(None, [followed]),
+            *missing.lines,
+            *app.storage.warnings,
+            *settings_warnings(app),
+        ):
             _log.warning("%s", warning)
         await asyncio.sleep(0)  # the relay listens before anybody uses the App
         return Member(app=app, relay=relay, used_at=time.monotonic(), statuses=statuses)

@@ -1,6 +1,7 @@
 """A session works in its own folder, and follows it when the folder is renamed."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -140,3 +141,66 @@ async def test_sessions_of_all_projects_are_listed_with_their_folders(
     assert header.split() == ["session", "updated", "age", "folder", "title"]
     assert [row.split()[0] for row in rows] == [second, first]
     assert [row.split()[4] for row in rows] == [str(other.project), str(pegboard.project)]
+
+
+@pytest.mark.parametrize("first", ["run", "list"])
+async def test_sessions_follow_a_checkout_that_was_moved(
+    pegboard: CommandLine, tmp_path: Path, first: str
+) -> None:
+    small_repository(pegboard.project)
+    (pegboard.project / "sub").mkdir()
+    top = (await run(pegboard)).records[0]["sessionID"]
+    below = (await run(replace(pegboard, project=pegboard.project / "sub"))).records[0]["sessionID"]
+    old = pegboard.project
+    moved = replace(pegboard, project=old.rename(tmp_path / "new"))
+
+    done = await (run(moved, "-s", top) if first == "run" else moved("session", "list"))
+    listed = json.loads((await moved("session", "list", "--format", "json")).out)
+    again = await moved("session", "list")
+
+    assert done.code == 0, done.err
+    assert f"2 sessions of {old} moved here with the folder" in done.err
+    folders = {row["id"]: row["directory"] for row in listed}
+    assert folders == {top: str(moved.project), below: str(moved.project / "sub")}
+    assert "moved here" not in again.err
+
+
+async def test_sessions_follow_no_other_checkout(pegboard: CommandLine, tmp_path: Path) -> None:
+    small_repository(pegboard.project)
+    clone, copy = tmp_path / "clone", tmp_path / "copy"
+    git(tmp_path, "clone", "-q", str(pegboard.project), str(clone))
+    shutil.copytree(pegboard.project, copy)
+    session = (await run(pegboard)).records[0]["sessionID"]
+    shutil.rmtree(pegboard.project)
+
+    for folder in (clone, copy):
+        listed = await replace(pegboard, project=folder)("session", "list")
+        assert session not in listed.out
+        assert "moved here" not in listed.err
+
+
+async def test_a_checkout_that_is_there_keeps_its_sessions(
+    pegboard: CommandLine, tmp_path: Path
+) -> None:
+    small_repository(pegboard.project)
+    session = (await run(pegboard)).records[0]["sessionID"]
+    moved = pegboard.project.rename(tmp_path / "new")
+    pegboard.project.mkdir()
+
+    listed = await replace(pegboard, project=moved)("session", "list")
+
+    assert session not in listed.out
+
+
+async def test_a_run_that_saves_nothing_leaves_sessions_to_the_next(
+    pegboard: CommandLine, tmp_path: Path
+) -> None:
+    small_repository(pegboard.project)
+    session = (await run(pegboard)).records[0]["sessionID"]
+    moved = replace(pegboard, project=pegboard.project.rename(tmp_path / "new"))
+
+    unsaved = await run(moved, "--no-save")
+    listed = await moved("session", "list")
+
+    assert "moved here" not in unsaved.err
+    assert session in listed.out

@@ -122,6 +122,7 @@ __getattr__, __dir__ = late_names(
         "pegboard_plugins.shared.frontend.projectfolder": (
             "branch",
             "running_settings",
+            "follow_folder",
             "settings_warnings",
             "unseen_warnings",
         ),

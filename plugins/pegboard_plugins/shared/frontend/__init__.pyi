@@ -82,6 +82,7 @@ from pegboard_plugins.shared.frontend.permissionmodes import mode_of as mode_of
 from pegboard_plugins.shared.frontend.permissionmodes import with_mode as with_mode
 from pegboard_plugins.shared.frontend.projectfolder import branch as branch
 from pegboard_plugins.shared.frontend.projectfolder import running_settings as running_settings
+from pegboard_plugins.shared.frontend.projectfolder import follow_folder as follow_folder
 from pegboard_plugins.shared.frontend.projectfolder import settings_warnings as settings_warnings
 from pegboard_plugins.shared.frontend.projectfolder import unseen_warnings as unseen_warnings
 from pegboard_plugins.shared.frontend.reverting import Reverted as Reverted

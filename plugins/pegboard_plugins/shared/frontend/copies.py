@@ -102,8 +102,10 @@ async def adopted(app: App, conversations: Sequence[Conversation]) -> Session:
     return infos[0]
 
 
-async def moved_here(app: App, session_id: str) -> Session:
+async def moved_here(app: App, session_id: str, place: Workspace | None = None) -> Session:
     """Make a session, with those of its subagents, one of the App's project and folder.
+
+    With a `place` it becomes one of that folder.
 
     It keeps its ids, its messages and its list. Approvals that were given for it alone, and what
     tools have stored for it, do not follow.
@@ -113,12 +115,12 @@ async def moved_here(app: App, session_id: str) -> Session:
     async with app.hold_session(session_id) as fence:
         changes: list[Change] = [DropSession(session_id)]
         waiting = [await app.session(session_id)]
-        moved = _at_home(app.workspace, waiting[0])
+        moved = _at_home(place or app.workspace, waiting[0])
         while waiting:
             session = waiting.pop(0)
             waiting += await app.children(session.id)
             turns = await app.list_turns(session.id)
-            changes += _stored(_at_home(app.workspace, session), turns)
+            changes += _stored(_at_home(place or app.workspace, session), turns)
             if todos := await app.storage.todos(session.id):
                 changes.append(PutTodos(session.id, todos))
         await app.storage.commit(*changes, fence=fence)

@@ -4,17 +4,58 @@ Pegboard's own calls of git do not look at a repository's configuration; a `git 
 does.
 """
 
+import hashlib
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+import msgspec
 
 from pegboard import App, Workspace
 from pegboard.unstable import imports_pegboard, read_bounded, way_down
 
 _FOLDER = ".pegboard"
+_FOLDERS = "folders.json"
+_LINE_BYTES = 8192
 _LOOKED_AT = 50
 """Of a folder that may be misspelt so many files are read."""
 _PACKAGE = "__init__.py"
+
+
+async def follow_folder(app: App) -> str:
+    """Make the sessions of a checkout's former folder those of the App's, and return a note on it.
+
+    A checkout is known by the first line of its reflog, which says when and from where it was
+    made, and by the inode of its git directory: another clone or a copy has another.
+    """
+    mark, file = _mark(app.workspace), app.places.data / _FOLDERS
+    if not mark or known_folders(file).get(str(app.workspace.worktree)) == mark:
+        return ""
+    from pegboard_plugins.shared.frontend.movedfolder import take_sessions  # once for a folder
+
+    return await take_sessions(app, file, mark)
+
+
+def _mark(place: Workspace) -> str:
+    """Return what a checkout is known by, "" without git and without a commit."""
+    if place.git_dir is None:
+        return ""
+    try:
+        with (place.git_dir / "logs" / "HEAD").open("rb") as log:
+            line = log.readline(_LINE_BYTES)
+        inode = place.git_dir.stat().st_ino
+    except OSError:
+        return ""
+    return hashlib.sha256(b"%d %s" % (inode, line)).hexdigest() if line else ""
+
+
+def known_folders(file: Path) -> dict[str, str]:
+    """Return the folders of the checkouts that were used, each with what it is known by."""
+    content, _ = read_bounded(file)
+    try:
+        return msgspec.json.decode(content, type=dict[str, str])
+    except (ValueError, msgspec.MsgspecError):
+        return {}
 
 
 def settings_warnings(app: App) -> tuple[str, ...]:

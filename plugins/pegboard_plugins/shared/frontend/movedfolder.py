@@ -1,0 +1,60 @@
+"""Checkouts that were moved or renamed, and their sessions, which follow them."""
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from pegboard import App
+from pegboard.errors import SessionBusyError
+from pegboard.schema.session import Session
+from pegboard.unstable import open_workspace, temporary_beside
+from pegboard_plugins.shared.frontend.copies import moved_here
+from pegboard_plugins.shared.frontend.projectfolder import known_folders
+
+MOST_FOLDERS = 1000
+"""The record has no more of them than this, those that came last."""
+
+
+async def take_sessions(app: App, file: Path, mark: str) -> str:
+    """Make the sessions of the former folders of a checkout those of the App's, and record it.
+
+    It returns a note on them, if there are any. A former folder has the same mark and does not
+    exist any more.
+    """
+    known = await asyncio.to_thread(known_folders, file)
+    former = await asyncio.to_thread(_gone, known, mark)
+    moved = [each for old in former for each in await _moved(app, Path(old))]
+    rest = {old: other for old, other in known.items() if old not in former}
+    await asyncio.to_thread(_write, file, {**rest, str(app.workspace.worktree): mark})
+    if not moved:
+        return ""
+    what = "1 session" if len(moved) == 1 else f"{len(moved)} sessions"
+    return f"{what} of {', '.join(former)} moved here with the folder"
+
+
+def _gone(known: dict[str, str], mark: str) -> list[str]:
+    return [old for old, other in known.items() if other == mark and not Path(old).exists()]
+
+
+async def _moved(app: App, old: Path) -> list[Session]:
+    """Move the sessions of a folder and of the folders below it that are there again."""
+    moved = []
+    for session in await app.storage.sessions(roots=True):
+        folder = Path(session.directory)
+        if not folder.is_relative_to(old):
+            continue
+        new = app.workspace.worktree / folder.relative_to(old)
+        if await asyncio.to_thread(new.is_dir):
+            with suppress(SessionBusyError):  # another process moves it
+                moved.append(await moved_here(app, session.id, open_workspace(new)))
+    return moved
+
+
+def _write(file: Path, known: dict[str, str]) -> None:
+    """Write the record; where it cannot be written, sessions stay where they are."""
+    draft = temporary_beside(file)
+    with suppress(OSError):
+        draft.write_bytes(msgspec.json.encode(dict(list(known.items())[-MOST_FOLDERS:])))
+        draft.replace(file)
