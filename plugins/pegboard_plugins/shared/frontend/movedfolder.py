@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from pegboard import App
-from pegboard.errors import SessionBusyError
+from pegboard.errors import SessionBusyError, StorageError
 from pegboard.schema.session import Session
 from pegboard.unstable import open_workspace, temporary_beside
 from pegboard_plugins.shared.frontend.copies import moved_here
@@ -25,7 +25,10 @@ async def take_sessions(app: App, file: Path, mark: str) -> str:
     """
     known = await asyncio.to_thread(known_folders, file)
     former = await asyncio.to_thread(_gone, known, mark)
-    moved = [each for old in former for each in await _moved(app, Path(old))]
+    try:
+        moved = [each for old in former for each in await _moved(app, Path(old))]
+    except StorageError as error:
+        return f"the sessions of {', '.join(former)} did not follow the folder: {error}"
     rest = {old: other for old, other in known.items() if old not in former}
     await asyncio.to_thread(_write, file, {**rest, str(app.workspace.worktree): mark})
     if not moved:
