@@ -63,7 +63,7 @@ async def register_providers(
 def _wire(model: Model) -> WireFormat:
     from pegboard_plugins.anthropic.answer import MessageReader, go_on  # the first request's
     from pegboard_plugins.anthropic.request import encode
-    from pegboard_plugins.shared.pictures import fitting_picture
+    from pegboard_plugins.shared import pictures
 
     media = MediaLimits(
         image_bytes=5 << 20,
@@ -72,6 +72,6 @@ def _wire(model: Model) -> WireFormat:
         images=("image/jpeg", "image/png", "image/gif", "image/webp"),
         pdf_bytes=32 << 20,
         pages=600 if (model.limit.context or 0) > _SMALL_WINDOW else 100,
-        fit=fitting_picture,
+        fit=pictures.fitting_picture,
     )
     return WireFormat(encode=encode, reader=lambda _: MessageReader(), go_on=go_on, media=media)

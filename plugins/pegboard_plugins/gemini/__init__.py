@@ -60,7 +60,7 @@ async def register_providers(
 def _wire(_: Model) -> WireFormat:
     from pegboard_plugins.gemini.answer import ContentReader  # the first request's
     from pegboard_plugins.gemini.request import encode
-    from pegboard_plugins.shared.pictures import fitting_picture
+    from pegboard_plugins.shared import pictures
 
-    media = MediaLimits(images=_IMAGES, pages=_PAGES, fit=fitting_picture)
+    media = MediaLimits(images=_IMAGES, pages=_PAGES, fit=pictures.fitting_picture)
     return WireFormat(encode=encode, reader=lambda _: ContentReader(), media=media)
