@@ -46,7 +46,10 @@ __getattr__, __dir__ = late_names(
             "subject_of",
             "todo_lines",
         ),
-        "pegboard.display.userwords": ("user_words",),
+        "pegboard.display.userwords": (
+            "outcome_of",
+            "user_words",
+        ),
         "pegboard.display.visibletext": (
             "exposed",
             "without_passwords",

@@ -25,6 +25,7 @@ from pegboard.display.defaultblocks import lines_of as lines_of
 from pegboard.display.defaultblocks import one_line as one_line
 from pegboard.display.defaultblocks import subject_of as subject_of
 from pegboard.display.defaultblocks import todo_lines as todo_lines
+from pegboard.display.userwords import outcome_of as outcome_of
 from pegboard.display.userwords import user_words as user_words
 from pegboard.display.visibletext import exposed as exposed
 from pegboard.display.visibletext import without_passwords as without_passwords

@@ -217,6 +217,32 @@ def test_how_much_was_found_is_said_once(tool: str, facts: dict[str, int], title
     assert default_block(part(tool, **facts)).title == title
 
 
+@pytest.mark.parametrize(
+    ("arguments", "given", "title"),
+    [
+        ({"city": "Oslo"}, "Sunny in Oslo", "Sunny in Oslo"),
+        ({"path": "a.py"}, "2 problems", "a.py · 2 problems"),
+        ({"path": "a.py"}, "a.py, 2 problems", "a.py, 2 problems"),
+        ({"path": "a.py"}, "", "a.py"),
+        ({}, "Sunny", "Sunny"),
+    ],
+)
+def test_a_title_of_a_tool_is_drawn_with_what_the_call_is_about(
+    arguments: dict[str, str], given: str, title: str
+) -> None:
+    found = part()
+    assert isinstance(found.state, Completed)
+    state = replace(found.state, input=arguments, title=given)
+
+    assert default_block(replace(found, state=state)).title == title
+
+
+def test_a_change_of_no_line_has_no_counts() -> None:
+    counts = {"additions": 0, "deletions": 0}
+
+    assert default_block(part("write", diff="", filediff=counts)).title == '{"city": "Oslo"}'
+
+
 def sketch(part: ToolPart) -> Block | None:
     """Draw what has ended; what runs is drawn by others."""
     return Block(title="sketched") if isinstance(part.state, Completed) else None

@@ -8,7 +8,7 @@ from pegboard.engine.toolcall import STOPPED
 from pegboard.policy.pending import nobody
 from pegboard.schema.part import Failed, TimeSpan, ToolPart
 from pegboard.schema.session import PermissionRequest
-from pegboard.unstable import user_words
+from pegboard.unstable import outcome_of, user_words
 from pegboard_plugins.shared.terminal import denial_of
 
 REQUEST = PermissionRequest(
@@ -27,6 +27,17 @@ TEXTS = {
 @pytest.mark.parametrize(("stored", "read"), TEXTS.items())
 def test_the_words_for_the_model_are_not_those_for_the_user(stored: str, read: str) -> None:
     assert user_words(stored) == read
+
+
+def test_a_refused_or_stopped_call_has_not_failed() -> None:
+    assert [outcome_of(stored) for stored in TEXTS] == [
+        "refused",
+        "refused",
+        "stopped",
+        "failed",
+        "failed",
+        "failed",
+    ]
 
 
 @pytest.mark.parametrize("stored", TEXTS)

@@ -50,8 +50,8 @@ def default_block(part: ToolPart) -> Block:
     match part.state:
         case Failed() as failed:
             return _of_failure(failed, title)
-        case Completed(metadata=metadata, output=output):
-            return _by_metadata(metadata, output, title)
+        case Completed(metadata=metadata, output=output, title=given):
+            return _by_metadata(metadata, output, title, given)
         case _:
             return Block(title=title)
 
@@ -120,7 +120,7 @@ def _todo(todo: Mapping[str, Any]) -> SpanLine:
     return mark, Span(" " + one_line(str(todo.get("content", ""))), mark.style)
 
 
-def _by_metadata(metadata: Mapping[str, Any], output: str, title: str) -> Block:
+def _by_metadata(metadata: Mapping[str, Any], output: str, title: str, given: str) -> Block:
     """Return the block that the protocol's clients show for such metadata."""
     match metadata:
         case {"exit": _} | {"output": str()}:
@@ -135,7 +135,15 @@ def _by_metadata(metadata: Mapping[str, Any], output: str, title: str) -> Block:
             return _noted(title, counted(count, "file"), output)
         case {"matches": int(count)}:
             return _noted(title, counted(count, "match"), output)
-    return block_of_text(output, title=title, fold=0)
+    return block_of_text(output, title=_titled(title, given), fold=0)
+
+
+def _titled(subject: str, given: str) -> str:
+    """Return the subject with the title that the tool has given, once where they are the same."""
+    given = one_line(given)
+    if not given or subject.startswith("{"):
+        return given or subject
+    return given if given.startswith(subject) else f"{subject} · {given}"
 
 
 def _noted(title: str, note: str, output: str) -> Block:
@@ -145,7 +153,7 @@ def _noted(title: str, note: str, output: str) -> Block:
 
 def _counts(metadata: Mapping[str, Any]) -> str:
     match metadata.get("filediff"):
-        case {"additions": int(more), "deletions": int(less)}:
+        case {"additions": int(more), "deletions": int(less)} if more or less:
             return f" +{more} -{less}"
         case _:
             return ""

@@ -1,13 +1,14 @@
 """The errors of tool calls in words for the user: the stored ones are written for the model."""
 
 _REJECTED = "The user rejected permission to use this specific tool call."
+_STOPPED = "The call was stopped before it ended."
 _UNATTENDED = "Do not look for another way to the same end: go on without it, and say so."
 _WORDS = {
     f"{_REJECTED} The user said: ": "You said no: ",
     _REJECTED: "You said no.",
     "The user said no: ": "You said no: ",
     "The user did not want to answer.": "You skipped the question.",
-    "The call was stopped before it ended.": "Stopped.",
+    _STOPPED: "Stopped.",
     f" and nobody is there to be asked. {_UNATTENDED}": ", and there is no terminal to ask on.",
 }
 
@@ -17,3 +18,10 @@ def user_words(error: str) -> str:
     for stored, words in _WORDS.items():
         error = error.replace(stored, words)
     return error
+
+
+def outcome_of(error: str) -> str:
+    """Return how a call with this error ended: `refused` by the user, `stopped`, or `failed`."""
+    if error.startswith((_REJECTED, "The user said no: ")):
+        return "refused"
+    return "stopped" if error.endswith(_STOPPED) else "failed"

@@ -102,7 +102,7 @@ class Refusals:
         refused = status in _REFUSED or (status < _TOO_MANY and self._says(texts, "refused-key"))
         if refused and not (self._says(texts, "policy") or self._says(texts, "throttled")):
             advice = key_advice(self._id, self._endpoint.env)
-            text = f"{self._id} refused the credential ({status}): {message}. {advice}"
+            text = f"{self._id} refused the credential ({status}): {message.rstrip('.')}. {advice}"
             return ProviderAuthError(text, **facts)
         if status in _MISUNDERSTOOD and (schema := self._refused_schema(message, texts, facts)):
             return schema
@@ -151,7 +151,7 @@ class Refusals:
             return ContextOverflowError(message, **facts)
         throttled = self._says(texts, "throttled")
         if self._says(texts, "refused-key") and not throttled:
-            text = f"{message}. {key_advice(self._id, self._endpoint.env)}"
+            text = f"{message.rstrip('.')}. {key_advice(self._id, self._endpoint.env)}"
             return ProviderAuthError(text, **facts)
         final = self._says(texts, "no-money") or self._says(texts, "policy")
         passing = throttled or self._says(texts, "passing") or not self._says(texts, "final")

@@ -6,7 +6,7 @@ import msgspec
 
 from pegboard.display import Block, Span
 from pegboard.schema.part import Failed, Pending, Running, ToolPart
-from pegboard.unstable import block_lines, lines_of, shown_line, with_note
+from pegboard.unstable import block_lines, lines_of, outcome_of, shown_line, with_note
 from pegboard_plugins.shared.terminal import Pen, coloured_diff, wrapped
 
 SpanLine = tuple[Span, ...]
@@ -117,8 +117,10 @@ def call_head(
     mark = Span("✗ ", "error") if isinstance(part.state, Failed) else Span("● ", "tool")
     seconds = _seconds(part, now_ms)
     worked = None if None in (seconds, waited_s) else max(0.0, (seconds or 0) - (waited_s or 0))
-    failed = "failed after " if isinstance(part.state, Failed) else ""
-    took = (Span(f"  {failed}{worked:.1f} s", "dim"),) if worked is not None else ()
+    end = outcome_of(part.state.error) if isinstance(part.state, Failed) else ""
+    after = f"{end} after " if end else ""
+    text = end if end == "refused" else f"{after}{worked:.1f} s" if worked is not None else ""
+    took = (Span(f"  {text}", "dim"),) if text else ()
     name, about = Span(part.tool, "bold"), Span(f" {title}" if title else "")
     return shown_line((mark, name, about, *took))
 

@@ -279,6 +279,6 @@ class Keyboard:
         if (chat.mode is None or chat.mode.edits) and chat.draft.text:
             self.letter("?")
         elif chat.mode is None:
-            chat.spawn(chat.slash("keys"))
+            chat.spawn(chat.slash("key_card"))
         else:
             self.letter("?")

@@ -13,38 +13,104 @@ from pegboard_plugins.chat.vikeys import ALWAYS, DISPLACED, WRITES
 
 
 class KeyAction(msgspec.Struct, frozen=True, kw_only=True):
-    """A key with the name by which the user's configuration gives it another."""
+    """A key with the name by which the user's configuration gives it another.
+
+    `short` is for the card of keys, in at most 26 letters.
+    """
 
     name: str
     key: str
     help: str
+    short: str
 
 
 KEYS = (
-    KeyAction(name="send", key="enter", help="send; while the agent works: steer it"),
-    KeyAction(name="answer", key="c-x", help="answer the dialog that waits while you write"),
-    KeyAction(name="queue", key="escape enter", help="send when the agent has ended its turn"),
-    KeyAction(name="newline", key="c-j", help="a new line, as Shift+Enter, or `\\` and Enter"),
-    KeyAction(name="stop", key="escape", help="leave a list, or stop; twice at rest: rewind"),
-    KeyAction(name="interrupt", key="c-c", help="empty the editor, stop, twice: leave"),
-    KeyAction(name="leave", key="c-d", help="leave an empty editor; twice while a turn runs"),
-    KeyAction(name="next_agent", key="tab", help="the next agent; takes what is offered"),
-    KeyAction(name="next_model", key="c-p", help="the next model"),
-    KeyAction(name="last_model", key="escape p", help="the model before"),
-    KeyAction(name="mode", key="s-tab", help="the next mode: what runs before you are asked"),
-    KeyAction(name="effort", key="escape e", help="the next level of effort"),
-    KeyAction(name="output", key="c-o", help="the last tool's output in full"),
-    KeyAction(name="transcript", key="c-t", help="the whole session on a page"),
-    KeyAction(name="editor", key="c-g", help="edit in $VISUAL or $EDITOR"),
-    KeyAction(name="history", key="c-r", help="search the history"),
-    KeyAction(name="up", key="up", help="a line up; edit what waits; history"),
-    KeyAction(name="down", key="down", help="a line down; history"),
-    KeyAction(name="page_up", key="pageup", help="scroll a dialog up"),
-    KeyAction(name="page_down", key="pagedown", help="scroll a dialog down"),
-    KeyAction(name="picture", key="c-v", help="attach the picture in the clipboard"),
-    KeyAction(name="redraw", key="c-l", help="draw the footer again"),
-    KeyAction(name="suspend", key="c-z", help="suspend (`fg` resumes)"),
-    KeyAction(name="help", key="?", help="on an empty line: list the keys"),
+    KeyAction(
+        name="send",
+        key="enter",
+        help="send; while the agent works: steer it",
+        short="send, or steer",
+    ),
+    KeyAction(
+        name="answer",
+        key="c-x",
+        help="answer the dialog that waits while you write",
+        short="answer the dialog",
+    ),
+    KeyAction(
+        name="queue",
+        key="escape enter",
+        help="send when the agent has ended its turn",
+        short="send after the turn",
+    ),
+    KeyAction(
+        name="newline",
+        key="c-j",
+        help="a new line, as Shift+Enter, or `\\` and Enter",
+        short="new line",
+    ),
+    KeyAction(
+        name="stop",
+        key="escape",
+        help="leave a list, or stop; twice at rest: rewind",
+        short="stop; twice: rewind",
+    ),
+    KeyAction(
+        name="interrupt",
+        key="c-c",
+        help="empty the editor, stop, twice: leave",
+        short="clear, stop; twice: leave",
+    ),
+    KeyAction(
+        name="leave",
+        key="c-d",
+        help="leave an empty editor; twice while a turn runs",
+        short="leave",
+    ),
+    KeyAction(
+        name="next_agent",
+        key="tab",
+        help="the next agent; takes what is offered",
+        short="next agent",
+    ),
+    KeyAction(name="next_model", key="c-p", help="the next model", short="next model"),
+    KeyAction(name="last_model", key="escape p", help="the model before", short="model before"),
+    KeyAction(
+        name="mode",
+        key="s-tab",
+        help="the next mode: what runs before you are asked",
+        short="next mode",
+    ),
+    KeyAction(
+        name="effort", key="escape e", help="the next level of effort", short="next level of effort"
+    ),
+    KeyAction(
+        name="output", key="c-o", help="the last tool's output in full", short="last output in full"
+    ),
+    KeyAction(
+        name="transcript", key="c-t", help="the whole session on a page", short="whole session"
+    ),
+    KeyAction(
+        name="editor", key="c-g", help="edit in $VISUAL or $EDITOR", short="write in your editor"
+    ),
+    KeyAction(name="history", key="c-r", help="search the history", short="search the history"),
+    KeyAction(
+        name="up", key="up", help="a line up; edit what waits; history", short="queue, history"
+    ),
+    KeyAction(name="down", key="down", help="a line down; history", short="history"),
+    KeyAction(name="page_up", key="pageup", help="scroll a dialog up", short="scroll a dialog up"),
+    KeyAction(
+        name="page_down", key="pagedown", help="scroll a dialog down", short="scroll a dialog down"
+    ),
+    KeyAction(
+        name="picture",
+        key="c-v",
+        help="attach the picture in the clipboard",
+        short="attach a picture",
+    ),
+    KeyAction(name="redraw", key="c-l", help="draw the footer again", short="draw again"),
+    KeyAction(name="suspend", key="c-z", help="suspend (`fg` resumes)", short="suspend"),
+    KeyAction(name="help", key="?", help="on an empty line: list the keys", short="these keys"),
 )
 
 _NAMES = {"escape": "Esc", "pageup": "PgUp", "pagedown": "PgDn"}

@@ -5,6 +5,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from pegboard.display import Block, Span
@@ -42,6 +43,8 @@ LETTERS_PER_TOKEN = 4
 COPIED_BYTES = 74_000
 """More no terminal takes by OSC 52 (xterm's limit of 100,000 letters in base64)."""
 LISTED = 200
+CARD = "Keys: also / commands, @ files, ! shell; /keys has all keys with their names"
+CARD_WIDTH = 78
 INLINE_LINES = 30
 """Of changes; more are shown on a page of their own."""
 
@@ -70,13 +73,27 @@ async def show_help(chat: "Chat", _: str) -> None:
 
 async def show_keys(chat: "Chat", _: str) -> None:
     """The keys."""
+    key_of = chat.window.key_of
     rows = [("key", "what it does", "name")]
-    rows += [(key_name(each.key), each.help, each.name) for each in KEYS]
+    rows += [(key_of(each.name), each.help, each.name) for each in KEYS]
     rows += [
         (key_name(key.key), f"{key.help} ({plugin})", key.name)
         for plugin, key in chat.guests.keys.values()
     ]
     _table(chat, "Keys", rows)
+
+
+async def show_key_card(chat: "Chat", _: str) -> None:
+    """Show the keys in a few words each, in two columns where the window is wide enough."""
+    head = ("key", "what it does")
+    rows = [(chat.window.key_of(each.name), each.short) for each in KEYS]
+    rows += [(key_name(key.key), key.name) for _, key in chat.guests.keys.values()]
+    if chat.window.width < CARD_WIDTH:
+        _table(chat, CARD, [head, *rows])
+        return
+    half = -(-len(rows) // 2)
+    pairs = zip_longest(rows[:half], rows[half:], fillvalue=("", ""))
+    _table(chat, CARD, [head * 2, *((*left, *right) for left, right in pairs)])
 
 
 async def show_diff(chat: "Chat", _: str) -> None:
@@ -87,7 +104,7 @@ async def show_diff(chat: "Chat", _: str) -> None:
         _talk(chat).say("the session has changed no file")
         return
     more, less = sum(c.additions for c in changes), sum(c.deletions for c in changes)
-    head = f"{counted(len(changes), 'file')} +{more} -{less}"
+    head = counted(len(changes), "file") + (f" +{more} -{less}" if more or less else "")
     lines = [line for change in changes for line in _change(chat, change)]
     if len(lines) <= INLINE_LINES:
         _talk(chat).draw(Drawn(head, Block(lines=tuple(lines), fold=INLINE_LINES)))
@@ -97,8 +114,9 @@ async def show_diff(chat: "Chat", _: str) -> None:
 
 def _change(chat: "Chat", change: FileDiff) -> Iterator[SpanLine]:
     """Yield the name of a file and how much of it has changed, then the changes."""
-    counts = f"  +{change.additions} -{change.deletions}"
-    yield shown_line((Span(change.file, "path"), Span(counts, "dim")))
+    counts = f"+{change.additions} -{change.deletions}"
+    what = counts if change.additions or change.deletions else change.status or ""
+    yield shown_line((Span(change.file, "path"), Span(f"  {what}", "dim")))
     yield from _whole(chat, Block(diff=change.patch))
 
 

@@ -73,6 +73,7 @@ BY_KEY: Mapping[str, Act] = {
     "next_effort": choosing.next_effort,
     "next_mode": permissionmode.next_mode,
     "output": looking.show_output,
+    "key_card": looking.show_key_card,
     "transcript": looking.show_transcript,
 }
 

@@ -39,6 +39,27 @@ def test_the_page_has_the_keys_that_there_are() -> None:
     ]
 
 
+def test_each_key_has_its_words_on_the_card() -> None:
+    assert [each.name for each in KEYS if not 0 < len(each.short) <= 26] == []
+
+
+async def test_the_card_of_keys_fits_in_a_window_of_24_rows(pegboard: CommandLine) -> None:
+    scripts(pegboard, settings={"plugins": {"chat": {"options": {"keys": {"output": "c-y"}}}}})
+    async with chat(pegboard, columns=80, rows=24) as terminal:
+        terminal.press("?")
+        await terminal.see_now("these keys")
+        await terminal.quiet()
+        rows = [row for row in terminal.shown if row.strip()]
+        begin = next(n for n, row in enumerate(rows) if row.startswith("Keys: "))
+        card = "\n".join(rows[begin:])
+        assert all(each.short in card for each in KEYS)
+        assert "Ctrl+Y" in card
+        assert "Ctrl+O" not in card
+    async with chat(pegboard, columns=40, rows=40) as terminal:
+        terminal.press("?")
+        await terminal.see_now("these keys")
+
+
 def test_the_page_has_the_commands_that_there_are() -> None:
     own = {name: text for name, (text, _) in OWN.items()}
     assert dict(COMMAND_ROWS) == {**own, "cost": "what the session has cost"}
@@ -70,7 +91,7 @@ async def at_rest(terminal: ChatTerminal) -> set[str]:
     await terminal.back()
     done.add(await pressed(terminal, "c-t", "● read {"))
     await terminal.back()
-    done.add(await pressed(terminal, "?", "what it does"))
+    done.add(await pressed(terminal, "?", "these keys"))
     for key in ("tab", "c-p", "escape p", "escape e", "c-l"):
         done.add(await pressed(terminal, key, "· plan ·"))
     done.add(await pressed(terminal, "s-tab", "· everything ·"))

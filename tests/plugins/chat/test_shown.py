@@ -177,6 +177,8 @@ async def test_the_context_names_what_each_request_carries(
     found = re.findall(r"([\d,]+)\s+\d+%\s+system prompt \([^)]+\)", terminal.above)
     assert len(found) > 1
     assert all(int(size.replace(",", "")) > 0 for size in found)
+    assert "tool descriptions (bash)" in terminal.above
+    assert "tool descriptions (invalid)" not in terminal.above, "no model is offered this tool"
 
 
 async def test_tools_plugins_and_their_changes_are_shown(

@@ -8,6 +8,7 @@ import msgspec
 
 from pegboard import App
 from pegboard.plugins import FoldStep, StashKey
+from pegboard.providers import ModelRequest
 
 KEPT = 2000
 """Steps that are kept; older ones are forgotten, so that a long session cannot fill memory."""
@@ -19,7 +20,8 @@ class TraceStep(msgspec.Struct, frozen=True, kw_only=True):
     """What one plugin did to the subject of a fold.
 
     `before` and `after` are digests; `diff` is a unified diff of texts, and of the JSON of values
-    such as turns, "" for all else. `session_id` is "" for a hook without a session.
+    such as turns, "" for all else. `tools` names those of a model's request. `session_id` is "" for
+    a hook without a session.
     """
 
     session_id: str
@@ -29,6 +31,7 @@ class TraceStep(msgspec.Struct, frozen=True, kw_only=True):
     after: str
     diff: str
     elapsed_ms: float
+    tools: frozenset[str] = frozenset()
 
 
 _STEPS = StashKey[deque[TraceStep]]()
@@ -60,6 +63,9 @@ def _traced(step: FoldStep) -> TraceStep:
         after=digest(step.after),
         diff=difference(step.before, step.after),
         elapsed_ms=step.elapsed_ms,
+        tools=frozenset(each.name for each in step.after.tools)
+        if isinstance(step.after, ModelRequest)
+        else frozenset(),
     )
 
 

@@ -21,8 +21,8 @@ def plugin_entries(app: App) -> tuple[PluginEntry, ...]:
 def standing(app: App, session_id: str, agent: str) -> Mapping[str, int]:
     """What every request carries beside the conversation, by whose it is, in letters.
 
-    They are the pieces of the system prompt, as far as they have been traced, and the tools'
-    descriptions.
+    They are the pieces of the system prompt, as far as they have been traced, and the descriptions
+    of the tools that the session's last request offered; of all tools if there is no request yet.
     """
     found: Counter[str] = Counter()
     if (known := app.agents.get(agent)) is not None:
@@ -31,8 +31,10 @@ def standing(app: App, session_id: str, agent: str) -> Mapping[str, int]:
     pieces = {step.plugin: step.diff for step in steps if step.hook == _SYSTEM_HOOK}
     for plugin, diff in pieces.items():
         found[f"system prompt ({plugin})"] += _grown(diff)
+    requests = [step.tools for step in steps if step.tools]
+    offered = requests[-1] if requests else app.tools.keys()
     for entry in plugin_entries(app):
-        for tool in (app.tools[name] for name in entry.tools if name in app.tools):
+        for tool in (app.tools[name] for name in entry.tools if name in offered & app.tools.keys()):
             size = len(tool.description) + len(json.dumps(tool.parameters))
             found[f"tool descriptions ({entry.name})"] += size
     return found
