@@ -265,7 +265,7 @@ class Chat:
     def status_line(self, width: int) -> SpanLine:
         """The last line: where, who, with what, how full, how much."""
         if self.talk is None:
-            return (Span(self.failed or self.notice or "", "dim"),)
+            return (Span(self.notice, "dim"),)
         queued = len(self.talk.queue)
         return status_line(self.talk.feed.facts, self.state, queued, self.guests.status, width)
 

@@ -40,6 +40,9 @@ async def choose_model(chat: "Chat", argument: str) -> None:
     """Choose the model of the next prompts."""
     talk, facts = _talk(chat), {name_of(model): _item(model) for model in chat.models}
     items = [facts.get(name) or Item(value=name) for name in _names(chat)]
+    if argument and "/" not in argument:
+        named = [item for item in items if argument.lower() in item.value.lower()]
+        items, argument = (named, "") if named else (items, argument)
     chosen = argument or await chat.choose("Model", items, current=chat.state.model)
     if chosen is None:
         return

@@ -57,7 +57,7 @@ from pegboard_plugins.chat.finished import (
     Thought,
     subject_of,
 )
-from pegboard_plugins.chat.liveline import TurnProgress, retry_text
+from pegboard_plugins.chat.liveline import TurnProgress, compacted_text, retry_text
 from pegboard_plugins.chat.waitclock import WaitClock
 from pegboard_plugins.shared.terminal import MarkdownBlocks
 
@@ -221,7 +221,7 @@ class Course:
             case SessionWarned(message=message):
                 yield Noted(message, "warning")
             case SessionCompacted():
-                yield Noted("compacted: a summary replaces the history", "dim")
+                yield Noted(compacted_text(self.tokens), "dim")
             case _:
                 pass
 

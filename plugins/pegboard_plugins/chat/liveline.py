@@ -82,3 +82,10 @@ def retry_text(status: Retry, letters: int = 100) -> str:
     wait_s = max(0, round(status.next / MS_PER_S - time()))
     why = one_line(status.message, letters)
     return f"Retrying in {wait_s} s (attempt {status.attempt + 1}): {why}"
+
+
+def compacted_text(tokens: Tokens | None) -> str:
+    """Return what a compaction did, by the tokens of the request that summarised, if known."""
+    if tokens is None or not tokens.output:
+        return "compacted: a summary replaces the history"
+    return f"compacted: {tokens.input + tokens.cache.read:,} → {tokens.output:,} tokens"

@@ -169,7 +169,7 @@ class Permission:
     def whole_text(self) -> Sequence[SpanLine]:
         """All of it, for a page of its own."""
         always = ", ".join(self.request.always) or "exactly this"
-        answer = () if self._once else (Span(exposed(f"a, always: {always}")),)
+        answer = () if self._once else (Span(exposed(f"`a` allows in this project: {always}")),)
         return [*permission_lines(self.request), (Span(""),), answer]
 
     def press(self, key: str) -> bool:

@@ -7,7 +7,7 @@ from pegboard import InvalidInputError
 from pegboard.schema.message import Turn, UserMessage
 from pegboard.schema.part import TextPart
 from pegboard.schema.session import Session, is_untitled
-from pegboard.unstable import one_line
+from pegboard.unstable import counted, one_line
 from pegboard_plugins.chat.modes import Item
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ async def choose_session(chat: "Chat", argument: str) -> None:
             Item(value=each.id, text=_name(each), note=_when(each.time.updated))
             for each in sessions
         ]
-        chosen = await chat.choose("Session", items)
+        chosen = await chat.choose("Session", items, current=chat.state.session_id)
     if chosen is not None:
         session = await feed.session(chosen)
         _talk(chat).leave()
@@ -165,7 +165,9 @@ async def reload(chat: "Chat", _: str) -> None:
     """Open the project again, with the installed plugins as they are on disk."""
     async with _talk(chat).rest.before("/reload"):
         await chat.reload()
-    _talk(chat).say("plugins and settings reloaded")
+    found = await _talk(chat).feed.plugins()
+    tools = counted(sum(len(each.tools) for each in found), "tool")
+    _talk(chat).say(f"plugins and settings reloaded: {counted(len(found), 'plugin')}, {tools}")
     for change in chat.installed.changes:
         _talk(chat).say(change, "warning")
 
@@ -175,8 +177,7 @@ async def export(chat: "Chat", argument: str) -> None:
     session_id = _session_id(chat)
     file = argument or f"{session_id}.html"
     form = {"jsonl": "--jsonl", "md": "--md"}.get(file.rpartition(".")[2], "--html")
-    if await chat.outside.pegboard("session", "export", session_id, form, file) == 0:
-        _talk(chat).say(f"written to {file}")
+    await chat.outside.pegboard("session", "export", session_id, form, file)
 
 
 async def doctor(chat: "Chat", _: str) -> None:

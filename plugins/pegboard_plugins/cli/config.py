@@ -42,9 +42,12 @@ def show(directory: Path, style: Literal["text", "json"]) -> None:
         rows = {key: {"value": value, "source": source} for key, value, source in found}
         click.echo(as_json(rows, indent=2))
         return
-    for key, value, source in found:
-        for line in _lines(key, value):
-            click.echo(escape_controls(f"{line}  # {source}"))
+    for number, origin in enumerate(dict.fromkeys(source for _, _, source in found)):
+        click.echo(("\n" if number else "") + escape_controls(f"# {origin}"))
+        for line in (
+            line for key, value, source in found if source == origin for line in _lines(key, value)
+        ):
+            click.echo(escape_controls(line))
 
 
 def _lines(key: str, value: object) -> Iterator[str]:

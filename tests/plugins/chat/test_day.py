@@ -198,7 +198,7 @@ async def evening(day: Day) -> None:
         await day.talk(1)
     await day.say("/rename a good name", "renamed to a good name")
     await day.say("/copy", "copied")
-    await day.say("/compact", "a summary replaces the history")
+    await day.say("/compact", "compacted: ")
     await day.talk(1)
     await day.say("/fork", "forked: this is now")
     await day.talk(1)

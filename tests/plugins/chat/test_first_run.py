@@ -141,6 +141,19 @@ async def test_with_a_key_the_first_screen_offers_a_model_first(
     assert server.requests == []
 
 
+async def test_a_part_of_a_name_opens_the_list_of_the_models_that_have_it(
+    pegboard: CommandLine, server: ModelServer
+) -> None:
+    async with chat(pegboard, "-m", "fake/say-2", FAKE_API_KEY="k", ready="fake/say-2") as terminal:
+        await terminal.say("/model SAY-1")
+        await terminal.see_now("❯ fake/say-10")
+        assert "fake/say-3" not in "\n".join(terminal.shown)
+        terminal.press("enter")
+        await terminal.see("Model: fake/say-10")
+
+    assert server.requests == []
+
+
 async def test_a_model_that_no_provider_serves_is_refused_at_once(pegboard: CommandLine) -> None:
     scripts(pegboard)
 

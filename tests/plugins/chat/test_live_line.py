@@ -15,9 +15,9 @@ from pegboard.schema.event import (
     SessionStatusChanged,
 )
 from pegboard.schema.part import StepFinishPart
-from pegboard.schema.session import Busy, Retry, Tokens
+from pegboard.schema.session import Busy, CacheTokens, Retry, Tokens
 from pegboard_plugins.chat.course import Course
-from pegboard_plugins.chat.liveline import live_line
+from pegboard_plugins.chat.liveline import compacted_text, live_line
 from plugins.chat.conftest import Place
 from plugins.chat.screen import chat, scripts
 from plugins.chat.test_course import ASKED, SESSION, call
@@ -125,6 +125,17 @@ def test_the_tokens_of_the_turn_are_counted(clock: Clock) -> None:
 
 def _fields(part: StepFinishPart) -> dict[str, object]:
     return {name: getattr(part, name) for name in part.__struct_fields__}
+
+
+def test_a_compaction_tells_the_tokens_before_and_after() -> None:
+    tokens = Tokens(input=3_000, output=323, cache=CacheTokens(read=869))
+
+    assert compacted_text(tokens) == "compacted: 3,869 → 323 tokens"
+    assert (
+        compacted_text(None)
+        == compacted_text(Tokens())
+        == ("compacted: a summary replaces the history")
+    )
 
 
 def test_a_dialog_takes_the_place_of_the_line(clock: Clock) -> None:

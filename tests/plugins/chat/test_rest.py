@@ -18,7 +18,7 @@ BEGUN = [{"text": "Begun.", "calls": [SLOW]}, {"text": "First answer."}]
 @pytest.mark.parametrize(
     ("command", "done"),
     [
-        ("/compact", "a summary replaces the history"),
+        ("/compact", "compacted: "),
         ("/undo", "undone: begin"),
         ("/fork", "forked: this is now"),
         ("/reload", "plugins and settings reloaded"),

@@ -154,7 +154,7 @@ async def test_what_is_copied_is_an_answer_also_after_the_history_was_summarised
         await terminal.say("hello")
         await terminal.see("The answer itself.")
         await terminal.say("/compact")
-        await terminal.see("a summary replaces the history")
+        await terminal.see("compacted: ")
         await terminal.say("/copy")
         await terminal.see("copied 18 bytes")
 

@@ -145,11 +145,12 @@ async def test_the_editor_s_text_is_checked_before_it_counts(pegboard: CommandLi
     assert file.read_text() == COMMENTED.replace("1.5", "3")
 
 
-async def test_each_rule_is_a_line_with_its_source(pegboard: CommandLine) -> None:
+async def test_settings_stand_below_the_source_that_they_come_from(pegboard: CommandLine) -> None:
     file = user_file(pegboard, '[permission.bash]\n"git push *" = "ask"\n')
 
     shown = await pegboard("config", "show")
 
-    lines = shown.out.splitlines()
-    assert 'permission."doom_loop"."*" = "ask"  # built-in' in lines
-    assert f'permission."bash"."git push *" = "ask"  # {file}' in lines
+    built_in, own = shown.out.split("\n\n")
+    assert built_in.startswith("# built-in\n")
+    assert 'permission."doom_loop"."*" = "ask"' in built_in.splitlines()
+    assert own == f'# {file}\npermission."bash"."git push *" = "ask"\n'
