@@ -60,6 +60,11 @@ class Implementation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return inspect.iscoroutinefunction(inspect.unwrap(self.function))
 
     @cached_property
+    def in_place(self) -> bool:
+        """Whether the caller's task runs the function, which then ends when it is cancelled."""
+        return self.awaits and self.origin == "builtin"
+
+    @cached_property
     def holder(self) -> Holder:
         """Who is named when a call holds up the event loop."""
         return Holder(self.plugin, f"hook {self.hook}")

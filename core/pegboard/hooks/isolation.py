@@ -32,6 +32,7 @@ MOST_NAMED = 3
 GRACE_S = 1.0
 """How long a call that is given up may take to end when the App closes."""
 
+CANCELLED_ITSELF = "the plugin cancelled itself"
 QUARANTINED = "is quarantined after failures in a row"
 Work = Coroutine[Any, Any, Any] | Generator[Any, None, Any]
 TaskFactory = Callable[[asyncio.AbstractEventLoop, Work], asyncio.Task[Any]]
@@ -134,8 +135,10 @@ class Isolation:
 
     async def _limited(self, each: Implementation, arguments: Mapping[str, object]) -> _Outcome:
         """Call within the time limit; a late call is cancelled and not awaited."""
-        named = {name: self._views.view(arguments[name]) for name in each.arguments}
+        named = {name: self._views.given(arguments[name]) for name in each.arguments}
         named.update(each.given)
+        if each.in_place:
+            return await self._in_place(each, named)
         with (clock := Clock()).timing():
             token = PRINTING.set(each.plugin)
             task = asyncio.get_running_loop().create_task(self._attempt(each, named))
@@ -154,8 +157,29 @@ class Isolation:
         if late:
             return _Outcome(late=True)
         if task.cancelled():
-            return _Outcome(error=RuntimeError("the plugin cancelled itself"))
+            return _Outcome(error=RuntimeError(CANCELLED_ITSELF))
         return task.result()
+
+    async def _in_place(self, each: Implementation, named: Mapping[str, object]) -> _Outcome:
+        """Return the outcome of Pegboard's own code, which runs in the caller's task.
+
+        A call that waits for nothing, as most do, needs no timer and no turn of the loop.
+        """
+        steps = _Steps(_called(each.function, named), partial(self._begin, each.holder))
+        with self.stalls.running(each.holder), (clock := Clock()).timing():
+            try:
+                awaited = steps.go(steps.work.send, None)
+                if steps.outcome is not None:
+                    return steps.outcome
+                async with clock.limit(each.timeout_s):
+                    return await steps.rest(awaited)
+            except TimeoutError:
+                return _Outcome(late=True)
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if task is None or task.cancelling():
+                    raise
+                return _Outcome(error=RuntimeError(CANCELLED_ITSELF))
 
     @contextmanager
     def loading(self, holder: Holder) -> Iterator[None]:
@@ -185,8 +209,8 @@ class Isolation:
 
     async def _attempt(self, each: Implementation, named: Mapping[str, object]) -> _Outcome:
         if each.awaits:
-            work = _called(each.function, named)
-            return await _in_steps(work, partial(self._begin, each.holder))
+            steps = _Steps(_called(each.function, named), partial(self._begin, each.holder))
+            return await steps.rest(steps.go(steps.work.send, None))
         return await self._threads.run(lambda: _attempt_sync(each.function, named))
 
     async def aclose(self) -> None:
@@ -232,35 +256,49 @@ class Isolation:
         self._on_failure(PluginFailed(plugin=plugin, hook=hook, message=message))
 
 
-@types.coroutine
-def _in_steps(
-    work: Coroutine[object, object, object], begin: TaskFactory
-) -> Generator[object, object, _Outcome]:
-    """Run an async function step by step and measure how long the steps block the loop."""
-    step: Callable[[Any], object] = work.send
-    given = awaited = None
-    held_s = 0.0
-    outcome: _Outcome | None = None
-    loop = asyncio.get_running_loop()
-    factory = loop.get_task_factory()
-    while True:
-        started = perf_counter()
-        loop.set_task_factory(begin)
+class _Steps:
+    """An async function of a plugin in steps, and for how long they hold the event loop.
+
+    `outcome` is None until the function has ended; `begin` makes the tasks that it begins.
+    """
+
+    def __init__(self, work: Coroutine[object, object, object], begin: TaskFactory) -> None:
+        self.work = work
+        self.outcome: _Outcome | None = None
+        self._begin = begin
+        self._held_s = 0.0
+
+    def go(self, step: Callable[[Any], object], given: object) -> object:
+        """Take one step; return what the function waits for then."""
+        loop, started = asyncio.get_running_loop(), perf_counter()
+        factory = loop.get_task_factory()
+        loop.set_task_factory(self._begin)
+        value: object = None
+        failure: BaseException | None = None
         try:
-            awaited = step(given)
+            return step(given)
         except StopIteration as end:
-            outcome = _Outcome(end.value)
+            value = end.value
         except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - foreign code
-            outcome = _Outcome(error=error)
+            failure = error
         finally:
             loop.set_task_factory(factory)
-            held_s += perf_counter() - started
-        if outcome is not None:
-            return msgspec.structs.replace(outcome, held_s=held_s)
-        try:
-            step, given = work.send, (yield awaited)
-        except BaseException as error:  # noqa: BLE001 - it is the coroutine's to see
-            step, given = work.throw, error
+            self._held_s += perf_counter() - started
+        self.outcome = _Outcome(value, failure, held_s=self._held_s)
+        return None
+
+    @types.coroutine
+    def rest(self, awaited: object) -> Generator[object, object, _Outcome]:
+        """Take the steps behind one that waits for this."""
+        while self.outcome is None:
+            step: Callable[[Any], object] = self.work.send
+            given: object = None
+            try:
+                given = yield awaited
+            except BaseException as error:  # noqa: BLE001 - it is the function's to see
+                step, given = self.work.throw, error
+            awaited = self.go(step, given)
+        return self.outcome
 
 
 async def _called(function: Callable[..., object], named: Mapping[str, object]) -> object:

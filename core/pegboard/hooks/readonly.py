@@ -7,6 +7,7 @@ no plugin can change what another, or the store, sees.
 
 from collections.abc import Callable, Mapping
 from copy import copy
+from functools import cache
 from operator import is_
 from typing import Any, NoReturn, TypeGuard
 from weakref import ReferenceType, ref
@@ -64,17 +65,29 @@ class ReadOnlyViews:
         self._views: dict[int, object] = {}
         self._values: dict[int, ReferenceType[object]] = {}
         self._last: tuple[tuple[object, ...], tuple[object, ...]] = ((), ())
+        self._newest: dict[type, tuple[object, object]] = {}
 
-    def view(self, value: object) -> Any:  # noqa: ANN401 - as typed as what comes in
+    def given(self, value: object) -> Any:  # noqa: ANN401 - as typed as what comes in
+        """Return the view of an argument, which several plugins in a row are handed."""
+        kind: type = type(value)
+        if _form(kind) is not msgspec.Struct:
+            return self.view(value)
+        if (known := self._newest.get(kind)) is None or known[0] is not value:
+            known = self._newest[kind] = value, self.view(value)
+        return known[1]
+
+    def view(self, value: Any) -> Any:  # noqa: ANN401 - as typed as what comes in
         """Return the value with every dict and list in it read-only."""
-        if type(value) in _AS_THEY_ARE:
+        kind: type = type(value)
+        if kind in _AS_THEY_ARE:
             return value
-        if type(value) in _KEPT:
+        if kind in _KEPT:
             return self._kept(value)
-        if isinstance(value, Mapping):
+        form = _form(kind)
+        if form is Mapping:
             return ReadOnlyDict((key, self.view(item)) for key, item in value.items())
-        if isinstance(value, list):
-            return ReadOnlyList(self.view(item) for item in value)
+        if form is list:
+            return ReadOnlyList(map(self.view, value))
         return self._history(value) if _are_turns(value) else _mapped(value, self.view)
 
     def _history(self, turns: tuple[object, ...]) -> tuple[object, ...]:
@@ -105,20 +118,29 @@ class ReadOnlyViews:
         del self._values[id(self._views.pop(key))]
 
 
-def _mapped(value: object, change: Callable[[object], object]) -> Any:  # noqa: ANN401 - as typed as what comes in
+@cache
+def _form(kind: type) -> type:
+    """Return what the values of a type are, as far as views go."""
+    forms = (form for form in (Mapping, list, tuple, msgspec.Struct) if issubclass(kind, form))
+    return next(forms, object)
+
+
+def _mapped(value: Any, change: Callable[[object], object]) -> Any:  # noqa: ANN401 - as typed as what comes in
     """Apply `change` to the items of a value; return the same object if nothing differs."""
-    if isinstance(value, dict | Mapping):  # a dict is known for one at once
+    kind: type = type(value)
+    form = _form(kind)
+    if form is Mapping:
         return {key: change(item) for key, item in value.items()}
-    if isinstance(value, list):
+    if form is list:
         return [change(item) for item in value]
-    if isinstance(value, tuple) and not _is_history(value):
-        items = tuple(change(item) for item in value)
+    if form is tuple and not _is_history(value):
+        items = tuple([each if type(each) in _SCALARS else change(each) for each in value])
         return value if all(map(is_, value, items)) else items
-    if isinstance(value, msgspec.Struct):
+    if form is msgspec.Struct:
         changes = {}
         for name in value.__struct_fields__:
-            after = change(before := getattr(value, name))
-            if after is not before:
+            before = getattr(value, name)
+            if type(before) not in _SCALARS and (after := change(before)) is not before:
                 changes[name] = after
         return msgspec.structs.replace(value, **changes) if changes else value
     return value

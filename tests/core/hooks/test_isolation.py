@@ -24,15 +24,18 @@ from pegboard.errors import ToolError
 from pegboard.schema.session import Verdict
 
 
+@pytest.mark.parametrize("origin", ["builtin", "installed"])
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), StopIteration("x")])
-async def test_a_plugin_cannot_end_the_process(error: BaseException) -> None:
+async def test_a_plugin_cannot_end_the_process(error: BaseException, origin: str) -> None:
     def sync(value: str) -> str:
         raise error
 
     async def on_loop(value: str) -> str:
         raise error
 
-    plugins = Plugins(implementation("sync", sync), implementation("async", on_loop))
+    plugins = Plugins(
+        implementation("sync", sync, origin=origin), implementation("async", on_loop, origin=origin)
+    )
 
     async with plugins as hooks:
         assert await hooks.fold(FOLD, value="-") == "-"
@@ -40,16 +43,65 @@ async def test_a_plugin_cannot_end_the_process(error: BaseException) -> None:
     assert len(plugins.failures) == 2
 
 
-async def test_a_plugin_that_cancels_itself_has_failed() -> None:
+@pytest.mark.parametrize("origin", ["builtin", "installed"])
+async def test_a_plugin_that_cancels_itself_has_failed(origin: str) -> None:
     async def cancelled(value: str) -> str:
         raise asyncio.CancelledError
 
-    plugins = Plugins(implementation("odd", cancelled))
+    async def cancelled_later(value: str) -> str:
+        await asyncio.sleep(0)
+        raise asyncio.CancelledError
+
+    plugins = Plugins(
+        implementation("odd", cancelled, origin=origin),
+        implementation("later", cancelled_later, origin=origin),
+    )
 
     async with plugins as hooks:
         assert await hooks.fold(FOLD, value="-") == "-"
 
-    assert "cancelled itself" in plugins.told[0]
+    assert ["cancelled itself" in told for told in plugins.told] == [True, True]
+
+
+async def test_a_hook_of_pegboards_own_ends_with_its_caller() -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def waits(value: str) -> str:
+        begun.set()
+        try:
+            return await hangs(value)
+        finally:
+            ended.set()
+
+    async with Plugins(implementation("waits", waits, origin="builtin")) as hooks:
+        calling = asyncio.create_task(hooks.fold(FOLD, value="-"))
+        await begun.wait()
+        calling.cancel()
+        await asyncio.wait({calling})
+
+    assert calling.cancelled()
+    assert ended.is_set()
+
+
+async def test_a_hook_of_pegboards_own_that_waits_for_nothing_makes_no_task() -> None:
+    made: list[object] = []
+
+    def make(loop: asyncio.AbstractEventLoop, work: Any, **facts: Any) -> asyncio.Task[Any]:
+        made.append(work)
+        return asyncio.Task(work, loop=loop, **facts)
+
+    async def tells(value: str) -> str:
+        return value + "x"
+
+    own = [implementation(name, tells, origin="builtin") for name in "abc"]
+    async with Plugins(*own) as hooks:
+        asyncio.get_running_loop().set_task_factory(make)
+        try:
+            assert await hooks.fold(FOLD, value="-") == "-xxx"
+        finally:
+            asyncio.get_running_loop().set_task_factory(None)
+
+    assert made == []
 
 
 async def test_a_coroutine_for_an_answer_is_a_failure() -> None:
@@ -79,10 +131,11 @@ async def test_a_wrong_answer_is_named_with_its_type() -> None:
     assert "TypeError: int where str is expected" in plugins.told[0]
 
 
-async def test_a_plugin_that_hangs_costs_its_time_limit_and_no_more() -> None:
+@pytest.mark.parametrize("origin", ["builtin", "installed"])
+async def test_a_plugin_that_hangs_costs_its_time_limit_and_no_more(origin: str) -> None:
     over = threading.Event()
     plugins = Plugins(
-        implementation("async", hangs, timeout_s=0.05),
+        implementation("async", hangs, timeout_s=0.05, origin=origin),
         implementation("sync", lambda value: over.wait(60), timeout_s=0.05),
         implementation("good", adds("g")),
     )

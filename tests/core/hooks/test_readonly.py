@@ -72,6 +72,14 @@ def test_structs_and_calls_are_looked_into() -> None:
         made.view(VIEW).config.agent["x"] = 1  # type: ignore[assignment]
 
 
+def test_plugins_in_a_row_are_handed_the_same_view() -> None:
+    made = ReadOnlyViews()
+    view = made.given(REQUEST)
+
+    assert made.given(REQUEST) is view
+    assert made.given(msgspec.structs.replace(REQUEST)) is not view
+
+
 def test_messages_of_a_request_stay_the_same_objects() -> None:
     assert ReadOnlyViews().view(REQUEST).messages is REQUEST.messages
 
