@@ -28,6 +28,8 @@ PREFIXES: dict[Kind, str] = {
 }
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _TIME_DIGITS = 12
+_LETTERS = bytes(ord(_ALPHABET[byte % len(_ALPHABET)]) for byte in range(256))
+"""The character for each random byte."""
 _TAIL_LENGTH = 14
 _LENGTH = _TIME_DIGITS + _TAIL_LENGTH
 _STEPS_PER_MS = 4096
@@ -92,12 +94,7 @@ def _body(number: int) -> str:
 
 def _random(length: int) -> str:
     """Random characters; from the system directly, since `secrets` takes 7 ms to import."""
-    number = int.from_bytes(os.urandom(length))
-    characters = []
-    for _ in range(length):
-        number, digit = divmod(number, len(_ALPHABET))
-        characters.append(_ALPHABET[digit])
-    return "".join(characters)
+    return os.urandom(length).translate(_LETTERS).decode()
 
 
 def _beyond(body: str) -> str:

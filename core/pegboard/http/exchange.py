@@ -23,7 +23,7 @@ from pegboard.http.wireformat import (
     WireFormat,
 )
 from pegboard.kit.redact import SHORTEST_VALUE
-from pegboard.providers import Heartbeat, Media, ModelRequest, StreamEvent
+from pegboard.providers import Heartbeat, Media, ModelMessage, ModelRequest, StreamEvent
 from pegboard.providers.keylookup import Keys, unset_variables
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ class Exchange:
         self._keys = keys
         self._client = Client(environ, endpoint.proxy)
         self._media: SentMedia | None = None
+        self._plain: tuple[ModelMessage, ...] = ()  # without pictures: a request begins as the last
 
     async def events(
         self, wire: WireFormat, request: ModelRequest
@@ -114,8 +115,11 @@ class Exchange:
 
     async def _prepared(self, request: ModelRequest, wire: WireFormat) -> ModelRequest:
         """Return the request with its pictures and PDFs as the provider takes them."""
-        contents = chain.from_iterable(message.content for message in request.messages)
+        known, messages = self._plain, request.messages
+        new = messages[len(known) :] if messages[: len(known)] == known else messages
+        contents = chain.from_iterable(message.content for message in new)
         if not any(isinstance(part, Media) or getattr(part, "media", ()) for part in contents):
+            self._plain = messages
             return request
         from pegboard.http.sentmedia import SentMedia  # few requests have any
 

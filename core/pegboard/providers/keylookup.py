@@ -150,5 +150,6 @@ def _option(said: ProviderConfig) -> str:
 
 def unset_variables(value: object) -> tuple[str, ...]:
     """Return the variables of the references that a value still has, as they are not set."""
-    found = re.findall(r"\{env:([^{}]+)\}", value) if isinstance(value, str) else ()
-    return tuple(name.strip() for name in found)
+    if not (isinstance(value, str) and "{env:" in value):
+        return ()
+    return tuple(name.strip() for name in re.findall(r"\{env:([^{}]+)\}", value))

@@ -13,6 +13,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -47,7 +48,8 @@ KEPT_FILES = 8
 SYNC_AFTER_S = 0.5
 """So long a line may be in the system's memory alone; with a sync for each, a call waits 1 ms."""
 SLOW_S = 0.02
-"""A log on a disk that takes longer than this for a line is written by a thread from then on."""
+"""A log that takes longer than this for a line is written by a thread, for a while."""
+SLOW_FOR_S = 10.0
 LONGEST_TEXT = 500
 """Letters of a text that are kept; a command line may hold a whole file."""
 MOST_TEXTS = 50
@@ -94,7 +96,8 @@ class Audit:
         kept_files: int = KEPT_FILES,
     ) -> None:
         self._path = path
-        self._secrets = tuple(secrets)
+        # A session's id, an agent and a permission are in each line.
+        self._redacted = lru_cache(maxsize=128)(partial(redact, values=tuple(secrets)))
         self._witness = witness
         self._full_bytes = full_bytes
         self._kept_files = kept_files
@@ -103,7 +106,7 @@ class Audit:
         self._known = Head()
         self._synced = 0
         self._sync_failed = False
-        self._is_slow = False
+        self._slow_until = 0.0
         self._syncing: asyncio.Task[None] | None = None
 
     @classmethod
@@ -176,9 +179,9 @@ class Audit:
         Return False where more has to be done, and leave it to a thread: the first line, a repair,
         a full file, a log that another process holds or has written, a slow disk, an error.
         """
-        if self._is_slow or self._sync_failed or not self._known.turn:
-            return False
         began = time.monotonic()
+        if began < self._slow_until or self._sync_failed or not self._known.turn:
+            return False
         try:
             with locked(self._path, writing=True, wait_s=0) as number:
                 head = self._newer(read_head(number))
@@ -191,7 +194,8 @@ class Audit:
             return False
         for entry in entries:
             entry.tried = True
-        self._is_slow = time.monotonic() - began > SLOW_S
+        if (ended := time.monotonic()) - began > SLOW_S:
+            self._slow_until = ended + SLOW_FOR_S
         return True
 
     def _tried(self, entries: Sequence[_Entry]) -> None:
@@ -337,7 +341,7 @@ class Audit:
         """The value without secrets, and not longer than a line may be."""
         if isinstance(value, str):
             text = value[:_SEARCHED_TEXT].encode(errors="replace").decode()
-            text = redact(text, self._secrets)
+            text = self._redacted(text)
             short = len(text) <= LONGEST_TEXT and len(value) <= _SEARCHED_TEXT
             return text if short else f"{text[:LONGEST_TEXT]}…"
         if isinstance(value, list | tuple):

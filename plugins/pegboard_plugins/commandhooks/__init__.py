@@ -4,7 +4,9 @@ Those of the user run. Those of a project run after `pegboard hooks trust`, by t
 file and of the scripts that it names. A hook can tighten and never loosen: its allow has no effect.
 """
 
+import os
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from weakref import WeakKeyDictionary
@@ -59,10 +61,18 @@ def _runner(plugin: Plugin, session: SessionView) -> "HookRunner | None":
 
 
 def _has_files(session: SessionView) -> bool:
-    folders = {session.home or Path.home(), session.worktree, session.directory}
-    if session.places is not None and (session.places.state / "bundles.json").exists():
-        return True
-    return any((folder / name).exists() for folder in folders for _, name in FILES)
+    home, places = session.home or Path.home(), session.places
+    state = places.state if places is not None else None
+    # Asked for by each hook of each call: `Path.exists` costs ten times as much.
+    return any(map(os.path.exists, _paths(home, session.worktree, session.directory, state)))
+
+
+@lru_cache(maxsize=64)
+def _paths(home: Path, worktree: Path, directory: Path, state: Path | None) -> tuple[str, ...]:
+    """Return where the hook files of a session may be, and the list of bundles that have more."""
+    folders = dict.fromkeys((home, worktree, directory))
+    paths = [folder / name for folder in folders for _, name in FILES]
+    return tuple(map(str, (*paths, state / "bundles.json") if state is not None else paths))
 
 
 @hookimpl

@@ -122,6 +122,7 @@ async def tree_state(directory: Path) -> str | None:
     return ", ".join(facts)
 
 
+@lru_cache(maxsize=128)
 def plain(name: str) -> str:
     """Return the name with `?` for each sign that could end a tag or a line."""
     return "".join(sign if sign.isprintable() and sign not in "<>" else "?" for sign in name)
