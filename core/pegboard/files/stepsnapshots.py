@@ -116,7 +116,8 @@ class StepSnapshots:
         """Wait for the step's snapshot, with which all earlier changes are known."""
         if self._task is not None:
             self._go.set()
-            await asyncio.wait((self._task,))  # git has a time limit of its own
+            if not self._task.done():
+                await asyncio.wait((self._task,))  # git has a time limit of its own
 
     async def close(self) -> None:
         """Store the changes of the last step, if there may be any; the run's end waits for it."""
@@ -184,7 +185,7 @@ class StepSnapshots:
     async def _take(
         self, step: _Step, earlier: _Step | None, before: "asyncio.Task[None] | None"
     ) -> None:
-        if before is not None:
+        if before is not None and not before.done():
             await asyncio.wait((before,))  # git has a time limit of its own
         fresh = earlier is None or earlier.message.parent_id != step.message.parent_id
         if fresh or self._states.current is None:

@@ -240,7 +240,9 @@ async def _ended(
     finally:
         by_itself = child.exited.done() and not timed_out and not exceeded
         left = family.kill(thorough=not by_itself)
-        left = await shield(_reap(family, child, transport, left=left))
+        if left or family.unclear or not child.is_gone:
+            left = await shield(_reap(family, child, transport, left=left))
+        transport.close()
     code = transport.get_returncode() if by_itself else None
     return _Ending(exit_code=code, timed_out=timed_out, exceeded=exceeded, left=left)
 
@@ -299,8 +301,9 @@ async def _whole(start: "asyncio.Task[None]") -> None:
 
 async def _within(limit_s: float, future: asyncio.Future[None]) -> bool:
     """Whether a future is done in time; it is not cancelled."""
-    done, _ = await asyncio.wait({future}, timeout=limit_s)
-    return bool(done)
+    if not future.done():
+        await asyncio.wait({future}, timeout=limit_s)
+    return future.done()
 
 
 async def _watched(
@@ -364,6 +367,11 @@ class _Child(asyncio.SubprocessProtocol):
         self._hear = hear
         self.apart = apart
         self._outputs = {1, 2} if apart else {1}
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the process has ended and asyncio has closed all of it."""
+        return self.exited.done() and self.closed.done()
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         self._hear(fd, data)
