@@ -85,9 +85,9 @@ def _same_call(answer: PendingCall, before: PendingCall) -> PendingCall:
 def tool_execute_before(session: SessionView, call: PendingCall) -> PendingCall | None:
     """Change the arguments of a tool call, or stop it with `ToolError`.
 
-    Called before each call whose arguments are valid; changed arguments are validated again.
-    Fold: `ToolError` ends the call with its text for the model; a plugin that raises another
-    error is reported and skipped.
+    Called before each call whose arguments are valid, while the call is stored; changed arguments
+    are validated again. Fold: `ToolError` ends the call with its text for the model; a plugin
+    that raises another error is reported and skipped.
 
     ```python
     from pegboard import PendingCall, ToolError, hookimpl

@@ -359,6 +359,7 @@ class Step:
         else:
             run.touch(self._view.agent, run.chosen or self._view.model)
         if failure is None and fields.get("finish") == GOES_ON:
-            run.stored = run.writer.mark()  # the next step builds its request meanwhile
+            run.stored = run.writer.mark()
+            await asyncio.sleep(0)  # it is written while the next step builds its request
         else:
             await run.writer.barrier()

@@ -231,7 +231,8 @@ class Caller:
             model=plan.model,
         )
         run.trail.expect(tool.effect)
-        await run.writer.barrier()  # the call is stored before it can have an effect
+        context.stored = run.writer.mark()
+        await asyncio.sleep(0)  # it is written while plugins judge the call
         values = await _values(tool, plan.input)
         if tool.serves == _REFUSED:  # no effect, so no check for a loop
             return await self._done(before, plan, context, values)
@@ -299,6 +300,7 @@ class Caller:
             async with context.clock.running(limit_s) as limit:
                 with self._run.engine.hooks.calling(tool.id), context.cancellable():
                     await context.requirements.settle(values)
+                    await self._run.writer.passed(context.stored)  # before it can have an effect
                     result = await tool.call(context, values)
                     context.requirements.check()
                     return result

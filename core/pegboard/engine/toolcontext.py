@@ -45,8 +45,8 @@ class CallContext(CallFacts):
     tool that the user has called, which is not asked for, None for a call of a model's; `model` is
     that of its subagents, None for their own. `clock` times the call. It is stopped while any task
     of the call asks a person. `writing` hears which files the call changes, None until it works,
-    and for one that changes none. `kept` has metadata that stay with it. `cancelled` is for a tool
-    in a thread, which nothing else can stop.
+    and for one that changes none. `stored` is done once the call is stored. `kept` has metadata
+    that stay with it. `cancelled` is for a tool in a thread, which nothing else can stop.
     """
 
     def __init__(  # noqa: PLR0913 - the facts of a call
@@ -80,6 +80,7 @@ class CallContext(CallFacts):
         self.clock = Clock()
         self._threads = LoopCalls()
         self.writing: Writing | None = None
+        self.stored = asyncio.get_running_loop().create_future()
         self.cancelled = False
 
     @contextmanager

@@ -160,11 +160,9 @@ class Writer:
     async def passed(self, mark: asyncio.Future[None]) -> None:
         """Return when all changes before a mark are durable and published; raises as `barrier`."""
         assert self._task is not None
-        if not mark.done():
-            await asyncio.wait((mark, self._task), return_when=asyncio.FIRST_COMPLETED)
-        if not mark.done():
+        if self._task.done() and not mark.done():
             await self._task
-        mark.result()
+        await (self.mark() if mark.cancelled() else mark)
 
     async def store(self) -> bool:
         """Whether all changes so far are stored; on failure the turn reports the reason.
@@ -187,15 +185,19 @@ class Writer:
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
-        while True:
-            await self._wake.wait()  # the turn ends it by cancelling
-            if not self._urgent.is_set():
-                await self._frame_end(self._published_at + FRAME_S - loop.time())
-            self._store_dirty(loop)
-            self._wake.clear()
-            self._urgent.clear()
-            await self._flush()
-            self._published_at = loop.time()
+        try:
+            while True:
+                await self._wake.wait()  # the turn ends it by cancelling
+                if not self._urgent.is_set():
+                    await self._frame_end(self._published_at + FRAME_S - loop.time())
+                self._store_dirty(loop)
+                self._wake.clear()
+                self._urgent.clear()
+                await self._flush()
+                self._published_at = loop.time()
+        except BaseException as error:
+            _fail(self._items, error)  # those who wait, and were not of the last flush
+            raise
 
     def _store_dirty(self, loop: asyncio.AbstractEventLoop) -> None:
         if not self._touched:

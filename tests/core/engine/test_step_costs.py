@@ -40,6 +40,8 @@ MOST_GROWTH = 1.5
 MOST_TRANSACTIONS = 2
 """The call before it has an effect, and its result, each with all else of that moment."""
 MOST_BYTES = 160 << 10
+MOST_CALLS = 13_000
+"""Of functions, Python's and C's, in a step with a command and all plugins; 10,500 were counted."""
 PAGE_BYTES = 4096
 OPERATIONS = 10
 """The database's own steps are counted in tens."""
@@ -154,6 +156,12 @@ async def work(
 async def test_the_work_of_a_step_does_not_grow(tmp_path: Path) -> None:
     for series in await work(tmp_path, Stepping(STEPS)):
         assert per_step(series, LATE) < MOST_GROWTH * per_step(series, EARLY)
+
+
+async def test_a_step_with_all_plugins_calls_few_functions(tmp_path: Path) -> None:
+    calls, _, _ = await work(tmp_path, Stepping(20, name="bash"), builtins=True)
+
+    assert per_step(calls, EARLY) < MOST_CALLS
 
 
 @pytest.mark.parametrize(("name", "builtins"), [("look", False), ("read", True)])

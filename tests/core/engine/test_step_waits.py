@@ -8,8 +8,10 @@ from types import FrameType
 
 import pytest
 
+from pegboard import ToolContext, tool
 from pegboard.engine.writer import Writer
-from played import opened
+from pegboard.schema.part import Running, ToolPart
+from played import ToolsPlugin, opened
 from stepping import GO, Stepping, per_step, repository
 
 MOST_WAKES = 1
@@ -55,4 +57,23 @@ async def test_a_step_with_a_command_waits_wakes_and_starts_little(
             sys.setprofile(None)
 
     costs = {name: per_step(each, (4, 12)) for name, each in series.items()}
-    assert costs == {"waits": 1, "wakes": MOST_WAKES, "naps": 0, "bash": 1, "sh": 0}
+    assert costs == {"waits": 0, "wakes": MOST_WAKES, "naps": 0, "bash": 1, "sh": 0}
+
+
+async def test_a_call_is_stored_before_its_tool_runs(tmp_path: Path) -> None:
+    repository(tmp_path)
+    stored: list[list[str]] = []
+
+    @tool(permission="read", effect="reads")
+    async def look(step: int, context: ToolContext) -> str:
+        """Look at what the database has of this call."""
+        turns = await app.storage.turns(context.session.id)
+        calls = [part for part in turns[-1].parts if isinstance(part, ToolPart)]
+        stored.append([each.call_id for each in calls if isinstance(each.state, Running)])
+        return f"step {step}"
+
+    async with opened(tmp_path, Stepping(5), ToolsPlugin(look)) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, GO)
+
+    assert stored == [[f"call_{step}_0"] for step in range(1, 6)]
