@@ -171,6 +171,7 @@ def measure(names: Sequence[str], times: int) -> None:
     found: dict[str, dict[str, list[Run]]] = {name: {} for name in names}
     notes = []
     for scenario in SCENARIOS:
+        sys.stderr.write(f"{scenario}: {times + 1} runs of {', '.join(names)} ...\n")
         load = Load()
         for name, runs in compare(names, scenario, times=times, timeout_s=180).items():
             found[name][scenario] = runs

@@ -196,6 +196,17 @@ async def test_a_picture_that_the_model_cannot_take_becomes_a_note() -> None:
     assert '"a.png" was left out' in body["contents"][0]["parts"][0]["text"]
 
 
+async def test_the_messages_of_the_request_before_are_sent_again_to_the_byte() -> None:
+    call = Call(id="c", name="read", input={"a": 1}, metadata=SIGNED)
+    history = (user("one"), _said(call), _results(Result(id="c", name="read", output="two")))
+    first = await _sent(*history, model=NEW)
+
+    second = await _sent(*history, _said(Text(text="three")), user("four"), model=NEW)
+
+    texts = [json.dumps(body["contents"]) for body in (first, second)]
+    assert texts[1].startswith(texts[0].removesuffix("]"))
+
+
 async def test_a_failed_call_says_so() -> None:
     failed = Result(id="c", name="read", output="no such file", is_error=True)
 
