@@ -1,5 +1,6 @@
 """What is sent to Claude: blocks, marks for the prompt cache, thinking, headers."""
 
+from base64 import b64encode
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from msgspec.structs import replace
 import claude_frames as claude
 import model_server as ms
 from keyed import keys_of
+from media_files import media, pdf, png
 from pegboard.http.httpprovider import HttpProvider
 from pegboard.providers import (
     Call,
@@ -23,8 +25,8 @@ from pegboard_plugins.anthropic import register_providers
 from provider_run import READ, events_of, request_for, user
 from vendor_types import check_claude
 
-IMAGE = Media(mime="image/png", url="data:image/png;base64,aGk=", filename="a.png")
-PDF = Media(mime="application/pdf", url="data:application/pdf;base64,aGk=", filename="a.pdf")
+IMAGE = media("image/png", png(), "a.png")
+PDF = media("application/pdf", pdf(), "a.pdf")
 MARK = {"type": "ephemeral"}
 OLD, NEW = "claude-sonnet-4-5-20250929", "claude-opus-4-6"
 
@@ -248,14 +250,15 @@ async def test_pictures_and_pdfs_also_inside_results() -> None:
         results(a_result(media=(PDF,))),
     )
 
-    source = {"type": "base64", "media_type": "image/png", "data": "aGk="}
+    source = {"type": "base64", "media_type": "image/png", "data": b64encode(png()).decode()}
     picture = body["messages"][0]["content"][1]
     assert (picture["type"], picture["source"]) == ("image", source)
+    data = b64encode(pdf()).decode()
     assert body["messages"][2]["content"][0]["content"] == [
         {"type": "text", "text": "content"},
         {
             "type": "document",
-            "source": {"type": "base64", "media_type": "application/pdf", "data": "aGk="},
+            "source": {"type": "base64", "media_type": "application/pdf", "data": data},
             "title": "a.pdf",
         },
     ]
@@ -263,9 +266,9 @@ async def test_pictures_and_pdfs_also_inside_results() -> None:
 
 @pytest.mark.parametrize("mime", ["image/bmp", "audio/wav"])
 async def test_media_that_claude_does_not_take_become_a_note(mime: str) -> None:
-    media = Media(mime=mime, url=f"data:{mime};base64,aGk=", filename="x")
+    other = Media(mime=mime, url=f"data:{mime};base64,aGk=", filename="x")
 
-    body = await sent(ModelMessage(role="user", content=(media,)))
+    body = await sent(ModelMessage(role="user", content=(other,)))
 
     assert '"x" was left out' in body["messages"][0]["content"][0]["text"]
 

@@ -1,6 +1,7 @@
 """Gemini's own API: what is sent, and what comes of an answer."""
 
 import json
+from base64 import b64encode
 from typing import Any
 
 import pytest
@@ -8,11 +9,12 @@ import pytest
 import gemini_frames as frames
 import model_server as ms
 from keyed import keys_of
+from media_files import media, png
 from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
 from pegboard.http.httpprovider import HttpProvider
 from pegboard.providers import (
     Call,
-    Media,
+    Heartbeat,
     ModelMessage,
     Reasoning,
     ReasoningDelta,
@@ -37,7 +39,7 @@ from provider_run import READ, events_of, request_for, text_of, user
 from vendor_types import check_gemini
 
 OLD, NEW = "gemini-2.5-pro", "gemini-3-pro-preview"
-IMAGE = Media(mime="image/png", url="data:image/png;base64,aGk=", filename="a.png")
+IMAGE = media("image/png", png(), "a.png")
 COUNTS = Usage(input=10, output=7, reasoning=4, cache_read=20)
 SIGNED = {"gemini": {"signature": frames.SIGNATURE}}
 
@@ -181,7 +183,7 @@ async def test_how_much_a_model_is_to_think(
 async def test_pictures_of_tools_are_inside_where_the_model_reads_them_there() -> None:
     result = Result(id="c", name="read", output="one", media=(IMAGE,))
     history = (user("Hi"), _said(Call(id="c", name="read", input={})), _results(result))
-    picture = {"inlineData": {"mimeType": "image/png", "data": "aGk="}}
+    picture = {"inlineData": {"mimeType": "image/png", "data": b64encode(png()).decode()}}
 
     new, old = await _sent(*history, model=NEW), await _sent(*history, model=OLD)
 
@@ -265,13 +267,15 @@ async def test_calls_without_ids_get_ids_that_no_other_answer_has() -> None:
 async def test_the_ends_of_an_answer(reason: str, finish: str) -> None:
     events = await _events(frames.answer(frames.text("x"), reason=reason))
 
-    assert events[-1] == StreamFinish(finish, COUNTS)
+    (end,) = (event for event in events if isinstance(event, StreamFinish))
+    assert (end.reason, end.usage) == (finish, COUNTS)
 
 
 async def test_a_prompt_that_is_blocked_ends_as_refused() -> None:
     events = await _events([{"promptFeedback": {"blockReason": "SAFETY"}}])
 
-    assert events == [StreamFinish("content-filter", None)]
+    said = [event for event in events if not isinstance(event, Heartbeat)]
+    assert said == [StreamFinish("content-filter", None)]
 
 
 async def test_an_answer_that_is_not_streamed_is_read() -> None:
