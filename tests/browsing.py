@@ -1,6 +1,7 @@
 """Chromium on the pages of the web view, driven by playwright."""
 
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -68,3 +69,14 @@ def seen(browser: Any, settings: Mapping[str, Any] | None = None) -> Iterator[Se
         yield found
     finally:
         context.close()
+
+
+def stored_text(client: Any, session: str) -> str:
+    """The text of the last answer, as it is stored."""
+    parts = client.get(f"/session/{session}/message").json()[-1]["parts"]
+    return "".join(part["text"] for part in parts if part["type"] == "text")
+
+
+def squeezed(text: str) -> str:
+    """The text with single blanks: a page breaks lines where it likes."""
+    return re.sub(r"\s+", " ", text).strip()

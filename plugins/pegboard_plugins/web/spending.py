@@ -25,8 +25,8 @@ class Amount(Wire, frozen=True):
     name: str
     cost: float | None
     requests: int
-    tokens: int = 0
-    id: str = ""
+    tokens: int
+    id: str
 
 
 class Spending(Wire, frozen=True):
@@ -82,7 +82,7 @@ def _grouped(answers: Iterable[tuple[str, AssistantMessage]]) -> tuple[Amount, .
 def _amount(name: str, answers: list[AssistantMessage]) -> Amount:
     parts = costs_of(answers)
     tokens = sum(each.tokens.input + each.tokens.cache.read + each.tokens.output for each in parts)
-    return Amount(name, sum_costs(each.cost for each in parts), len(answers), tokens)
+    return Amount(name, sum_costs(each.cost for each in parts), len(answers), tokens, "")
 
 
 def _largest(amounts: Iterable[Amount]) -> tuple[Amount, ...]:
@@ -112,6 +112,7 @@ def _by_day(sessions: Iterable[Session]) -> tuple[Amount, ...]:
             sum_costs(each.known_cost for each in group),
             len(group),
             sum(map(_tokens_of, group)),
+            "",
         )
         for day, group in sorted(days.items())
     )

@@ -1,10 +1,9 @@
 """The pages of sessions in Chromium: lists, messages, live text, prompts, stops."""
 
-import re
 import time
 from typing import Any
 
-from browsing import Seen, address
+from browsing import Seen, address, squeezed, stored_text
 from pegboard_plugins.web.shell import FILES
 from streams_heard import prompt
 
@@ -19,17 +18,6 @@ def made(client: Any, text: str, title: str = "") -> str:
     session = str(client.post("/session", json={"title": title} if title else {}).json()["id"])
     client.post(f"/session/{session}/message", json=prompt(text)).raise_for_status()
     return session
-
-
-def stored_text(client: Any, session: str) -> str:
-    """The text of the last answer, as it is stored."""
-    parts = client.get(f"/session/{session}/message").json()[-1]["parts"]
-    return "".join(part["text"] for part in parts if part["type"] == "text")
-
-
-def squeezed(text: str) -> str:
-    """The text with single blanks: a page breaks lines where it likes."""
-    return re.sub(r"\s+", " ", text).strip()
 
 
 def test_a_cold_load_is_quick_and_asks_only_the_own_server(server, client, view):

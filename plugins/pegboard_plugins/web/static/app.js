@@ -1,6 +1,6 @@
 // The shell: sign-in, navigation, the state of the connection.
 
-import { html, render, useEffect, useState } from "./vendor/preact.js";
+import { html, render, useEffect, useErrorBoundary, useState } from "./vendor/preact.js";
 import { connection, data, directory, follow, onConnection, signIn } from "./client.js";
 import { Changes, Cost, Hooks, PluginPage, Plugins, Requests, Sessions } from "./pages.js";
 import { useRequests, watchRequests } from "./requests.js";
@@ -32,6 +32,12 @@ function Page({ path }) {
   if (first === "page") return html`<${PluginPage} key=${second + third} plugin=${second} name=${third} />`;
   const Found = PAGES[first];
   return Found ? html`<${Found} />` : html`<div class="page"><h1>No such page</h1><p><a href="#/">Go to the sessions</a></p></div>`;
+}
+
+/** A page; an error in one leaves the others as they are. */
+function Guarded({ path }) {
+  const [error] = useErrorBoundary((failure) => console.error(failure));
+  return error ? html`<div class="page"><h1>This page has failed</h1><p class="s-error" role="alert">${String(error)}</p></div>` : html`<${Page} path=${path} />`;
 }
 
 const SignedOut = () => html`<div class="page signed-out" role="alert"><h1>Signed out</h1>
@@ -71,7 +77,7 @@ function App() {
       ${(pages ?? []).map((page) => html`<a href=${`#/page/${page.plugin}/${page.name}`} aria-current=${path[0] === "page" && path[1] === page.plugin && path[2] === page.name ? "page" : null}>${page.title}</a>`)}</nav>
       <span class="facts folder" title=${directory()}>${directory().split("/").pop()}</span></header>
     <${Notice} state=${state} />
-    <main id="main" tabindex="-1"><${Page} path=${path} /></main>`;
+    <main id="main" tabindex="-1"><${Guarded} key=${path.join("/")} path=${path} /></main>`;
 }
 
 async function start() {

@@ -146,5 +146,5 @@ export function PluginPage({ plugin, name }) {
   const { value, error, reload } = useLoaded(() => data(`page/${encodeURIComponent(plugin)}/${encodeURIComponent(name)}`), [plugin, name], ["session.idle"]);
   if (value === null) return html`<${Waiting} error=${error} />`;
   return html`<div class="page"><div class="page-head"><h1>${value.title}</h1><button onClick=${reload}>Load again</button></div>
-    ${value.error ? html`<p class="s-error" role="alert">${value.error}</p>` : value.nodes.map(draw)}</div>`;
+    ${value.error ? html`<p class="s-error" role="alert">${value.error}</p>` : (value.nodes ?? []).map(draw)}</div>`;
 }
