@@ -24,7 +24,10 @@ DEMO = "demo_project"
 
 BEYOND = {
     "pegboard_acp": ("pegboard_plugins.server.",),  # the hooks by which servers are directed
-    "pegboard_fleet": ("pegboard_plugins.cli.export.",),  # trajectories are exports of sessions
+    "pegboard_fleet": (
+        "pegboard_plugins.cli.export.",  # trajectories are exports of sessions
+        "pegboard_plugins.web.",  # the value of its hook for pages
+    ),
     "pegboard_plugins.cli": (
         "pegboard_plugins.audit.",  # commands read and write its files
         "pegboard_plugins.chat.",  # a setting names one of the themes that its hook collects

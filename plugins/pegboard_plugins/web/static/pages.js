@@ -99,11 +99,11 @@ export function Cost() {
     ${value === null ? html`<${Waiting} error=${error} />` : html`
       ${value.unread ? html`<p class="s-warning">The tables by model, agent and plugin leave out the ${count(value.unread)} oldest sessions.</p>` : null}
       <${Days} days=${value.byDay} />
-      <${Bars} title="By day" rows=${value.byDay} />
+      <${Bars} title="By day" rows=${value.byDay} counted="sessions" />
       <${Bars} title="By model" rows=${value.models} />
       <${Bars} title="By agent" rows=${value.agents} />
       <${Bars} title="By plugin whose tools the answer calls" rows=${value.plugins} />
-      <${Bars} title="By session" rows=${value.sessions} link=${(row) => `#/session/${row.id}`} />
+      <${Bars} title="By session" rows=${value.sessions} counted="" link=${(row) => `#/session/${row.id}`} />
       ${value.sessions.length ? null : html`<p class="facts">No session has cost anything in these days.</p>`}`}</div>`;
 }
 

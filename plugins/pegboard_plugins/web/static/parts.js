@@ -87,16 +87,18 @@ export function LongList({ items, rowHeight, row, label }) {
   </div>`;
 }
 
-/** A table of amounts with a bar for each; `of` gives the number that a bar is long for. */
-export function Bars({ title, rows, link }) {
+/** A table of amounts with a bar for each; `counted` names what the rows count, if anything. */
+export function Bars({ title, rows, link, counted = "requests" }) {
   if (rows.length === 0) return null;
   const sized = rows.some((row) => row.cost > 0) ? (row) => row.cost ?? 0 : (row) => row.tokens;
   const most = Math.max(...rows.map(sized), 1e-9);
+  const number = (value) => html`<td class="number">${value}</td>`;
+  const heads = ["cost", counted, "tokens"].filter(Boolean);
   return html`<section class="bars"><h2>${title}</h2><table>
-    <thead><tr><th scope="col">name</th><th scope="col" class="bar-head">share</th><th scope="col">cost</th><th scope="col">requests</th><th scope="col">tokens</th></tr></thead>
+    <thead><tr><th scope="col">name</th><th scope="col" class="bar-head">share</th>${heads.map((head) => html`<th scope="col" class="number">${head}</th>`)}</tr></thead>
     <tbody>${rows.map((row) => html`<tr key=${row.name + row.id}>
       <th scope="row">${link ? html`<a href=${link(row)}>${row.name}</a>` : row.name}</th>
       <td class="bar"><svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><rect width=${(100 * sized(row)) / most} height="10" /></svg></td>
-      <td>${money(row.cost)}</td><td>${count(row.requests)}</td><td>${count(row.tokens)}</td></tr>`)}</tbody>
+      ${number(money(row.cost))}${counted ? number(count(row.requests)) : null}${number(count(row.tokens))}</tr>`)}</tbody>
   </table></section>`;
 }

@@ -1,0 +1,82 @@
+"""A page of the web view: the batches in the project's folder, with their progress and outcomes."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pegboard import InvalidInputError, hookimpl
+from pegboard.schema.model import format_usd
+from pegboard_fleet.journal import JOURNAL
+from pegboard_fleet.state import Attempt, BatchState
+
+if TYPE_CHECKING:
+    from pegboard import App
+    from pegboard.display import Block
+    from pegboard_plugins.web import WebPage
+
+DEPTH = ("*/", "*/*/")
+"""The folders below the project's own in which batches are found."""
+MOST_ROWS = 500
+_HEAD = ("job", "attempt", "outcome", "cost", "steps", "seconds", "error")
+
+
+@hookimpl(optionalhook=True)
+def web_pages() -> "tuple[WebPage, ...]":
+    """Return the page of batches."""
+    from pegboard_plugins.web import WebPage  # only who asks for pages has the web view
+
+    return (WebPage(name="batches", title="Batches", draw=batches),)
+
+
+async def batches(app: "App") -> "Sequence[Block]":
+    """Return a block for each batch, the newest first."""
+    return await asyncio.to_thread(lambda: tuple(_blocks(app.workspace.directory)))
+
+
+def _blocks(folder: Path) -> "Iterator[Block]":
+    from pegboard.display import Block
+
+    journals = [file for depth in DEPTH for file in folder.glob(f"{depth}{JOURNAL}")]
+    journals.sort(key=lambda file: file.stat().st_mtime, reverse=True)
+    for file in journals:
+        try:
+            state = BatchState.of(file.parent)
+        except InvalidInputError as error:
+            yield Block(title=str(file.parent.relative_to(folder)), markdown=str(error))
+            continue
+        yield _block(str(file.parent.relative_to(folder)), state)
+    if not journals:
+        yield Block(
+            title="No batches", markdown="`pegboard batch run JOBS --out FOLDER` makes one."
+        )
+
+
+def _block(name: str, state: BatchState) -> "Block":
+    from pegboard.display import Block
+
+    attempts = tuple(state.attempts.values())
+    outcomes = [f"{count} {status}" for status, count in sorted(state.counts.items())]
+    limit = state.settings.budget_usd
+    money = f"{format_usd(state.paid_usd)} of {format_usd(limit)}" if limit else ""
+    ended = f"{len(attempts) - len(state.open)} of {len(attempts)} attempts have ended"
+    facts = " · ".join(filter(None, (ended, *outcomes, money or format_usd(state.paid_usd))))
+    rows = (_HEAD, *(_row(each) for each in attempts[:MOST_ROWS]))
+    left = f"\n\n{len(attempts) - MOST_ROWS} more" if len(attempts) > MOST_ROWS else ""
+    return Block(title=f"{name}: {facts}", table=rows, markdown=left)
+
+
+def _row(attempt: Attempt) -> tuple[str, ...]:
+    result = attempt.result
+    if result is None:
+        state = "runs" if attempt.begun else "waits"
+        return (attempt.job.id, str(attempt.number), state, "", "", "", "")
+    return (
+        result.id,
+        str(result.attempt),
+        result.status,
+        "unknown" if result.cost_usd is None else format_usd(result.cost_usd),
+        str(result.steps),
+        f"{result.ended - result.started:.1f}",
+        result.error,
+    )
