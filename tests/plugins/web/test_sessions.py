@@ -177,3 +177,25 @@ def test_a_used_address_in_another_browser_opens_nothing(server, browser, view):
     other.close()
 
     assert answered.value.status == 401
+
+
+def test_a_hidden_tab_gives_its_connection_back_and_goes_on_when_it_is_seen(server, client, view):
+    session = client.post("/session").json()["id"]
+    view.page.clock.install()
+    view.sign_in(server, path=f"#/session/{session}")
+    view.page.get_by_label("Prompt").wait_for()
+    shown = (
+        "v => Object.defineProperty(document, 'visibilityState', { value: v, configurable: true })"
+    )
+    changed = "document.dispatchEvent(new Event('visibilitychange'))"
+    view.page.evaluate(shown, "hidden")
+    view.page.evaluate(changed)
+    with view.page.expect_event("requestfailed", lambda request: "/event" in request.url):
+        view.page.clock.fast_forward(61_000)
+    client.post(f"/session/{session}/message", json=prompt("x;;%say MISSED"))
+    view.page.evaluate(shown, "visible")
+    view.page.evaluate(changed)
+    view.page.clock.resume()
+    view.page.locator("article.answer", has_text="MISSED").wait_for()
+
+    assert view.page.locator(".notice").count() == 0

@@ -3,6 +3,7 @@
 const channel = new BroadcastChannel("pegboard");
 const kept = sessionStorage;
 const ASK_MS = 300;
+const HIDDEN_MS = 60_000;
 const RETRY_MS = [250, 500, 1000, 2000, 5000];
 let access = JSON.parse(kept.getItem("access") ?? "null");
 const changed = new Set();
@@ -113,14 +114,32 @@ function tell(event) {
   for (const heard of listeners.get(event.type) ?? []) heard(event.properties, event.type);
 }
 
+// A browser opens few connections to one server: a tab that is not seen gives its own back.
+let current = null;
+let hiding = 0;
+
+/** Wait until the tab is seen; a tab that stays hidden has its stream ended. */
+function seen() {
+  return document.visibilityState === "visible" ? Promise.resolve() : new Promise((done) => (wake = done));
+}
+
+document.addEventListener("visibilitychange", () => {
+  clearTimeout(hiding);
+  if (document.visibilityState === "visible") wake();
+  else hiding = setTimeout(() => current?.abort(), HIDDEN_MS);
+});
+
 /** Follow the events of the project for good: on, after a pause or a restart, from the last one. */
 export async function follow() {
   let last = null;
   let wasOpen = false;
   for (let failures = 0; ; failures += 1) {
+    if (wasOpen) await seen();
+    current = new AbortController();
     try {
       const more = last === null ? {} : { "last-event-id": last };
-      const response = await fetch("/event?ids=true", { headers: headers(more), cache: "no-store" });
+      const { signal } = current;
+      const response = await fetch("/event?ids=true", { headers: headers(more), cache: "no-store", signal });
       if (response.status === 401) {
         become("signed-out");
         await new Promise((done) => (wake = done));
@@ -137,6 +156,7 @@ export async function follow() {
     } catch (error) {
       if (!(error instanceof TypeError) && error.name !== "AbortError") console.warn(error);
     }
+    if (current.signal.aborted) continue;
     if (connection !== "signed-out") become("lost");
     const pause = RETRY_MS[Math.min(failures, RETRY_MS.length - 1)];
     await new Promise((done) => {

@@ -48,6 +48,7 @@ class Conversation {
   async refresh() {
     this.timer = 0;
     this.busy = true;
+    let pause = AGAIN_MS;
     const [message] = this.dirty;
     this.dirty.delete(message);
     try {
@@ -61,12 +62,15 @@ class Conversation {
       this.tail?.settle(message, live.map((each) => each.part));
       live.forEach((each) => this.tail?.put(each));
       this.paint();
-      if (live.length && this.tail?.lacks(message)) this.dirty.add(message);
+      if (live.length && this.tail?.lacks(message)) {
+        if (this.dirty.size === 0) pause = POLL_MS;
+        this.dirty.add(message);
+      }
     } catch (error) {
       console.warn(error); // the message is gone, or the connection: a resync loads all again
     }
     this.busy = false;
-    if (this.dirty.size) this.timer = setTimeout(() => this.refresh(), AGAIN_MS);
+    if (this.dirty.size) this.timer = setTimeout(() => this.refresh(), pause);
   }
 
   hear(type, event) {
