@@ -217,6 +217,7 @@ async def test_the_chat_waits_in_the_background_and_comes_back(
         await terminal.see_now("❯ half a prompt")
         terminal.press(" and the rest", "enter")
         await terminal.see("You said: half a prompt and the rest")
+        await terminal.gone("Esc stops")
         terminal.press("c-d")
         code = await shell.ended()
         after = await shell.state()
