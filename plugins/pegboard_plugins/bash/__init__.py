@@ -110,7 +110,7 @@ def _check(command: str, timeout_ms: int) -> None:
 
 
 def _facts(scanned: "Scan", command: str) -> dict[str, object]:
-    """What a policy may look at: the paths are absolute, as the line names them."""
+    """Return the facts that a policy may use: the paths are absolute, as the line names them."""
     globs = [each.pattern for each in scanned.globs if not each.is_written]
     return {
         "command": command,
@@ -353,11 +353,11 @@ async def processes(context: ToolContext, stop: str = "") -> ToolResult:
 
 @hookimpl
 async def register_tools() -> list[Tool]:
-    """The tools bash and processes."""
+    """Register the tools bash and processes."""
     return [bash, processes]
 
 
 @hookimpl
 async def chat_params(session: SessionView, request: ModelRequest) -> ModelRequest | None:
-    """The request without the tool processes, until something was left running."""
+    """Remove the tool processes from the request until a process was left running."""
     return None if session.background else request.without(processes.id)

@@ -36,7 +36,7 @@ class Advice(NamedTuple):
 
 
 def advised(error: Unclear, command: str) -> Advice:
-    """What is told of a line that is unclear for this reason."""
+    """Return the advice on a line that is unclear for this reason."""
     said, instead = sayings()[error.code]
     start = min(error.start, max(len(command) - 1, 0))
     line_start = command.rfind("\n", 0, start) + 1

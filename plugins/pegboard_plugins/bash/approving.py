@@ -24,7 +24,7 @@ def is_once(scanned: Scan) -> bool:
 
 
 def covered(scanned: Scan) -> list[str]:
-    """What an approval for good covers; nothing when a part of the line could run anything."""
+    """Return the patterns of a permanent approval; none if a part could run anything."""
     is_open = any(re.search(r"[*?]", given) for given, *_ in scanned.settings)
     if scanned.unclear or is_open or not all(map(_is_plain, scanned.commands)):
         return []
@@ -71,17 +71,17 @@ def _is_everyday(argv: Sequence[str]) -> bool:
 
 
 def module(argv: Sequence[str]) -> str:
-    """The module of Python that a command runs, if it is one that works on a project."""
+    """Return the Python module that a command runs, if it is one that works on a project."""
     name = argv[0].rpartition("/")[2]
     is_python = name.rstrip("0123456789.") == "python" and argv[1:2] in (["-m"], ("-m",))
     return argv[2] if is_python and len(argv) > len("-m") and argv[2] in _MODULES else ""
 
 
 def prefix(argv: Sequence[str]) -> str:
-    """The words that identify the command, one for those that we know nothing of.
+    """Return the words that identify the command: only the program if it is unknown.
 
-    Empty where an option stands among them, as in `git -C src push`: it says nothing of the act;
-    and a wildcard, as in `npm run '*'`: in a rule it would fit other acts.
+    Empty where an option stands among them, as in `git -C src push`, because it does not name the
+    act, and for a wildcard, as in `npm run '*'`, because in a rule it would fit other acts.
     """
     if name := module(argv):
         return f"{argv[0]} -m {name}"

@@ -27,7 +27,7 @@ _ARRAYS = frozenset({"-a", "-A", "-ga", "-gA", "-ra", "-ax"})
 
 
 def _give(call: Call, words: Sequence[Word], value: Value) -> None:
-    """These names may get the value from somewhere on."""
+    """Note that these names may have the value from here on."""
     for word in words:
         name = word.literal or ""
         if not _NAME.fullmatch(name):

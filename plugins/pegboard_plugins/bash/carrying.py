@@ -43,7 +43,7 @@ _WITH_PLACE = frozenset({"direnv", "rustup"})
 
 
 def wrapper(call: Call) -> None:
-    """The command behind a wrapper's own options and words."""
+    """Read the command after a wrapper's own options and words."""
     grammar, words = WRAPPERS[call.program], call.words
     if call.program == "command" and words and words[0].literal in ("-v", "-V"):
         return
@@ -101,7 +101,7 @@ def _refuse_alone(call: Call) -> None:
 
 
 def _assigned(call: Call, words: Sequence[Word]) -> Sequence[Word]:
-    """The words behind the variables that a command is given."""
+    """Return the words after the variables of a command."""
     at = 1 if words and words[0].literal == "-" else 0
     while at < len(words) and (words[at].literal is None or "=" in words[at].shown):
         found = _ASSIGNS.match(words[at].shown)
@@ -115,7 +115,7 @@ def _assigned(call: Call, words: Sequence[Word]) -> Sequence[Word]:
 
 
 def shell(call: Call) -> None:
-    """A shell with code, a file, or what it reads."""
+    """Read a shell that is called with code, with a file, or that reads its input."""
     words = call.words
     plain = list(takewhile(lambda word: word.literal is not None, words))
     options = read_options(plain, OPTIONS["shell"], "shell-option")
@@ -150,7 +150,7 @@ def _coded(call: Call, rest: Sequence[Word]) -> None:
 
 
 def _fed(call: Call) -> None:
-    """A shell that reads its code: from a file, or what stands in the line."""
+    """Read the code that a shell gets from its input: a file, or text in the line."""
     word, fed = _code_fed(call), call.one.fed
     if word is None and fed is not None and fed.word is not None and fed.word.literal is None:
         raise call.no("code-on-stdin")
@@ -161,7 +161,7 @@ def _fed(call: Call) -> None:
 
 
 def _code_fed(call: Call) -> Word | None:
-    """The code that a command is fed, as it stands in the line; None for a script in a file."""
+    """Return the code in the input of a command, None for a script in a file."""
     fed = call.one.fed
     is_pipe = fed is not None and fed.kind == "pipe"
     if fed is None or fed.kind == "file" or (is_pipe and _shows_script(fed.parts)):
@@ -183,7 +183,7 @@ def _shows_script(parts: Sequence[Statement]) -> bool:
 
 
 def coder(call: Call) -> None:
-    """An interpreter: what its code does is the business of the rules about it."""
+    """Read an interpreter call; the rules about it decide on what its code does."""
     words = call.words
     texts = [word.literal or word.shown for word in words]
     call.line.told += texts
@@ -227,7 +227,7 @@ def evaluate(call: Call) -> None:
 
 
 def source(call: Call) -> None:
-    """A script that is run here; what it does is not read."""
+    """Read a script that runs in this shell; its content is not read."""
     words = call.words
     kinds = {piece.kind for piece in words[0].pieces} if words else {"output"}
     is_open = kinds & {"output", "process", "glob", "braces"} or not is_single(words[0])
@@ -270,7 +270,7 @@ def watch(call: Call) -> None:
 
 
 def runner(call: Call) -> None:
-    """A tool of a project that runs a command of it."""
+    """Read a project tool that runs one of the project's commands."""
     acts, words = RUNNERS[call.program].split(), call.words
     texts = [word.literal or "" for word in words]
     is_run = not acts or texts[:1] in ([act] for act in acts)

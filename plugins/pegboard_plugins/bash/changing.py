@@ -58,14 +58,14 @@ def _behind_first(operands: Words) -> Words:
 
 
 def _installed(base: str, operands: Words) -> Words:
-    """The last one, but all folders that `install -d` makes."""
+    """Return the last operand, or all folders that `install -d` makes."""
     makes = base == "install" and any(_MAKES_FOLDERS.match(word.text) for word in operands)
     named = without_options(base, operands)
     return named if makes else last(named)
 
 
 def _linked(_base: str, operands: Words) -> Words:
-    """The name in this folder that a file gets for which no other one is told."""
+    """Return the name in this folder that a link gets if no other is given."""
     named = _named(operands)
     return [Operand(named[0].text.rstrip("/").rpartition("/")[2])] if len(named) == 1 else ()
 
@@ -80,7 +80,7 @@ def _all_in(folder: str, word: Operand) -> Operand:
 
 
 def _edited(_base: str, operands: Words) -> Words:
-    """The files that are changed in place."""
+    """Return the files that are changed in place."""
     if not any(_IN_PLACE.match(word.text) for word in operands):
         return ()
     behind = pairwise([Operand(""), *operands])
@@ -88,13 +88,13 @@ def _edited(_base: str, operands: Words) -> Words:
 
 
 def _zipped(_base: str, operands: Words) -> Words:
-    """The archive, and with -m all that goes into it."""
+    """Return the archive, and with -m all files that move into it."""
     moves = any(re.match(r"-[a-zA-Z]*m|--mo", word.text) for word in operands)
     return _named(operands)[: None if moves else 1]
 
 
 def _database(_base: str, operands: Words) -> Words:
-    """The database that sqlite changes, unless all that it is told only looks."""
+    """Return the database that sqlite changes, unless all its statements only read."""
     named = _named(operands)
     orders = [order for word in named[1:] for order in word.text.split(";") if order.strip()]
     is_read = "-readonly" in [word.text for word in operands]
@@ -103,7 +103,7 @@ def _database(_base: str, operands: Words) -> Words:
 
 
 def _temporary(_base: str, operands: Words) -> Words:
-    """The files that a template stands for, and any in a folder that is named."""
+    """Return the files of a template, and any in a folder that is named."""
     folders = option_values(operands, ("-p", "--tmpdir"))
     named = [word for word in operands if "XXX" in word.text]
     named += [word._replace(text=f"{word.text.rstrip('/')}/XXX") for word in folders]
@@ -128,7 +128,7 @@ def _unpacked(operands: Words) -> Iterator[Operand]:
 
 
 def _archived(_base: str, operands: Words) -> Iterator[Operand]:
-    """The archive that a tar makes or changes, or the folder into which it unpacks one."""
+    """Yield the archive that a tar makes or changes, or the folder into which it unpacks."""
     yield from _unpacked(operands)
     texts = [word.text for word in operands]
     bundles = {*texts[:1], *(text for text in texts if text.startswith("-"))}
@@ -143,7 +143,7 @@ def _pathspecs(_base: str, operands: Words) -> Iterable[Operand]:
 
 
 def _pathspec(word: Operand) -> Operand:
-    """The folder in which git looks itself for what a wildcard fits, else the word."""
+    """Return the folder in which git itself expands a wildcard, else the word."""
     before = re.split(r"[*?\[:]", word.text)[0]
     if before == word.text and before.rstrip("/") != ".":
         return word
@@ -151,7 +151,7 @@ def _pathspec(word: Operand) -> Operand:
 
 
 def _git_changed(operands: Words) -> Words:
-    """The files that git removes, moves or restores, and where it makes a repository."""
+    """Return the files that git removes, moves or restores, and where it makes a repository."""
     texts = [word.text for word in operands]
     name = next(iter(git_words(texts)), "")
     if name in _GIT_MAKES:

@@ -72,7 +72,7 @@ def _target(source: Source, one: Simple, sign: str, number: str) -> None:
 
 
 def _note_document(source: Source, one: Simple, *, strips: bool) -> None:
-    """The name of a here-document, whose body is read when the next line begins."""
+    """Note the name of a here-document, whose body is read when the next line begins."""
     start, found = source.at, source.take(_NAME)
     if found is None:
         source.no("here-document-name")
@@ -94,7 +94,7 @@ def _note_document(source: Source, one: Simple, *, strips: bool) -> None:
 
 
 def _lines(source: Source, name: str, *, strips: bool, joins: bool) -> tuple[str, int]:
-    """The body up to the line of the name, which must be there, and where that line ends."""
+    """Return the body up to the line of the name, which must exist, and the end of that line."""
     lines: list[str] = []
     start = source.at
     while source.at < source.end:
@@ -123,7 +123,7 @@ def _plain(body: str, start: int) -> Word:
 
 
 def _expanded(source: Source, one: Simple, body: str, start: int) -> Word:
-    """A body as the shell expands it; what runs in it may read what stands around the command."""
+    """Read a body as the shell expands it; commands in it may read the command's input."""
     inside = Source(body, source.read_list, depth=source.depth, inner=source.inner + 1)
     word = Word(read_quoted(inside, ""), body, start)
     for each in inside.simples:
@@ -133,7 +133,7 @@ def _expanded(source: Source, one: Simple, body: str, start: int) -> Word:
 
 
 def read_test(source: Source) -> Simple:
-    """The whole of a test, from its brackets on."""
+    """Read a whole test, with its brackets."""
     one = Simple(source.at, "test")
     source.at += len("[[")
     level, last = 0, ""

@@ -130,7 +130,7 @@ def _lose(names: Sequence[str], texts: Sequence[str], operands: Words, findings:
 def _selected(
     table: Mapping[str, Sequence[str]], names: Sequence[str], texts: Sequence[str], operands: Words
 ) -> Iterator[Operand]:
-    """The operands that rules of a table select, each where the words fit what it asks for."""
+    """Yield the operands that rules of a table select, if the words match their conditions."""
     for rule in (rule for name in names for rule in table.get(name, ())):
         which, *needed = rule.split()
         if all(_is_met(each, texts) for each in needed):
@@ -144,7 +144,7 @@ def _is_met(needed: str, texts: Sequence[str]) -> bool:
 
 
 def _emptied(word: Operand, findings: Findings) -> Operand:
-    """What is left of a word when nothing is put for what only the shell, or a caller, knows."""
+    """Return a word with unknown values removed from it."""
     text = word.plain
     if findings.placeholder:
         text = text.replace(findings.placeholder, "")
@@ -160,7 +160,7 @@ def _is_wild(word: Operand) -> bool:
 
 
 def _moved(_texts: Sequence[str], operands: Words) -> Words:
-    """What a `mv` moves away; below the folder it is called in a wildcard only tidies up."""
+    """Return what a `mv` moves away; a wildcard below the current folder only tidies up."""
     moving, named = _moving(_texts, operands), without_options("mv", operands)
     target = named[-1].text if len(moving) < len(named) else "/"
     if target.startswith(("/", "~")) or ".." in target.split("/"):
@@ -184,7 +184,7 @@ def _git_removed(texts: Sequence[str], operands: Words) -> Words:
 
 
 def _each_written(_texts: Sequence[str], operands: Words) -> Words:
-    """The file that a value names over which one is written, each time another one."""
+    """Return the file named by a loop's value that is overwritten, another one each time."""
     named = [word for word in operands if not word.text.startswith("-")]
     return [*filter(_is_each, named[-1:] if len(named) > 1 else ())]
 
@@ -200,7 +200,7 @@ def _is_value(word: Operand) -> bool:
 
 
 def _each_output(_texts: Sequence[str], operands: Words) -> Words:
-    """The file that a value names behind an option, unless that is what the program reads."""
+    """Return the file named by a loop's value after an option, unless the program reads it."""
     behind = pairwise([Operand(""), *operands])
     read = {word.text for before, word in behind if before.text not in _OUTPUTS}
     written = filter(_is_each, option_values(operands, _OUTPUTS))
@@ -213,7 +213,7 @@ def _git_moved(texts: Sequence[str], operands: Words) -> Words:
 
 
 def _archived(_texts: Sequence[str], operands: Words) -> Words:
-    """What is in an archive, from each folder that the archiver goes to."""
+    """Return the contents of an archive, from each folder that the archiver enters."""
     inside, folder = [], ""
     for before, word in pairwise([Operand(""), *operands]):
         text = word.text if word.text.startswith(("/", "~")) else f"{folder}{word.text}"
@@ -238,7 +238,7 @@ def deletes(texts: Sequence[str]) -> bool:
 
 
 def found_from(operands: Words) -> Words:
-    """The folders in which a find looks."""
+    """Return the folders in which a find searches."""
     behind = dropwhile(lambda word: _FIND_OPTION.fullmatch(word.text), operands)
     starts = takewhile(lambda word: not word.text.startswith(("-", "(", "!")), behind)
     return list(starts) or [Operand(".")]

@@ -13,7 +13,7 @@ MOST_STATES = 100
 
 
 def plain(text: str) -> str:
-    """The text without escape sequences, of a redrawn line what stood there last."""
+    """Remove escape sequences from a text, and keep the last state of redrawn lines."""
     if "\x1b" in text:
         text = _SEQUENCE.sub("", text)
     if "\r" in text:
@@ -22,7 +22,7 @@ def plain(text: str) -> str:
 
 
 def _last_drawn(line: str) -> str:
-    """The last state of a redrawn line; carriage returns that redraw nothing as escapes.
+    """Return the last state of a redrawn line; other carriage returns become escapes.
 
     A state that is shorter than the one before does not replace it on a screen.
     """

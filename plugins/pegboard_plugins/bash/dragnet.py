@@ -221,7 +221,7 @@ def _is_vital(word: str) -> bool:
 
 
 def _statements(words: Sequence[str]) -> Iterator[list[str]]:
-    """The words between the signs that end a statement."""
+    """Yield the words between the signs that end a statement."""
     found: list[str] = []
     for word in words:
         if word in _SIGNS:

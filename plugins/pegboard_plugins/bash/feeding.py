@@ -30,7 +30,7 @@ def feed(command: Command, words: Sequence[Word], findings: Findings) -> None:
 def _feed_words(
     command: Command, words: Sequence[Word], options: Sequence[str], findings: Findings
 ) -> None:
-    """What xargs gives to its command."""
+    """Add the words that xargs passes to its command."""
     is_of_file = any(re.match(r"-a|--arg-file", text) for text in options)
     is_fed = findings.fed is not None
     if is_of_file:
@@ -50,7 +50,7 @@ def _feed_words(
 
 
 def fed_texts(findings: Findings) -> Sequence[str]:
-    """The texts that are fed, as far as they stand in the line: behind `echo`, or as a text."""
+    """Return the texts of the input that stand in the line: after `echo`, or as a text."""
     fed = findings.fed
     if fed is not None and fed.kind == "text" and fed.word:
         return findings.values.texts(fed.word, number=ANY_NUMBER)
@@ -85,7 +85,7 @@ def named_on_input(
 
 
 def _filled(command: Command, text: str) -> Iterator[str]:
-    """The words that a command gets from a text: its own, filled in where they have a place."""
+    """Yield the words of a command with a text filled in at their placeholders."""
     own = [word.shown for word in command.words[1:]]
     if not command.placeholder:
         yield from (*own, *text.split())

@@ -157,7 +157,7 @@ class Findings:
     unclear: Unclear | None = None
 
     def doubt(self, code: str, word: Operand | Word | None = None) -> None:
-        """The line names something of which nobody can say what it is; the first is told."""
+        """Note that the line has an unknown part; only the first is reported."""
         if self.unclear is None:
             read = word.word if isinstance(word, Operand) else word
             self.unclear = Unclear(code, read.at, read.end) if read else Unclear(code)
@@ -184,20 +184,20 @@ class Findings:
         return any(self.values.given(name) is not None for name in self.values.used([word.word]))
 
     def move(self, folders: Iterable[str]) -> None:
-        """The line goes on in one of these folders."""
+        """Continue the line in one of these folders."""
         former, reached = self.cwd, tuple(folders)
         if not self.branches and not self.strict and not all(map(self._is_there, reached)):
             self.strays += former
         self.be_in([*(former if self.branches else ()), *reached])
 
     def settle(self) -> None:
-        """The statement is over: the next one may run where a failed `cd` has left the line."""
+        """End a statement: the next one may run where a failed `cd` has left the line."""
         if self.strays:
             self.be_in([*self.cwd, *self.strays])
             self.strays = ()
 
     def be_in(self, folders: Iterable[str]) -> None:
-        """The line is in one of these folders."""
+        """Set the folders that the line may be in."""
         self.cwd = tuple(dict.fromkeys(folders))
         if len(self.cwd) > MOST_FOLDERS:
             self.doubt("dynamic-cwd")
@@ -214,7 +214,7 @@ class Findings:
         return any(_is_within(made, path) for made in (*self.made, MADE_UP))
 
     def folders(self, word: Operand) -> list[str]:
-        """The word as a path from each folder; `..` stays behind what may be a symlink."""
+        """Return the word as a path from each folder; `..` stays after a possible symlink."""
         text = self.without_tilde(word) if word.text[:1] == "~" else word.text
         if text[:1] == "/":
             paths = [text]
@@ -235,7 +235,7 @@ class Findings:
                     yield target + plain.removeprefix(link) + end
 
     def places(self, word: Operand) -> list[str]:
-        """The same without devices, in which nothing is kept."""
+        """Return the paths of a word without devices, which store nothing."""
         paths = self.folders(word)
         return [path for path in paths if path[:5] != "/dev/" or not _DEVICE.fullmatch(path)]
 
@@ -252,7 +252,7 @@ class Findings:
             yield path, shell_escape(path[:start]) + path[start:], fixed
 
     def entered(self, word: Operand) -> Iterator[str]:
-        """The folders to which a `cd` with the word may lead."""
+        """Yield the folders to which a `cd` with the word may lead."""
         for path, pattern, fixed in self._patterns(word, self.folders(word)):
             if fixed != path:
                 yield from (made for made in self.made if shell_fits(pattern, made))
@@ -262,7 +262,7 @@ class Findings:
                 yield os.path.normpath(path)  # as the shell reads it, which knows of no links
 
     def touch(self, word: Operand, *, write: bool = False) -> None:
-        """A path that would be read or written; of a glob the part before its first sign."""
+        """Note a path that is read or written; of a glob, the part before its first sign."""
         for path, pattern, fixed in self._patterns(word, self.places(word)):
             if fixed != path:
                 base = path.removesuffix(word.text) if word.parts else ""
@@ -315,13 +315,13 @@ class Findings:
         self.writes_listed = True
 
     def end(self) -> None:
-        """A command, or a redirection, is over: what it has named and not written was read."""
+        """End a command or redirection: paths that it named and did not write were read."""
         if self.reading:
             self.reads.update(self.reading)
             self.reading.clear()
 
     def tell_of_process(self) -> None:
-        """What a process was given would be read."""
+        """Note that the environment of a process may be read."""
         self.paths[PROCESS] = None
 
     def patterns(self, word: Operand) -> list[str]:
@@ -329,7 +329,7 @@ class Findings:
         return [pattern for _, pattern, _ in self._patterns(word, self.places(word))]
 
     def destroy(self, word: Operand) -> None:
-        """A path, perhaps a glob, that would be gone with all that is in it."""
+        """Note that a path, perhaps a glob, would be deleted with its content."""
         patterns = self.patterns(word)
         self.destroys.update(dict.fromkeys(patterns))
         self.lose_renamed(patterns)
@@ -349,7 +349,7 @@ class Findings:
         return ANYWHERE in self.cwd and not self.without_tilde(word).startswith("/")
 
     def without_tilde(self, word: Operand) -> str:
-        """The word's text with the home that a `~` at its start stands for."""
+        """Replace a `~` at the word's start by the home."""
         if word.text[:1] != "~" or not word.bare:
             return word.text
         user, slash, rest = word.text[1:].partition("/")
@@ -368,7 +368,7 @@ def _is_made_up(path: str) -> bool:
 
 
 def within(word: Operand) -> Operand:
-    """The word with `.` for the folder that nobody knows, where it leads out of that one again."""
+    """Replace an unknown folder by `.` in a word that leads out of it again."""
     leads_out = word.dynamic and ".." in word.text.split("/")
     return (
         word._replace(text=word.text.replace(LISTED, ANYTHING).replace(ANYTHING, "."))
@@ -378,7 +378,7 @@ def within(word: Operand) -> Operand:
 
 
 def hidden_matches(path: str) -> Iterator[str]:
-    """The hidden paths that one with wildcards may stand for; its last name need not be there."""
+    """Yield the hidden paths that one with wildcards may match; the last name need not exist."""
     folder, _, name = path.rpartition("/")
     found = shell_paths(path) if _GLOB.search(name) else ()
     placed = shell_paths(folder) if _GLOB.search(folder) else ()
@@ -388,6 +388,6 @@ def hidden_matches(path: str) -> Iterator[str]:
 
 
 def before_glob(path: str) -> str:
-    """The folder before the first wildcard, the path itself when it has none."""
+    """Return the folder before the first wildcard, or the path itself without one."""
     found = _GLOB.search(path)
     return path if found is None else path[: found.start()].rpartition("/")[0] or "/"

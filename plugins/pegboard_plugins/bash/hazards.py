@@ -165,7 +165,7 @@ def names_parent(text: str, findings: Findings, depth: int = 0) -> bool:
 
 
 def _text_of(value: Value) -> str:
-    """What a variable is given, or the line's part that puts it out, as it stands there."""
+    """Return the source of a variable's value, or of the command that outputs it."""
     if isinstance(value, Feed):
         return " | ".join(map(_shown, value.parts)) or _text_of(value.word)
     return "" if value is None else value.shown
@@ -211,7 +211,7 @@ def _lists_own(text: str) -> bool:
 
 
 def _lines(*, whole: bool) -> tuple[str, ...]:
-    """The names of Pegboard's process, or its command lines."""
+    """Return the names of Pegboard's process, or its command lines."""
     return (_OWN, _OWN_LINE) if whole else _OWN_NAMES
 
 

@@ -107,11 +107,11 @@ def awk(call: Call) -> None:
 
 
 def _written(program: str) -> list[str]:
-    """The files that a program of awk writes: each is a text behind the sign of a `print`.
+    """Return the files that an awk program writes: each is a text after the `>` of a `print`.
 
     Elsewhere the sign compares: outside of braces, and in parentheses.
 
-    :raises ValueError: where that cannot be told.
+    :raises ValueError: where that cannot be decided.
     """
     texts = _AWK_TEXT.findall(program)
     plain = _AWK_TEXT.sub("\0", program)
@@ -152,7 +152,7 @@ def is_open(word: Word, text: str) -> bool:
 
 
 def git(call: Call) -> None:
-    """A known command of git, without options that make it run something."""
+    """Read a known git command, without options that make it run a program."""
     options = read_options(call.words, OPTIONS["git"], "git-option")
     for setting in options.values("c"):
         if not _TAME_SETTING.fullmatch(setting.shown):
@@ -210,7 +210,7 @@ def _refuse_options(call: Call, name: str, words: Sequence[Word]) -> None:
 
 
 def git_config(texts: Sequence[str]) -> str:
-    """The file in which a `git config` sets what git may run; empty for another command."""
+    """Return the file in which a `git config` sets a program for git to run, else ""."""
     words = git_words(texts)
     if words[:1] != ["config"] or len(words) <= len("ck"):
         return ""

@@ -18,7 +18,7 @@ SHOWN_BYTES = 4000
 async def left_running(
     context: ToolContext, argv: list[str], cwd: Path, *, command: str, description: str
 ) -> ToolResult:
-    """What a command says within its first second; it goes on after that."""
+    """Start a command in the background, and return its output of the first second."""
     process = await context.background.start(
         argv, cwd=cwd, env=await context.process_env(), title=description or command
     )
@@ -76,7 +76,7 @@ def _line(process: BackgroundProcess) -> str:
 
 
 def _told(process: BackgroundProcess) -> str:
-    """The end of the output, with how the process ended; the file itself may be gone."""
+    """Return the end of the output and how the process ended; the file may be gone."""
     try:
         with process.output_path.open("rb") as file:
             start = max(os.fstat(file.fileno()).st_size - SHOWN_BYTES, 0)

@@ -67,7 +67,7 @@ class Call:
         return self.command.is_fed and self.line.values.feeds_any(self.one.fed)
 
     def no(self, code: str, word: Word | None = None) -> Unclear:
-        """What is unclear, at a word or at the command as a whole."""
+        """Return the error about a word, or about the command as a whole."""
         words = self.command.words if word is None else [word]
         return Unclear(code, words[0].at, words[-1].end)
 
@@ -258,13 +258,13 @@ class Line:
         return base in KINDS or base in self.rules or base in RUNS or base in self.functions
 
     def _unversioned(self, base: str) -> str:
-        """The name without its version where that is of a program in the tables, no builtin."""
+        """Return the name without its version if that is a program in the tables, not a builtin."""
         plain = _VERSION.sub("", base)
         is_program = self._tells_of(plain) and kinds(plain).isdisjoint(("no-files", "goes"))
         return plain if is_program else base
 
     def _name(self, call: Call) -> str:
-        """The program's name, as far as the line tells it."""
+        """Return the program's name, as far as it is known."""
         word = call.command.words[0]
         if word.literal is not None:
             return word.literal
@@ -296,7 +296,7 @@ class Line:
         self.later.append(refuse)
 
     def _set_first(self, word: Word) -> str:
-        """The program in a variable that the line sets first of all, and never again."""
+        """Return the program in a variable that the line sets first, and never again."""
         if self.first is None or len(word.pieces) != 1 or word.pieces[0].how:
             return ""
         name, value = self.first
@@ -307,7 +307,7 @@ class Line:
 
 
 def _read_otherwise(text: str, shell: str) -> tuple[int, int] | None:
-    """The part of a text that the shell may read otherwise than bash."""
+    """Return the part of a text that the shell may read differently from bash."""
     if shell == "bash":
         return None
     if shell in _UNLIKE_SH:
@@ -317,7 +317,7 @@ def _read_otherwise(text: str, shell: str) -> tuple[int, int] | None:
 
 
 def _feed_functions(reading: Reading) -> None:
-    """What a function reads where it is called in a pipe; of several calls nobody knows what."""
+    """Give a function its input where a pipe calls it; several calls make it unknown."""
     for _ in reading.functions:
         for name, body in reading.functions.items():
             calls = (one for one in reading.simples if one.words and one.words[0].literal == name)
@@ -342,7 +342,7 @@ def _told(one: Simple) -> Iterator[tuple[str, ...]]:
 
 
 def _first(body: Block, simples: Sequence[Simple]) -> tuple[str, Word] | None:
-    """The variable that the first statement sets, in the shell of the line itself."""
+    """Return the variable that the first statement sets in the line's own shell."""
     first: Statement = body
     while isinstance(first, Block) and first.kind in ("list", "and", "or") and first.parts:
         first = first.parts[0]
@@ -355,7 +355,7 @@ def _first(body: Block, simples: Sequence[Simple]) -> tuple[str, Word] | None:
 
 
 def _looked_up(word: Word) -> str:
-    """The program that `$(which X)` and the like look up."""
+    """Return the program that `$(which X)` and similar commands look up."""
     piece = word.pieces[0]
     one = lone(piece.body) if len(word.pieces) == 1 and piece.kind == "output" else None
     if one is None or one.redirections:

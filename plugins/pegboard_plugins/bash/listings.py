@@ -81,7 +81,7 @@ def _says(statement: Statement, texts_of: Texts) -> bool | None:
 
 
 def _called(statement: Statement) -> tuple[str, list[str]]:
-    """The program of a lone command, and its arguments; an empty name for any other statement."""
+    """Return the program and arguments of a lone command, "" and [] for another statement."""
     if not isinstance(statement, Simple) or not statement.words:
         return "", []
     name, *texts = [word.shown for word in statement.words]

@@ -109,7 +109,7 @@ def apply(base: str, words: Words, findings: Findings) -> None:
 
 
 def _as_given(base: str, words: Words, findings: Findings, *, is_matched: bool) -> Words:
-    """The words as the program takes them; where find may have no start, it is `.`."""
+    """Return the words as the program takes them; where find may lack a start, it is `.`."""
     start = [Operand(".")] * (base == "find")
     texts = [word.text for word in words]
     if is_matched:
@@ -207,7 +207,7 @@ def moves_content(base: str, texts: Sequence[str]) -> bool:
 
 
 def _candidates(base: str, does: Kinds, words: Words) -> list[Operand]:
-    """The words that may name files: no pattern, no message, no value that is given."""
+    """Return the words that may name files: no patterns, messages or values of options."""
     count, *options = _GIVEN.get(base, ("0",))
     if "messages" in does and _SAYING.isdisjoint(git_words([word.text for word in words])[:1]):
         options = []
@@ -232,7 +232,7 @@ def _candidates(base: str, does: Kinds, words: Words) -> list[Operand]:
 
 
 def _before_image(words: Words) -> Words:
-    """What docker takes from here: behind an image, or a container, are words of another world."""
+    """Return the words before docker's image or container, whose paths are not this machine's."""
     acts = [at for at, word in enumerate(words) if word.text in ("run", "exec")]
     at = acts[0] + 1 if acts else len(words)
     while at < len(words) and words[at].text.startswith("-"):
@@ -263,7 +263,7 @@ def _touch(word: Operand, findings: Findings, *, write: bool, is_local: bool = F
 
 
 def tell(word: Word, findings: Findings) -> None:
-    """A text that a command is given: what it names of secrets is read."""
+    """Read the secrets that a text of a command names."""
     for text in findings.values.texts(word):
         for name in _secrets(text):
             findings.touch(Operand(name))
@@ -271,7 +271,7 @@ def tell(word: Word, findings: Findings) -> None:
 
 @lru_cache(maxsize=4096)
 def _named(text: str) -> tuple[str, ...]:
-    """The paths in a word: itself, what is glued to an option, what stands behind a sign."""
+    """Return the paths in a word: itself, the value of an option, the part after a sign."""
     return tuple(_paths(text))
 
 
@@ -296,13 +296,13 @@ def _paths(text: str) -> Iterator[str]:
 
 
 def _secrets(text: str) -> Iterator[str]:
-    """The files of secrets that are named in a text of several words, such as code."""
+    """Yield the secret files that are named in a text of several words, such as code."""
     if _SEVERAL.search(text):
         yield from (name for name in _FILE.findall(text) if names_secret(name))
 
 
 def _write(base: str, words: Words, operands: Words, findings: Findings) -> None:
-    """What a program writes that has a way of its own to name it."""
+    """Note the files that a program names for writing in a way of its own."""
     if base == "git" and (file := git_config([word.text for word in words])):
         findings.touch(Operand(file), write=True)
         findings.doubt("git-option")

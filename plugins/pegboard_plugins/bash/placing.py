@@ -17,7 +17,7 @@ Words = Sequence[Operand]
 
 
 def hand_over(base: str, does: Kinds, operands: Words, findings: Findings) -> None:
-    """What a program may write, make or give another name, that nothing else says of it."""
+    """Note what a program may write, make or rename that no other rule covers."""
     if base == "git" or "reads" not in does:
         named = (each for word in operands for each in _with_value(word))
         for path in (path for word in named for path in findings.places(word)):
@@ -69,7 +69,7 @@ def _place_clone(operands: Words, findings: Findings) -> None:
 
 
 def _with_value(word: Operand) -> tuple[Operand, ...]:
-    """The word, or where it is an option the value in it; a name without a slash names no file."""
+    """Return the word, or an option's value in it; a name without a slash is not a file."""
     option, equals, value = word.text.partition("=")
     if option == "--git-dir":
         return ()

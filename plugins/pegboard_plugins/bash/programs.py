@@ -96,7 +96,7 @@ class Options(NamedTuple):
     given: list[tuple[str, Word]]
 
     def values(self, *names: str) -> list[Word]:
-        """The values of these options."""
+        """Return the values of these options."""
         return [word for name, word in self.given if name in names]
 
 
@@ -110,7 +110,7 @@ def is_single(word: Word) -> bool:
 
 
 def literals(words: Sequence[Word], code: str) -> list[str]:
-    """The texts of words that must be written out."""
+    """Return the texts of words that must be literal."""
     for word in words:
         if word.literal is None:
             raise Unclear(code, word.at, word.end)
@@ -118,9 +118,9 @@ def literals(words: Sequence[Word], code: str) -> list[str]:
 
 
 def read_options(words: Sequence[Word], grammar: Grammar, code: str) -> Options:
-    """The options before the first operand.
+    """Read the options before the first operand.
 
-    :raises Unclear: with the code, for an option that is not of the grammar.
+    :raises Unclear: with the code, for an option that is not in the grammar.
     """
     given: list[tuple[str, Word]] = []
     at = 0
@@ -143,7 +143,7 @@ def read_options(words: Sequence[Word], grammar: Grammar, code: str) -> Options:
 
 
 def _option(word: Word, code: str) -> str:
-    """The word's text if it may be an option; empty for one that cannot be."""
+    """Return the word's text if it may be an option, else ""."""
     if word.literal is not None:
         return word.literal
     first = word.pieces[0]
@@ -153,9 +153,9 @@ def _option(word: Word, code: str) -> str:
 
 
 def _named(text: str, grammar: Grammar) -> Iterator[tuple[str, bool | None, int]]:
-    """The options in a word, whether each takes a value, and where in the word that begins.
+    """Yield the options in a word, whether each takes a value, and where in the word that begins.
 
-    None is told of an option that is not of the grammar, zero of a value in the next word.
+    None stands for an option that is not in the grammar, zero for a value in the next word.
     """
     if text.startswith("--"):
         name, equals, _ = text[2:].partition("=")
@@ -172,7 +172,7 @@ def _named(text: str, grammar: Grammar) -> Iterator[tuple[str, bool | None, int]
 
 
 def git_words(texts: Sequence[str]) -> list[str]:
-    """The subcommand of git and what follows, without options, nor before it their values."""
+    """Return git's subcommand and what follows, without options and global options' values."""
     return [text for text in _from_act("git", texts) if not text.startswith("-")]
 
 
@@ -210,9 +210,9 @@ def last(words: Sequence[Operand]) -> list[Operand]:
 
 
 def option_values(words: Sequence[Operand], names: Sequence[str]) -> Iterator[Operand]:
-    """The values of these options: in the next word, behind a sign of equality, or glued.
+    """Yield the values of these options: in the next word, after `=`, or attached.
 
-    A letter may stand in a bundle of others, a long name may be cut short.
+    A letter may stand in a bundle of others, a long name may be shortened.
     """
     letters = "".join(name[1:] for name in names if len(name) == len("-o"))
     before, valued = "", None
@@ -232,7 +232,7 @@ def option_values(words: Sequence[Operand], names: Sequence[str]) -> Iterator[Op
 
 @lru_cache(maxsize=1024)
 def _glued(letters: str, text: str) -> re.Match[str] | None:
-    """The value that stands in one word with its option, perhaps behind other letters."""
+    """Match a value that is attached to its option, perhaps after other letters."""
     return re.match(rf"-[a-zA-RT-Z]*?[{letters}](.+)", text, re.DOTALL)
 
 

@@ -76,7 +76,7 @@ def _of_find(texts: Sequence[str]) -> Reach:
 
 
 def _of_search(base: str, texts: Sequence[str]) -> Reach:
-    """What is searched is a folder below the project, or hidden files are left out."""
+    """Return the reach of a search: only a folder below the project, or no hidden files."""
     places = [text for text in texts if not text.startswith("-")]
     if any(map(_CHOSEN.fullmatch, texts)):
         return Reach.FILES

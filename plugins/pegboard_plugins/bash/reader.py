@@ -37,7 +37,7 @@ _ENDS_SIMPLE = frozenset(("", ";", "|", "\n", ")"))
 
 
 def read(text: str, depth: int = 0) -> Reading:
-    """The text as bash reads it; `depth` counts the texts around it.
+    """Parse a text as bash does; `depth` counts the texts around it.
 
     :raises Unclear: when a part of it is not in the grammar.
     """
@@ -71,7 +71,7 @@ def _list(source: Source, ends: tuple[str, ...], closer: str) -> Block:
 
 
 def _separated(source: Source, part: Statement, ends: tuple[str, ...], closer: str) -> Statement:
-    """A statement with what stands behind it: in the background it has a shell of its own."""
+    """Read the separator after a statement: in the background it has its own shell."""
     letter = source.letter
     if letter == ";" and source.sees(";;"):
         if ";;" not in ends:
@@ -146,7 +146,7 @@ def _command(source: Source) -> Statement:
 
 
 def _redirected(source: Source, found: Statement, start: int) -> Statement:
-    """A compound command with the redirections behind it, which are opened before it runs."""
+    """Read the redirections after a compound command, which are opened before it runs."""
     whole = Simple(source.at, "redirection")
     source.skip()
     while read_redirection(source, whole):
@@ -301,7 +301,7 @@ def _sum_command(source: Source) -> Simple:
 
 
 def _simple(source: Source) -> Simple:
-    """Assignments and redirections, then words and redirections."""
+    """Read assignments and redirections, then words and redirections."""
     one, text = Simple(source.at), source.text
     words, declares = one.words, False
     while (letter := text[source.at : source.at + 1]) not in _ENDS_SIMPLE and (

@@ -108,7 +108,7 @@ class Place:
 
 
 def scan(command: str, place: Place) -> Scan:
-    """What the line would run and touch when it is started there; nothing is executed."""
+    """Find what the line would run and touch if started there; nothing is executed."""
     home = str(place.home)
     vital = (home, str(place.worktree or place.cwd), str(place.cwd))
     own = {"HOME": home, "PWD": str(place.cwd), "OLDPWD": "", "IFS": " "}
@@ -233,7 +233,7 @@ _path = lru_cache(maxsize=1024)(Path)
 
 
 def _note_running(findings: Findings) -> None:
-    """What is named to a program that may write it is written, where it runs by itself."""
+    """Count a path that a program may write as written where the program runs by itself."""
     folders: dict[str, str] = {}
     for path in findings.handed:
         folder, _, name = path.rpartition("/")
@@ -246,9 +246,9 @@ def _note_running(findings: Findings) -> None:
 
 
 def judge_line(text: str, values: Values, *, shell: str = "bash") -> tuple[Line, Block]:
-    """The commands of a line, with its statements as they were read: the shell is to do so, too.
+    """Return the commands of a line, with its statements as the shell will read them.
 
-    :raises Unclear: when it is not known what the line would run.
+    :raises Unclear: when it is unknown what the line would run.
     """
     line = Line(RULES, program, values, shell)
     try:
@@ -318,7 +318,7 @@ def _refuse_runs(call: Call, runs: str | None, *, is_open: bool) -> None:
 
 
 def _sequences(call: Call, word: Word, after: Word) -> Iterator[list[str]]:
-    """The texts that a word may come to, each with those behind it."""
+    """Yield the possible texts of a word, each with those after it."""
     if word.literal is not None and after.literal is not None:
         yield [word.literal, after.literal]
         return
@@ -335,7 +335,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def _guises(text: str, behind: Sequence[str]) -> Iterator[str]:
-    """An option with the word behind it; for what nobody knows there stands the worst."""
+    """Yield an option with the word after it; an unknown part takes its worst value."""
     told = "\n".join([text, *behind])
     yield told
     told = told.replace(LISTED, ANYTHING)

@@ -78,7 +78,7 @@ class Source:
         self.pending: list[Callable[[], None]] = []
 
     def no(self, code: str, start: int | None = None) -> NoReturn:
-        """The end of the reading: no rule takes what stands here."""
+        """Raise the error that the grammar does not allow what stands here."""
         raise Unclear(code, self.at if start is None else start, self.at + 1)
 
     @property
@@ -119,7 +119,7 @@ class Source:
         self.at = at
 
     def keyword(self) -> str:
-        """The unquoted word that begins here, if it is one that may be reserved."""
+        """Return the unquoted word that begins here, if it may be a reserved one."""
         found = _KEYWORD.match(self.text, self.at)
         if found is None:
             return ""
@@ -167,7 +167,7 @@ class Source:
 
 @contextmanager
 def placed(start: int, end: int) -> Iterator[None]:
-    """What is unclear in a text inside of another one is so at that place of the other."""
+    """Move an error inside of a nested text to the place of that text."""
     try:
         yield
     except Unclear as error:
@@ -175,7 +175,7 @@ def placed(start: int, end: int) -> Iterator[None]:
 
 
 def read_sum(source: Source, closer: str, separator: str = "") -> str:
-    """The text of a sum up to its closer, which is taken; parentheses in it are balanced."""
+    """Read a sum up to its closer, which is taken; parentheses in it are balanced."""
     start, level = source.at, 0
     while True:
         source.take(_SUM)
@@ -194,7 +194,7 @@ def read_sum(source: Source, closer: str, separator: str = "") -> str:
 
 
 def note_names(source: Source, text: str, start: int) -> None:
-    """The names in a text that is calculated."""
+    """Note the names in an arithmetic text."""
     for name in _IN_SUM.findall(_COUNTED.sub("0", text)):
         source.sums.setdefault(name, start)
     for number in re.findall(r"\$([1-9])", text):
@@ -214,7 +214,7 @@ def calculates(source: Source, word: Word) -> None:
 
 
 def suspicion(text: str) -> tuple[str, int, int] | None:
-    """What a reader of the line could not see, or would take for other letters: code and place."""
+    """Return the code and place of letters that a reader could not see or would mistake."""
     if text.isascii() and text.isprintable():
         return None
     found = {"control-char": _CONTROL.search(text)}

@@ -17,9 +17,9 @@ _Identity = tuple[int, int, int] | None
 
 
 def shell_argv(root: Path) -> list[str]:
-    """What stands before the line: a bash without functions and options from the environment.
+    """Return the arguments before the line: a bash without the environment's functions.
 
-    It is none that lies in the project, of which `root` is the top.
+    It never lies in the project, of which `root` is the top.
     """
     bash = _bash(root)
     return ["/bin/sh", "-c"] if bash is None else [bash, "-p", "-c"]
@@ -48,7 +48,7 @@ def _found(path: str, root: Path) -> tuple[str | None, _Identity]:
 
 
 def _identity(path: str) -> _Identity:
-    """What no other file has, nor this one when it has been changed or moved."""
+    """Return the identity of a file, which changes when the file is changed or moved."""
     try:
         facts = os.stat(path)  # noqa: PTH116 - a text, asked for at each call
     except OSError:

@@ -68,7 +68,7 @@ class Word:
 
     @classmethod
     def plain(cls, text: str, at: int) -> "Word":
-        """A word of plain letters, as most are: its piece is made when it is asked for."""
+        """Return a word of plain letters; its piece is made on demand."""
         word = cls.__new__(cls)
         word.raw = word.shown = word.literal = text
         word.at, word.own_pieces = at, ()
@@ -98,7 +98,7 @@ class Word:
         return any(each[0] in ("variable", "output") and not each.quoted for each in pieces)
 
     def behind(self, count: int) -> "Word":
-        """The word without so many letters, with which it begins as a text."""
+        """Return the word without its first `count` letters."""
         pieces = []
         for piece in self.pieces:
             cut = min(count, len(piece.text)) if piece.kind == "text" else 0
@@ -108,7 +108,7 @@ class Word:
 
 
 def text_word(text: str, near: Word | None = None) -> Word:
-    """A word of this text, which stands where another one does."""
+    """Return a word with this text at the place of another one."""
     raw, at = ("", 0) if near is None else (near.raw, near.at)
     return Word((Piece("text", text, quoted=True),), raw, at)
 
@@ -206,7 +206,7 @@ Statement = Simple | Block
 
 
 def joined(first: Word, second: Word) -> Word:
-    """The word of both, one behind the other."""
+    """Join two words."""
     return Word([*first.pieces, *second.pieces], second.raw, second.at)
 
 
@@ -217,7 +217,7 @@ def has_caret_set(one: Simple) -> bool:
 
 
 def lone(parts: Sequence[Statement]) -> Simple | None:
-    """The one command that these statements are, if it sets nothing."""
+    """Return the only command of these statements, if it sets nothing."""
     while len(parts) == 1 and isinstance(parts[0], Block) and parts[0].kind == "list":
         parts = parts[0].parts
     one = parts[0] if len(parts) == 1 else None

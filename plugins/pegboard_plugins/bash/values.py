@@ -102,7 +102,7 @@ class Values:
             held.append(value if len(held) < MOST_TEXTS else None)
 
     def doubt(self, names: Iterable[str]) -> None:
-        """These may have no value where they are used."""
+        """Note that these names may have no value where they are used."""
         more = {name for name in names if self.given(name) is not None} - self.unsure
         if more:
             self.unsure |= more
@@ -117,9 +117,9 @@ class Values:
         return self.held.get(ARGUMENTS if (name.isdigit() and name != "0") or name == "*" else name)
 
     def texts(self, word: Word, *, number: str = "1") -> tuple[str, ...]:
-        """The texts that a word may come to, with `ANYTHING` in them for what is not known.
+        """Return the possible texts of a word, with `ANYTHING` in them for unknown parts.
 
-        In place of a number, whichever it is, stands another text.
+        A number is replaced by another text.
         """
         if word.literal is not None:
             return (word.literal,)
@@ -132,7 +132,7 @@ class Values:
         return tuple(text.replace(NUMBER, number) for text in texts)
 
     def _texts(self, word: Word) -> tuple[str, ...]:
-        """The same, marked."""
+        """Return the possible texts of a word, marked."""
         if word.literal is not None:
             return (marked(word.literal),)
         if self.depth > _DEEPEST:
@@ -155,11 +155,11 @@ class Values:
         return tuple(dict.fromkeys(["".join(texts) for texts in joined[:MOST_TEXTS]] + [*more]))
 
     def words(self, words: Iterable[Word], *, number: str = "1") -> list[str]:
-        """The texts that these words may come to; what splits into several does so."""
+        """Return the possible texts of these words, split into several where bash splits."""
         return list(map(plain, self.names(words, number=number)))
 
     def names(self, words: Iterable[Word], *, number: str = "1") -> list[str]:
-        """The same, marked."""
+        """Return the possible texts of these words, split and marked."""
         found = []
         for word in words:
             for text in self._numbered(word, number):
@@ -167,7 +167,7 @@ class Values:
         return found
 
     def split(self, text: str) -> list[str]:
-        """The words of a marked text; where the line sets `IFS`, parted at any sign or none."""
+        """Split a marked text into words; if the line sets `IFS`, at any sign and at none."""
         if "IFS" not in self.held:
             return text.split()
         return list(dict.fromkeys(each for each in (*_SPLITS.split(text), text) if each))
@@ -183,7 +183,7 @@ class Values:
         return tuple(dict.fromkeys(each for text in texts for each in unquoted(text)))
 
     def _of_output(self, piece: Piece) -> tuple[str, ...]:
-        """What a substitution puts out, as far as it stands in the line."""
+        """Return the output of a substitution, as far as it stands in the line."""
         if _MAKES_TEMPORARY.fullmatch(piece.raw):
             return (MADE_UP,)
         if found := put_out(piece.body, self._folders(), self._spread):
@@ -196,12 +196,12 @@ class Values:
         return (LISTED if lists(piece.body, self.texts) else ANYTHING,)
 
     def _folders(self) -> tuple[str, ...]:
-        """The folders that the line may be in, or, for what a variable was given, has been in."""
+        """Return the folders of the line, for a variable's value those it may have been in."""
         found = (*self.been,) if self.active else self.here
         return tuple(ANYTHING if each == "\0" else marked(os.path.normpath(each)) for each in found)
 
     def be_in(self, folders: tuple[str, ...]) -> None:
-        """The line goes on in one of these folders."""
+        """Continue the line in one of these folders."""
         if folders != self.here:
             self.here = folders
             self.been |= dict.fromkeys(folders)
@@ -251,7 +251,7 @@ class Values:
         return texts
 
     def _of_shell(self, name: str) -> tuple[str, ...]:
-        """The texts of a variable that the line does not set: the shell's, or the environment's."""
+        """Return the texts of a variable of the shell or the environment."""
         if name in ("PWD", "OLDPWD"):
             return self._folders() if name == "PWD" else tuple(map(marked, self.been))
         own, given = _SETS_ITSELF.fullmatch(name), marked(self.environment.get(name, ""))
@@ -268,7 +268,7 @@ class Values:
         return (*texts, joined, f"{BLANK}{joined}{BLANK}") if is_list else texts
 
     def _spread(self, word: Word) -> Sequence[str]:
-        """The texts of a word that is given to something, in which a tilde stands for a home."""
+        """Return the texts of an assigned word, in which a tilde means a home."""
         if "~" in word.raw:
             word = Word([self._at_home(piece) for piece in word.pieces], "", word.at)
         return self._texts(word)
@@ -281,7 +281,7 @@ class Values:
         return Piece("text", home, quoted=True)
 
     def read(self, feed: Feed | None) -> list[str]:
-        """The texts that are read from there, marked."""
+        """Return the texts that are read from an input, marked."""
         if feed is None or (feed.word is None and feed.kind != "pipe"):
             return [ANYTHING]
         if feed.kind == "pipe" or feed.word is None:
@@ -301,18 +301,18 @@ class Values:
         ]
 
     def filled(self, piece: Piece) -> list[str]:
-        """The other variables from which `${x:-$y}` may take its value."""
+        """Return the other variables from which `${x:-$y}` may take its value."""
         found = _DEFAULT.fullmatch(piece.how)
         return _NAME.findall(found[2]) if found else []
 
     def used(self, words: Iterable[Word]) -> set[str]:
-        """The variables of which words have the value, or nothing where they have none."""
+        """Return the variables whose values are in the words."""
         found = [piece for word in words for piece in word.pieces if piece.kind == "variable"]
         names = {piece.text for piece in found if _INSTEAD.match(piece.how) is None}
         return names.union(*map(self.filled, found))
 
     def _filled(self, text: str) -> tuple[str, ...]:
-        """The text behind a sign in `${x:-text}`, with the variables in it."""
+        """Return the texts of the default in `${x:-text}`, with its variables replaced."""
         parts = []
         for at, part in enumerate(_NAME.split(text)):
             parts.append(self._of_name(part) if at % 2 else (marked(part),))
@@ -320,7 +320,7 @@ class Values:
 
 
 def told(parts: Sequence[Statement]) -> Word | None:
-    """What a lone `echo TEXT`, or a `cat` with a here-document, gives to a pipe."""
+    """Return what a lone `echo TEXT`, or a `cat` with a here-document, writes to a pipe."""
     one = lone(parts)
     if one is None:
         return None

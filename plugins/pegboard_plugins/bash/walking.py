@@ -48,7 +48,7 @@ def walk(statement: Statement, findings: Findings) -> None:
 
 
 def _apart(statement: Statement, findings: Findings) -> None:
-    """What happens in a shell of its own: its directory and its variables end with it."""
+    """Walk a statement in a subshell: its folder and variables end with it."""
     before = (findings.cwd, findings.strays, findings.strict, findings.home, findings.assigned)
     findings.strays = ()
     walk(statement, findings)
@@ -58,7 +58,7 @@ def _apart(statement: Statement, findings: Findings) -> None:
 
 @contextmanager
 def _branch(findings: Findings) -> Iterator[None]:
-    """What may be skipped, and with it what it sets."""
+    """Walk a part that may be skipped, and with it what it sets."""
     assigned = findings.assigned
     findings.branches += 1
     yield
@@ -76,7 +76,7 @@ def _list(block: Block, findings: Findings) -> None:
 
 
 def _sets(statement: Statement) -> set[str]:
-    """The variables that have a value for sure behind the first command of a statement."""
+    """Return the variables that certainly have a value after the first command of a statement."""
     while isinstance(statement, Block) and statement.kind in ("and", "or", "list", "group"):
         statement = statement.parts[0]
     if isinstance(statement, Block) or statement.words:
@@ -91,7 +91,7 @@ def _group(block: Block, findings: Findings) -> None:
 
 
 def _and(block: Block, findings: Findings) -> None:
-    """`a && b` goes on where `a` left, and what follows also where `b` has not run."""
+    """Walk `a && b`: it starts where `a` left, and continues also where `b` has not run."""
     first, second = block.parts
     _first(first, findings)
     reached = findings.cwd
@@ -234,7 +234,7 @@ def _empty(word: Word, findings: Findings) -> None:
 
 
 def _command(command: Command, findings: Findings) -> None:
-    """What one command does, and those that it starts."""
+    """Walk a command, and those that it starts."""
     words = command.words[1:]
     placeholder = findings.placeholder
     findings.placeholder = command.placeholder if command.is_fed else ""
@@ -277,7 +277,7 @@ def _run(code: Statement, findings: Findings, *, stays: bool) -> None:
 
 
 def _call(name: str, words: Sequence[Word], findings: Findings) -> None:
-    """What a function of the line does, in the state of then."""
+    """Walk a function of the line with the state at its call."""
     call = tuple(word.shown for word in words)
     if call in findings.active:
         return  # one that calls itself does the same again
@@ -293,7 +293,7 @@ def _call(name: str, words: Sequence[Word], findings: Findings) -> None:
 
 
 def _set(base: str, words: Sequence[Word], findings: Findings) -> None:
-    """What builtins do to variables and options of the shell."""
+    """Apply builtins to the variables and options of the shell."""
     if "assigns" in kinds(base) and (base != "local" or findings.active):
         pattern = r"[A-Za-z_]\w*" if base == "read" else r"[A-Za-z_]\w*(?=\+?=)"
         names = [found[0] for word in words if (found := re.match(pattern, word.shown))]
@@ -316,7 +316,7 @@ def _exits_on_failure(texts: Sequence[str], *, strict: bool) -> bool:
 
 
 def _in_its_folder(command: Command, own: Sequence[Word], findings: Findings) -> None:
-    """What it does with files, `-C folder` of some programs included."""
+    """Note what the command does with files, in the folder of its `-C` if it has one."""
     before, base = findings.cwd, command.base
     findings.filled = "" if destroys(base) else command.placeholder
     if command.inner and base != "find":
@@ -349,7 +349,7 @@ def _move(words: Sequence[Word], findings: Findings) -> None:
 
 
 def _reach(targets: Sequence[Operand], findings: Findings) -> None:
-    """The line goes on in one of these; where one is not known nobody knows in which."""
+    """Continue the line in one of these folders, or in an unknown one."""
     if any(re.match(r"-$|[-+]\d", target.text) for target in targets):
         findings.be_in(findings.values.been)
         return

@@ -57,7 +57,7 @@ _REFUSED |= dict.fromkeys(QUOTABLE, "unicode-invisible")
 
 
 def read_word(source: Source, *, assigning: bool = False) -> Word:
-    """The word that begins here; `assigning` where a tilde counts behind its first `=`."""
+    """Read the word that begins here; `assigning` if a tilde counts after its first `=`."""
     text, start = source.text, source.at
     if found := _WHOLE.match(text, start):
         source.at = found.end()
@@ -93,7 +93,7 @@ def read_word(source: Source, *, assigning: bool = False) -> Word:
 def _read_part(
     source: Source, letter: str, pieces: list[Piece], start: int, *, assigning: bool
 ) -> Sequence[Piece]:
-    """What the letter begins, which is no text: behind those pieces of a word."""
+    """Read the special part that the letter begins, after those pieces of a word."""
     if letter == '"':
         source.at += 1
         quoted = read_quoted(source, letter)
@@ -122,7 +122,7 @@ def _read_part(
 
 
 def read_quoted(source: Source, closer: str) -> list[Piece]:
-    """What stands in double quotes, or without a closer in a here-document."""
+    """Read the content of double quotes, or without a closer that of a here-document."""
     pieces: list[Piece] = []
     plain = _IN_QUOTES if closer else _IN_BODY
     while source.at < source.end:
@@ -183,7 +183,7 @@ def _brace(source: Source, pieces: Sequence[Piece]) -> Piece:
 
 
 def _between(first: str, last: str) -> list[str]:
-    """The numbers or letters from one to the other; none for what is not followed."""
+    """Return the numbers or letters of a range, none if it is not followed."""
     if re.fullmatch(r"-?(0|[1-9]\d*)", first) and re.fullmatch(r"-?(0|[1-9]\d*)", last):
         step = 1 if int(first) <= int(last) else -1
         return [str(each) for each in range(int(first), int(last) + step, step)][:_MOST_CHOICES]
@@ -194,7 +194,7 @@ def _between(first: str, last: str) -> list[str]:
 
 
 def unbraced(source: Source, word: Word) -> list[Word]:
-    """The words that braces make of one."""
+    """Expand the braces of a word to several words."""
     if word.literal is not None or all(piece.kind != "braces" for piece in word.pieces):
         return [word]
     parts = [
@@ -213,7 +213,7 @@ def unbraced(source: Source, word: Word) -> list[Word]:
 
 
 def read_dollar(source: Source, *, quoted: bool) -> Piece:
-    """What a dollar begins; a lone one is a letter."""
+    """Read what a dollar begins; a lone one is a letter."""
     start = source.at
     after = source.text[start + 1 : start + 2]
     if after == "(":
@@ -238,7 +238,7 @@ def read_dollar(source: Source, *, quoted: bool) -> Piece:
 
 
 def read_output(source: Source, kind: Literal["output", "process"], *, quoted: bool) -> Piece:
-    """A substitution in parentheses: of a command's output, or of a file that is one's."""
+    """Read a substitution in parentheses: of a command's output, or of a file of it."""
     start = source.at
     if source.depth + source.inner >= DEEPEST:
         source.no("nested-too-deep")
@@ -259,7 +259,7 @@ def read_output(source: Source, kind: Literal["output", "process"], *, quoted: b
 
 
 def read_backticks(source: Source, *, quoted: bool) -> Piece:
-    """A substitution in backticks, of plain words alone."""
+    """Read a substitution in backticks, of plain words only."""
     start = source.at
     found = source.take(_IN_BACKTICKS)
     if found is None:
@@ -292,7 +292,7 @@ def _braced(source: Source, *, quoted: bool) -> Piece:
 
 
 def _ansi(source: Source) -> str:
-    """The text of `$'..'`, of which only ASCII is read."""
+    """Read the text of `$'..'`, in which only ASCII is allowed."""
     start, text = source.at, []
     source.at += len("$'")
     while source.letter != "'":

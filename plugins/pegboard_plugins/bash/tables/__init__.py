@@ -13,22 +13,22 @@ _SECTION = re.compile(r"\[([\w-]+)\]")
 
 @cache
 def rows(file: str, section: str) -> Mapping[str, list[str]]:
-    """The values of each name in a section of a file."""
+    """Return the values of each name in a section of a file."""
     return _sections(file)[section]
 
 
 def words(file: str, section: str, name: str) -> frozenset[str]:
-    """The words that a name stands for."""
+    """Return the words of a name."""
     return frozenset(" ".join(rows(file, section)[name]).split())
 
 
 def patterns(file: str, section: str) -> Mapping[str, str]:
-    """The pattern of each name: any of those in its rows."""
+    """Return the pattern of each name, which matches any of its rows."""
     return {name: "|".join(values) for name, values in rows(file, section).items()}
 
 
 def pairs(file: str, section: str) -> Mapping[str, list[tuple[str, str]]]:
-    """What stands before and behind the arrow in the rows of each name."""
+    """Return both sides of the arrow in the rows of each name."""
     return {
         name: [(value.split(" -> ")[0], value.split(" -> ")[1]) for value in values]
         for name, values in rows(file, section).items()
