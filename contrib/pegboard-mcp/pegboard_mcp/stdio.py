@@ -25,6 +25,8 @@ THREAD_BYTES = 1 << 18
 """A longer line is parsed in a thread, so that the event loop goes on."""
 EOF_WAIT_S = 1.5
 TERM_WAIT_S = 1.0
+DRAIN_WAIT_S = 1.0
+"""For a process that has left the server's group, and still has its output open."""
 Streams = tuple[
     MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]
 ]
@@ -64,6 +66,7 @@ async def process_streams(
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            await _drain(process)
             for stream in (inbound_in, inbound, outbound, outbound_out):
                 stream.close()
 
@@ -159,6 +162,15 @@ async def _end(process: Process) -> None:
             _kill(process, ending)
     _kill(process, signal.SIGKILL)  # what it has left in its group
     await process.wait()
+
+
+async def _drain(process: Process) -> None:
+    """Read what is left: asyncio closes a pipe at its end, and reads none that is full."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(DRAIN_WAIT_S):
+            for stream in (process.stdout, process.stderr):
+                while stream is not None and await stream.read(CHUNK_BYTES):
+                    pass
 
 
 def _kill(process: Process, number: int) -> None:

@@ -3,7 +3,8 @@
 import asyncio
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ from pegboard_mcp.tools import SERVERS
 from settled import settled
 
 from pegboard.schema.event import QuestionAsked
+from pegboard.testing import ScriptedApp
+
+ServedApp = Callable[..., AbstractAsyncContextManager[ScriptedApp]]
 
 PROGRAM = Path(__file__).parent / "node_server.mjs"
 CALLS: tuple[tuple[str, dict[str, object]], ...] = (
@@ -43,7 +47,7 @@ def server(request: pytest.FixtureRequest, program: Path) -> Iterator[dict[str, 
         process.kill()
 
 
-async def answering(scripted, *answers: str) -> list[str]:
+async def answering(scripted: ScriptedApp, *answers: str) -> list[str]:
     """Answer the questions of the App one after the other; what was asked."""
     asked: list[str] = []
     async with scripted.app.subscribe() as events:
@@ -58,21 +62,28 @@ async def answering(scripted, *answers: str) -> list[str]:
 
 
 @pytest.mark.parametrize("server", ["stdio", "http"], indirect=True)
-async def test_the_newest_version_is_spoken_with_the_sdk_for_node(served_app, server) -> None:
+async def test_the_newest_version_is_spoken_with_the_sdk_for_node(
+    served_app: ServedApp, server: dict[str, Any]
+) -> None:
     async with served_app({"node": server}, *CALLS) as scripted:
         asking = asyncio.create_task(answering(scripted, "Ada", "I have opened it"))
         turn = await scripted.turn()
         asked = await asyncio.wait_for(asking, 30)
-        known = scripted.app.stash.get(SERVERS).named("node").catalogue
+        servers = scripted.app.stash.get(SERVERS)
+        assert servers is not None
+        known = servers.named("node").catalogue
 
     assert [each.output for each in turn.calls] == ["5", "eu", "Hello, Ada!", "accept"]
     assert "The MCP server node asks: Who are you?" in asked[0]
     assert "https://example.com/pay" in asked[1]
+    assert known is not None
     assert (known.version, known.fresh_s) == ("2026-07-28", 5)
 
 
 @pytest.mark.parametrize("server", ["stdio"], indirect=True)
-async def test_a_change_of_the_lists_is_heard_from_the_sdk_for_node(served_app, server) -> None:
+async def test_a_change_of_the_lists_is_heard_from_the_sdk_for_node(
+    served_app: ServedApp, server: dict[str, Any]
+) -> None:
     no_arguments: dict[str, object] = {}
     script = (("node_grow", no_arguments), "done", ("node_grown", no_arguments))
     async with served_app({"node": server}, *script) as scripted:

@@ -1,6 +1,7 @@
 """Nothing of a server remains, however Pegboard ends."""
 
 import asyncio
+import gc
 import json
 import os
 import shutil
@@ -9,7 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from pegboard_mcp.stdio import process_streams
 from pegboard_mcp.tools import SERVERS
+from pegboard_mcp.traffic import Traffic
 from settled import settled
 
 from pegboard.testing import CANCEL
@@ -62,6 +65,23 @@ async def test_opening_and_closing_leaves_no_descriptor(served_app, raw_server) 
             await scripted.turn()
 
     await settled(lambda: descriptors() <= before)
+
+
+async def test_a_server_whose_output_was_not_read_leaves_no_descriptor(tmp_path) -> None:
+    note = json.dumps({"jsonrpc": "2.0", "method": "notifications/x", "params": {"a": "x" * 1000}})
+    command = (sys.executable, "-c", f"while True: print({note!r})")
+    gc.collect()
+    before = descriptors()
+    gc.disable()  # what is closed when it is collected was left open
+    try:
+        traffic = Traffic(lambda _: None)
+        streams = process_streams(command, cwd=tmp_path, env={}, traffic=traffic)
+        async with streams as (inbound, _):
+            await inbound.receive()
+
+        await settled(lambda: descriptors() <= before)
+    finally:
+        gc.enable()
 
 
 async def test_twenty_calls_at_once_share_one_server(served_app, raw_server) -> None:
