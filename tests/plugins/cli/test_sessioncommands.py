@@ -12,6 +12,7 @@ from model_server import ModelServer, by_step, say
 from pegboard_plugins.cli.tables import age
 from plugins.cli.commands import CommandLine, quick_model
 from plugins.cli.test_commands import converse
+from trajectories import check_trajectory
 
 
 async def listed(pegboard: CommandLine, *arguments: str) -> list[str]:
@@ -116,6 +117,23 @@ async def test_an_export_is_imported_and_a_bad_one_refused(
     assert (await pegboard("session", "show", piped.out.strip())).out == first.out
     assert (cut.code, len(await listed(pegboard))) == (2, 3)
     assert cut.err.startswith("error: line 1: the file is not complete")
+
+
+async def test_a_trajectory_is_written_and_only_one_form_at_a_time(
+    pegboard: CommandLine, tmp_path: Path
+) -> None:
+    session = await converse(pegboard)
+    file = tmp_path / "trajectory.json"
+
+    written = await pegboard("session", "export", session, "--atif", str(file))
+    refused = await pegboard("session", "export", "--atif", str(file), "--md", str(file))
+
+    document = json.loads(file.read_text())
+    check_trajectory(document)
+    assert (written.code, document["session_id"]) == (0, session)
+    assert [each["message"] for each in document["steps"]] == ["say hi", "", "Said."]
+    assert refused.code == 2
+    assert "--md and --atif cannot be combined" in refused.err
 
 
 async def test_sessions_are_found_by_what_was_said(pegboard: CommandLine) -> None:
