@@ -1,6 +1,8 @@
 """One attempt at a job: its folder, its session, its check, and whose failure it was."""
 
 import asyncio
+import os
+import socket
 import time
 from pathlib import Path
 
@@ -153,6 +155,7 @@ class Attempts:
             session_id=self._ledger.state.session_id(attempt),
             started=started,
             ended=time.time(),
+            worker=f"{socket.gethostname()}:{os.getpid()}",
             pegboard=__version__,
             labels=attempt.job.labels,
             meta=dict(attempt.job.meta),

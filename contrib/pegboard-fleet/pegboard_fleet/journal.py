@@ -48,6 +48,7 @@ class JobResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A line of the results; times are seconds since 1970.
 
     `refused` is the HTTP status with which the provider refused the last request, 0 for none.
+    `worker` is the machine and the process that ended the attempt.
     """
 
     id: str
@@ -64,6 +65,7 @@ class JobResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     steps: int = 0
     started: float = 0.0
     ended: float = 0.0
+    worker: str = ""
     model: str = ""
     pegboard: str = ""
     labels: tuple[str, ...] = ()

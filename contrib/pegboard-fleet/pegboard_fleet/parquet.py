@@ -41,6 +41,7 @@ def parquet_table(results: Iterable[JobResult]) -> bytes:
         "steps": pa.int64(),
         "started": instant,
         "ended": instant,
+        "worker": pa.string(),
         "model": pa.string(),
         "pegboard": pa.string(),
         "labels": pa.list_(pa.string()),

@@ -1,6 +1,7 @@
 """The results of a batch: complete lines, a Parquet table, and a trajectory for each attempt."""
 
 import json
+import socket
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,8 @@ async def test_each_line_has_each_field(out: Path) -> None:
 
     assert set(good) == set(ill) == set(JobResult.__struct_fields__)
     assert (good["error"], good["refused"], ill["answer"], ill["check"]) == ("", 0, "", None)
+    assert good["worker"] == ill["worker"]
+    assert good["worker"].startswith(f"{socket.gethostname()}:")
 
 
 async def test_each_attempt_with_a_session_has_a_trajectory(line: CommandLine, out: Path) -> None:
