@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 
+import server_database
 from beside import VARIABLE as DISABLING
 from beside import path_without_others, without_others
 from offterminal import leave_terminal
@@ -30,7 +31,19 @@ settings.register_profile(
 )
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    text = "the database of the tests of the engine: postgresql://..., instead of SQLite"
+    parser.addoption("--database", metavar="URL", help=text)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if server_database.is_asked_for():
+        server_database.leave_out(items)
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    if url := config.getoption("database", None):
+        server_database.ask_for(url)
     settings.load_profile("repeatable")
     # `nohup` ignores the first, a shell's `&` the second, for all that is started here.
     signal.signal(signal.SIGHUP, signal.SIG_DFL)

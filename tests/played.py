@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+import server_database
 from pegboard import App, AppOptions, hookimpl, tool
 from pegboard.providers import (
     ModelRequest,
@@ -177,7 +178,7 @@ async def opened(
 
     Its data is beside the project.
 
-    Its database answers late where `slow_storage` is asked for.
+    Its database answers late where `slow_storage` is asked for, or is that of `--database`.
     """
     project = folder / "project"
     project.mkdir(exist_ok=True)
@@ -189,6 +190,9 @@ async def opened(
     if (seed := slow_seed()) is not None:
         slow = (SlowStoragePlugin(seed),)
         variables["PEGBOARD_DATABASE"] = slow_url(folder / "data" / "pegboard.db")
+    elif server_database.is_asked_for():
+        slow = (server_database.plugin(),)
+        variables["PEGBOARD_DATABASE"] = server_database.database_of(folder)
     chosen = AppOptions(
         installed=False,
         plugins=(PlayedPlugin(provider), *kept, *policy, *slow, *plugins),

@@ -86,6 +86,7 @@ async def test_a_deleted_session_is_stopped_and_gone_with_its_children(tmp_path:
             await app.delete_session(session.id)
 
 
+@pytest.mark.sqlite
 async def test_a_session_that_another_process_runs_is_not_deleted(tmp_path: Path) -> None:
     async with opened(tmp_path, provider(), task) as app:
         session = await app.create_session()

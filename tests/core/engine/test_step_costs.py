@@ -153,6 +153,7 @@ async def work(
     return calls, database, pages
 
 
+@pytest.mark.sqlite
 async def test_the_work_of_a_step_does_not_grow(tmp_path: Path) -> None:
     for series in await work(tmp_path, Stepping(STEPS)):
         assert per_step(series, LATE) < MOST_GROWTH * per_step(series, EARLY)
@@ -164,6 +165,7 @@ async def test_a_step_with_all_plugins_calls_few_functions(tmp_path: Path) -> No
     assert per_step(calls, EARLY) < MOST_CALLS
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(("name", "builtins"), [("look", False), ("read", True)])
 async def test_a_step_costs_the_same_behind_2000_messages(
     tmp_path: Path, name: str, builtins: bool
@@ -176,6 +178,7 @@ async def test_a_step_costs_the_same_behind_2000_messages(
         assert per_step(after, EARLY) < MOST_GROWTH * per_step(before, EARLY)
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("calls", [1, 5])
 async def test_a_step_has_two_transactions_and_few_bytes(tmp_path: Path, calls: int) -> None:
     repository(tmp_path)
@@ -257,6 +260,7 @@ def streamed(pause_s: float | None) -> Callable[[ModelRequest], AsyncIterator[St
     return answer
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("pause_s", [None, 0.01])
 async def test_a_delta_writes_its_own_bytes_a_few_times(
     tmp_path: Path, pause_s: float | None
@@ -305,6 +309,7 @@ def counting_rows() -> Iterator[Counter[bool]]:
         apsw.connection_hooks.remove(opened_one)
 
 
+@pytest.mark.sqlite
 async def test_opening_a_long_session_reads_each_row_once(tmp_path: Path) -> None:
     async with opened(tmp_path, Stepping(1)) as app:
         session = (await app.create_session()).id

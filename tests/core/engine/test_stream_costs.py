@@ -97,6 +97,7 @@ async def played(folder: Path, answer: Answer, *plugins: object) -> tuple[Handed
         return handed, await listening, app
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("kb", [4, 50, 400])
 @pytest.mark.parametrize("answer", [said, thought])
 async def test_a_streamed_text_is_stored_once_and_told_twice(
@@ -138,6 +139,7 @@ async def build(kb: int, context: ToolContext) -> str:
     return "done"
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("kb", [50, 400])
 async def test_the_progress_of_a_call_is_stored_once_and_told_as_it_is_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kb: int

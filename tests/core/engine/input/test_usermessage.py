@@ -130,6 +130,7 @@ async def test_an_image_and_a_pdf_reach_the_model_whatever_url_they_had(tmp_path
     ]
 
 
+@pytest.mark.sqlite
 async def test_a_prompt_is_in_the_database_before_any_plugin_sees_it(tmp_path: Path) -> None:
     stored: list[bool] = []
 

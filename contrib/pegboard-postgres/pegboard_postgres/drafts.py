@@ -1,0 +1,302 @@
+"""What a transaction writes: changes as the columns of `write_changes`, and their events."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from pegboard.errors import InvalidInputError, NotFoundError, SessionBusyError
+from pegboard.schema.event import (
+    Event,
+    MessageRemoved,
+    MessageUpdated,
+    PartRemoved,
+    PartUpdated,
+    PermissionAsked,
+    PermissionReplied,
+    ProjectUpdated,
+    Properties,
+    SessionCreated,
+    SessionDeleted,
+    SessionUpdated,
+    TodoUpdated,
+)
+from pegboard.schema.message import UserMessage
+from pegboard.schema.session import Session
+from pegboard.schema.wire import encode_checked
+from pegboard.storage import (
+    AddText,
+    Change,
+    ChangeSession,
+    CreateSession,
+    DropApproval,
+    DropMessage,
+    DropPart,
+    DropSession,
+    Fence,
+    PublishEvent,
+    PutApproval,
+    PutMessage,
+    PutPart,
+    PutPermissionRequest,
+    PutProject,
+    PutState,
+    PutTodos,
+    SettlePermissionRequest,
+    Tell,
+    apply_change,
+)
+from pegboard_postgres import rows
+
+MOST_CHANGES = 0xFFFF
+"""How many rows a transaction may write: the numbers of its events share one number."""
+_SESSION = "ses_"
+"""How the ids of sessions begin, in the protocol."""
+_NO_NUL = str.maketrans({"\x00": "\ufffd"})
+
+
+class Held(msgspec.Struct, frozen=True):
+    """A session that the transaction has locked."""
+
+    session: Session
+    owner: str | None = None
+    epoch: int = 0
+
+
+class Written(msgspec.Struct, frozen=True):
+    """A row of the call of `write_changes`, and the event that it may have."""
+
+    kind: str
+    session_id: str | None = None
+    id: str | None = None
+    parent: str | None = None
+    word: str | None = None
+    label: str | None = None
+    number: int | None = None
+    data: bytes | None = None
+    properties: Properties | None = None
+
+    def columns(self) -> tuple[object, ...]:
+        """Return the values in the order of the function's arguments."""
+        event = None if self.properties is None else Event(properties=self.properties).type
+        return (
+            self.kind,
+            self.session_id,
+            self.id,
+            self.parent,
+            self.word,
+            self.label,
+            self.number,
+            self.data,
+            event,
+        )
+
+
+def sessions_of(changes: Iterable[Change]) -> Iterator[str]:
+    """Give the ids of the sessions that changes need, or make."""
+    for change in changes:
+        match change:
+            case CreateSession(session=session):
+                yield from filter(None, (session.id, session.parent_id))
+            case PutMessage(message=inner) | PutPart(part=inner):
+                yield inner.session_id
+            case PutPermissionRequest(request=request):
+                yield request.session_id
+            case PutApproval(key=key):
+                yield key  # that of a project is no session's
+            case PublishEvent(properties=properties):
+                yield Event(properties=properties).session_id or ""
+            case PutProject() | DropApproval() | Tell():
+                pass
+            case _:
+                yield change.session_id
+
+
+class Draft:
+    """The changes of a transaction, whose sessions are locked.
+
+    `held` has those that exist; `families` the descendants of those that are deleted, deepest
+    first, themselves included.
+    """
+
+    def __init__(self, held: dict[str, Held], families: dict[str, tuple[Session, ...]]) -> None:
+        self._held = held
+        self._families = families
+        self.written: list[Written | Tell] = []
+
+    def add(self, changes: Sequence[Change], fence: Fence | None) -> None:
+        """Add the changes of a commit; when one is refused, the draft stays as it was.
+
+        :raises SessionBusyError: when the fence is no longer the session's.
+        :raises NotFoundError: when a session is not there.
+        :raises InvalidInputError: when a value cannot be stored.
+        """
+        held, length = dict(self._held), len(self.written)
+        try:
+            if fence is not None:
+                self._check(fence)
+            for change in changes:
+                self.written.extend(self._rows(change))
+        except BaseException:
+            self._held = held
+            del self.written[length:]
+            raise
+
+    def _check(self, fence: Fence) -> None:
+        found = self._need(fence.session_id)
+        if (found.owner, found.epoch) != (fence.owner, fence.epoch):
+            raise SessionBusyError(fence.session_id, owner=found.owner)
+
+    def _need(self, session_id: str) -> Held:
+        if session_id not in self._held:
+            raise NotFoundError("session", session_id)
+        return self._held[session_id]
+
+    def _rows(self, change: Change) -> Iterator[Written | Tell]:  # noqa: C901, PLR0912 - a table
+        match change:
+            case Tell():
+                yield change
+            case PutPart(part=part):
+                self._need(part.session_id)
+                yield _part(change)
+            case PutMessage(message=message):
+                self._need(message.session_id)
+                yield Written(
+                    "message",
+                    message.session_id,
+                    message.id,
+                    word="user" if isinstance(message, UserMessage) else "assistant",
+                    number=int(rows.is_unfinished(message)),
+                    data=encode_checked(message),
+                    properties=MessageUpdated(session_id=message.session_id, info=message),
+                )
+            case AddText(session_id=session_id, part_id=part_id, text=text):
+                yield Written("text", session_id, part_id, data=rows.as_utf8(text))
+            case ChangeSession(session_id=session_id):
+                yield self._changed(session_id, change)
+            case CreateSession(session=session):
+                yield self._created(session)
+            case DropSession(session_id=session_id):
+                yield from self._dropped(session_id)
+            case PutTodos(session_id=session_id, todos=todos):
+                self._need(session_id)
+                told = TodoUpdated(session_id=session_id, todos=todos)
+                yield Written("todos", session_id, data=encode_checked(todos), properties=told)
+            case PutState(session_id=session_id, key=key, value=None):
+                yield Written("drop_state", session_id, key)
+            case PutState(session_id=session_id, key=key, value=value):
+                self._need(session_id)
+                yield Written("state", session_id, key, data=encode_checked(value))
+            case PublishEvent(properties=properties):
+                event = Event(properties=properties)
+                if event.session_id is not None:
+                    self._need(event.session_id)
+                yield _event("event", event.session_id, None, properties)
+            case PutApproval():
+                if change.key.startswith(_SESSION):
+                    self._need(change.key)
+                yield from _approvals(change)
+            case PutPermissionRequest(request=request):
+                self._need(request.session_id)
+                asked = PermissionAsked(request=request)
+                yield _event("request", request.session_id, request.id, asked)
+            case _:
+                yield from _plain(change)
+
+    def _changed(self, session_id: str, change: ChangeSession) -> Written:
+        held = self._need(session_id)
+        session = apply_change(held.session, change)
+        self._held[session_id] = Held(session, held.owner, held.epoch)
+        return Written(
+            "change",
+            session_id,
+            label=session.title.translate(_NO_NUL),
+            number=session.time.updated,
+            data=encode_checked(session),
+            properties=SessionUpdated(session_id=session_id, info=session),
+        )
+
+    def _created(self, session: Session) -> Written:
+        if session.id in self._held:
+            raise InvalidInputError(f"there is a session {session.id} already")
+        if session.parent_id is not None:
+            self._need(session.parent_id)
+        data = encode_checked(session)
+        self._held[session.id] = Held(session)
+        return Written(
+            "session",
+            session.id,
+            session.project_id,
+            session.parent_id,
+            session.directory.translate(_NO_NUL),
+            session.title.translate(_NO_NUL),
+            session.time.updated,
+            data,
+            SessionCreated(session_id=session.id, info=session),
+        )
+
+    def _dropped(self, session_id: str) -> Iterator[Written]:
+        family = self._families.get(session_id, ())
+        if not family and session_id in self._held:
+            family = (self._held[session_id].session,)  # this transaction has made it
+        for session in family:
+            self._held.pop(session.id, None)
+            yield Written("drop_session", session.id)
+            deleted = SessionDeleted(session_id=session.id, info=session)
+            yield _event("event", session.id, None, deleted)
+
+
+def _part(change: PutPart) -> Written:
+    part = change.part
+    return Written(
+        "part",
+        part.session_id,
+        part.id,
+        part.message_id,
+        rows.state_of(part),
+        number=int(change.told),
+        data=encode_checked(part),
+        properties=PartUpdated(session_id=part.session_id, part=part, time=rows.now_ms()),
+    )
+
+
+def _event(kind: str, session_id: str | None, id_: str | None, told: Properties) -> Written:
+    """Return a row whose event has data of its own."""
+    data = encode_checked(Event(properties=told).payload())
+    return Written(kind, session_id, id_, data=data, properties=told)
+
+
+def _approvals(change: PutApproval) -> Iterator[Written]:
+    for rule in change.rules:
+        yield Written(
+            "approval",
+            change.key,
+            rule.permission,
+            rule.pattern,
+            rule.action,
+            change.agent or "",
+            change.at,
+        )
+
+
+def _plain(change: Change) -> Iterator[Written]:
+    """Give the rows of a change that needs no session."""
+    match change:
+        case PutProject(project=project):
+            told = ProjectUpdated(info=project)
+            data = encode_checked(project)
+            yield Written("project", id=project.id, data=data, properties=told)
+        case DropMessage(session_id=session_id, message_id=message_id):
+            removed = MessageRemoved(session_id=session_id, message_id=message_id)
+            yield _event("drop_message", session_id, message_id, removed)
+        case DropPart(session_id=session_id, message_id=message_id, part_id=part_id):
+            gone = PartRemoved(session_id=session_id, message_id=message_id, part_id=part_id)
+            yield msgspec.structs.replace(
+                _event("drop_part", session_id, part_id, gone), parent=message_id
+            )
+        case SettlePermissionRequest(session_id=session_id, request_id=id_, reply=reply):
+            replied = PermissionReplied(session_id=session_id, request_id=id_, reply=reply)
+            yield _event("settle", session_id, id_, replied)
+        case DropApproval(ids=ids):
+            yield from (Written("drop_approval", number=each) for each in ids)
+        case _:
+            raise InvalidInputError(f"{type(change).__name__} is not a change of this database")

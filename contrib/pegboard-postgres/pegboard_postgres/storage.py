@@ -1,0 +1,303 @@
+"""The database in PostgreSQL: one connection that writes, one for the lease, some that read."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Concatenate, ParamSpec, Self, TypeVar
+
+from psycopg import Error
+
+from pegboard.app import IdSource
+from pegboard.errors import StorageError
+from pegboard.schema.event import Event
+from pegboard.schema.message import Turn
+from pegboard.schema.session import Approval, Project, Session, Todo
+from pegboard.storage import Change, Fence, LastIds, OnCommit, SearchHit, SessionSize
+from pegboard_postgres import reads, workers
+from pegboard_postgres.connections import Address, Connection, Readers, until_reached
+from pegboard_postgres.drafts import Held
+from pegboard_postgres.migrations import migrate
+from pegboard_postgres.transactions import Transaction
+from pegboard_postgres.workers import Lease
+from pegboard_postgres.writer import Writer
+
+RELEASE_AGAIN_S = 1.0
+"""How long a release that could not be written waits for its next try."""
+_REACHED_WITHIN_S = 30.0
+_PRUNE_S = 600.0
+
+_Arguments = ParamSpec("_Arguments")
+_Value = TypeVar("_Value")
+
+
+class PostgresStorage:
+    """`Storage` in a database of PostgreSQL, which many processes may use; has one event loop."""
+
+    warnings: tuple[str, ...] = ()
+    files: tuple[Path, ...] = ()
+
+    def __init__(
+        self, address: Address, *, ids: IdSource, lease: Lease, writer: Writer, base: int
+    ) -> None:
+        self.ids = ids
+        self._address = address
+        self._lease = lease
+        self._writer = writer
+        self._base = base
+        self._readers = Readers(address)
+        self._unreleased: dict[str, Fence] = {}
+        self._tasks = {asyncio.create_task(self._prune(), name="pegboard-postgres-prune")}
+        self._closed = False
+
+    @classmethod
+    async def open(cls, url: str, *, ids: IdSource, on_commit: OnCommit | None = None) -> Self:
+        """Open the database at a URI; see `OpenStorage`.
+
+        :raises ConfigError: when it is no URI, or has a password.
+        :raises StorageError: when it cannot be opened.
+        """
+        address = Address(url)
+        opened: list[Connection] = []
+        try:
+            opened.append(await address.connected())
+            base = await migrate(opened[0])
+            opened.append(await address.connected())
+            lease = Lease(opened[1], address)
+            await lease.begin()
+        except BaseException as error:
+            for each in opened:
+                await each.close()
+            if isinstance(error, Error):
+                raise address.failure(error, "open") from error
+            raise
+        writer = Writer(opened[0], address, lease.own, base, on_commit)
+        storage = cls(address, ids=ids, lease=lease, writer=writer, base=base)
+        try:
+            for session_id in await storage._read(reads.abandoned):
+                await storage._bury(session_id)
+        except BaseException:
+            await storage.aclose()
+            raise
+        return storage
+
+    async def commit(self, *changes: Change, fence: Fence | None = None) -> tuple[Event, ...]:
+        """See `Storage.commit`."""
+        return await self._writer.commit(changes, fence)
+
+    async def claim(self, session_id: str) -> Fence:
+        """See `Storage.claim`; when the wait is cancelled, the right is given back."""
+        if (unreleased := self._unreleased.get(session_id)) is not None:
+            await self._release(unreleased)
+
+        async def work(
+            transaction: Transaction, held: dict[str, Held]
+        ) -> tuple[Fence, tuple[Event, ...]]:
+            return await workers.claim(transaction, held, session_id, self._lease.own)
+
+        claiming = asyncio.ensure_future(self._writer.run(work, session_id))
+        try:
+            return await asyncio.shield(claiming)
+        except asyncio.CancelledError:
+            claiming.add_done_callback(self._give_back)
+            raise
+
+    def _give_back(self, claiming: "asyncio.Future[Fence]") -> None:
+        if not claiming.cancelled() and claiming.exception() is None:
+            self._later(self.release(claiming.result()))
+
+    async def is_claimed_elsewhere(self, session_id: str) -> bool:
+        """See `Storage.is_claimed_elsewhere`."""
+        owner, alive = await self._read(reads.owner, session_id)
+        return alive and owner != self._lease.own
+
+    async def release(self, fence: Fence) -> None:
+        """See `Storage.release`."""
+        try:
+            await self._release(fence)
+        except StorageError:
+            if self._closed:
+                raise  # the closing gives all rights back
+            if not self._unreleased:
+                self._later(self._release_later())
+            self._unreleased[fence.session_id] = fence
+
+    async def _release(self, fence: Fence) -> None:
+        await self._writer.run(partial(workers.release, fence=fence), fence.session_id)
+        self._unreleased.pop(fence.session_id, None)
+
+    async def _release_later(self) -> None:
+        while True:  # until the database can be written, or is closed
+            await asyncio.sleep(RELEASE_AGAIN_S)
+            for fence in tuple(self._unreleased.values()):
+                with suppress(StorageError):
+                    await self._release(fence)
+            if not self._unreleased:
+                return
+
+    async def _prune(self) -> None:
+        """Forget old events, now and then."""
+        while True:  # until it is cancelled
+            await asyncio.sleep(_PRUNE_S)
+            with suppress(StorageError):
+                await self._read(reads.forget_events)
+
+    def _later(self, work: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def session(self, session_id: str) -> Session:
+        """See `Storage.session`."""
+        return await self._read(reads.session, session_id)
+
+    async def sessions(  # noqa: PLR0913 - one subject and its filters, all keyword-only
+        self,
+        project_id: str | None = None,
+        *,
+        limit: int | None = None,
+        search: str | None = None,
+        roots: bool = False,
+        since: int | None = None,
+        directory: str | None = None,
+    ) -> tuple[Session, ...]:
+        """See `Storage.sessions`."""
+        wanted = reads.SessionFilter(
+            project_id=project_id,
+            limit=limit,
+            search=search,
+            roots=roots,
+            since=since,
+            directory=directory,
+        )
+        return await self._read(reads.sessions, wanted)
+
+    async def sessions_json(  # noqa: PLR0913 - as `sessions`
+        self,
+        project_id: str | None = None,
+        *,
+        limit: int | None = None,
+        search: str | None = None,
+        roots: bool = False,
+        since: int | None = None,
+        directory: str | None = None,
+    ) -> bytes:
+        """See `Storage.sessions_json`."""
+        wanted = reads.SessionFilter(
+            project_id=project_id,
+            limit=limit,
+            search=search,
+            roots=roots,
+            since=since,
+            directory=directory,
+        )
+        return await self._read(reads.sessions_json, wanted)
+
+    async def search(self, project_id: str, text: str, *, limit: int = 50) -> tuple[SearchHit, ...]:
+        """See `Storage.search`."""
+        return await self._read(reads.search, project_id, text, limit)
+
+    async def children(self, session_id: str) -> tuple[Session, ...]:
+        """See `Storage.children`."""
+        return await self._read(reads.children, session_id)
+
+    async def projects(self) -> tuple[Project, ...]:
+        """See `Storage.projects`."""
+        return await self._read(reads.projects)
+
+    async def turns(self, session_id: str, *, limit: int | None = None) -> tuple[Turn, ...]:
+        """See `Storage.turns`."""
+        await self._bury_dead(session_id)
+        return (await self._read(reads.turns, session_id, limit=limit)).values()
+
+    async def turns_json(
+        self, session_id: str, *, limit: int | None = None, before: str | None = None
+    ) -> bytes:
+        """See `Storage.turns_json`."""
+        await self._bury_dead(session_id)
+        return (await self._read(reads.turns, session_id, limit=limit, before=before)).json()
+
+    async def turn(self, session_id: str, message_id: str) -> Turn:
+        """See `Storage.turn`."""
+        return await self._read(reads.turn, session_id, message_id)
+
+    async def todos(self, session_id: str) -> tuple[Todo, ...]:
+        """See `Storage.todos`."""
+        return await self._read(reads.todos, session_id)
+
+    async def state(self, session_id: str, key: str) -> object:
+        """See `Storage.state`."""
+        return await self._read(reads.state, session_id, key)
+
+    async def approvals(self, *keys: str) -> tuple[Approval, ...]:
+        """See `Storage.approvals`."""
+        return await self._read(reads.approvals, keys)
+
+    async def session_approvals(self, project_id: str) -> tuple[Approval, ...]:
+        """See `Storage.session_approvals`."""
+        return await self._read(reads.session_approvals, project_id)
+
+    async def events(self, after: int, *, limit: int = 1000) -> tuple[Event, ...]:
+        """See `Storage.events`; an event shows once no older transaction of the server is open."""
+        return await self._read(reads.events, after, limit, self._base)
+
+    async def last_ids(self, session_id: str) -> LastIds:
+        """See `Storage.last_ids`."""
+        return await self._read(reads.last_ids, session_id)
+
+    async def sizes(self) -> tuple[SessionSize, ...]:
+        """See `Storage.sizes`."""
+        return await self._read(reads.sizes)
+
+    async def problems(self) -> tuple[str, ...]:
+        """See `Storage.problems`."""
+        return await self._read(reads.problems)
+
+    async def vacuum(self) -> int:
+        """Return 0: the server reclaims space by itself."""
+        return 0
+
+    async def aclose(self) -> None:
+        """See `Storage.aclose`; nothing the second time."""
+        if self._closed:
+            return
+        self._closed = True
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        try:
+            await self._writer.run(partial(workers.release_all, owner=self._lease.own))
+        finally:
+            await self._writer.aclose()
+            await self._readers.aclose()
+            await self._lease.aclose()
+
+    async def _bury_dead(self, session_id: str) -> None:
+        """Mark the unfinished work of processes that have died since the opening."""
+        owner, alive = await self._read(reads.owner, session_id)
+        if owner is not None and not alive:
+            await self._bury(session_id)
+
+    async def _bury(self, session_id: str) -> None:
+        await self._writer.run(partial(workers.bury, session_id=session_id), session_id)
+
+    async def _read(
+        self,
+        function: Callable[Concatenate[Connection, _Arguments], Awaitable[_Value]],
+        *arguments: _Arguments.args,
+        **names: _Arguments.kwargs,
+    ) -> _Value:
+        """Return the result of a read, which waits while the server restarts."""
+        if self._closed:
+            raise StorageError(f"the database {self._address.place} is closed")
+
+        async def read() -> _Value:
+            async with self._readers.one() as db:
+                return await function(db, *arguments, **names)
+
+        try:
+            return await until_reached(read, within_s=_REACHED_WITHIN_S)
+        except Error as error:
+            raise self._address.failure(error, "read") from error

@@ -1,0 +1,105 @@
+# ruff: noqa: S608 - columns and conditions are our own words
+"""One transaction that writes: it locks sessions, and gives its events their numbers."""
+
+from collections.abc import Iterable, Sequence
+
+from psycopg.rows import TupleRow
+
+from pegboard.schema.event import Event
+from pegboard.schema.session import Session
+from pegboard.storage import Change, DropSession, Tell
+from pegboard_postgres import rows
+from pegboard_postgres.connections import Connection
+from pegboard_postgres.drafts import Draft, Held, Written
+
+# Each transaction locks the sessions that it writes, in one order, so that none waits for another
+# that waits for it; and a claim cannot come between the check of a fence and the write.
+_LOCKED = (
+    f"SELECT owner, epoch, {rows.SESSION} FROM session WHERE id = ANY(%s) "
+    "ORDER BY id FOR NO KEY UPDATE"
+)
+_FAMILY = (
+    'WITH RECURSIVE family(id, depth) AS (SELECT %s::text COLLATE "C", 0 UNION '
+    "SELECT session.id, depth + 1 FROM family JOIN session ON session.parent_id = family.id "
+    f"WHERE depth < 100) SELECT {rows.SESSION} FROM session "
+    "JOIN (SELECT id, max(depth) AS depth FROM family GROUP BY id) AS f USING(id) "
+    "ORDER BY depth DESC, ordinal DESC"
+)
+_WRITE = (
+    "SELECT write_changes(%s::bigint, %s::text[], %s::text[], %s::text[], %s::text[], "
+    "%s::text[], %s::text[], %s::bigint[], %b::bytea[], %s::text[])"
+)
+_RECEIVED = (
+    "INSERT INTO receipt(worker, number) VALUES(%s, %s) "
+    "ON CONFLICT(worker) DO UPDATE SET number = excluded.number"
+)
+_NUMBER_BITS = 16
+
+
+class Transaction:
+    """An open transaction of a connection; `number` is that of the server."""
+
+    def __init__(self, db: Connection, base: int) -> None:
+        self._db = db
+        self._base = base
+        self.number = 0
+
+    async def begin(self, session_ids: Iterable[str]) -> dict[str, Held]:
+        """Begin, and lock the sessions; those that exist are returned."""
+        async with self._db.pipeline():
+            await self._db.execute("BEGIN")
+            numbered = await self._db.execute("SELECT pg_current_xact_id()::text::bigint")
+            locked = await self._db.execute(_LOCKED, (sorted(set(session_ids)),), binary=True)
+        ((self.number,),) = await numbered.fetchall()
+        return {
+            id_: Held(rows.to_session(data, id_, *columns), owner, epoch)
+            for owner, epoch, data, id_, *columns in await locked.fetchall()
+        }
+
+    async def drafted(self, changes: Sequence[Change], held: dict[str, Held]) -> Draft:
+        """Return an empty draft for a transaction that has these changes."""
+        families: dict[str, tuple[Session, ...]] = {}
+        for each in changes:
+            if isinstance(each, DropSession):
+                cursor = await self._db.execute(_FAMILY, (each.session_id,), binary=True)
+                found = await cursor.fetchall()
+                families[each.session_id] = tuple(rows.to_session(*row) for row in found)
+        return Draft(held, families)
+
+    async def write(self, written: Sequence[Written | Tell]) -> list[Event | None]:
+        """Write the rows of a draft; the event of each, None where there is none."""
+        stored = [each for each in written if isinstance(each, Written)]
+        numbers: list[int | None] = []
+        if stored:
+            first = (self.number + self._base) << _NUMBER_BITS
+            columns = zip(*(each.columns() for each in stored), strict=True)
+            arguments = (first, *map(list, columns))
+            cursor = await self._db.execute(_WRITE, arguments, binary=True)
+            ((numbers,),) = await cursor.fetchall()
+        found = iter(numbers)
+        events: list[Event | None] = []
+        for each in written:
+            seq = 0 if isinstance(each, Tell) else next(found)
+            told = each.properties if seq is not None else None
+            events.append(None if told is None else Event(properties=told, seq=seq or 0))
+        return events
+
+    async def apply(self, changes: Sequence[Change], held: dict[str, Held]) -> tuple[Event, ...]:
+        """Write changes without a fence; return their events."""
+        draft = await self.drafted(changes, held)
+        draft.add(changes, None)
+        return tuple(filter(None, await self.write(draft.written)))
+
+    async def commit(self, receipt: tuple[str, int]) -> None:
+        """Commit, with a number by which the process finds out whether it did.
+
+        The number of the transaction would not do: after a crash another one may have it.
+        """
+        async with self._db.pipeline():
+            await self._db.execute(_RECEIVED, receipt)
+            await self._db.execute("COMMIT")
+
+    async def run(self, statement: str, *values: object) -> list[TupleRow]:
+        """Return the rows of a statement."""
+        cursor = await self._db.execute(statement.encode(), values, binary=True)
+        return await cursor.fetchall() if cursor.description else []
