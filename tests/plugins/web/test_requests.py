@@ -1,13 +1,19 @@
 """Permission requests and questions on the pages: answered once, by whoever is first."""
 
 import threading
+import time
 from typing import Any
 
 import httpx
 import pytest
 
-from browsing import Seen
+from browsing import Seen, seen
+from forks import DEVNULL, PEGBOARD, PIPE, start
 from streams_heard import prompt
+
+TAKEN_AWAY_S = 0.2
+SLOW = 10
+"""A machine that tests share may be this much slower."""
 
 
 def asking(client: httpx.Client, text: str) -> str:
@@ -47,14 +53,35 @@ def test_all_requests_have_a_page_and_a_number(server, client, view):
     ended(view, "use the read tool")
 
 
-def test_an_answer_of_another_client_takes_the_request_away(server, client, view):
+def test_an_answer_of_another_client_takes_the_request_away(server, client, view, record_property):
     session = asking(client, "x;;%bash ls -1 calc.py;;%say ENDED")
     view.sign_in(server, path=f"#/session/{session}")
     view.page.wait_for_selector(".request")
     (request,) = pending(client, "permission", session)
     client.post(f"/permission/{request['id']}/reply", json={"reply": "once"}).raise_for_status()
+    since = time.monotonic()
     view.page.wait_for_selector(".request", state="detached")
+    took_s = time.monotonic() - since
+    record_property("taken_away_s", took_s)
     ended(view, "ENDED")
+
+    assert took_s <= TAKEN_AWAY_S * SLOW
+
+
+def test_a_run_on_the_command_line_is_answered_on_a_page(server, view):
+    view.sign_in(server, path="#/requests")
+    words = [PEGBOARD, "-C", str(server.directory), "run", "--attach", server.url]
+    words += ["--wait-permission", "60", "%bash ls -r calc.py;;%say ENDED"]
+    process = start(words, cwd=server.directory, env=server.env, stdin=DEVNULL, stdout=PIPE)
+    try:
+        view.page.get_by_role("button", name="Allow once").click()
+        assert process.stdout
+        assert b"ENDED" in process.stdout.read()
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
 
 
 def test_two_answers_are_one(server, client, view):
@@ -95,8 +122,6 @@ def test_a_question_is_answered_with_an_option(server, client, view):
 
 @pytest.mark.parametrize("approve", [False, True])
 def test_only_a_page_that_may_approve_offers_to_allow_for_good(server, client, browser, approve):
-    from browsing import seen
-
     session = asking(client, f"x;;%bash cp calc.py new{approve}.py;;%say ENDED")
     with seen(browser) as view:
         view.sign_in(server, approve=approve, path=f"#/session/{session}")
