@@ -86,5 +86,5 @@ switch = {batch.id: "plugins.batch"}
 
 @hookimpl
 async def register_tools(config: Config) -> list[Tool]:
-    """The batch tool, where it is wanted."""
+    """Register the batch tool if the configuration enables it."""
     return [batch] if "batch" in config.plugins else []

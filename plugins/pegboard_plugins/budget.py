@@ -106,7 +106,7 @@ class Account(msgspec.Struct, kw_only=True):
             raise _over(f"steps than {self.limits.steps:,} for {self.purpose}; {self._way_on()}")
 
     def nears_its_end(self) -> str:
-        """A warning at the step with which `WARNED_SHARE` of the steps are taken; else nothing."""
+        """Return a warning at the step that reaches `WARNED_SHARE` of the steps, else ""."""
         most = self.limits.steps
         if most is None or self.steps != math.ceil(most * WARNED_SHARE):
             return ""
@@ -124,7 +124,7 @@ class Account(msgspec.Struct, kw_only=True):
             raise error
 
     def too_late(self) -> BudgetError:
-        """The error when the minutes are over."""
+        """Return the error when the minutes are over."""
         return _over(f"minutes than {self.limits.minutes or 0:g} for {self.purpose}")
 
     def spent_s(self) -> float:
@@ -197,7 +197,7 @@ class Accounts(Budget):
         self.shared.begun += 1
 
     def counts(self) -> Mapping[str, Any] | None:
-        """The counts of the session's whole life that its record does not have, if they matter."""
+        """Return the counts of the session's whole life that its record lacks, if they matter."""
         if self.whole is None or not _counts_matter(self.whole.limits):
             return None
         whole = self.whole
@@ -205,7 +205,7 @@ class Accounts(Budget):
 
     @asynccontextmanager
     async def in_time(self) -> AsyncIterator[None]:
-        """A block that ends when the minutes are over."""
+        """End the block when the minutes are over."""
         limits: list[tuple[asyncio.Timeout, Account]] = []
         try:
             async with AsyncExitStack() as stack:
@@ -222,7 +222,7 @@ class Accounts(Budget):
             raise late[0].too_late() from error
 
     async def answer(self, provider: Provider, request: ModelRequest) -> AsyncIterator[StreamEvent]:
-        """The provider's stream, once there is room for the request; its cost is counted."""
+        """Return the provider's stream when there is room for the request, and count its cost."""
         if not any(account.weighs() for account in self.accounts):
             return provider.stream(request)
         hold = await self.hold(request)
@@ -266,7 +266,7 @@ class Accounts(Budget):
     async def metered(
         self, answer: AsyncIterator[StreamEvent], hold: Hold
     ) -> AsyncIterator[StreamEvent]:
-        """The answer as it is; what it cost is counted when it ends, and the rest set free.
+        """Pass the answer through; count its cost at the end, and free the rest of the hold.
 
         An answer without reported usage is counted by its length, as `spent_on` does.
         """
@@ -327,9 +327,9 @@ async def open_budget(
     parent: Budget | None,
     stored: Callable[[], Awaitable[Any]],
 ) -> Budget:
-    """The budget of a session's run; see `OpenBudget`.
+    """Open the budget of a session's run; see `OpenBudget`.
 
-    Steps, calls and minutes of a session count from when a limit on them was set.
+    Steps, calls and minutes of a session count from the time when a limit on them was set.
     """
     if isinstance(parent, Accounts):
         own = _limited(_begun("this subagent", limits.subagent))
@@ -353,7 +353,7 @@ def _begun(purpose: str, limits: Limits) -> Account:
 
 
 def _limited(account: Account) -> tuple[Account, ...]:
-    """The account, if there is a limit on it."""
+    """Return the account if it has a limit."""
     values = (getattr(account.limits, name) for name in Limits.__struct_fields__)
     return (account,) if any(value is not None for value in values) else ()
 

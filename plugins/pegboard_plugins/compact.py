@@ -44,7 +44,7 @@ class Summary:
     """Summarises the view piece by piece, and keeps the newest prompt with its last calls."""
 
     async def compact(self, request: CompactionRequest) -> Compaction:
-        """The summary, with the first prompt, instruction files and open todos beside it.
+        """Return the summary with the first prompt, instruction files and open todos.
 
         :raises ContextOverflowError: when not even a small piece fits the model's window.
         """
@@ -65,7 +65,7 @@ async def _summary(request: CompactionRequest) -> str:
 
 
 async def _within(request: CompactionRequest, room: int) -> str:
-    """The summary, from pieces that have room; each but the first begins with the one before."""
+    """Summarise pieces that fit; each but the first begins with the summary before it."""
     piece = max(room - len(request.prompt), SMALLEST_CHUNK_CHARS)
     texts = next(
         (
@@ -86,7 +86,7 @@ async def _within(request: CompactionRequest, room: int) -> str:
 
 
 def chunks(texts: Iterable[str], size: int) -> Iterator[str]:
-    """The texts, joined to pieces of at most this many characters; a longer text is cut."""
+    """Join the texts to pieces of at most `size` characters; a longer text is shortened."""
     piece: list[str] = []
     length = 0
     for text in (shortened(text, size) for text in texts):
@@ -100,7 +100,7 @@ def chunks(texts: Iterable[str], size: int) -> Iterator[str]:
 
 
 def transcript(turns: Sequence[Turn], output_chars: int) -> list[str]:
-    """The turns as text, one entry for each thing that was said or done."""
+    """Return the turns as text, one entry for each text and call."""
     return [
         text for turn in turns for part in turn.parts for text in _told(turn, part, output_chars)
     ]
@@ -143,7 +143,7 @@ def _is_request(turn: Turn) -> bool:
 
 
 def shortened(text: str, limit: int) -> str:
-    """The text, without its middle if it has more characters than this."""
+    """Shorten a text with more than `limit` characters in its middle."""
     if len(text) <= limit:
         return text
     note = f"\n[... {len(text):,} characters in all, the middle is left out ...]\n"
@@ -153,10 +153,10 @@ def shortened(text: str, limit: int) -> str:
 
 
 def last_turns(request: CompactionRequest) -> tuple[str, ...]:
-    """The ids of the newest prompt and, as far as they fit, of the last answers behind it.
+    """Return the ids of the newest prompt and of as many last answers after it as fit.
 
-    Where the newest prompt has no answer yet, the prompt before it with its last answers stays
-    too, if that is small enough.
+    If the newest prompt has no answer yet, the prompt before it and its last answers stay too, if
+    they are small enough.
     """
     turns = [turn for turn in request.session.turns if not _of_compaction(turn)]
     room = request.keep_tokens * KEPT_CHARS_PER_TOKEN
@@ -169,7 +169,7 @@ def last_turns(request: CompactionRequest) -> tuple[str, ...]:
 
 
 def _group(turns: Sequence[Turn], fixed: Sequence[str], room: int) -> list[str]:
-    """The last prompt of these, and as many of the last answers behind it as have room."""
+    """Return the last prompt of these turns, and as many of its last answers as fit."""
     start = len(turns)
     while start and not isinstance(turns[start - 1].info, UserMessage):
         start -= 1
@@ -197,7 +197,7 @@ def _size(turn: Turn) -> int:
 
 
 def _pinned(request: CompactionRequest, kept: Sequence[str]) -> Iterator[str]:
-    """What the model shall read word for word before the summary."""
+    """Yield the texts that the model reads unchanged before the summary."""
     first = request.first
     if first is not None and first.info.id not in kept:
         said = "\n".join(_typed(first))
@@ -231,7 +231,7 @@ def _instructions(turns: Sequence[Turn], kept: Sequence[str]) -> Iterator[str]:
 
 
 def _loaded(part: ToolPart) -> Iterator[str]:
-    """The files that `loaded` in the metadata of a read names, cut out of its output."""
+    """Yield the files in the `loaded` metadata of a read, cut out of its output."""
     state = part.state
     if not isinstance(state, Completed) or state.time.compacted is not None:
         return
@@ -246,13 +246,13 @@ def _loaded(part: ToolPart) -> Iterator[str]:
 
 @hookimpl
 async def register_compactors() -> list[Compactor]:
-    """The one that summarises."""
+    """Register the compactor that summarises."""
     return [Summary()]
 
 
 @hookimpl
 async def register_agents() -> tuple[Agent, ...]:
-    """The agent that writes summaries; give it a model of its own under `agent.compaction`."""
+    """Register the agent that writes summaries; `agent.compaction` may set its model."""
     return (
         Agent(
             name="compaction",

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 @hookimpl
 async def register_files() -> "Callable[[], FileLedger]":
-    """The files of this machine."""
+    """Register the files of this machine."""
     return open_ledger
 
 
 def open_ledger() -> "FileLedger":
-    """A ledger for the sessions of one App."""
+    """Return a ledger for the sessions of one App."""
     from pegboard.unstable import LocalLedger  # a run that touches no file does without it
 
     return LocalLedger()

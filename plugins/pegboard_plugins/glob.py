@@ -97,7 +97,7 @@ async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult
 
 
 def _notes(newest: "_Newest", secrets: int, *, whole: bool) -> str:
-    """What the list leaves out, and the way to see it."""
+    """Return notes on what the list leaves out, and how to see it."""
     more = newest.count - len(newest.names)
     notes = []
     if more and whole:
@@ -120,9 +120,9 @@ def _notes(newest: "_Newest", secrets: int, *, whole: bool) -> str:
 
 
 def _shown(context: ToolContext, folder: Path, names: Sequence[str]) -> tuple[list[str], int]:
-    """The files that may be named, and how many more are secrets.
+    """Return the files that may be named, and the number of secret ones.
 
-    What is no longer there, or behind a link that was put in the way of the search, is left out.
+    A file that is gone, or behind a link that was created during the search, is left out.
     """
     start = f"{str(folder).rstrip('/')}/"
     rulesets, home = context.session.rulesets, context.session.home
@@ -158,7 +158,7 @@ class _Newest:
         return [name for _, name in sorted(self._aged, reverse=True)]
 
     def add(self, names: Iterable[str]) -> None:
-        """Looks at these files, as far as they are still there."""
+        """Look at these files if they still exist."""
         base = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             for name in filter(self._fits, names):
@@ -232,12 +232,12 @@ class _Sorting:
         return len(self._rest)
 
     async def end(self) -> None:
-        """Waits until all that came is looked at."""
+        """Wait until all files are looked at."""
         if self.looking:
             await self.looking
 
     async def close(self) -> None:
-        """Looks at no more."""
+        """Stop looking at files."""
         if self.looking:
             self.looking.cancel()
             await asyncio.wait({self.looking})
@@ -251,7 +251,7 @@ class _Sorting:
                 self.enough.set()
 
     def _tell(self) -> None:
-        """Shows how many there are: at the first, and every second."""
+        """Show the number of files: at the first, and every second."""
         if self._newest.count and time.monotonic() - self._told_at > TELL_S:
             self._told_at = time.monotonic()
             self._context.progress(metadata={"count": self._newest.count})
@@ -278,5 +278,5 @@ def _is_text(name: str) -> bool:
 
 @hookimpl
 async def register_tools() -> list[Tool]:
-    """The glob tool."""
+    """Register the glob tool."""
     return [glob]

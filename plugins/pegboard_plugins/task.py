@@ -118,13 +118,13 @@ def _note(session_id: str) -> str:
 
 @hookimpl
 async def register_tools() -> list[Tool]:
-    """The task tool."""
+    """Register the task tool."""
     return [task]
 
 
 @hookimpl
 async def tool_definition(session: SessionView, tool: ToolDefinition) -> ToolDefinition | None:
-    """The task tool's description with the subagents that the session may use."""
+    """Add the subagents that the session may use to the task tool's description."""
     if tool.name != "task":
         return None
     lines = [

@@ -37,7 +37,7 @@ _WORK: AgentWork = "titles"
 
 @hookimpl
 async def register_agents() -> tuple[Agent, ...]:
-    """The agent `title`; the configuration's `title` says which model it may ask."""
+    """Register the agent `title`; the setting `title` says which model it may ask."""
     return (
         Agent(
             name="title",
@@ -70,7 +70,7 @@ async def shutdown(app: Host) -> None:
 
 
 def _allowed(config: Config, agent: Agent) -> Agent | None:
-    """The agent with the model that it may ask, its own or the small one, if that is known yet."""
+    """Return the agent with its own or the small model, if that is known yet."""
     provider_id, _, model_id = (config.small_model or "").partition("/")
     if agent.model is None and config.small_model:
         agent = replace(agent, model=ModelChoice(provider_id=provider_id, model_id=model_id))
@@ -125,7 +125,7 @@ class _Titles:
                         await self._write(session, agent, text)
 
     async def _asking(self, answer: AssistantMessage) -> Agent | None:
-        """The agent; without a model of its own it has the small one of who has answered."""
+        """Return the agent; without a model of its own it gets the small one of the provider."""
         if self._agent.model is not None or self._app.config.title == "model":
             return self._agent
         model = await self._app.resolve_model(f"{answer.provider_id}/{answer.model_id}")
@@ -149,14 +149,14 @@ _TITLES = StashKey[_Titles]()
 
 
 def _beginning(text: str) -> str:
-    """The text, or as many whole words as have room: a filter knows no half of a secret."""
+    """Shorten a text between words, because a filter knows no half of a secret."""
     if len(text) <= PROMPT_CHARS:
         return text
     return "".join(re.split(r"(?=\s)", text[: PROMPT_CHARS + 1])[:-1])
 
 
 def _prompt(session: Session, turns: tuple[Turn, ...], answered: str) -> str:
-    """The text of a session's first prompt, if that was answered and nobody gave a title."""
+    """Return the session's first prompt, if it was answered and the session has no title."""
     first = next((turn for turn in turns if _is_prompt(turn)), None)
     if first is None or first.info.id != answered:
         return ""
@@ -172,7 +172,7 @@ def _is_prompt(turn: Turn) -> bool:
 
 
 def cleaned(said: str) -> str:
-    """The first line of an answer that has text, without thoughts, quotes and a full stop."""
+    """Return the first line of an answer that has text, without thoughts, quotes and full stop."""
     lines = (line.strip(" \t#*\"'`") for line in _THOUGHT.sub("", said).splitlines())
     line = next((line for line in lines if line), "").removesuffix(".")
     return line if len(line) <= LENGTH else line[: LENGTH - 3] + "..."

@@ -65,6 +65,6 @@ def _result(todos: Sequence[Todo]) -> ToolResult:
 
 @hookimpl
 async def register_tools() -> list[Tool]:
-    """The tools todowrite and todoread."""
+    """Register the tools todowrite and todoread."""
     todowrite = Tool.raw("todowrite", _DESCRIPTION, _PARAMETERS, _todowrite, effect="reads")
     return [todowrite, todoread]

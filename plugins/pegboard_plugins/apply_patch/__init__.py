@@ -71,13 +71,13 @@ async def apply_patch(context: ToolContext, patchText: str) -> ToolResult:  # no
 
 @hookimpl
 async def register_tools() -> list[Tool]:
-    """The apply_patch tool."""
+    """Register the apply_patch tool."""
     return [apply_patch]
 
 
 @hookimpl
 async def chat_params(request: ModelRequest) -> ModelRequest | None:
-    """The request with either apply_patch or the other tools that edit, never both."""
+    """Offer either apply_patch or the other tools that edit, never both."""
     names = {tool.name for tool in request.tools}
     if "apply_patch" not in names:
         return None

@@ -61,10 +61,10 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def located(context: PermissionContext, sections: Sequence[Section]) -> list[Place]:
-    """The sections with their paths, once all of them may be touched.
+    """Resolve the sections' paths, after permission for all of them.
 
     :raises PermissionDeniedError: for a path outside of the project that is not allowed.
-    :raises PatchError: `duplicate`, when two sections touch one file.
+    :raises PatchError: `duplicate`, when two sections change one file.
     """
     places: list[Place] = []
     seen: set[Path] = set()
@@ -96,10 +96,10 @@ async def _located(context: PermissionContext, section: Section) -> Place:
 
 
 def planned(context: ToolContext, places: Sequence[Place]) -> list[Change]:
-    """What happens to each file; reads, and writes nothing.
+    """Compute the change of each file; it reads, and writes nothing.
 
-    :raises PatchError: when a section does not fit the files as they are.
-    :raises ToolError: when a file was not read in this session as it is now.
+    :raises PatchError: when a section does not fit the files.
+    :raises ToolError: when this session has not read the current content of a file.
     """
     return [_planned(context, place) for place in places]
 
@@ -202,7 +202,7 @@ def _check_free(path: Path) -> None:
 
 
 def _read(context: ToolContext, path: Path) -> bytes:
-    """The content of a regular file that the session has read as it is."""
+    """Read a regular file whose current content the session has read."""
     try:
         facts = path.stat()
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -225,5 +225,5 @@ def _check_seen(context: ToolContext, path: Path) -> None:
 
 
 def title(context: PermissionContext, path: Path) -> str:
-    """The path as rules and people name it."""
+    """Return the path as rules and messages name it."""
     return os.path.relpath(path, context.worktree)

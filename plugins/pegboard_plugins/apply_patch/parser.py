@@ -94,7 +94,7 @@ class _Line(msgspec.Struct, frozen=True):
 
 
 def parse(patch: str) -> tuple[Section, ...]:
-    """The sections of a patch, at least one; CRLF in it counts as LF.
+    """Parse a patch of at least one section; CRLF in it counts as LF.
 
     :raises PatchError: `envelope`, `parse` or `empty`, with the line's number.
     """
@@ -116,7 +116,7 @@ def parse(patch: str) -> tuple[Section, ...]:
 
 
 def _unwrapped(patch: str) -> list[_Line]:
-    """The lines between the markers, without a here-document around them."""
+    """Return the lines between the markers, without a here-document around them."""
     lines = [
         _Line(number, text)
         for number, text in enumerate(patch.replace("\r\n", "\n").split("\n"), start=1)
@@ -159,7 +159,7 @@ class _Lines:
         return line
 
     def path(self, marker: str) -> tuple[str, int]:
-        """The path of the header that stands here."""
+        """Return the path of the header at the current line."""
         line = self.take_if(lambda text: text.startswith(marker))
         assert line is not None
         path = line.text.removeprefix(marker).strip()

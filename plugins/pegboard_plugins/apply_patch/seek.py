@@ -97,7 +97,7 @@ def _split(text: str) -> list[tuple[str, str]]:
 
 
 def _joined(lines: Sequence[tuple[str, str]], *, open_end: bool) -> str:
-    """The text again, in which every line has an end; with `open_end` the last has none."""
+    """Join lines so that every line has an end; with `open_end` the last has none."""
     usual = next((end for _, end in lines if end), "\n")
     text = "".join(line + (end or usual) for line, end in lines)
     return text.removesuffix("\n").removesuffix("\r") if open_end else text
@@ -120,7 +120,7 @@ def _changed(
 def _in_letters_of_the_file(
     chunk: Chunk, lines: Sequence[tuple[str, str]], at: int
 ) -> Iterator[tuple[Sign, str]]:
-    """The chunk's body, in which added lines repeat removed ones in the letters of the file."""
+    """Yield the chunk's body; added lines that repeat removed ones get the file's letters."""
     there: list[str] = []
     given: list[str] = []
     for sign, group in groupby(chunk.body, key=itemgetter(0)):
@@ -159,7 +159,7 @@ class _Keys:
         return list(accumulate((len(line) + 1 for line in self.lines), initial=0))
 
     def find(self, wanted: Sequence[str], start: int) -> list[int]:
-        """The first places of these lines from `start` on, one more than is shown of the others.
+        """Find the first places of these lines from `start` on, one more than messages list.
 
         :raises PatchError: when all searches together take too long.
         """
@@ -180,7 +180,7 @@ class _Keys:
         return at
 
     def shown(self, places: Sequence[int]) -> str:
-        """The lines with their numbers at which these places begin."""
+        """Return the numbered lines at which these places begin."""
         rows = [f"{at + 1:05}| {self.lines[at][:SHOWN_LETTERS]}" for at in places[:SHOWN_PLACES]]
         return "\n".join([*rows, *["..."] * (len(places) > SHOWN_PLACES)])
 
@@ -193,7 +193,7 @@ class _Keys:
 def _place(
     chunk: Chunk, keys: Sequence[_Keys], *, start: int, path: str
 ) -> tuple[int, Sequence[int]]:
-    """The line where the chunk begins, and all places of what told it, the one taken first."""
+    """Return the line where the chunk begins, and all places that were possible."""
     old, length = chunk.old, len(keys[0].lines)
     found, exact = [length], True
     for header in chunk.headers:

@@ -56,7 +56,7 @@ async def _write_all(context: ToolContext, changes: Sequence[Change]) -> int:
 
 
 async def _put_back(undo: _Undo) -> list[Path]:
-    """The paths that stand as the patch has left them, since putting back has failed too."""
+    """Restore files, and return the paths that could not be restored."""
     stand: dict[Path, None] = {}
     for path, put in reversed(undo):
         try:

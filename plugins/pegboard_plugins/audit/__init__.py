@@ -19,7 +19,7 @@ _LIMIT_S = 60.0
 async def permission_decided(
     decided: Decided, stash: Stash, places: "UserFolders", secrets: tuple[str, ...]
 ) -> Verdict | None:
-    """A line of the log; what leaves none does not happen."""
+    """Write a line of the log; deny what cannot be logged."""
     log = stash.setdefault(_LOG, lambda: Audit.at(places, secrets=secrets))
     try:
         await log.write(decided.kind, decided.facts)

@@ -54,7 +54,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def line_after(before: Link, kind: str, facts: Mapping[str, Any]) -> tuple[bytes, Link]:
-    """The next line, with its end, and its link."""
+    """Return the next line, with its end, and its link."""
     entry = {
         "v": _VERSION,
         "seq": before.seq + 1,
@@ -69,12 +69,12 @@ def line_after(before: Link, kind: str, facts: Mapping[str, Any]) -> tuple[bytes
 
 
 def cut_note(count: int) -> str:
-    """What is said of a line of which a crash has left so many bytes."""
+    """Return the note for a line of which a crash has left `count` bytes."""
     return f"{_CUT} after {count} bytes was taken out"
 
 
 def read_line(line: bytes, before: Link) -> Line:
-    """The line that should follow `before`; its end may be there or not."""
+    """Parse the line that should follow `before`, with or without its end."""
     text = line.removesuffix(b"\n")
     try:
         entry = msgspec.json.decode(text)
@@ -92,9 +92,9 @@ def read_line(line: bytes, before: Link) -> Line:
 
 
 def last_link(tail: bytes) -> Link:
-    """The link of the last line of a text, whatever came before it.
+    """Return the link of the last line of a text.
 
-    A last line that is none gets the number 0, so that what follows is seen not to follow it.
+    An invalid last line gets the number 0, so that the next line does not follow it.
     """
     text = tail.rstrip(b"\n").rpartition(b"\n")[2]
     try:
@@ -105,7 +105,7 @@ def last_link(tail: bytes) -> Link:
 
 
 def first_link(line: bytes) -> Link:
-    """What the line says that it follows.
+    """Return the link that a line claims to follow.
 
     :raises ValueError: when it is not a line of the log.
     """
@@ -117,12 +117,12 @@ def first_link(line: bytes) -> Link:
 
 
 def full_file(log: Path, last: int) -> Path:
-    """The name of a full file of the log whose last line has this number."""
+    """Return the name of a full file of the log whose last line has this number."""
     return log.with_name(f"{log.stem}-{last}{log.suffix}")
 
 
 def full_files(log: Path) -> list[tuple[int, Path]]:
-    """The full files with the numbers of their last lines, oldest first."""
+    """Return the full files with the numbers of their last lines, oldest first."""
     return sorted(_numbered(log))
 
 
@@ -134,7 +134,7 @@ def _numbered(log: Path) -> Iterator[tuple[int, Path]]:
 
 
 def newest_link(log: Path) -> Link:
-    """The link of the last line that is there."""
+    """Return the link of the last existing line."""
     full = full_files(log)
     path = log if not full or (log.exists() and log.stat().st_size) else full[-1][1]
     try:
@@ -181,15 +181,15 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def head_file(log: Path) -> Path:
-    """The file beside the log that knows its end."""
+    """Return the file next to the log that records its end."""
     return log.with_suffix(".head")
 
 
 @contextmanager
 def locked(log: Path, *, writing: bool, wait_s: float = WAIT_S) -> Iterator[int]:
-    """The descriptor of the head's file while the log is locked, for oneself or for readers.
+    """Lock the log for this process, or for readers, and yield the descriptor of the head's file.
 
-    :raises OSError: when it cannot be opened, or others have held it for `wait_s`.
+    :raises OSError: when it cannot be opened, or other processes have held it for `wait_s`.
     """
     flags = os.O_RDWR | os.O_CREAT if writing else os.O_RDONLY
     number = os.open(head_file(log), flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -212,7 +212,7 @@ def _lock(number: int, kind: int, wait_s: float) -> None:
 
 
 def read_head(number: int) -> Head | None:
-    """The newest whole record, None when there is none."""
+    """Read the newest complete record, None when there is none."""
     found = (_record(os.pread(number, _SLOT_BYTES, at * _SLOT_BYTES)) for at in range(_SLOTS))
     heads = [head for head in found if head is not None]
     return max(heads, key=lambda head: head.turn, default=None)

@@ -58,7 +58,7 @@ def verify_audit(path: Path, *, witness: Path | None = None) -> Audited:
 
 
 def _opened(path: Path, held: ExitStack) -> tuple[Head | None, list[tuple[Path, BinaryIO, int]]]:
-    """The head and the log's files, each with the size that it has under the lock."""
+    """Open the head and the log's files, each with its size under the lock."""
     with ExitStack() as lock:
         head = None
         if head_file(path).exists():

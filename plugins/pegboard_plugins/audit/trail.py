@@ -111,7 +111,7 @@ class Audit:
 
     @classmethod
     def at(cls, places: UserFolders, *, secrets: Sequence[str] = ()) -> Self:
-        """The log of a user, with its witness."""
+        """Return the log of a user, with its witness."""
         return cls(places.audit, secrets=secrets, witness=places.audit_witness)
 
     async def write(self, kind: str, facts: Mapping[str, Any]) -> None:
@@ -240,7 +240,7 @@ class Audit:
                 self._witness.touch(mode=0o600)
 
     def _newer(self, head: Head | None) -> Head | None:
-        """The end as this process has left it, if the head does not know of it yet."""
+        """Return the end that this process has written, if the head does not have it yet."""
         if head is None or self._known.last.seq <= head.last.seq:
             return head
         return replace(head, last=self._known.last, size=self._known.size)
@@ -283,7 +283,7 @@ class Audit:
         return self._end_behind(head)
 
     def _end_behind(self, head: Head) -> _End:
-        """The end when a process died after its line and before its record in the head."""
+        """Return the end after a process died between its line and its record in the head."""
         with self._path.open("rb") as file:
             file.seek(head.size)
             rest = file.read()
@@ -305,7 +305,7 @@ class Audit:
         return _End(Link())
 
     def _oldest(self) -> Link:
-        """What the oldest line follows."""
+        """Return the link that the oldest line follows."""
         files = [*(path for _, path in full_files(self._path)), self._path]
         for path in files:
             try:
@@ -338,7 +338,7 @@ class Audit:
         return head
 
     def _plain(self, value: object) -> object:
-        """The value without secrets, and not longer than a line may be."""
+        """Remove secrets from a value, and shorten it to the limit of a line."""
         if isinstance(value, str):
             text = value[:_SEARCHED_TEXT].encode(errors="replace").decode()
             text = self._redacted(text)

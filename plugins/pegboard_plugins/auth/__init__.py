@@ -43,14 +43,14 @@ class Login(Protocol):
         ...
 
     async def sign_in(self, tell: Callable[[str], None]) -> Mapping[str, Any]:
-        """The credential, once the user has signed in; `tell` shows them a line.
+        """Return the credential after the user has signed in; `tell` shows the user a line.
 
-        :raises ProviderError: when they cannot, or have not in time.
+        :raises ProviderError: when the sign-in fails, or takes too long.
         """
         ...
 
     async def renew(self, credential: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """The credential for one that has ended, None when the user must sign in again."""
+        """Renew an expired credential; return None when the user must sign in again."""
         ...
 
 
@@ -91,7 +91,7 @@ def register_logins(config: Config) -> Sequence[Login] | None:
 
 @hookimpl
 def register_hooks() -> tuple[Callable[..., object], ...]:
-    """The hook by which other plugins bring sign-ins."""
+    """Return the hook by which other plugins register sign-ins."""
     return (register_logins,)
 
 
@@ -99,7 +99,7 @@ def register_hooks() -> tuple[Callable[..., object], ...]:
 async def register_keystore(
     env: Mapping[str, str], places: UserFolders, workspace: Workspace
 ) -> KeyStore:
-    """The user's key commands, the system's keyring, and the files beside the user's data."""
+    """Return the user's key commands, the system's keyring, and the key files."""
     return KeptKeyStore(places, env, root=workspace.worktree)
 
 
@@ -153,7 +153,7 @@ class KeptKeyStore:
         return key
 
     def source(self, provider_id: str, config: Config) -> str | None:
-        """The command, the keyring or the file."""
+        """Name the source of the key: the command, the keyring or the file."""
         said = _said(provider_id, config)
         if _has_command(said):
             return _command(said)
@@ -166,7 +166,7 @@ class KeptKeyStore:
         return key.source if key else None
 
     def secret(self, plugin: str, name: str) -> str | None:
-        """What `pegboard plugins secret set` has kept."""
+        """Return the secret that `pegboard plugins secret set` has stored."""
         kept = self._secrets().get(plugin, {}).get(name)
         return kept if isinstance(kept, str) else None
 
@@ -181,16 +181,16 @@ class KeptKeyStore:
             yield from (each for each in table.values() if isinstance(each, str))
 
     async def _once(self, name: str, ask: Callable[[], Awaitable[Key]]) -> Key:
-        """What is asked for takes time and may need a person: nobody asks for it twice."""
+        """Get a key once: it takes time and may need the user."""
         async with self._asking:
             if name not in self._given:
                 self._given[name] = await ask()
             return self._given[name]
 
     async def _renewed(self, provider_id: str, said: ProviderConfig) -> Mapping[str, Any]:
-        """The sign-in as the plugin renews it, kept for all processes.
+        """Let the plugin renew the sign-in, and store it for all processes.
 
-        :raises ProviderAuthError: when it does not.
+        :raises ProviderAuthError: when the plugin does not renew it.
         """
         from pegboard_plugins.shared.frontend import KeyFile
 
@@ -238,7 +238,7 @@ class KeptKeyStore:
         return ring_allowed(config, self._env)
 
     def _kept(self, provider_id: str, said: ProviderConfig) -> Mapping[str, Any]:
-        """What the file has of the provider; nothing where it cannot be used."""
+        """Return the provider's entry in the file; empty if it cannot be used."""
         return self._all_kept().get(_entry(provider_id, said), {})
 
     def _all_kept(self) -> Mapping[str, Mapping[str, Any]]:

@@ -52,7 +52,7 @@ async def checked(provider: "Provider | None", key: str) -> str:
 
 
 def _shown(url: str) -> str:
-    """The address without a password or a query, in which keys may stand."""
+    """Return the address without a password or query, which may contain keys."""
     scheme, _, rest = url.partition("?")[0].partition("://")
     host, slash, path = rest.partition("/")
     return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"

@@ -176,7 +176,7 @@ def _asked(question: str, *, hide_input: bool = False) -> str:
 
 
 def _typed(provider_id: str) -> str:
-    """The key, from a terminal that does not show it, or the first line of standard input."""
+    """Read the key from a terminal without echo, or the first line of standard input."""
     if sys.stdin.isatty():
         key = _asked(f"API key of {provider_id} (hidden)", hide_input=True)
     else:
@@ -205,7 +205,7 @@ async def _signed_in(app: "App", provider_id: str, way: str) -> Any:  # noqa: AN
 
 
 def _shadows(app: "App", provider_id: str, label: str, where: str) -> list[str]:
-    """What keeps the key that was kept from being used."""
+    """List what prevents the use of the stored key."""
     said = app.config.provider.get(provider_id)
     if label and (said is None or said.key != label):
         return [f'`provider.{provider_id}.key = "{label}"` in your configuration takes it']

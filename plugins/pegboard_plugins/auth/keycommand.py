@@ -20,9 +20,9 @@ _LIMIT_BYTES = 64 << 10
 async def printed_key(
     provider_id: str, argv: Sequence[str], env: Mapping[str, str], *, home: Path, root: Path
 ) -> str:
-    """The first line that the command prints; it runs in `home`, without a shell or input.
+    """Run a command in `home`, without a shell or input, and return the first line it prints.
 
-    No program of the project `root` stands in for it. What it prints is told nowhere.
+    A program of the project `root` is never used. The output is not logged.
 
     :raises ProviderAuthError: when it fails, prints nothing, or takes more than five seconds.
     """
@@ -45,9 +45,9 @@ async def printed_key(
 
 
 async def _ran(argv: Sequence[str], env: Mapping[str, str], home: Path) -> tuple[int, bytes]:
-    """The exit code of a program, and as much of its output as a pipe holds.
+    """Run a program; return its exit code, and as much output as a pipe holds.
 
-    It ends with the call, and its group with it. One that prints more waits for a reader.
+    Its process group ends with the call. A program that prints more waits for a reader.
 
     :raises TimeoutError: after its time.
     """

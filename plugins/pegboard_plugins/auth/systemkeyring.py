@@ -23,7 +23,7 @@ def ring_allowed(config: Config, env: Mapping[str, str]) -> bool:
 
 
 async def ring_key(entry: str) -> str | None:
-    """The key under this name, None if the keyring has none.
+    """Return the key with this name, None if the keyring has none.
 
     :raises ConfigError: when there is no keyring, or it does not answer in time.
     """
@@ -32,9 +32,9 @@ async def ring_key(entry: str) -> str | None:
 
 
 async def ask_ring(question: Callable[[Any], _T]) -> _T:
-    """What the package `keyring` answers, in a thread that nobody waits for when the program ends.
+    """Ask the package `keyring` in a thread that does not delay the program's end.
 
-    No call outlasts two seconds.
+    A call takes two seconds at most.
 
     :raises ConfigError: when there is no keyring, it fails, or does not answer in time.
     """

@@ -30,7 +30,7 @@ options = Options
 
 @hookimpl
 def model_facts(provider: str, model: str, places: UserFolders) -> "ModelFacts | None":
-    """What is known of the model, from all sources together."""
+    """Return the known facts of the model, from all sources together."""
     from pegboard_plugins.catalogue.table import facts_of
 
     return facts_of(provider, model, places.cache)
@@ -38,7 +38,7 @@ def model_facts(provider: str, model: str, places: UserFolders) -> "ModelFacts |
 
 @hookimpl
 def model_names(provider: str, places: UserFolders) -> Sequence[str] | None:
-    """The models that the provider's server has last listed, else those of the table."""
+    """Return the models that the provider's server listed last, else those of the table."""
     from pegboard_plugins.catalogue.table import names_of
 
     return names_of(provider, places.cache)

@@ -104,7 +104,7 @@ async def _listed(client: "httpx.AsyncClient", server: Server) -> tuple[Server, 
 async def _body(
     client: "httpx.AsyncClient", url: str, headers: Mapping[str, str], sent: object = None
 ) -> bytes:
-    """What is at a URL, asked for by POST where something is sent."""
+    """Return the content of a URL, by POST if `sent` is given."""
     content = bytearray()
     method = "GET" if sent is None else "POST"
     async with client.stream(method, url, headers=headers, json=sent) as answer:

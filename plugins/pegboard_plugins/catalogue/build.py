@@ -78,7 +78,7 @@ _DATED = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$")
 
 
 def tables(entries: dict[str, Entry]) -> dict[str, Listed]:
-    """The providers with their models, from the price list of litellm."""
+    """Return the providers with their models, from the price list of litellm."""
     found = {}
     for provider, (name, small) in PROVIDERS.items():
         rows = dict(_rows(provider, name, entries.items()))
@@ -110,7 +110,7 @@ def _repeats(model: str, rows: dict[str, Row]) -> bool:
 
 
 def with_prices(listed: dict[str, Listed], providers: Iterable[Any]) -> dict[str, Listed]:
-    """The tables with the windows and the prices of `genai-prices` where there were none."""
+    """Add windows and prices of `genai-prices` where the tables have none."""
     known = {each.id: each for each in providers}
     found = {}
     for provider, table in listed.items():

@@ -81,7 +81,7 @@ def _named(text: str, among: "Sequence[Model]") -> "Sequence[Model]":
 
 
 async def _aliased(app: "App", text: str) -> "Sequence[Model]":
-    """The model that a plugin has another name for."""
+    """Return the model for which a plugin has this other name."""
     from pegboard.errors import ModelNotFoundError
 
     if text.partition("/")[0] in ("", *app.providers):
@@ -167,7 +167,7 @@ async def _asked(app: "App", *, refresh: bool, local: bool) -> "tuple[Outcome, .
 
 
 async def _servers(app: "App") -> "tuple[list[Server], list[Server], list[Outcome]]":
-    """The servers on this machine, those elsewhere with a key, and those whose key fails."""
+    """Return the servers on this machine, those elsewhere with a key, and those whose key fails."""
     from urllib.parse import urlsplit
 
     from pegboard.errors import ProviderAuthError

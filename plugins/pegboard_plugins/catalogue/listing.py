@@ -34,9 +34,9 @@ _MOST_SHOWN = 100
 
 
 async def listed(kind: Kind, url: str, ask: Ask) -> dict[str, Row]:
-    """The models of the server at this base URL, with what it says of each.
+    """Return the models of the server at this base URL, with their facts.
 
-    :raises ValueError: when its list is none.
+    :raises ValueError: when the server's list is invalid.
     """
     match kind:
         case "anthropic":
@@ -57,7 +57,7 @@ async def listed(kind: Kind, url: str, ask: Ask) -> dict[str, Row]:
 
 
 async def _of_whoever(url: str, ask: Ask) -> dict[str, Row]:
-    """The models of a server of which only its list of OpenAI's kind says whose it is."""
+    """Return the models of a server whose kind only its list in OpenAI's format tells."""
     found = await ask(f"{url}/models")
     owners = {_OWNERS.get(str(each.get("owned_by"))) for each in _entries(found)}
     behind = owners.pop() if len(owners) == 1 else None
@@ -74,7 +74,7 @@ def _root(url: str) -> str:
 
 
 def _entries(found: object, name: str = "data") -> list[Mapping[str, Any]]:
-    """The entries of a list; Together's is one without a name."""
+    """Return the entries of a list; Together's has no name."""
     entries = found.get(name) if isinstance(found, Mapping) else found
     if not isinstance(entries, list):
         raise ValueError("this is no list of models")  # noqa: TRY004 - what a server has said
@@ -86,7 +86,7 @@ def _rows(found: object) -> dict[str, Row]:
 
 
 def _row(entry: Mapping[str, Any]) -> Row:
-    """What a list of OpenAI's kind says of a model, in the fields that servers have for it."""
+    """Read a model's facts from an entry in OpenAI's format, under the names that servers use."""
     top, meta = _table(entry, "top_provider"), _table(entry, "meta")
     return Row(
         c=_count(meta, "n_ctx") or _count(entry, *_WINDOWS),
@@ -134,7 +134,7 @@ def _prices(said: Mapping[str, Any]) -> tuple[float | None, ...]:
 
 
 def _dollars(value: object, factor: int) -> float | None:
-    """The price; none of what is no price, as the -1 of a model that chooses another one."""
+    """Return the price, None for an invalid one, as the -1 of a model that routes."""
     try:
         price = round(float(value) * factor, 6)  # type: ignore[arg-type]  # tried
     except (TypeError, ValueError):
@@ -153,7 +153,7 @@ def _gemini(found: object) -> dict[str, Row]:
 
 
 def _lmstudio(found: object) -> dict[str, Row]:
-    """The models that chat; the window is that with which one is loaded, else its longest."""
+    """Return the models that chat; the window is that of the loaded one, else its longest."""
     return {
         str(each["id"]): Row(
             c=_count(each, "loaded_context_length", "max_context_length"),
@@ -165,9 +165,9 @@ def _lmstudio(found: object) -> dict[str, Row]:
 
 
 async def _llamacpp(rows: dict[str, Row], root: str, ask: Ask) -> dict[str, Row]:
-    """The models with the window of one slot, which the list does not have; it has all slots'.
+    """Return the models with the window of one slot; the list has that of all slots.
 
-    A server that routes to several models has the properties of each at a query of its own.
+    A server that routes to several models has the properties of each at a query.
     """
     found = {}
     for name, row in rows.items():
@@ -187,10 +187,10 @@ async def _llamacpp(rows: dict[str, Row], root: str, ask: Ask) -> dict[str, Row]
 
 
 async def _ollama(root: str, ask: Ask) -> dict[str, Row]:
-    """The models that chat, each with the window that Ollama reads, where that is known.
+    """Return the models that chat, each with the window that Ollama uses, if known.
 
-    It is that of a model that runs, or what its file sets; else the server has chosen one, which
-    it does not say, and which is at most what the model could read.
+    It is that of a running model, or the one in its file. Else the server has chosen one that it
+    does not report, at most the longest of the model.
     """
     tags = _entries(await ask(f"{root}/api/tags"), "models")
     running = _entries(await ask(f"{root}/api/ps"), "models")
@@ -216,7 +216,7 @@ def _ollama_row(able: list[Any] | None) -> Row:
 
 
 def _parameter(shown: Mapping[str, Any], name: str) -> int | None:
-    """A number that a model's file sets; it comes as lines of a name and a value."""
+    """Return a number in a model's file, which has lines of a name and a value."""
     for line in str(shown.get("parameters") or "").splitlines():
         at, _, value = line.strip().partition(" ")
         if at == name and value.strip().isdigit():
@@ -239,7 +239,7 @@ def kind_of(provider: str, npm: str) -> Kind:
 
 
 def key_headers(kind: Kind, key: str) -> dict[str, str]:
-    """The headers in which a server of this kind looks for a key."""
+    """Return the headers in which a server of this kind expects a key."""
     if not key:
         return {}
     match kind:

@@ -52,7 +52,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     w: WireName | None = None
 
     def facts(self, *, small: str | None = None) -> ModelFacts:
-        """What the row says; of a row that says nothing of media or flags none is known."""
+        """Return the facts of a row; a row without media or flags leaves them unknown."""
         media, flags = self.m, self.f
         kinds = {kind: letter in (media or "") for letter, kind in MEDIA.items()}
         return ModelFacts(
@@ -105,7 +105,7 @@ LIST = ""
 
 
 def read_table(path: Path) -> Mapping[str, msgspec.Raw]:
-    """The providers of a table, each still to be read; none where there is no sound file."""
+    """Read the providers of a table, each still encoded; none without a valid file."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=dict[str, msgspec.Raw])
     except (OSError, msgspec.DecodeError):
@@ -162,9 +162,9 @@ def facts_of(provider: str, model: str, cache: Path) -> ModelFacts | None:
 
 
 def names_of(provider: str, cache: Path) -> Sequence[str] | None:
-    """The models of a provider: those that its server has listed, else those of the table.
+    """Return the models that the provider's server has listed, else those of the table.
 
-    Which models somebody has on their own machine is in no table.
+    Models on the user's own machine are in no table.
     """
     for path in (cache / SERVED, cache / REFRESHED, SHIPPED):
         listed = _provider(path, provider)
@@ -196,7 +196,7 @@ def _table(path: Path, _written_at: int) -> Mapping[str, msgspec.Raw]:
 
 
 def _named(listed: Listed | None, model: str) -> ModelFacts | None:
-    """The model of this name, or that of which the name is a dated release."""
+    """Return the model with this name, or the one of which the name is a dated release."""
     if listed is None:
         return None
     row = listed.models.get(model) or listed.models.get(re.sub(_DATED, "", model))
@@ -204,7 +204,7 @@ def _named(listed: Listed | None, model: str) -> ModelFacts | None:
 
 
 def _unlisted(provider: str, model: str, shipped: Listed | None) -> ModelFacts | None:
-    """What is known of a model that no table has."""
+    """Return the known facts of a model that no table has."""
     entry = _in_price_list(provider, model, shipped)
     if entry is not None:
         from pegboard_plugins.catalogue.pricelist import row_of  # seldom needed, 2 ms
@@ -222,9 +222,9 @@ def _unlisted(provider: str, model: str, shipped: Listed | None) -> ModelFacts |
 
 
 def _in_price_list(provider: str, model: str, shipped: Listed | None) -> dict[str, Any] | None:
-    """The entry of litellm's list, without reading the 4,000 others.
+    """Return the entry of litellm's list, without parsing the 4,000 others.
 
-    A list that the shipped table is made of has no more of a provider than the table.
+    The list from which the shipped table was made has no more of a provider than the table.
     """
     known = _made_of()
     if shipped is None and provider not in known.others:

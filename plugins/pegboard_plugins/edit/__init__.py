@@ -55,7 +55,7 @@ async def edit(
 
 @hookimpl
 async def register_tools() -> list[Tool]:
-    """The edit tool."""
+    """Register the edit tool."""
     return [edit]
 
 
@@ -114,7 +114,7 @@ class MultieditPlugin:
 
     @hookimpl
     async def register_tools(self, config: Config) -> list[Tool]:
-        """The multiedit tool, where it is wanted."""
+        """Register the multiedit tool if the configuration enables it."""
         return [multiedit] if "multiedit" in config.plugins else []
 
 
@@ -141,7 +141,7 @@ class WritePlugin:
 
     @hookimpl
     async def register_tools(self) -> list[Tool]:
-        """The write tool."""
+        """Register the write tool."""
         return [write]
 
 

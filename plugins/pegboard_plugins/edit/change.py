@@ -36,9 +36,9 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def change_file(context: ToolContext, path: Path, edits: Sequence[Edit]) -> ToolResult:
-    """The report of a file's change by all edits, one after the other, or by none.
+    """Change a file by all edits in turn, or by none, and return the report.
 
-    :raises ToolError: when the file cannot be changed so; it is then as it was.
+    :raises ToolError: when an edit fails; the file is then unchanged.
     :raises PermissionDeniedError: when the change is not allowed.
     """
     async with context.files.lock(path):
@@ -55,9 +55,9 @@ async def change_file(context: ToolContext, path: Path, edits: Sequence[Edit]) -
 
 
 async def write_file(context: ToolContext, path: Path, content: str) -> ToolResult:
-    """The report of a file that is written as a whole.
+    """Write a whole file and return the report.
 
-    :raises ToolError: when the file cannot be written so; it is then as it was.
+    :raises ToolError: when it fails; the file is then unchanged.
     :raises PermissionDeniedError: when the change is not allowed.
     """
     async with context.files.lock(path):
@@ -161,7 +161,7 @@ class Step(msgspec.Struct, frozen=True):
 
 
 def _steps(context: ToolContext, text: str, edits: Sequence[Edit]) -> tuple[str, list[Step]]:
-    """The file after all edits, of which no text between is kept, and what each came to."""
+    """Apply all edits; return the new text and the result of each edit."""
     steps: list[Step] = []
     for number, edit in enumerate(edits, start=1):
         if context.cancelled:
@@ -179,12 +179,12 @@ def _steps(context: ToolContext, text: str, edits: Sequence[Edit]) -> tuple[str,
 
 
 def _laid_down(path: Path, before: FileText | None, text: str) -> FileText:
-    """The changed text; a file that is made follows EditorConfig."""
+    """Return the changed text; a new file follows EditorConfig."""
     return FileText(text=text, encoding=before.encoding) if before else new_text(path, text)
 
 
 def _current(context: ToolContext, path: Path, old: str) -> FileText | None:
-    """What stands in the file; None for a file to be made."""
+    """Read the file's text; None for a new file."""
     if path.is_dir():
         raise ToolError(f"{path} is a directory")
     if not path.exists():
@@ -227,7 +227,7 @@ def _overwritten(context: ToolContext, path: Path) -> tuple[FileText | None, _Lo
 
 
 def _laid_out(path: Path, before: FileText | None, content: str) -> FileText:
-    """The written text with the marks and line ends of the file, or of a new one."""
+    """Return the written text with the marks and line ends of the file, or of a new one."""
     return before.replacement(content) if before else new_text(path, content)
 
 
@@ -248,7 +248,7 @@ def _is_there(context: ToolContext, path: Path) -> bool:
 
 
 def _edited(put: _Put, steps: Sequence[Step]) -> str:
-    """What the model is told of its edits."""
+    """Describe the edits for the model."""
     count = sum(step.count for step in steps)
     places = "one place" if count == 1 else f"{count} places"
     output = f"Edited {put.title}: {places}, {put.counts}."

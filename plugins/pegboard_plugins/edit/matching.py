@@ -176,14 +176,14 @@ def _edit(flat: str, place: Place, old: str, new: str, *, keeps: bool) -> _Edit:
 
 
 def _inner(old: str, new: str) -> str:
-    """`new` without the outer white space that it shares with `old`, which was not matched."""
+    """Return `new` without the outer white space that it shares with `old`, which did not match."""
     lead = old[: len(old) - len(old.lstrip())]
     trail = old[len(old.rstrip()) :]
     return new.removeprefix(lead).removesuffix(trail)
 
 
 def _moved(block: str, old: str, new: str) -> str:
-    """`new` at the indentation of `block`, when `old` and `new` share another one."""
+    """Move `new` to the indentation of `block` if `old` and `new` share another one."""
     there, meant, given = (_indentation(text) for text in (block, old, new))
     lines = new.split("\n")
     if meant != given or meant == there:
@@ -216,7 +216,7 @@ def _apply(body: str, flat: str, edits: list[_Edit]) -> str:
 
 
 def _with_ends(body: str, start: int, end: int, new: str) -> str:
-    """`new` with the line ends of the lines that it replaces, then those of its neighbours."""
+    """Give `new` the line ends of the replaced lines, then those of their neighbours."""
     *lines, last = new.split("\n")
     ends = re.findall("\r?\n", body[start:end])
     if not ends:

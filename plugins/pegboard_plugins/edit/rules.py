@@ -108,7 +108,7 @@ def anchored_block(text: str, old: str) -> list[Place]:
 
 
 def _all_of(blocks: list[Place], within: list[Place]) -> list[Place]:
-    """The whole lines, or all places if some are within other lines: they are not whole then."""
+    """Return the whole lines, or all places if some are inside of other lines."""
     ends = [block.end for block in blocks]
     apart = [place for place in within if not _is_in_block(place, blocks, ends)]
     return sorted([*blocks, *apart], key=lambda place: place.start) if apart else blocks
@@ -120,7 +120,7 @@ def _is_in_block(place: Place, blocks: list[Place], ends: list[int]) -> bool:
 
 
 def _keys(old: str, key: Callable[[str], str]) -> list[str]:
-    """The keys of the lines of `old`; a line break at its end begins no line."""
+    """Return the keys of the lines of `old`; a final line break begins no line."""
     return [key(line) for line in old.removesuffix("\n").split("\n")]
 
 
@@ -147,7 +147,7 @@ def _blocks(text: str, keys: list[str], wanted: list[str]) -> list[Place]:
 
 
 def _lines_at(text: str, starts: list[int], count: int) -> list[Place]:
-    """The places of `count` lines each, from the given line numbers on, counted from 0."""
+    """Return the places of `count` lines each, from the given line numbers (from 0) on."""
     if not starts:
         return []
     offsets = [0, *(match.end() for match in re.finditer("\n", text)), len(text) + 1]

@@ -34,15 +34,15 @@ _PLATFORMS = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}
 
 @hookimpl
 async def chat_system_transform(session: SessionView, system: tuple[str, ...]) -> tuple[str, ...]:
-    """The system prompt of a turn, with the session's surroundings at the end."""
+    """Append the session's surroundings to the system prompt of a turn."""
     return (*system, surroundings(session)) if session.purpose == "turn" else system
 
 
 def surroundings(session: SessionView) -> str:
-    """The session, its folders, git, platform, date, model, and who can answer.
+    """Describe the session, its folders, git, platform, date, model, and whether a user is there.
 
-    The same text all through a session, so that providers find their cached prefix again: the
-    date is that of the session's first moment, in local time. Git is looked for once per prompt.
+    The text is the same throughout a session, so that providers find their cached prefix: the date
+    is that of the session's start, in local time. Git is searched once per prompt.
     """
     began = datetime.fromtimestamp(session.info.time.created / _MILLISECONDS, UTC).astimezone()
     prompt_id = session.turns[-1].prompt_id if session.turns else session.id
@@ -72,7 +72,7 @@ def _is_repository(worktree: Path, prompt_id: str) -> bool:  # noqa: ARG001 - th
 
 
 def _sandbox(session: SessionView) -> str:
-    """What a model would otherwise find out by commands that fail."""
+    """Describe the sandbox, which a model would else discover by failing commands."""
     config = session.config
     if config.sandbox == "off":
         return "Sandbox: none"
@@ -91,7 +91,7 @@ def _sandbox(session: SessionView) -> str:
 
 @hookimpl
 async def chat_message(session: SessionView, message: Turn) -> Turn | None:
-    """The first prompt, with what the checkout looks like: it is stored, and so told once."""
+    """Add the state of the checkout to the first prompt, which is stored."""
     if session.info.model is not None or session.info.parent_id is not None or not message.parts:
         return None
     state = await tree_state(session.directory)
@@ -109,9 +109,9 @@ async def chat_message(session: SessionView, message: Turn) -> Turn | None:
 
 
 async def tree_state(directory: Path) -> str | None:
-    """The branch, and how many files differ from its last commit; None without git.
+    """Return the branch, and how many files differ from its last commit; None without git.
 
-    Git is not asked where the repository's own settings would have it run programs.
+    Git is not run where the repository's own settings would make it run programs.
     """
     found = await asyncio.to_thread(_checkout, directory)
     if found is None:

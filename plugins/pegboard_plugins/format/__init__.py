@@ -12,7 +12,7 @@ HOOK_S = 90.0
 
 @hookimpl(timeout_s=HOOK_S)
 async def tool_execute_after(context: ToolContext, result: ToolResult) -> ToolResult | None:
-    """The answer with what the formatters changed, so that the model knows the files' state."""
+    """Add the formatters' changes to the answer, so that the model knows the files' state."""
     if not context.changed or not context.trusted:
         return None
     from pegboard_plugins.format.formatting import formatted  # only who changes files needs it
@@ -22,7 +22,7 @@ async def tool_execute_after(context: ToolContext, result: ToolResult) -> ToolRe
 
 @hookimpl(optionalhook=True)
 async def services(app: Host) -> tuple[Service, ...]:
-    """The formatters; none before the user trusts the project."""
+    """Return the formatters; none before the user trusts the project."""
     if not app.trust.trusted:
         return ()
     from pegboard_plugins.format import known  # likewise

@@ -35,7 +35,7 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def written(path: Path) -> Written | None:
-    """A regular file that is not too long; None for anything else, and behind links."""
+    """Read a regular file that is not too long; None for any other, and behind links."""
     try:
         number = open_resolved(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
@@ -49,7 +49,7 @@ def written(path: Path) -> Written | None:
 
 
 def lost(before: Written, after: Written) -> str:
-    """What a formatter cannot have meant to do to a file; empty if all is well."""
+    """Describe damage that a formatter cannot have intended, "" if there is none."""
     if before.content.strip() and not after.content.strip():
         return "it left nothing of the file"
     if _letters(after.content) < _letters(before.content) * LEFT_SHARE:
@@ -95,7 +95,7 @@ class _Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def formatted(context: ToolContext, result: ToolResult) -> ToolResult | None:
-    """The answer with what the formatters made of the files that the call has changed."""
+    """Format the files that the call has changed, and add notes to the answer."""
     notes: list[str] = []
     until = time.monotonic() + CALL_S
     for path in context.changed:
@@ -109,7 +109,7 @@ async def formatted(context: ToolContext, result: ToolResult) -> ToolResult | No
 
 
 async def _formatted(context: ToolContext, path: Path) -> list[str]:
-    """What the model should know, one note for each formatter that did or tried something."""
+    """Return a note for the model for each formatter that changed or tried something."""
     session = context.session
     wanted = await asyncio.to_thread(fitting, path, session.worktree, session.config.formatter)
     if not wanted:  # the environment of programs costs one
@@ -145,7 +145,7 @@ async def _formatted(context: ToolContext, path: Path) -> list[str]:
 
 
 async def _run(context: ToolContext, formatter: Formatter, path: Path) -> _Outcome | None:
-    """What the formatter did; the file is as before if it failed or was stopped."""
+    """Run the formatter; the file is unchanged if it failed or was stopped."""
     before = await asyncio.to_thread(written, path)
     if before is None:
         return None

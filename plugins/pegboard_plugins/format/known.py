@@ -108,7 +108,7 @@ KNOWN = (
 
 
 def fitting(path: Path, root: Path, said: Mapping[str, FormatterConfig]) -> tuple[Formatter, ...]:
-    """The formatters that are wanted for this file of the worktree `root`, installed or not.
+    """Return the enabled formatters for this file of the worktree `root`, installed or not.
 
     `said` is the configuration's table. Reads a few files.
     """
@@ -137,7 +137,7 @@ def installed(
 
 
 def services(search: "ProgramSearch", said: Mapping[str, FormatterConfig]) -> tuple[Service, ...]:
-    """The formatters that are wanted, and whether they would format a file of the project."""
+    """Return the enabled formatters, and whether each would format a file of the project."""
     path = search.root / "_"
     return tuple(
         Service(
@@ -160,7 +160,7 @@ def _program(formatter: Formatter, path: Path, search: "ProgramSearch") -> "Foun
 
 
 def _configured(said: Mapping[str, FormatterConfig]) -> Iterator[Formatter]:
-    """The known formatters as the configuration changes them, then those of its own."""
+    """Yield the known formatters with the configuration's changes, then its own."""
     for formatter in KNOWN:
         settings = said.get(formatter.name)
         if settings is None:

@@ -67,5 +67,5 @@ def _lines(wanted: int, otherwise: int) -> int:
 
 @hookimpl
 async def register_tools() -> list[Tool]:
-    """The grep tool."""
+    """Register the grep tool."""
     return [grep]

@@ -53,7 +53,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def lines_of(path: str, places: Iterable[Place], around: Around) -> list[Line]:
-    """The lines of one file in their order, without those that are no longer there."""
+    """Return the existing lines of one file in their order."""
     try:
         number = open_resolved(Path(path), os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
@@ -109,7 +109,7 @@ def _chosen(texts: list[str], places: Iterable[Place], around: Around) -> Iterat
 
 
 def _before(file: BinaryIO, start: int, count: int) -> list[bytes] | None:
-    """The lines that end where this one starts, and the file is there then.
+    """Return the lines before this one, with the file's position at its start.
 
     None where no line starts; fewer lines where they are very long.
     """

@@ -29,11 +29,11 @@ async def found_lines(  # noqa: PLR0913 - what a model can say
     mode: Mode,
     around: tuple[int, int],
 ) -> ToolResult:
-    """The lines of a file, or of files below a folder, that fit the pattern.
+    """Return the lines that match the pattern, in a file or in files below a folder.
 
     `around` is how many lines before and after each are shown.
 
-    :raises ToolError: for what cannot be searched, or not like this.
+    :raises ToolError: for an invalid search.
     """
     folder = await asyncio.to_thread(_is_folder, target)
     include = include.removeprefix(f"{target}/")
@@ -77,12 +77,12 @@ def _is_folder(target: Path) -> bool:
 
 
 def _sayable(places: Sequence[Place]) -> list[Place]:
-    """What is in files whose names are of letters: others no tool can be told of."""
+    """Leave out files whose names are not valid text: no tool can name them."""
     return [each for each in places if "\ufffd" not in each.path or Path(each.path).exists()]
 
 
 def _readable(here: ToolContext, places: Sequence[Place]) -> list[Place]:
-    """What is in files that the rules let `read` open without asking: no keys of `.env`."""
+    """Leave out files that the rules let `read` open only after a question, as `.env`."""
     home = here.session.home
     paths = {place.path for place in places}
     allowed = {path for path in paths if may_read(here.session.rulesets, path, home=home)}

@@ -36,7 +36,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def newest_first(places: Iterable[Place]) -> list[Place]:
-    """The places by the ages of their files, line by line. Looks up each file."""
+    """Sort the places by the ages of their files, then by line. Looks up each file."""
     found = list(places)
     ages = {path: _changed_at(path) for path in {place.path for place in found}}
     return sorted(found, key=lambda place: (-ages[place.path], place.path, place.line))

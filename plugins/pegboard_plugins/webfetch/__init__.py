@@ -93,7 +93,7 @@ def _drawn(part: ToolPart) -> "Block | None":
 
 
 def webfetch_tool(fetcher: "Callable[[], Fetcher]") -> Tool:
-    """The tool over a way to fetch, which is made for each call."""
+    """Make the tool with a fetcher, which each call makes."""
 
     @tool(requires=_may_fetch, effect="reads", draw=_drawn)
     async def webfetch(
@@ -171,7 +171,7 @@ def _is_html(page: "Page") -> bool:
 
 
 def _charset(page: "Page") -> str:
-    """The encoding by byte order mark, header, the page's own word, and what fits (WHATWG)."""
+    """Return the encoding by byte order mark, header, the page itself, and content (WHATWG)."""
     for bom, charset in _BOMS.items():
         if page.content.startswith(bom):
             return charset
@@ -201,7 +201,7 @@ def _known(name: str) -> str:
 
 
 async def _converted(context: ToolContext, page: "Page", format: Format, charset: str) -> str:  # noqa: A002 - as above
-    """The page's text, made by a process of its own, within bounds of time and memory."""
+    """Convert the page in a process of its own, with limits of time and memory."""
     program = str(Path(__file__).with_name("reading.py"))
     folder = await asyncio.to_thread(tempfile.TemporaryDirectory, prefix="pegboard-page-")
     try:
@@ -237,7 +237,7 @@ options = Options
 
 @hookimpl
 async def register_tools(plugin: Plugin) -> list[Tool]:
-    """The webfetch tool, as `plugins.webfetch.options` says."""
+    """Register the webfetch tool with `plugins.webfetch.options`."""
 
     def fetcher() -> "Fetcher":
         from pegboard.unstable import is_public_address

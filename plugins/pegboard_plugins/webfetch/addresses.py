@@ -17,7 +17,7 @@ _OWN_DOMAINS = frozenset(
 
 
 async def system_addresses(host: str, port: int) -> tuple[str, ...]:
-    """The host's addresses as the system resolves them, in its order of preference.
+    """Return the host's addresses as the system resolves them, in its order of preference.
 
     :raises OSError: when there are none.
     """
@@ -29,7 +29,7 @@ async def system_addresses(host: str, port: int) -> tuple[str, ...]:
 async def checked_addresses(
     host: str, port: int, *, resolve: Resolve, allowed: Callable[[str], bool]
 ) -> tuple[str, ...]:
-    """The addresses to connect to, none of which may be resolved again.
+    """Return the addresses to connect to; they must not be resolved again.
 
     :raises ToolError: when the host has none, or one that is not allowed.
     """

@@ -82,10 +82,10 @@ class Fetcher:
         self._tls: ssl.SSLContext | None = None
 
     async def fetch(self, wish: Wish) -> Page:
-        """The page, after at most ten redirects; waits of `agree` do not count as time.
+        """Fetch a page, after at most ten redirects; waits of `agree` do not count as time.
 
         :raises ToolError: for any other scheme than http and https, an address that is not
-            allowed, a status that is no success, too much time, and a failing connection.
+            allowed, an error status, too much time, and a failing connection.
         """
         left_s = wish.timeout_s
         url = parsed_url(wish.url)
@@ -118,7 +118,7 @@ class Fetcher:
     async def _hop(
         self, url: "httpx.URL", proxy: "Proxy | None", accept: str
     ) -> "Page | httpx.URL":
-        """The page, or where it is said to be."""
+        """Return the page, or the URL of a redirect."""
         port = url.port or (443 if url.scheme == "https" else 80)
         check = checked_addresses if proxy is None else addresses_for_proxy
         addresses = await check(url.host, port, resolve=self._resolve, allowed=self._allowed)
@@ -191,7 +191,7 @@ async def _answer(
     addresses: tuple[str, ...],
     accept: str,
 ) -> "httpx.Response":
-    """The answer's head, from the first of the addresses that takes the connection."""
+    """Return the answer's head, from the first address that accepts the connection."""
     import httpx
 
     *others, last = addresses
@@ -204,7 +204,7 @@ async def _answer(
 
 
 def _request(url: "httpx.URL", address: str, accept: str) -> "httpx.Request":
-    """A request that goes to this very address, with the host's name in header and TLS."""
+    """Make a request to this very address, with the host's name in header and TLS."""
     import httpx
 
     headers = {
@@ -248,7 +248,7 @@ def _charset(parameters: str) -> str:
 
 
 async def _content(url: "httpx.URL", response: "httpx.Response") -> tuple[bytes, bool]:
-    """The decoded content up to the limit, and whether there is more."""
+    """Return the decoded content up to the limit, and whether there is more."""
     coding = response.headers.get("content-encoding", "").strip().lower()
     if coding not in ("identity", "", "gzip", "x-gzip", "deflate"):
         raise ToolError(f"{url} answered in the encoding {coding}, which was not asked for")
@@ -284,9 +284,9 @@ class _Packed:
         return self._ended or not self._begun
 
     def unpacked(self, piece: bytes) -> Iterator[bytes]:
-        """What this piece holds.
+        """Decompress a piece.
 
-        :raises zlib.error: when it is not packed so.
+        :raises zlib.error: when it is not compressed so.
         """
         while piece.strip(b"\0") if self._ended else piece:
             try:

@@ -34,7 +34,7 @@ _BLOCKS = frozenset(
 
 
 def main(path: str, wanted: str, charset: str, url: str) -> None:
-    """Prints the page as `markdown` or as `text`."""
+    """Print the page as `markdown` or as `text`."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     sys.setrecursionlimit(NESTING)
     html = Path(path).read_bytes().decode(charset, "replace")
@@ -43,7 +43,7 @@ def main(path: str, wanted: str, charset: str, url: str) -> None:
 
 
 def converted(html: str, wanted: str, url: str) -> str:
-    """The page's text; Markdown becomes plain text for a page that is nested too deeply."""
+    """Convert the page; Markdown becomes plain text for a page that is nested too deeply."""
     if wanted == "markdown":
         try:
             return _tidy(_markdown(html, url), fenced=True)
@@ -103,7 +103,7 @@ class _Words(HTMLParser):
         self._laid_out = 0
 
     def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002 - html.parser's
-        """Called for `<tag>`."""
+        """Handle `<tag>`; the parser calls it."""
         if self._hidden:
             self._depth += tag == self._hidden
         elif tag in _HIDDEN - _VOID:
@@ -115,7 +115,7 @@ class _Words(HTMLParser):
             self.handle_data(" ")
 
     def handle_endtag(self, tag: str) -> None:
-        """Called for `</tag>`."""
+        """Handle `</tag>`; the parser calls it."""
         if self._hidden:
             self._depth -= tag == self._hidden
             self._hidden = self._hidden if self._depth else ""
@@ -124,7 +124,7 @@ class _Words(HTMLParser):
             self._laid_out -= tag == "pre" and self._laid_out > 0
 
     def handle_data(self, data: str) -> None:
-        """Called for text between tags."""
+        """Handle text between tags; the parser calls it."""
         if self._hidden:
             return
         if not self._laid_out:

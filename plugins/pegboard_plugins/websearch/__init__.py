@@ -62,10 +62,10 @@ class SearchBackend(Protocol):
     """What the user's configuration and errors call it."""
 
     async def search(self, query: str, *, kind: SearchKind, limit: int) -> Sequence[SearchHit]:
-        """The pages, best first; more than `limit` are not looked at.
+        """Return the pages, best first; the tool ignores all after `limit`.
 
-        The tool waits 30 seconds at most. A `ToolError` tells the model what is wrong, any other
-        error counts as a failure of the tool.
+        The tool waits 30 seconds at most. A `ToolError` is shown to the model, any other error
+        counts as a failure of the tool.
         """
         ...
 
@@ -155,9 +155,9 @@ def search_tools(backend: SearchBackend) -> list[Tool]:
 async def _found(
     backend: SearchBackend, query: str, kind: SearchKind, limit: int
 ) -> Sequence[SearchHit]:
-    """What the backend answers, which may be anybody's.
+    """Ask a backend, which may be foreign code.
 
-    :raises ToolError: when it takes too long, or answers with something else than hits.
+    :raises ToolError: when it takes too long, or answers with an invalid value.
     """
     allowed = asyncio.timeout(TIME_LIMIT_S)
     try:
@@ -213,10 +213,10 @@ def register_hooks() -> tuple[Callable[..., object], ...]:
 
 @hookimpl(timeout_s=ASKED_WITHIN_S)
 async def register_tools(config: Config, hooks: HookCalls, plugin: Plugin) -> list[Tool]:
-    """The tools over the newest backend, or the one that is named; none without any.
+    """Register the tools with the newest backend, or the configured one; none without any.
 
-    :raises InvalidInputError: when the configuration wants them and nothing searches, or when
-        there is no backend of that name.
+    :raises InvalidInputError: when the configuration enables them without a backend, or names an
+        unknown one.
     """
     found = await hooks.collect(register_search_backends, config=config)
     search_backends = [*_own_server(plugin.options), *(answer.value for answer in found)]
@@ -235,9 +235,9 @@ async def register_tools(config: Config, hooks: HookCalls, plugin: Plugin) -> li
 
 
 def _own_server(options: Options) -> list[SearchBackend]:
-    """The SearXNG server that the user names; the backends of plugins are newer.
+    """Return the user's SearXNG server; the backends of plugins are newer.
 
-    :raises InvalidInputError: when it is no address.
+    :raises InvalidInputError: when its address is invalid.
     """
     if not options.url:
         return []

@@ -46,10 +46,10 @@ class SearXNG:
             self._headers["Authorization"] = f"Bearer {key}"
 
     async def search(self, query: str, *, kind: SearchKind, limit: int) -> tuple[SearchHit, ...]:
-        """The results, best first.
+        """Return the results, best first.
 
         :raises ToolError: when the server cannot be reached in 25 seconds, refuses, or answers
-            with something else than results.
+            with an invalid value.
         """
         import httpx  # 0.1 s that only a search pays
 
