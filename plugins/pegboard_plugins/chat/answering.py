@@ -4,10 +4,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from pegboard import PegboardError
 from pegboard.errors import NotFoundError
 from pegboard.schema.session import PermissionRequest, QuestionRequest
 from pegboard_plugins.chat.requests import Permission, Questions, Settled, allowed
+from pegboard_plugins.shared.frontend import MODES
 
 if TYPE_CHECKING:
     from pegboard_plugins.chat.talk import Talk
@@ -30,6 +33,8 @@ class Answering:
             self._talk.on_asked()
         if self.dialog is not None:
             self.dialog.place = f" (1 of {len(waiting)})" if waiting[1:] else ""
+        if isinstance(self.dialog, Permission):
+            self.dialog.request = _in_mode(self.dialog.request, self._talk.choices.mode)
 
     def _dialog(self, request: PermissionRequest | QuestionRequest) -> Permission | Questions:
         if isinstance(request, PermissionRequest):
@@ -89,3 +94,12 @@ class Answering:
             self._talk.course.answered(request_id)
         self.look()
         self._talk.touch()
+
+
+def _in_mode(request: PermissionRequest, mode: str) -> PermissionRequest:
+    """Return the request with the mode that the session has by now as the reason, if one asks."""
+    reason = request.metadata.get("reason")
+    if mode not in MODES or not (isinstance(reason, str) and reason.startswith("mode ")):
+        return request
+    reason = f"mode {mode}: {MODES[mode].help}"
+    return replace(request, metadata={**request.metadata, "reason": reason})

@@ -91,6 +91,20 @@ async def test_a_plan_that_is_approved_ends_plan_mode(pegboard: CommandLine, pla
         await terminal.until(lambda: "· build · ask ·" in terminal.status)
 
 
+async def test_a_dialog_that_stays_names_the_mode_that_asks_by_now(
+    pegboard: CommandLine, place: Place
+) -> None:
+    steps = [{"calls": [{"tool": "bash", "input": {"command": "touch x"}}]}, {"text": "Touched."}]
+    scripts(pegboard, touch=steps, settings={"permission_mode": "ask"})
+    async with chat(pegboard, *await place.arguments(), columns=120) as terminal:
+        await terminal.say("touch")
+        await terminal.see_dialog("mode ask: ask before edits and commands")
+        terminal.press("s-tab")
+        await terminal.see_dialog("mode accept-edits: edit freely, ask before commands")
+        terminal.press("y")
+        await terminal.see("Touched.")
+
+
 async def test_a_session_keeps_its_mode_and_two_chats_show_the_same(
     pegboard: CommandLine,
 ) -> None:
