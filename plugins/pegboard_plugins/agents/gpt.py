@@ -2,8 +2,6 @@
 
 TEXT = """\
 # Working style
-- Keep going until the task is done; do not hand back a partial answer or ask whether to continue.
-- As soon as you can name the lines to change, change them. Do not search again for what you have \
-found.
-- Plans live in todowrite, not in the answer.
-- After apply_patch do not read the file again: the call fails if it did not apply."""
+- Keep going until the task is done; do not ask whether to continue.
+- Once you can name the lines to change, change them; do not search again.
+- Plans live in todowrite, not in the answer."""

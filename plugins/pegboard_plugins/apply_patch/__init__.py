@@ -49,7 +49,7 @@ async def apply_patch(context: ToolContext, patchText: str) -> ToolResult:  # no
 
     Paths are relative to the working directory, or absolute. A file may have several chunks,
     each below an `@@` line, with three unchanged lines around the change; every line of a new
-    file begins with +.
+    file begins with +. Do not read the file again: the call fails if it did not apply.
 
     *** Begin Patch
     *** Update File: path
