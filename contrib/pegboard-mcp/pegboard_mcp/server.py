@@ -347,6 +347,8 @@ class Server:
     async def _ended(self) -> None:
         if self._owner is None or self._owner.done():
             return
+        if self._ready is not None and not self._ready.done():
+            self._owner.cancel()  # a start does not look at `_stop`
         await asyncio.wait({self._owner}, timeout=END_LIMIT_S)
         if not self._owner.done():
             self._owner.cancel()

@@ -5,6 +5,7 @@ import os
 import time
 
 import pytest
+from pegboard_mcp.actions import act
 from pegboard_mcp.tools import SERVERS
 from settled import settled
 
@@ -205,6 +206,22 @@ async def test_a_time_to_live_is_clamped_and_an_odd_one_is_none(
 ) -> None:
     async with served_app({"raw": raw_server("ttl", raw, tmp_path / "log")}) as scripted:
         assert server_of(scripted).catalogue.fresh_s == expected
+
+
+async def test_the_end_waits_for_no_server_that_is_being_started(
+    served_app, raw_server, monkeypatch
+) -> None:
+    monkeypatch.setattr("pegboard_mcp.server.END_LIMIT_S", 3600)
+    async with served_app({"raw": raw_server()}) as scripted:
+        servers = scripted.app.stash.get(SERVERS)
+        await act(servers, "late", "add", raw_server("hang_start", connect_timeout_s=3600))
+        late = servers.named("late")
+        await settled(lambda: late.state == "starting")
+
+        async with asyncio.timeout(60):
+            await late.aclose()
+
+    assert late.state == "idle"
 
 
 async def test_a_server_that_ignores_its_end_is_killed(served_app, raw_server) -> None:
