@@ -6,6 +6,7 @@ The tests run where `harbor` is installed, which asks for Python 3.12.
 import asyncio
 import json
 import os
+import platform
 import signal
 import sys
 from pathlib import Path
@@ -18,6 +19,8 @@ from model_server import Answer, ModelServer, Pause, failure, say, step_of, text
 from trajectories import check_trajectory
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # which Harbor imports, else it is downloaded
+if tuple(map(int, platform.python_version_tuple()[:2])) < (3, 12):
+    pytest.skip("harbor needs Python 3.12", allow_module_level=True)
 pytest.importorskip("harbor.agents.factory", reason="harbor, on Python 3.12, is not installed")
 
 from harbor.agents.factory import AgentFactory
