@@ -1,6 +1,6 @@
 """How glob and grep compare with plain ripgrep in a repository of 20,000 files.
 
-    PYTHONPATH=tests:tests/bench python -m bench_search [--rounds 15] [--rg PATH]
+    python tests/bench/bench_search.py [--rounds 15] [--rg PATH]
 
 For each search: the best wall time of ripgrep alone, that of the tool, and the ratio, for which
 10 ms are forgiven as the cost of starting a process from Python; the budget is 1.3. A glob gives
@@ -19,6 +19,8 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from repositories import big
 
