@@ -91,20 +91,20 @@ class PostgresServer:
         """Start the server, and wait until it answers."""
         settings = SETTINGS | {"unix_socket_directories": str(self._folder)}
         arguments = [word for each in settings.items() for word in ("-c", "=".join(each))]
-        self._process = self._popen("postgres", "-D", "data", *arguments)
+        self.process = self._popen("postgres", "-D", "data", *arguments)
         end = time.monotonic() + LIMIT_S
         while True:
             try:
                 return self.sql("SELECT 1")
             except psycopg.OperationalError:
-                if time.monotonic() > end or self._process.poll() is not None:
+                if time.monotonic() > end or self.process.poll() is not None:
                     raise
             time.sleep(0.02)
 
     def stop(self, by: signal.Signals = signal.SIGINT) -> None:
         """Stop the server; SIGQUIT leaves everything as a crash does."""
-        self._process.send_signal(by)
-        self._process.wait(LIMIT_S)
+        self.process.send_signal(by)
+        self.process.wait(LIMIT_S)
 
     def _popen(self, program: str, *arguments: str) -> "subprocess.Popen[bytes]":
         command = [str(self._programs / program), *arguments]

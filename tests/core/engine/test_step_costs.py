@@ -159,6 +159,7 @@ async def test_the_work_of_a_step_does_not_grow(tmp_path: Path) -> None:
         assert per_step(series, LATE) < MOST_GROWTH * per_step(series, EARLY)
 
 
+@pytest.mark.sqlite
 async def test_a_step_with_all_plugins_calls_few_functions(tmp_path: Path) -> None:
     calls, _, _ = await work(tmp_path, Stepping(20, name="bash"), builtins=True)
 
