@@ -35,6 +35,7 @@ BEYOND = {
         "pegboard_plugins.commandhooks.",  # `doctor` says which hooks wait for trust
         "pegboard_plugins.skill.",  # and which libraries have skills
     ),
+    "pegboard_plugins.commandhooks": ("pegboard_plugins.chat.",),  # a command of the chat
     "pegboard_plugins.foreignfiles": (
         "pegboard_plugins.commandhooks.",  # a survey shows the hooks of a file
         "pegboard_plugins.instructions.",  # and what a text imports

@@ -20,8 +20,9 @@ from pegboard.schema.part import Part
 from pegboard.schema.session import PermissionRequest, Verdict
 
 if TYPE_CHECKING:
+    from pegboard_plugins.chat import SlashCommand
     from pegboard_plugins.commandhooks.hookcommand import Product
-    from pegboard_plugins.commandhooks.runner import HookRunner
+    from pegboard_plugins.commandhooks.runner import HookRunner, HookRuns
 
 HOOK_S = 660.0
 """Longer than the longest hook, which is ended first."""
@@ -188,6 +189,19 @@ async def session_compacting(session: SessionView, prompt: str, plugin: Plugin) 
     from pegboard_plugins.commandhooks.prompts import before_summary
 
     return await before_summary(runner, session, prompt)
+
+
+@hookimpl(optionalhook=True)
+async def register_slash(plugin: Plugin) -> "tuple[SlashCommand, ...]":
+    """Return `/hooks`."""
+    if plugin not in _APPS:
+        return ()
+    from pegboard_plugins.commandhooks.chatlist import hooks_command  # in a chat
+
+    def runs() -> "Mapping[str, HookRuns]":
+        return _RUNNERS[plugin].runs if plugin in _RUNNERS else {}
+
+    return (hooks_command(_APPS[plugin], runs),)
 
 
 @hookimpl

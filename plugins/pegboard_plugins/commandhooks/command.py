@@ -61,13 +61,13 @@ def trust(directory: Path, *, yes: bool) -> None:
 
 async def _list(directory: Path, style: Literal["text", "json"]) -> None:
     async with open_app(directory) as app:
-        found = [*_files(app), *bundle_hooks(app.places)]
+        found = found_files(app)
         if style == "json":
             rows = [_row(app, file) for file in found]
             click.echo(json.dumps(rows, indent=2))  # ASCII: a terminal obeys none of it
             return
         for file in found:
-            differing = _differing(app, file)
+            differing = is_waiting(app, file)
             mark = "not trusted" if differing else "runs"
             click.echo(escape_controls(f"{file.path} ({mark})"))
             _show(file)
@@ -115,20 +115,25 @@ def _row(app: App, file: HookFile) -> dict[str, object]:
     ]
     return {
         "file": str(file.path),
-        "trusted": not _differing(app, file),
+        "trusted": not is_waiting(app, file),
         "hooks": hooks,
         "not_honoured": file.notes,
     }
 
 
+def found_files(app: App, home: Path | None = None) -> list[HookFile]:
+    """Return the hook files of the user, of the project and of bundles; it blocks."""
+    return [*_files(app, home), *bundle_hooks(app.places)]
+
+
 def waiting_files(app: App) -> list[Path]:
     """Return the hook files of the project whose hooks do not run before the user trusts them."""
-    return [file.path for file in _files(app) if file.hooks and _differing(app, file)]
+    return [file.path for file in _files(app) if file.hooks and is_waiting(app, file)]
 
 
-def _files(app: App) -> Iterator[HookFile]:
+def _files(app: App, home: Path | None = None) -> Iterator[HookFile]:
     place = app.workspace
-    for product, path, is_project in places(Path.home(), place.directory, place.worktree):
+    for product, path, is_project in places(home or Path.home(), place.directory, place.worktree):
         if (file := read_hooks(product, path, is_project=is_project)) is not None:
             yield file
 
@@ -147,7 +152,8 @@ def _digests(app: App, file: HookFile) -> dict[str, str]:
     return found
 
 
-def _differing(app: App, file: HookFile) -> bool:
+def is_waiting(app: App, file: HookFile) -> bool:
+    """Return whether the hooks of a file do not run before the user trusts them."""
     if not _is_project(app, file):
         return False
     allowed = app.trust.allowed

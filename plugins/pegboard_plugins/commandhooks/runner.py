@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from pegboard_plugins.commandhooks.hookfiles import (
 )
 from pegboard_plugins.commandhooks.hookinput import hook_env, hook_input, write_transcript
 from pegboard_plugins.commandhooks.hookprocess import hook_ended, mentions_transcript
-from pegboard_plugins.commandhooks.outcome import Outcome, merged, outcome_of
+from pegboard_plugins.commandhooks.outcome import Ended, Outcome, merged, outcome_of
 from pegboard_plugins.commandhooks.sessionenv import exported, path_outside
 from pegboard_plugins.commandhooks.toolnames import ForeignCall, foreign_calls
 
@@ -52,6 +53,24 @@ class PendingHooks(msgspec.Struct, frozen=True):
     context: tuple[str, ...] = ()
 
 
+class HookRuns(msgspec.Struct):
+    """How often a hook has run in this process, in how many seconds, and how it ended last."""
+
+    count: int = 0
+    total_s: float = 0.0
+    last: str = ""
+
+    def add(self, ended: Ended, taken_s: float) -> None:
+        """Count a run."""
+        self.count += 1
+        self.total_s += taken_s
+        self.last = ended.failure or f"code {ended.exit_code}"
+
+    def __str__(self) -> str:
+        number = "1 run" if self.count == 1 else f"{self.count} runs"
+        return f"{number}, {self.total_s / self.count * 1000:.0f} ms each, last: {self.last}"
+
+
 class HookRunner:
     """Runs the hooks of one App.
 
@@ -69,6 +88,7 @@ class HookRunner:
         self._listening: asyncio.Task[None] | None = None
         self._slots = asyncio.Semaphore(MOST_IN_BACKGROUND)
         self.busy = asyncio.Lock()
+        self.runs: dict[str, HookRuns] = {}
         self.sessions: dict[str, SessionView] = {}
         self.later: dict[str, list[str]] = {}
         self.continuing: set[str] = set()
@@ -300,7 +320,10 @@ class HookRunner:
             env["CLAUDE_ENV_FILE"] = str(await asyncio.to_thread(self._new_env_file, session.id))
         if self._plugin.options.failure == "block":
             hook = msgspec.structs.replace(hook, blocks_on_failure=True)
-        return outcome_of(hook, await hook_ended(app, hook, session.directory, env, given))
+        began = time.monotonic()
+        ended = await hook_ended(app, hook, session.directory, env, given)
+        self.runs.setdefault(hook.label, HookRuns()).add(ended, time.monotonic() - began)
+        return outcome_of(hook, ended)
 
     def _new_env_file(self, session_id: str) -> Path:
         path = self._env_file(session_id)
