@@ -2,33 +2,20 @@
 
 import asyncio
 import json
-import re
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from hook_house import CODEX, GEMINI, SHELL, House, Json, becomes, own
-from pegboard import Prompt, tool
+from pegboard import tool
 from pegboard.errors import PromptRefusedError
 from pegboard.schema.part import Completed, Failed, ToolPart
-from pegboard_plugins.chat import ChatContext, hookspecs
 from pegboard_plugins.shared.frontend import CommandOrder, run_command
 
 MISSING = {"tool": "read", "input": {"filePath": "none.txt"}}
 MOST_TURNS = 400
 DONE = {"steps": [{"text": "Done."}]}
-
-
-class Pages:
-    """A chat that shows pages."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-
-    async def open_page(self, title: str, text: str) -> None:
-        assert title == "Hooks"
-        self.texts.append(text)
 
 
 @pytest.fixture
@@ -411,21 +398,3 @@ async def test_an_argument_that_a_tool_does_not_have_is_dropped_and_named(
 
     assert (house.project / "new.txt").exists()
     assert [text for text in caplog.messages if "the argument colour of bash" in text] != []
-
-
-async def test_the_chat_shows_the_hooks_and_how_they_ran(house: House) -> None:
-    house.hook("PreToolUse", "true", matcher="Bash")
-    house.write(house.project / ".claude" / "settings.json", "Stop", "touch trap")
-    pages = Pages()
-    async with house.played([{"steps": [{"calls": [SHELL]}, {"text": "Done."}]}]) as app:
-        found = await app.hooks.collect(hookspecs.register_slash)
-        (command,) = (each.value for each in found if each.value.name == "hooks")
-        await command.action(cast(ChatContext, pages), "")
-        await app.prompt(await app.create_session(), Prompt("Do it"))
-        await command.action(cast(ChatContext, pages), "")
-
-    before, after = pages.texts
-    assert "  PreToolUse Bash: true\n" in before
-    assert re.search(r"  PreToolUse Bash: true \(1 run, \d+ ms each, last: code 0\)\n", after)
-    assert f"{house.project}/.claude/settings.json (not trusted: `pegboard hooks trust`)" in after
-    assert after.endswith("  Stop *: touch trap")
