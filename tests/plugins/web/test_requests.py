@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -9,11 +10,19 @@ import pytest
 
 from browsing import Seen, seen
 from forks import DEVNULL, PEGBOARD, PIPE, start
+from served import Served, served
 from streams_heard import prompt
 
 TAKEN_AWAY_S = 0.2
 SLOW = 10
 """A machine that tests share may be this much slower."""
+
+
+@pytest.fixture(scope="module")
+def server(model_port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server of their own: requests of other tests may wait in the shared one."""
+    with served(tmp_path_factory.mktemp("requests"), model_port) as running:
+        yield running
 
 
 def asking(client: httpx.Client, text: str) -> str:
