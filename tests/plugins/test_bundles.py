@@ -219,6 +219,60 @@ def test_a_bundle_is_known_by_the_whole_path_of_its_folder(
     assert store.installed()["house-rules"].source == str((tmp_path / "bundle").resolve())
 
 
+@pytest.mark.parametrize("listed", ["./plugins/rules", "rules"])
+def test_a_bundle_comes_from_the_list_of_a_marketplace(
+    house: House, tmp_path: Path, listed: str
+) -> None:
+    market = tmp_path / "market"
+    bundle = claude_bundle(market / "plugins" / "rules", "true")
+    facts = {"metadata": {"pluginRoot": "./plugins"}}
+    entry = {"name": "house-rules", "source": listed}
+    write(market, ".claude-plugin/marketplace.json", {**facts, "plugins": [entry]})
+    store = BundleStore(places(house))
+
+    added = store.add("house-rules", market=str(market))
+    write(bundle, ".claude-plugin/plugin.json", {"name": "house-rules", "version": "2.0"})
+    known = store.installed()["house-rules"]
+    again = store.add(known.source, market=known.market)
+
+    assert (added.version, again.version) == ("1.0", "2.0")
+
+
+def test_a_bundle_of_a_list_can_be_a_repository(house: House, tmp_path: Path) -> None:
+    root = claude_bundle(tmp_path / "bundle", "true")
+    run = ["git", "-C", str(root), "-c", "user.name=a", "-c", "user.email=a@b"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"], ["tag", "v1"]):
+        subprocess.run([*run, *words], check=True, timeout=60)
+    source = {"source": "url", "url": root.as_uri(), "ref": "v1"}
+    listed = {"plugins": [{"name": "house-rules", "source": source}]}
+    write(tmp_path / "market", ".claude-plugin/marketplace.json", listed)
+
+    added = BundleStore(places(house)).add("house-rules", market=str(tmp_path / "market"))
+
+    assert added.name == "house-rules"
+
+
+@pytest.mark.parametrize(
+    ("listed", "why"),
+    [
+        ({"plugins": []}, "it lists: none"),
+        ({"plugins": [{"name": "a", "source": "../bundle"}]}, "is no folder of"),
+        ({"plugins": [{"name": "a", "source": {"source": "npm"}}]}, "cannot be fetched"),
+        ({"plugins": [{"name": "a"}]}, "is no list of bundles"),
+        ([], "it lists: none"),
+        ("x", "is no list of bundles"),
+    ],
+)
+def test_a_list_that_has_no_such_bundle_says_why(
+    house: House, tmp_path: Path, listed: object, why: str
+) -> None:
+    claude_bundle(tmp_path / "bundle", "true")
+    write(tmp_path / "market", ".claude-plugin/marketplace.json", listed)
+
+    with pytest.raises(BundleError, match=why):
+        BundleStore(places(house)).add("a", market=str(tmp_path / "market"))
+
+
 def test_an_agent_plugin_has_skills_and_servers(tmp_path: Path) -> None:
     local = {
         "type": "stdio",

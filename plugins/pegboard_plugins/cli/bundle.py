@@ -31,15 +31,17 @@ def bundle() -> None:
 
 @bundle.command()
 @click.argument("source")
+@click.option("--from", "market", default="", help="A folder or git URL that lists bundles.")
 @YES
-def add(source: str, *, yes: bool) -> None:
+def add(source: str, *, market: str, yes: bool) -> None:
     """Install the bundle of a folder or a git URL, and ask for trust.
 
-    `URL#NAME` is a branch or a tag. Nothing of a bundle acts before it is trusted.
+    `URL#NAME` is a branch or a tag. With --from, SOURCE is a name in the list of that marketplace.
+    Nothing of a bundle acts before it is trusted.
     """
     refuse_within_tool("pegboard plugins bundle add")
     store = _store()
-    added = store.add(source)
+    added = store.add(source, market=market)
     click.echo(escape_controls(f"installed {added.name} {added.version}".rstrip()))
     _ask_for_trust(store, added, yes=yes)
 
@@ -54,6 +56,7 @@ def list_bundles(style: Literal["text", "json"]) -> None:
             "name": name,
             "version": _version(store, name),
             "source": entry.source,
+            "market": entry.market,
             "revision": entry.revision,
             "trusted": store.is_trusted(name, entry),
         }
@@ -65,7 +68,8 @@ def list_bundles(style: Literal["text", "json"]) -> None:
     for row in rows:
         mark = "trusted" if row["trusted"] else "not trusted"
         known = f"{row['name']} {row['version']}".rstrip()
-        click.echo(escape_controls(f"{known} ({mark}): {row['source']}"))
+        place = f"{row['source']} of {row['market']}" if row["market"] else row["source"]
+        click.echo(escape_controls(f"{known} ({mark}): {place}"))
     if not rows:
         click.echo("no bundles are installed; `pegboard plugins bundle add FOLDER` installs one")
 
@@ -92,8 +96,9 @@ def update(name: str, *, yes: bool) -> None:
     refuse_within_tool("pegboard plugins bundle update")
     store = _store()
     _check_installed(store, name)
-    before = store.installed()[name].trusted
-    added = store.add(store.installed()[name].source)
+    entry = store.installed()[name]
+    before = entry.trusted
+    added = store.add(entry.source, market=entry.market)
     if before and store.digest(added.name) == before:
         store.trust(added.name, before)
         click.echo(escape_controls(f"{added.name} has not changed"))

@@ -14,6 +14,7 @@ import msgspec
 from pegboard.app import UserFolders
 from pegboard.processes import find_program
 from pegboard_plugins.shared.frontend.bundlemanifest import Bundle, BundleError, read_bundle
+from pegboard_plugins.shared.frontend.marketplace import listed_source
 
 MOST_FILES = 5000
 MOST_BYTES = 64 << 20
@@ -24,9 +25,13 @@ _CACHE: dict[Path, tuple[tuple[object, ...], str]] = {}
 
 
 class Installed(msgspec.Struct, frozen=True, kw_only=True):
-    """An installed bundle: where it came from, and the digest that the user trusts."""
+    """An installed bundle: where it came from, and the digest that the user trusts.
+
+    `market` is the list of bundles in which `source` is a name.
+    """
 
     source: str
+    market: str = ""
     revision: str = ""
     trusted: str = ""
 
@@ -72,14 +77,17 @@ class BundleStore:
         """Return whether the bundle is as the user trusts it."""
         return bool(entry.trusted) and entry.trusted == self.digest(name)
 
-    def add(self, source: str) -> Bundle:
+    def add(self, source: str, *, market: str = "") -> Bundle:
         """Install the bundle of a folder or a git repository, and do not trust it yet.
+
+        With a `market`, the folder or repository of a list of bundles, `source` is a name in it.
 
         One of the same name is replaced; its storage stays.
 
         :raises BundleError: when there is no bundle that can be used.
         """
-        with _fetched(source) as (folder, revision):
+        fetched = _fetched_from(market, source) if market else _fetched(source)
+        with fetched as (folder, revision):
             bundle = read_bundle(folder, self._storage)
             digest_of(folder)
             self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -87,8 +95,8 @@ class BundleStore:
             shutil.rmtree(target, ignore_errors=True)
             shutil.copytree(folder, target, ignore=shutil.ignore_patterns(".git"))
         (self._storage / bundle.name).mkdir(parents=True, exist_ok=True, mode=0o700)
-        where = source if source.startswith(_SCHEMES) else str(Path(source).expanduser().resolve())
-        entry = Installed(source=where, revision=revision)
+        where, listed = (source, _whole(market)) if market else (_whole(source), "")
+        entry = Installed(source=where, market=listed, revision=revision)
         self._write({**self.installed(), bundle.name: entry})
         return self.bundle(bundle.name)
 
@@ -166,6 +174,23 @@ def digest_of(folder: Path) -> str:
         raise BundleError(f"{folder} cannot be read: {error}") from error
     _CACHE[folder] = states, whole.hexdigest()
     return whole.hexdigest()
+
+
+def _whole(source: str) -> str:
+    """Return a source that is the same from everywhere."""
+    return source if source.startswith(_SCHEMES) else str(Path(source).expanduser().resolve())
+
+
+@contextmanager
+def _fetched_from(market: str, name: str) -> Iterator[tuple[Path, str]]:
+    """Return the folder of a bundle that a list names, for as long as the context lasts."""
+    with _fetched(market) as (folder, revision):
+        source = listed_source(folder, name)
+        if isinstance(source, Path):
+            yield source, revision
+            return
+        with _fetched(source) as found:
+            yield found
 
 
 @contextmanager
