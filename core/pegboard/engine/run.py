@@ -76,6 +76,7 @@ class Run(msgspec.Struct):
     reopened: frozenset[str] = frozenset()
     stored: Future[None] | None = None
     loss: PrefixLoss | None = None
+    newest: tuple[str, Processor | None] = "", None
 
     def __post_init__(self) -> None:
         for gone in self.ids.withdrawn:
@@ -104,9 +105,13 @@ class Run(msgspec.Struct):
         )
 
     def last_answer(self) -> Turn | None:
-        """The newest message of the model, None before there is one."""
+        """Return the newest message of the model, with parts that came late, None without one."""
         turns = reversed(self.history.turns)
-        return next((turn for turn in turns if isinstance(turn.info, AssistantMessage)), None)
+        turn = next((turn for turn in turns if isinstance(turn.info, AssistantMessage)), None)
+        begun, processor = self.newest
+        if turn is None or processor is None or begun != turn.info.id:
+            return turn
+        return replace(turn, parts=tuple(processor.parts.values()))
 
     def compactable(self) -> bool:
         """Whether the engine may compact by itself: never twice without an answer in between."""
@@ -145,6 +150,7 @@ class Run(msgspec.Struct):
     def begin(self, message: AssistantMessage) -> Processor:
         """What makes the parts of an answer, which is stored and published empty."""
         processor = Processor(message, sink=self.writer, new_id=self.ids.part, now=self.engine.now)
+        self.newest = message.id, processor
         self.writer.change(PutMessage(message))
         self.writer.dirty = processor.dirty
         self.put(Turn(info=message, parts=()))  # its place among prompts that come meanwhile

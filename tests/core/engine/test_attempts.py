@@ -39,6 +39,7 @@ from pegboard.schema.message import (
 from pegboard.schema.part import Failed, RetryPart, StepStartPart, TextPart, ToolPart
 from pegboard.schema.session import Busy, Idle, Retry
 from played import Played, ToolsPlugin, call, heard, opened, text
+from slow_storage import VARIABLE
 
 HI = "hi"
 QUICK = {"model": "played/m", "retry": {"cap_s": 0.02}}
@@ -93,6 +94,19 @@ async def test_parts_of_a_failed_attempt_are_gone(tmp_path: Path) -> None:
     seen = {e.properties.part.id for e in events if isinstance(e.properties, PartUpdated)}
     assert len(removed) == 2
     assert seen - removed >= {part.id for part in turn.parts}
+
+
+@pytest.mark.parametrize("seed", ["3", "14", "15", "17"])
+async def test_a_prompt_returns_what_is_stored_where_snapshots_are_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: str
+) -> None:
+    monkeypatch.setenv(VARIABLE, seed)
+    fails = Fails(TextDelta("t", "half an ans"), ToolInputStart("c", "shout"))
+    async with opened(tmp_path, Played(fails, text("whole answer")), config=QUICK) as app:
+        turn, _ = await prompted(app)
+        stored = await app.list_turns(assistant(turn).session_id)
+
+    assert stored[-1] == turn
 
 
 async def test_nothing_is_said_of_a_part_behind_its_removal(tmp_path: Path) -> None:
