@@ -32,7 +32,7 @@ routes = APIRouter(prefix="/data", include_in_schema=False)
 
 
 class PageLink(Wire, frozen=True):
-    """Return a page of a plugin in the list of pages."""
+    """A page of a plugin in the list of pages."""
 
     plugin: str
     name: str

@@ -34,6 +34,14 @@ def test_an_app_loads_nothing_of_the_web_view_but_its_hooks() -> None:
     assert done.stdout.split() == ["True"]
 
 
+def test_the_routes_load_no_parser_of_markdown_before_an_answer_is_shown() -> None:
+    code = "import sys, pegboard_plugins.web as web; web.register_routes(); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert "pegboard_plugins.web.datasets" in done.stdout.split()
+    assert "markdown_it" not in done.stdout.split()
+
+
 def test_a_server_without_the_plugin_has_no_pages(model_port, tmp_path) -> None:
     env = {DISABLED: "web"}
     with served(tmp_path, model_port, env=env) as server, server.client() as client:

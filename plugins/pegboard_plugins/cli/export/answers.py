@@ -3,12 +3,14 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from typing import Any
-
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
+from typing import TYPE_CHECKING, Any
 
 from pegboard.display import escape_controls
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+    from pegboard_plugins.cli.export.markdownparser import Parser
 
 LONGEST_LETTERS = 200_000
 """A longer answer is plain text: the time to parse some texts is quadratic."""
@@ -20,26 +22,11 @@ _LANGUAGE = re.compile(r"[\w+#.-]*")
 _ALIGNED = re.compile(r"text-align:(left|center|right)")
 
 
-class _Parser(MarkdownIt):
-    """A parser for which HTML is text, and an image is a link."""
-
-    def __init__(self) -> None:
-        super().__init__("commonmark", {"html": False, "xhtmlOut": False})
-        self.enable(["strikethrough", "table"])
-
-    def validateLink(self, url: str) -> bool:  # noqa: N802 - the library's
-        """Whether the link is made; what is not allowed stays as it was written."""
-        return url.lower().startswith(_SCHEMES)
-
-
-class _AllLinks(_Parser):
-    def validateLink(self, url: str) -> bool:  # noqa: ARG002, N802 - the library's
-        return True
-
-
 @cache
-def _parser() -> _Parser:
-    parser = _Parser()
+def _parser() -> "Parser":
+    from pegboard_plugins.cli.export.markdownparser import Parser  # for the first answer
+
+    parser = Parser(schemes=_SCHEMES)
     parser.disable("image")
     return parser
 
@@ -57,13 +44,13 @@ def answer_html(text: str) -> str | None:
     return str(parser.renderer.render(tokens, parser.options, {}))
 
 
-def _each(tokens: Iterable[Token]) -> Iterator[Token]:
+def _each(tokens: "Iterable[Token]") -> "Iterator[Token]":
     for token in tokens:
         yield token
         yield from token.children or ()
 
 
-def _tame(token: Token) -> None:
+def _tame(token: "Token") -> None:
     """Escape what entities stand for, and put a class where the page allows no style."""
     token.content = escape_controls(token.content)
     token.info = _LANGUAGE.match(token.info)[0]  # type: ignore[index] # it fits any string
@@ -82,7 +69,9 @@ def answer_markdown(text: str) -> str:
     text = escape_controls(text)
     if len(text) > LONGEST_LETTERS:
         return fenced(text)
-    parser, facts = _AllLinks(), dict[str, Any]()
+    from pegboard_plugins.cli.export.markdownparser import Parser  # as above
+
+    parser, facts = Parser(schemes=("",)), dict[str, Any]()
     tokens = parser.parse(text, facts)
     lines, done = text.split("\n"), set[int]()
     table = range(0)
@@ -119,7 +108,7 @@ def _may_stay(targets: Iterable[str], lines: Iterable[str]) -> bool:
     return is_safe and not any(re.search("[<&]", line) for line in lines)
 
 
-def _is_safe(inline: Token) -> bool:
+def _is_safe(inline: "Token") -> bool:
     children: Sequence[Token] = inline.children or ()
     hrefs = [str(each.attrs["href"]) for each in children if each.type == "link_open"]
     images = any(each.type == "image" for each in children)
