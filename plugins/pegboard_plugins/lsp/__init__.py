@@ -167,9 +167,9 @@ async def _launch(context: ToolContext, path: Path, env: Mapping[str, str]) -> L
 
 @hookimpl(trylast=True, timeout_s=HOOK_S)
 async def tool_execute_after(context: ToolContext, result: ToolResult) -> ToolResult | None:
-    """The answer with the errors in the files that were changed, after they are formatted.
+    """Add to the answer the errors in the changed files, after they are formatted.
 
-    Those that are new in other files, which the server has open, are there too.
+    New errors in other files that the server has open are added too.
     """
     if not context.changed or not context.trusted:
         return None
@@ -194,9 +194,9 @@ async def tool_execute_after(context: ToolContext, result: ToolResult) -> ToolRe
 
 
 async def _errors(context: ToolContext, refused: list[str]) -> "tuple[_Found, _Found]":
-    """The errors in the first changed files, and the new ones elsewhere, if known in time.
+    """Return the errors in the first changed files, and new ones elsewhere, if known in time.
 
-    `refused` takes why programs of the project do not run.
+    `refused` receives the reasons why programs of the project do not run.
     """
     found: _Found = {}
     broken: _Found = {}
@@ -274,17 +274,17 @@ def _place(position: "Position") -> dict[str, int]:
 
 @hookimpl
 def register_tools(config: Config) -> list[Tool]:
-    """The lsp tool, where a language server is named, or installed, that it could ask."""
+    """Register the lsp tool if a language server is configured or installed."""
     programs = ((each.named, each.command[0]) for each in configured(config.lsp))
     return [lsp] if any(named or shutil.which(name) for named, name in programs) else []
 
 
 @hookimpl
 async def chat_params(session: SessionView, request: ModelRequest) -> ModelRequest | None:
-    """The request without the tool, where it could answer nothing.
+    """Remove the tool from the request if it could answer nothing.
 
-    The project is looked at once per prompt, and again when a tool has said that it has changed
-    files: so a step waits for no disk, and a tool that is there stays.
+    The project is examined once per prompt, and again after a tool has changed files: so a step
+    does not wait for the disk, and a tool that is offered stays.
     """
     if all(tool.name != lsp.id for tool in request.tools):
         return None
@@ -314,7 +314,7 @@ def _can_answer(session: SessionView) -> bool:
 
 @hookimpl(optionalhook=True)
 async def services(app: Host) -> tuple[Service, ...]:
-    """The servers that were started."""
+    """Return the servers that were started."""
     servers = app.stash.get(_SERVERS)
     return servers.services() if servers is not None else ()
 

@@ -4,7 +4,7 @@ from lsprotocol import types
 
 
 def offered() -> types.ClientCapabilities:
-    """What this client understands."""
+    """Return the capabilities of this client."""
     return types.ClientCapabilities(
         general=types.GeneralClientCapabilities(
             position_encodings=[

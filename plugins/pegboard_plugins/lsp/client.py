@@ -116,7 +116,7 @@ class Protocol(JsonRPCProtocol):
     async def send_request_async(
         self, method: str, params: object = None, msg_id: int | str | None = None
     ) -> Any:  # noqa: ANN401 - the client's methods say what each request gives
-        """The answer; what it raises is said in `Client`."""
+        """Send a request and return the answer; `Client` lists the errors."""
         number = msg_id or str(uuid4())
         limit_s = _limit_s(method)
         try:
@@ -198,7 +198,7 @@ def _keep_quiet() -> None:
 
 
 def _unlike_the_protocol(message: Mapping[str, Any]) -> object | None:
-    """What stands for a message that is not of its type, so that nobody waits for it."""
+    """Return a replacement for an invalid message, so that its sender or waiter gets an answer."""
     if "id" not in message:
         return None
     if "method" in message:
@@ -227,7 +227,7 @@ def _capabilities(given: Mapping[str, Any], _: type[Any]) -> types.ServerCapabil
 
 
 def _position(given: Mapping[str, float], _: type[Any]) -> types.Position:
-    """A place, also one that says "the end" with a number that is too big."""
+    """Parse a position, also one that means "the end" by a number that is too large."""
     line, character = (
         int(min(max(given[name], 0), UINTEGER_MAX_VALUE)) for name in ("line", "character")
     )

@@ -11,7 +11,7 @@ _UNITS = {
 
 
 def encoding_of(capabilities: types.ServerCapabilities) -> types.PositionEncodingKind:
-    """What a server counts; UTF-16 where it says nothing that is known (LSP 3.17)."""
+    """Return the unit that a server counts in; UTF-16 by default (LSP 3.17)."""
     said = capabilities.position_encoding
     return next((each for each in _UNITS if each == said), types.PositionEncodingKind.Utf16)
 
@@ -33,7 +33,7 @@ def to_letters(line: str, units: int, encoding: types.PositionEncodingKind) -> i
 def in_letters(
     found: types.Diagnostic, lines: list[str], encoding: types.PositionEncodingKind
 ) -> types.Diagnostic:
-    """What was found in a text of these lines, with its places in letters."""
+    """Convert the positions of a diagnostic in these lines to letters."""
     ends = (
         types.Position(place.line, _letters(place, lines, encoding))
         for place in (found.range.start, found.range.end)

@@ -139,7 +139,7 @@ KNOWN = (
 
 
 def configured(said: Mapping[str, LspConfig]) -> Iterator[Language]:
-    """The configuration's own servers, then the known ones as it changes them."""
+    """Yield the configuration's own servers, then the known ones with its changes."""
     known = {language.name: language for language in KNOWN}
     for name, settings in said.items():
         if name not in known and not settings.disabled and settings.command:
@@ -153,14 +153,14 @@ def configured(said: Mapping[str, LspConfig]) -> Iterator[Language]:
 
 
 def serving(path: Path, said: Mapping[str, LspConfig]) -> Iterator[Language]:
-    """The wanted servers for this file, installed or not."""
+    """Yield the enabled servers for this file, installed or not."""
     return (each for each in configured(said) if path.suffix.lower() in each.languages)
 
 
 def launch(path: Path, search: "ProgramSearch", said: Mapping[str, LspConfig]) -> Launch | None:
-    """The first wanted and installed server for this file.
+    """Return the first enabled and installed server for this file.
 
-    :raises RefusedProgramError: when there is none but programs of the project that may not run.
+    :raises RefusedProgramError: when the only ones are programs of the project that may not run.
     """
     refused = ""
     for language in serving(path, said):
@@ -229,7 +229,7 @@ def _changed(language: Language, settings: LspConfig) -> Language:
 
 
 def _root(path: Path, root: Path, markers: tuple[str, ...]) -> Path:
-    """The nearest folder with a marker, below the worktree's root; else that root itself."""
+    """Return the nearest folder with a marker below the worktree's root, else that root."""
     folders = (folder for folder in path.parents if folder.is_relative_to(root))
     marked = (folder for folder in folders if any((folder / marker).exists() for marker in markers))
     return next(marked, root)

@@ -34,7 +34,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def hover(server: Server, question: Question) -> list[str]:
-    """What the server knows of the thing at the place."""
+    """Return what the server knows of the symbol at the position."""
     params = types.HoverParams(*await _asked(server, question))
     found = await server.client.text_document_hover_async(params)
     text = _text(found.contents) if found else ""
@@ -64,14 +64,14 @@ async def references(server: Server, question: Question) -> list[str]:
 
 
 async def document_symbols(server: Server, question: Question) -> list[str]:
-    """The symbols of the file, indented as they are nested."""
+    """Return the symbols of the file, indented by nesting."""
     params = types.DocumentSymbolParams(await server.open(question.path))
     found = await server.client.text_document_document_symbol_async(params)
     return [line for symbol in found or () for line in _outline(symbol)]
 
 
 async def workspace_symbols(server: Server, question: Question) -> list[str]:
-    """The symbols of the project whose name fits the query."""
+    """Return the symbols of the project whose name matches the query."""
     await server.open(question.path)
     params = types.WorkspaceSymbolParams(question.query)
     found = await server.client.workspace_symbol_async(params)
@@ -79,7 +79,7 @@ async def workspace_symbols(server: Server, question: Question) -> list[str]:
 
 
 async def incoming_calls(server: Server, question: Question) -> list[str]:
-    """The functions that call the one at the place."""
+    """Return the functions that call the one at the position."""
     found: list[types.CallHierarchyIncomingCall] = []
     for item in await _prepared(server, question):
         params = types.CallHierarchyIncomingCallsParams(item)
@@ -88,7 +88,7 @@ async def incoming_calls(server: Server, question: Question) -> list[str]:
 
 
 async def outgoing_calls(server: Server, question: Question) -> list[str]:
-    """The functions that the one at the place calls."""
+    """Return the functions that the one at the position calls."""
     found: list[types.CallHierarchyOutgoingCall] = []
     for item in await _prepared(server, question):
         params = types.CallHierarchyOutgoingCallsParams(item)
@@ -97,12 +97,12 @@ async def outgoing_calls(server: Server, question: Question) -> list[str]:
 
 
 async def call_items(server: Server, question: Question) -> list[str]:
-    """The function at the place, as the calls are asked for."""
+    """Return the function at the position, as calls are queried."""
     return [_called(item, question.folder) for item in await _prepared(server, question)]
 
 
 async def diagnostics(server: Server, question: Question) -> list[str]:
-    """What the server finds in the file, errors first."""
+    """Return the server's diagnostics of the file, errors first."""
     found = sorted(await server.diagnostics(question.path, patient=True), key=_severity)
     return [
         f"{each.range.start.line + 1}:{each.range.start.character + 1}:"
@@ -132,7 +132,7 @@ async def _asked(
 
 
 def _position(server: Server, question: Question) -> types.Position:
-    """The place in the server's units."""
+    """Return the position in the server's units."""
     lines = _lines(str(question.path))
     if not 0 < question.line <= len(lines):
         raise ToolError(f"{question.path} has {len(lines)} lines, not {question.line}")
@@ -172,7 +172,7 @@ def _start(found: types.Location | types.LocationLink) -> tuple[str, types.Posit
 def _text(
     contents: types.MarkupContent | types.MarkedString | Sequence[types.MarkedString],
 ) -> str:
-    """The contents of a hover, in the order in which they are given."""
+    """Return the contents of a hover, in their order."""
     if isinstance(contents, str | types.MarkupContent | types.MarkedStringWithLanguage):
         return (contents if isinstance(contents, str) else contents.value).strip()
     return "\n\n".join(filter(None, map(_text, contents)))
@@ -181,7 +181,7 @@ def _text(
 def _outline(
     symbol: types.DocumentSymbol | types.SymbolInformation, depth: int = 0
 ) -> Iterator[str]:
-    """The symbol and those inside."""
+    """Yield the symbol and those inside it."""
     if isinstance(symbol, types.SymbolInformation):
         start, children = symbol.location.range.start, None
     else:

@@ -71,7 +71,7 @@ class Server:
 
     @classmethod
     async def start(cls, launch: Launch, env: Mapping[str, str], enclosed: Enclosed) -> "Server":
-        """A server that is ready; it runs where `enclosed`, a tool context's, puts it.
+        """Start a server and wait until it is ready; `enclosed` runs it in the sandbox.
 
         :raises ToolError: when it cannot be run, or is not ready in 45 seconds.
         """
@@ -135,7 +135,7 @@ class Server:
             return True
 
     async def open(self, path: Path) -> types.TextDocumentIdentifier:
-        """The file, once the server knows the text that is on the disk.
+        """Open the file in the server with its current content.
 
         :raises ToolError: when it cannot be read, or is too long.
         """
@@ -143,12 +143,12 @@ class Server:
         return types.TextDocumentIdentifier(path.as_uri())
 
     async def diagnostics(self, path: Path, *, patient: bool = False) -> Sequence[types.Diagnostic]:
-        """What the server finds in the file as it is now, with its places in letters.
+        """Return the server's diagnostics of the current file, with positions in letters.
 
-        It has 15 seconds for it if we are `patient`, else 3, and less the longer it is silent.
+        It has 15 seconds if `patient`, else 3, and less the longer it is silent.
 
-        :raises ToolError: when the file cannot be read, or the server is gone, or says nothing of
-            the file's text in time.
+        :raises ToolError: when the file cannot be read, the server has ended, or it does not report
+            on the file's content in time.
         """
         document = await self._documents.open(path)
         if self._capabilities.diagnostic_provider is None:
@@ -165,7 +165,7 @@ class Server:
         return self._in_letters(document, document.found)
 
     async def broken(self, but: Collection[Path]) -> dict[Path, list[types.Diagnostic]]:
-        """The errors that are new in the open documents but for some, in five of them at most."""
+        """Return new errors in the open documents except `but`, of at most five documents."""
         documents = self._documents.latest()
         others = [(path, document) for path, document in documents if path not in but]
         if self._capabilities.diagnostic_provider is not None:
@@ -240,9 +240,9 @@ class Server:
             document.found = report.items
 
     async def _settled(self, known: Callable[[], bool], limit_s: float) -> None:
-        """Waits until it is known what the server finds, and what it says at the same time.
+        """Wait until the server's diagnostics are known, with those that arrive together.
 
-        How long it took says how long to wait the next time.
+        The time that it took decides the next limit.
         """
         news = self._documents.news
         started = time.monotonic()
@@ -280,13 +280,13 @@ class Server:
 
 
 def path_of(uri: str) -> str:
-    """The path of a `file:` URI; any other URI as it is."""
+    """Return the path of a `file:` URI, or any other URI unchanged."""
     parts = urlsplit(uri)
     return unquote(parts.path) if parts.scheme == "file" else uri
 
 
 async def _quiet(news: asyncio.Event) -> None:
-    """Waits until nothing came for a while.
+    """Wait until no news came for a while.
 
     :raises TimeoutError: then.
     """

@@ -29,7 +29,7 @@ class _Pipes(asyncio.subprocess.SubprocessStreamProtocol):
 async def running(
     command: Sequence[str], folder: Path, env: Mapping[str, str]
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A process in a session of its own, killed at the end, whatever of its output is unread.
+    """Run a process in a session of its own, and kill it at the end, even with unread output.
 
     :raises OSError: when it cannot be started.
     """
@@ -60,7 +60,7 @@ def kill_group(pid: int) -> None:
 
 
 def rss_bytes(pid: int) -> int:
-    """The memory of a process and its children; 0 where the system does not say."""
+    """Return the memory of a process and its children; 0 where the system does not report it."""
     try:
         pages = int(Path(f"/proc/{pid}/statm").read_bytes().split()[1])
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()

@@ -44,13 +44,13 @@ class Servers:
     async def using(
         self, launch: Launch, env: Mapping[str, str], enclosed: Enclosed, told: Iterable[Path] = ()
     ) -> AsyncIterator[Server]:
-        """The server, ready and aware of what has changed on the disk, `told` files above all.
+        """Yield the server, ready and informed of changes on the disk, first of `told` files.
 
-        A caller that stops waiting does not stop its start. One that is in use is never ended to
-        make room.
+        A caller that stops waiting does not stop its start. A server in use is never ended to make
+        room.
 
-        :raises ToolError: when it cannot be started, or failed a short while ago; when all that
-            there may be are in use.
+        :raises ToolError: when it cannot be started, or failed a short while ago; when the maximum
+            of servers is in use.
         """
         key = (launch.language.name, launch.root)
         async with self._started(key, launch, env, enclosed) as slot:

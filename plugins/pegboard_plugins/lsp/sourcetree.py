@@ -30,7 +30,7 @@ class SourceTree:
         self._stamps = _stamps(root, ())
 
     def changes(self, also: Iterable[Path]) -> Mapping[str, Change]:
-        """What became of the files, and of the paths in `also`, since the last call."""
+        """Return the changes of the files, and of the paths in `also`, since the last call."""
         before, self._stamps = self._stamps, _stamps(self._root, also)
         self.installed |= _packages(self._root, self._search) != self._packages
         found: dict[str, Change] = {}
@@ -46,9 +46,9 @@ class SourceTree:
 
 
 def source_files(root: Path) -> Iterator[os.DirEntry[str]]:
-    """The files below a folder, outer ones first; links to files count, those to folders do not.
+    """Yield the files below a folder, outer ones first, with links to files but not to folders.
 
-    Left out are hidden folders, and those that hold installed packages or what was built.
+    Hidden folders, and those of installed packages or build results, are left out.
     """
     folders = [str(root)]
     for folder in folders:  # it grows meanwhile

@@ -35,7 +35,7 @@ class Document:
     known: Counter[str] | None = None
 
     def look(self) -> list[types.Diagnostic]:
-        """The errors that are new since the last look."""
+        """Return the errors that are new since the last look."""
         if self.found is None:
             return []
         before, self.known = self.known, Counter(each.message for each in errors(self.found))
@@ -59,11 +59,11 @@ class TextDocuments:
         self._open: OrderedDict[Path, Document] = OrderedDict()
 
     def latest(self) -> list[tuple[Path, Document]]:
-        """The documents, the one that was used last first."""
+        """Return the documents, the last used first."""
         return list(reversed(self._open.items()))
 
     async def open(self, path: Path) -> Document:
-        """The document, once the server knows the text that is on the disk.
+        """Open the document in the server with its current content.
 
         :raises ToolError: when it cannot be read, or is too long.
         """
@@ -145,13 +145,13 @@ class TextDocuments:
 
 
 def errors(found: Sequence[types.Diagnostic]) -> list[types.Diagnostic]:
-    """What is an error, or has no severity."""
+    """Return the diagnostics that are errors or have no severity."""
     kinds = (None, types.DiagnosticSeverity.Error)
     return [each for each in found if each.severity in kinds]
 
 
 def _altered(stamps: Mapping[Path, Stamp]) -> dict[Path, tuple[str, Stamp] | None]:
-    """The files whose stamp is another one, as they are; None for what cannot be read any more."""
+    """Return the content of files whose stamp has changed; None for unreadable ones."""
     found: dict[Path, tuple[str, Stamp] | None] = {}
     for path, stamp in stamps.items():
         with suppress(OSError):

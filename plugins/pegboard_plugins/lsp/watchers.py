@@ -64,7 +64,7 @@ def _globs(options: object) -> Iterator[str]:
 
 
 def _expression(pattern: str) -> re.Pattern[str]:
-    """The pattern; every path, for one that cannot be read."""
+    """Compile the pattern; an invalid one matches every path."""
     try:
         return glob_expression(pattern)
     except InvalidInputError:

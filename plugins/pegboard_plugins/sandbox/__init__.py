@@ -65,15 +65,14 @@ class Sandbox(Protocol):
     def enclose(
         self, argv: Sequence[str], cwd: Path, policy: SandboxPolicy
     ) -> AbstractContextManager[Sequence[str]]:
-        """The command line that runs `argv` in `cwd` within the policy, and no further.
+        """Return the command line that runs `argv` in `cwd` within the policy.
 
-        The first of `argv` is an absolute path. The context lasts as long as the process; it is
-        entered in a worker thread, and left by the event loop's, quickly. The process is started
-        by the thread of the event loop, with input, output and process group as the caller wants
-        them; when it ends, or is killed, all that it has started ends too as far as the machine
-        allows that.
+        The first of `argv` is an absolute path. The context lasts as long as the process. It is
+        entered in a worker thread, and left quickly by the event loop's. The event loop's thread
+        starts the process, with the caller's input, output and process group. When the process
+        ends, or is killed, its children end too as far as the machine allows that.
 
-        :raises ToolError: when the policy cannot be held for this command; it is not run.
+        :raises ToolError: when the policy cannot be enforced for this command; it is not run.
         """
         ...
 
@@ -117,13 +116,13 @@ def register_sandboxes() -> Sequence[Sandbox] | None:
 
 @hookimpl
 def register_hooks() -> tuple[Callable[..., object], ...]:
-    """The ways to hold processes."""
+    """Return the hook by which plugins register sandboxes."""
     return (register_sandboxes,)
 
 
 @hookimpl
 async def register_encloser(hooks: HookCalls) -> "Builder":
-    """What encloses processes by the first sandbox that can hold the level."""
+    """Return the encloser of processes, which uses the first sandbox that can enforce the level."""
     from pegboard_plugins.sandbox.enclosure import Builder  # only who asks for it pays for it
 
     return Builder(hooks)

@@ -109,7 +109,7 @@ class Bubblewrap:
     def enclose(
         self, argv: Sequence[str], cwd: Path, policy: SandboxPolicy
     ) -> Iterator[Sequence[str]]:
-        """The command line of `bwrap`; what is protected and missing is held by empty folders."""
+        """Yield the command line of `bwrap`; missing protected paths become empty folders."""
         program = find_program("bwrap", os.environ, root=policy.worktree)
         if program is None:
             raise ToolError("bwrap is no longer installed, and nothing runs without it")
@@ -153,7 +153,7 @@ def _supervised(worktree: Path) -> Sequence[str]:
 
 
 def _relayed(policy: SandboxPolicy) -> Sequence[str]:
-    """What stands in front of a command that has a list of hosts."""
+    """Return the words before a command that has a list of hosts."""
     if policy.proxy is None:
         return ()
     return (sys.executable, "-I", "-S", _RELAY, _PROXY, str(PORT))
@@ -186,7 +186,7 @@ def _environment() -> Iterator[str]:
 
 
 def _way_out(policy: SandboxPolicy) -> Iterator[str]:
-    """The variables that lead programs to the proxy: libcurl's, which nearly all know."""
+    """Yield the variables that lead programs to the proxy: libcurl's, which nearly all know."""
     listed = {each for each in _OWN_LOOPBACK if _is_listed(each, policy.hosts)}
     direct = ",".join(each for each in _OWN_LOOPBACK if each not in listed)
     url = f"http://{relay.HOST}:{PORT}"
@@ -238,7 +238,7 @@ def _sockets(policy: SandboxPolicy, gone: list[Path]) -> Iterator[Path]:
 
 
 def _run(policy: SandboxPolicy) -> Iterator[str]:
-    """A folder without the daemons' sockets, read-only from the last mount in it on."""
+    """Yield a `/run` without the daemons' sockets, read-only after the last mount in it."""
     yield from ("--tmpfs", str(_RUN))
     for name in _NEEDED_OF_RUN:
         yield from ("--ro-bind-try", name, name)
@@ -248,12 +248,12 @@ def _run(policy: SandboxPolicy) -> Iterator[str]:
 
 
 def _users(policy: SandboxPolicy) -> list[Path]:
-    """The folders of users."""
+    """Return the folders of users."""
     return [path for path in _outermost([policy.home, *map(Path, _USERS)]) if _is_folder(path)]
 
 
 def _project(policy: SandboxPolicy) -> Iterator[str]:
-    """The worktree, with each folder above something protected as a mount: none can be moved."""
+    """Mount the worktree, and each folder above a protected path, so that none can be moved."""
     root = policy.worktree
     yield from ("--bind", str(root), str(root))
     above = {
@@ -270,14 +270,14 @@ def _project(policy: SandboxPolicy) -> Iterator[str]:
 
 
 def _empty(path: Path) -> Sequence[str]:
-    """A folder without anything in it, or a file that can neither be read nor written."""
+    """Return an empty folder, or a file that can neither be read nor written."""
     if path.is_dir():
         return ("--tmpfs", str(path))
     return ("--ro-bind", "/dev/null", str(path))
 
 
 def _sealed(path: Path) -> Sequence[str]:
-    """An empty folder that cannot be written, once all that is visible in it has its place."""
+    """Make an empty folder read-only, after everything visible in it is mounted."""
     return ("--remount-ro", str(path)) if path.is_dir() else ()
 
 
@@ -287,7 +287,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _outermost(paths: Iterable[Path]) -> list[Path]:
-    """The paths that do not lie within another of them."""
+    """Return the paths that do not lie within another of them."""
     found: list[Path] = []
     for path in sorted(set(paths)):
         if not _within(path, found):

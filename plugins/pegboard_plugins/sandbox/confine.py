@@ -62,7 +62,7 @@ _UNIX, _VSOCK = 1, 40
 
 
 def landlock_version() -> int:
-    """The kernel's version of Landlock, 0 where there is none."""
+    """Return the kernel's version of Landlock, 0 where there is none."""
     found: int = _libc().syscall(_CREATE_RULESET, None, 0, _GET_VERSION)
     return max(found, 0)
 
@@ -110,7 +110,7 @@ def _call(name: str, *arguments: int | bytes) -> int:
 
 
 def _drop_capabilities() -> None:
-    """A root that may do with files what it is used to, and nothing else."""
+    """Keep only root's usual rights on files."""
     _call("prctl", _AMBIENT, _CLEAR_AMBIENT, 0, 0, 0)
     for number in range(_LAST_CAPABILITY + 1):
         if number in _KEPT_BY_ROOT:
@@ -133,7 +133,7 @@ def _restrict_files(policy: dict[str, Any]) -> None:
 
 
 def _rules(policy: dict[str, Any]) -> Iterator[tuple[str, int]]:
-    """What may be reached, and how; names may be listed everywhere."""
+    """Yield the reachable paths and the rights; names may be listed everywhere."""
     hidden, protected = set(policy["hidden"]), set(policy["protected"])
     yield "/", _READ_DIR
     for path in _spread("/", {*hidden, "/dev"}):
@@ -150,7 +150,7 @@ def _rules(policy: dict[str, Any]) -> Iterator[tuple[str, int]]:
 
 
 def _spread(folder: str, without: set[str]) -> Iterator[str]:
-    """The folder, or where it holds something to be left out, the entries of it that do not."""
+    """Yield the folder, or if it contains an excluded path, its other entries."""
     if folder in without:
         return
     if not any(path.startswith(folder.rstrip("/") + "/") for path in without):
@@ -210,10 +210,10 @@ def _restrict_sockets(*, network: bool) -> None:
 
 
 def keyring_filter() -> bytes:
-    """A seccomp program that refuses the kernel's keyrings; empty where the machine is not known.
+    """Return a seccomp program that refuses the kernel's keyrings; empty for unknown machines.
 
     The keys of a login (Kerberos, a mounted home) are in the session's keyring, which every process
-    of the user inherits, in whatever namespaces it is (keyrings(7)).
+    of the user inherits in all namespaces (keyrings(7)).
     """
     refuse, allow = _step(_ANSWER, _REFUSE), _step(_ANSWER, _ALLOW)
     program = [_step(_LOAD, _MACHINE)]

@@ -12,9 +12,9 @@ _MODE = 0o666
 
 
 def copies(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Copies in the folder, each with the path of what it stands for.
+    """Yield copies of devices in the folder, each with the path of the original.
 
-    There are none where the machine makes no device files, or lets nobody open them in the folder.
+    There are none where the machine makes no device files, or forbids opening them in the folder.
     """
     with suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -24,7 +24,7 @@ def copies(folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _copy(path: Path, device: str) -> Path:
-    """The copy, as it was made, whatever has become of it since."""
+    """Return the copy, made again if it was changed or removed."""
     number = Path(device).stat().st_rdev
     if not path.exists() or path.lstat().st_rdev != number:
         draft = path.with_name(f"{path.name}.{os.urandom(6).hex()}")

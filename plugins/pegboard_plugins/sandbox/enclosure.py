@@ -79,13 +79,13 @@ class Walls:
         reads: Iterable[Path] = (),
         network: Network | None = None,
     ) -> AsyncIterator[Sequence[str]]:
-        """The command line that runs `argv` enclosed; the context lasts as long as the process.
+        """Yield the command line that runs `argv` enclosed, for the life of the process.
 
-        `search` is the PATH on which the program is looked for. `reads` are files and folders
-        that it has to see wherever they are; what is missing is made as a folder. `network` takes
-        the place of the setting for this process.
+        `search` is the PATH on which the program is searched. `reads` are files and folders that
+        it must see wherever they are; a missing one is made as a folder. `network` replaces the
+        setting for this process.
 
-        :raises ToolError: when there is no such program, or the policy cannot be held.
+        :raises ToolError: when the program is missing, or the policy cannot be enforced.
         """
         async with self._reaching(network) as policy:
             with ExitStack() as stack:
@@ -96,7 +96,7 @@ class Walls:
 
     @asynccontextmanager
     async def _reaching(self, network: Network | None) -> AsyncIterator[SandboxPolicy]:
-        """The policy with this network; hosts of a process's own have a proxy of their own."""
+        """Yield the policy with this network; a process's own hosts get their own proxy."""
         if network is None:
             yield self._policy
             return
@@ -153,7 +153,7 @@ class Walls:
 
 
 def _made(path: Path) -> Path:
-    """The path with links resolved, as a folder if there is nothing."""
+    """Resolve the links of a path; a missing path is made as a folder."""
     with suppress(OSError):  # what cannot be made is not seen
         if not path.exists():
             path.mkdir(parents=True, mode=0o700)
@@ -167,9 +167,9 @@ class Builder:
         self._hooks = hooks
 
     async def open(self, site: Site) -> Walls:
-        """The walls around the processes of this App.
+        """Return the enclosure of this App's processes.
 
-        :raises ConfigError: when no sandbox can hold the level that the configuration names.
+        :raises ConfigError: when no sandbox can enforce the configured level.
         """
         policy = await asyncio.to_thread(policy_of, site)
         proxy = Proxy(policy.hosts) if policy.hosts else None
@@ -198,11 +198,11 @@ class Builder:
 
 
 def policy_of(site: Site) -> SandboxPolicy:
-    """What processes may reach; the folder for their temporary files is made, and Pegboard's own.
+    """Return the policy for processes; make the folder for temporary files, and Pegboard's own.
 
-    What is not there yet could not be hidden from a process that lives when it comes to be.
+    A folder that appears later could not be hidden from a running process.
 
-    :raises ConfigError: when the project holds the home folder, which then could not be guarded.
+    :raises ConfigError: when the project contains the home folder, which then has no protection.
     """
     level, root, home = site.config.sandbox, site.workspace.worktree, site.home.resolve()
     assert level != "off"
@@ -232,7 +232,7 @@ def policy_of(site: Site) -> SandboxPolicy:
 
 
 def _protected(site: Site) -> tuple[Path, ...]:
-    """What decides what runs here: there or not, no process may write it."""
+    """Return the paths that decide what runs here, existing or not; they are read-only."""
     root, directory = site.workspace.worktree, site.workspace.directory
     found = [root / name for name in _PROTECTED_AT_THE_ROOT]
     found += [folder / name for folder in way_down(root, directory) for name in _PROTECTED]
@@ -246,14 +246,14 @@ def _protected(site: Site) -> tuple[Path, ...]:
 
 
 def _submodules(root: Path) -> list[str]:
-    """The folders that `.gitmodules` names and that are there."""
+    """Return the existing folders that `.gitmodules` names."""
     text = read_bounded(root / ".gitmodules")[0].decode(errors="replace")
     named = (path.strip() for path in _SUBMODULE.findall(text))
     return [path for path in named if os.path.exists(root / path / ".git")]  # noqa: PTH110 - no error for a name too long
 
 
 def _secrets(site: Site, home: Path) -> tuple[Path, ...]:
-    """What is nobody's business, there or not: keys, and all that Pegboard keeps."""
+    """Return the hidden paths, existing or not: keys, and all files of Pegboard."""
     own = [path for path in site.private if path not in site.workspace.git_dirs]
     machine = (Path(path) for path in _MACHINE_SECRETS)
     return (*home_secrets(home), *own, *machine)

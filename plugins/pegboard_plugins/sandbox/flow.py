@@ -100,7 +100,7 @@ class Carrying:
             await self._put(chunk, writer)
 
     async def _chunks(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """The chunks of a body, each with a head of ours; trailers are left out."""
+        """Pass on the chunks of a body with new chunk heads, without trailers."""
         while True:
             found = _CHUNK.fullmatch(await _line(reader))
             if found is None:

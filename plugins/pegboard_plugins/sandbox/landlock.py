@@ -47,7 +47,7 @@ class Landlock:
         cwd: Path,  # noqa: ARG002 - the process is started there
         policy: SandboxPolicy,
     ) -> Iterator[Sequence[str]]:
-        """The command line of a program that gives up its rights before it becomes `argv`."""
+        """Yield the command line of a program that gives up its rights before it becomes `argv`."""
         said = {
             "network": policy.network,
             "temp": str(policy.temp),
@@ -62,5 +62,5 @@ class Landlock:
 
 
 def _texts(paths: Sequence[Path]) -> list[str]:
-    """The paths with what they lead to, if they are links."""
+    """Return the paths with the targets of links."""
     return list(dict.fromkeys(text for path in paths for text in (str(path), str(path.resolve()))))

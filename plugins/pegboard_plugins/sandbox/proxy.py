@@ -66,7 +66,7 @@ class Proxy:
         self._folder: Path | None = None
 
     async def open(self) -> Path:
-        """The socket at which it listens from here on; only the user may call it."""
+        """Listen at a socket that only the user may call, and return its path."""
         self._folder = await asyncio.to_thread(_private_folder)
         path = self._folder / "s"
         self._server = await asyncio.start_unix_server(
@@ -129,9 +129,9 @@ class Proxy:
             await far.close()
 
     async def _reached(self, request: Request) -> Stream:
-        """A connection to where the request goes, at an address that was checked.
+        """Connect to the request's target at a checked address.
 
-        :raises RefusedError: when it may not be, or cannot be.
+        :raises RefusedError: when the target is not allowed, or cannot be reached.
         """
         host, port = request.host, request.port
         place = f"{host}:{port}" if ":" not in host else f"[{host}]:{port}"
@@ -187,13 +187,13 @@ def _system_addresses(host: str, port: int) -> tuple[str, ...]:
 
 
 def _private_folder() -> Path:
-    """A folder that only the user reads, with a short path: a socket's has 107 bytes at most."""
+    """Return a folder that only the user reads, with a short path for a socket (107 bytes)."""
     short = _SOCKETS if _SOCKETS.is_dir() and not _SOCKETS.is_symlink() else None
     return Path(tempfile.mkdtemp(prefix=f"pegboard-proxy-{os.getpid()}-", dir=short))
 
 
 def _refusal(status: int, text: str) -> bytes:
-    """The answer; most programs show the reason of a tunnel that they do not get, not its body."""
+    """Return a refusal with its text as the reason, which programs show of a failed tunnel."""
     body = f"{text}\n".encode()
     reason = text.encode("ascii", "replace").decode()
     head = f"HTTP/1.1 {status} {reason}\r\ncontent-type: text/plain; charset=utf-8\r\n"

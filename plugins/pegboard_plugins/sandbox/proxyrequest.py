@@ -49,9 +49,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def read_request(reader: asyncio.StreamReader) -> Request | None:
-    """The next request, None if there is none; the time for it is the caller's affair.
+    """Read the next request, None if there is none; the caller limits the time.
 
-    :raises RefusedError: when it is none that a proxy may carry out.
+    :raises RefusedError: when it is not a request for a proxy.
     """
     try:
         head = await reader.readuntil(b"\r\n\r\n")
@@ -101,7 +101,7 @@ def _place(authority: str) -> tuple[str, int | None]:
 
 
 def _head(line: str, authority: str, fields: _Fields) -> bytes:
-    """The head for the server: the URL's host is the only one that it is told."""
+    """Return the head for the server, whose only host is the URL's."""
     named = {
         each.strip().lower()
         for name, value in fields

@@ -36,7 +36,7 @@ def main(path: str, port: int, argv: Sequence[str]) -> None:
 
 
 def given_environment() -> dict[bytes, bytes]:
-    """The variables that this process was started with; an interpreter adds to them (PEP 538)."""
+    """Return the variables at this process's start; an interpreter adds some (PEP 538)."""
     with open("/proc/self/environ", "rb") as file:  # noqa: PTH123 - pathlib costs 5 ms
         pairs = file.read().split(b"\0")
     return {
