@@ -21,7 +21,7 @@ _SMALL_WINDOW = 200_000
 
 
 def _assumed(model_id: str) -> ModelFacts:
-    """What holds of a model of unknown name: all of Claude's read pictures and PDFs."""
+    """Return the facts of a model with an unknown name: all of Claude's read pictures and PDFs."""
     version = version_of(model_id)
     return ModelFacts(
         reads=Modalities(image=True, pdf=True),
@@ -31,7 +31,7 @@ def _assumed(model_id: str) -> ModelFacts:
 
 
 def version_of(model_id: str) -> tuple[int, ...]:
-    """The version in a model's name: (4, 6) of `claude-sonnet-4-6`; () where it has none."""
+    """Return the version in a model's name: (4, 6) of `claude-sonnet-4-6`, or ()."""
     return tuple(int(number) for number in re.findall(r"(?<!\d)\d{1,2}(?!\d)", model_id)[:2])
 
 

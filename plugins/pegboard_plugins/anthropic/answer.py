@@ -91,7 +91,7 @@ class MessageReader:
             return ()
 
     def read(self, frame: bytes) -> Iterator[StreamEvent]:
-        """The events of the next frame; kinds that are not known are passed over."""
+        """Yield the events of the next frame; unknown kinds are skipped."""
         event = mapping_in(decode_json(frame))
         match event.get("type"):
             case "message_start":
@@ -117,7 +117,7 @@ class MessageReader:
                 return
 
     def end(self) -> Iterator[StreamEvent]:
-        """The calls that are surely complete, and how the answer ended."""
+        """Yield the calls that are certainly complete, and the end of the answer."""
         yield from self._stop_all()
         if self._reason not in _CUT:
             for call in self._calls:
@@ -134,7 +134,7 @@ class MessageReader:
         self._stopped = []
 
     def _whole(self, message: Mapping[str, Any]) -> Iterator[StreamEvent]:
-        """An answer that the server did not stream."""
+        """Yield the events of an answer that the server did not stream."""
         self._begin(message)
         for place, block in enumerate(message.get("content") or ()):
             yield from self._start(place, dict(mapping_in(block)))
@@ -225,7 +225,7 @@ class MessageReader:
 
 
 def go_on(request: ModelRequest, reader: AnswerReader) -> ModelRequest | None:
-    """The request that goes on with a paused answer; None if there is none."""
+    """Return the request that continues a paused answer, None if it was not paused."""
     if not isinstance(reader, MessageReader) or not reader.said:
         return None
     blocks = tuple(Reasoning(text="", metadata={OWN: {"block": each}}) for each in reader.said)
@@ -234,7 +234,7 @@ def go_on(request: ModelRequest, reader: AnswerReader) -> ModelRequest | None:
 
 
 def _key(index: object) -> int | str:
-    """The place of a block as a key; servers that leave it out write one block at a time."""
+    """Return the index of a block as a key; servers without one write one block at a time."""
     return index if isinstance(index, int | str) else ""
 
 
@@ -243,7 +243,7 @@ def _counts(usage: object) -> dict[str, Any]:
 
 
 def _kept(item: _Item) -> dict[str, Any] | None:
-    """What a later request needs to say the block again, to the letter: text is stored trimmed."""
+    """Return what a later request needs to repeat the block exactly; stored text is trimmed."""
     if item.kind == "text":
         return None
     if item.kind != "thinking":
@@ -257,7 +257,7 @@ def _kept(item: _Item) -> dict[str, Any] | None:
 
 
 def _verbatim(item: _Item) -> dict[str, Any]:
-    """The block as a request repeats it."""
+    """Return the block as a request repeats it."""
     match item.kind:
         case "text":
             return {"type": "text", "text": item.block.text}

@@ -36,7 +36,7 @@ _CONTROL = ("cache_ttl", "tool_streaming", "thinking", "effort", "reasoning_effo
 
 
 def encode(request: ModelRequest, endpoint: Endpoint, key: str) -> Post:
-    """The request, with marks where the prompt cache is to reach."""
+    """Encode the request, with marks for the prompt cache."""
     headers = {"anthropic-version": VERSION, **({"x-api-key": key} if key else {})}
     return Post(endpoint.at("messages"), headers, _body(request, endpoint))
 
@@ -81,7 +81,7 @@ def _sampling(request: ModelRequest, plain: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _tools(request: ModelRequest, endpoint: Endpoint) -> list[dict[str, Any]]:
-    """The tools; arguments come as they are written where the server is known to be able to."""
+    """Return the tools; arguments are streamed as written where the server supports that."""
     own = (urlsplit(endpoint.url).hostname or "").endswith("anthropic.com")
     eager = request.options.get("toolStreaming", own)
     return [
@@ -100,7 +100,7 @@ def _marked(blocks: list[dict[str, Any]], mark: Mapping[str, Any]) -> list[dict[
 
 
 def _with_marks(history: Sequence[bytes], mark: bytes) -> list[bytes]:
-    """The messages, the last turns of the user marked: in the last block of each."""
+    """Mark the last block of each of the user's last turns."""
     marked = list(history)
     turns = 0
     for place in reversed(range(len(marked))):
@@ -113,7 +113,7 @@ def _with_marks(history: Sequence[bytes], mark: bytes) -> list[bytes]:
 
 
 def _history(request: ModelRequest) -> list[bytes]:
-    """The messages; those that are kept cost nothing here but to be found."""
+    """Return the encoded messages; those encoded before are looked up."""
     kinds = media_inputs(request.model)
     form = f"{OWN}:{':'.join(sorted(kinds))}"
     calls = f"{form}:calls"
@@ -141,7 +141,7 @@ def _encoded(message: ModelMessage, blocks: list[dict[str, Any]]) -> bytes:
 
 
 def _with_own_ids(messages: Sequence[ModelMessage], kinds: frozenset[str]) -> list[bytes]:
-    """The history of a server that gave an id twice: the later calls get ids of their own.
+    """Encode the history of a server that gave an id twice: the later calls get new ids.
 
     The results of a message's calls follow it, so that the newest call of an id is meant.
     """
@@ -159,7 +159,7 @@ def _with_own_ids(messages: Sequence[ModelMessage], kinds: frozenset[str]) -> li
 def _blocks(
     message: ModelMessage, kinds: frozenset[str], ids: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
-    """The blocks of a message; the API refuses texts without a letter, and unsigned thoughts."""
+    """Yield the blocks of a message; the API refuses blank texts and unsigned thoughts."""
     for part in message.content:
         match part:
             case Text(text=text) if text.strip():
@@ -179,7 +179,7 @@ def _blocks(
 
 
 def _thought(part: Reasoning) -> Iterator[dict[str, Any]]:
-    """The block as it came; what another model thought has no signature and is left out."""
+    """Yield the original block; another model's thoughts have no signature and are left out."""
     own = (part.metadata or {}).get(OWN)
     if not isinstance(own, dict):
         return
@@ -191,7 +191,7 @@ def _thought(part: Reasoning) -> Iterator[dict[str, Any]]:
 
 
 def _result(part: Result, given: str, kinds: frozenset[str]) -> dict[str, Any]:
-    """A result with its pictures and PDFs inside."""
+    """Return a result with its pictures and PDFs inside."""
     output = part.output if part.output.strip() else "(no output)"
     content: Any = output
     if part.media:

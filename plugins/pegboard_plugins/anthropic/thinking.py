@@ -14,9 +14,9 @@ _OFF = ("none", "off", "disabled")
 
 
 def thinking_of(request: ModelRequest, limit: int) -> dict[str, Any]:
-    """The fields `thinking` and `output_config`; none where the model is not to think.
+    """Return the fields `thinking` and `output_config`; none where the model shall not think.
 
-    The options `effort` and `reasoningEffort` take a word, `thinking` is sent as it is.
+    The options `effort` and `reasoningEffort` take a word, `thinking` is sent unchanged.
     """
     options = request.options
     effort = options.get("effort") or options.get("reasoningEffort")

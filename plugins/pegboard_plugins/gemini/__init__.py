@@ -14,13 +14,13 @@ _FIRST_THINKING = (2, 5)
 
 
 def version_of(model_id: str) -> tuple[int, ...]:
-    """The version in a model's name: (2, 5) of `gemini-2.5-pro`; () where it has none."""
+    """Return the version in a model's name: (2, 5) of `gemini-2.5-pro`, or ()."""
     found = re.search(r"gemini-(\d+)(?:\.(\d+))?", model_id)
     return tuple(int(number) for number in found.groups(default="0")) if found else ()
 
 
 def _assumed(model_id: str) -> ModelFacts:
-    """What holds of a model of unknown name."""
+    """Return the facts of a model with an unknown name."""
     media = "gemini" in model_id
     return ModelFacts(
         reads=Modalities(image=media, pdf=media, audio=media, video=media),

@@ -36,13 +36,13 @@ class ContentReader:
         self._calls: list[ToolCall] = []
 
     def read(self, frame: bytes) -> Iterator[StreamEvent]:
-        """The events of the next chunk, or of all of them where the server does not stream."""
+        """Yield the events of the next chunk, or of all chunks if the server does not stream."""
         value = decode_json(frame)
         for each in value if isinstance(value, list) else [value]:
             yield from self._chunk(mapping_in(each))
 
     def end(self) -> Iterator[StreamEvent]:
-        """The calls, and how the answer ended."""
+        """Yield the calls, and the end of the answer."""
         yield from self._blocks.close()
         if self._reason not in _CUT:
             for call in self._calls:
@@ -76,7 +76,7 @@ class ContentReader:
             self._signature = str(part.get("thoughtSignature") or self._signature)
 
     def _call(self, call: Mapping[str, Any], signature: str) -> Iterator[StreamEvent]:
-        """A call, which comes whole; the id is ours where Google gives none."""
+        """Add a call, which comes complete; it gets an id where Google gives none."""
         yield from self._blocks.close()
         given, name = str(call.get("id") or ""), str(call.get("name") or "")
         own = {"id": given, "signature": signature}
@@ -89,7 +89,7 @@ class ContentReader:
         yield ToolInputDelta(call_id, arguments)
 
     def _kept(self, kind: str) -> dict[str, Any] | None:
-        """The signature of a text that ends."""
+        """Return the signature of a text that ends."""
         signature, self._signature = self._signature, ""
         return {OWN: {"signature": signature}} if signature and kind == "text" else None
 

@@ -29,7 +29,7 @@ _NOTHING = b" "
 
 
 def encode(request: ModelRequest, endpoint: Endpoint, key: str) -> Post:
-    """The request."""
+    """Encode the request."""
     name = quote(request.model.api.id, safe="")
     url = endpoint.at(f"models/{name}:streamGenerateContent")
     url += "&alt=sse" if "?" in url else "?alt=sse"
@@ -69,7 +69,7 @@ def _body(request: ModelRequest) -> bytes:
 
 
 def _form(request: ModelRequest) -> dict[str, Any]:
-    """The form of the answer, by its schema."""
+    """Return the format of the answer, by its schema."""
     if request.output_schema is None:
         return {}
     schema = documented(request.output_schema)
@@ -100,7 +100,7 @@ def _signs(request: ModelRequest) -> bool:
 
 
 def _history(request: ModelRequest) -> list[bytes]:
-    """The messages; those that are kept cost nothing here but to be found."""
+    """Return the encoded messages; those encoded before are looked up."""
     kinds, signs = media_inputs(request.model), _signs(request)
     form = f"{OWN}:{':'.join((*sorted(kinds), str(signs)))}"
     found = []
@@ -118,7 +118,7 @@ def _history(request: ModelRequest) -> list[bytes]:
 def _parts(
     message: ModelMessage, kinds: frozenset[str], *, signs: bool
 ) -> Iterator[dict[str, Any]]:
-    """The parts of a message; the first call of a step is signed, and speaks for the others."""
+    """Yield the parts of a message; the signature of a step's first call counts for all."""
     unsigned = signs
     for part in message.content:
         signature = _own(part).get("signature")
@@ -140,7 +140,7 @@ def _parts(
 
 
 def _result(part: Result, kinds: frozenset[str], *, inside: bool) -> Iterator[dict[str, Any]]:
-    """A result; its pictures and files inside it where the model reads them there."""
+    """Yield a result, with its pictures and files inside where the model reads them there."""
     media = [_media(each, kinds) for each in part.media]
     said = {"error" if part.is_error else "output": part.output}
     nested = {"parts": [each for each in media if "inlineData" in each]} if inside else {}

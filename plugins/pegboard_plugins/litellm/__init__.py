@@ -79,11 +79,11 @@ class LiteLLM:
         return ()
 
     def resolve(self, model_id: str) -> Model | None:
-        """The model that litellm calls so; None for a provider that it does not know."""
+        """Return litellm's model with this name, None for an unknown provider."""
         return self._known().find(model_id)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
-        """The answer, event by event; closing the iterator ends the request."""
+        """Stream the answer; closing the iterator ends the request."""
         from pegboard.http import MediaLimits
         from pegboard.unstable import SentMedia
         from pegboard_plugins.litellm.events import ChunkReader
@@ -155,7 +155,7 @@ class LiteLLM:
         return self._module
 
     async def _key(self, model_id: str) -> Key | None:
-        """The key of the provider behind, None where litellm may find something else."""
+        """Return the key of the provider behind litellm, None where litellm may find one itself."""
         from pegboard_plugins.litellm.variables import KEY_VARIABLES, OTHER_VARIABLES
 
         behind = await asyncio.to_thread(self._known().provider_of, model_id)
@@ -204,7 +204,7 @@ class LiteLLM:
     def _failure(
         self, error: Exception, reason: str, request: ModelRequest, key: Key | None
     ) -> ProviderError:
-        """The error in our words, without the key, which servers repeat."""
+        """Translate an error, without the key, which servers repeat."""
         # Where something has failed.
         from pegboard.http import asked_wait_s, is_overflow, refused_keyword, refused_tools
         from pegboard.unstable import key_advice, says, without_values
@@ -244,7 +244,7 @@ class LiteLLM:
 
 
 def _response_format(request: ModelRequest) -> dict[str, Any] | None:
-    """The form of the answer; few of the servers behind litellm take one next to tools."""
+    """Return the format of the answer; few servers behind litellm take one together with tools."""
     if request.output_schema is None or request.tools:
         return None
     form = {"name": "answer", "schema": request.output_schema}
@@ -252,27 +252,27 @@ def _response_format(request: ModelRequest) -> dict[str, Any] | None:
 
 
 def _headers(error: Exception) -> dict[str, str]:
-    """The headers of a failed response, in which a server says how long to wait."""
+    """Return the headers of a failed response, which may say how long to wait."""
     response = getattr(error, "response", None)
     found = getattr(error, "litellm_response_headers", None) or getattr(response, "headers", None)
     return {str(name).lower(): str(value) for name, value in dict(found or {}).items()}
 
 
 async def _next(chunks: Any, idle_s: float) -> Any:  # noqa: ANN401 - litellm's objects
-    """The next chunk, None at the end."""
+    """Return the next chunk, None at the end."""
     async with asyncio.timeout(idle_s):
         return await anext(chunks, None)
 
 
 @hookimpl
 async def register_providers(config: Config, keys: Keys) -> tuple[Provider, ...]:
-    """The provider `litellm`."""
+    """Register the provider `litellm`."""
     return (LiteLLM(config.provider, keys),)
 
 
 @hookimpl(trylast=True, timeout_s=RESOLVE_TIMEOUT_S)
 async def model_resolve(name: str) -> Model | None:
-    """The model, for names that litellm knows without a prefix of ours."""
+    """Return the model of a name that litellm knows without a prefix."""
     from pegboard_plugins.litellm.catalog import Catalog
 
     return await asyncio.to_thread(Catalog().find, name)

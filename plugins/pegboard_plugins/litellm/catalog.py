@@ -49,9 +49,9 @@ class Catalog:
     """The models and providers of the installed litellm; read at the first question."""
 
     def find(self, name: str) -> Model | None:
-        """The model that litellm calls so; None when it has neither the name nor its provider.
+        """Return litellm's model with this name; None when name and provider are unknown.
 
-        A model that is newer than the list is taken on its provider's word, without limits.
+        A model that is newer than the list is accepted without limits.
         """
         provider, slash, rest = name.partition("/")
         entry = self._entries.get(name) or self._of_provider(provider, rest)
@@ -60,7 +60,7 @@ class Catalog:
         return _model(name, entry or Entry(supports_function_calling=True))
 
     def provider_of(self, name: str) -> str:
-        """The provider that a model's name says, or that the list has for it; empty if unknown."""
+        """Return the provider in a model's name, or the one in the list, "" if unknown."""
         provider, slash, _ = name.partition("/")
         if slash:
             return provider
@@ -72,7 +72,7 @@ class Catalog:
         return get_close_matches(name, self._entries, n=3, cutoff=0.7)
 
     def _of_provider(self, provider: str, rest: str) -> Entry | None:
-        """A model that is listed without its provider, as `claude-…` of `anthropic/claude-…`."""
+        """Return a model listed without its provider, as `claude-…` of `anthropic/claude-…`."""
         entry = self._entries.get(rest)
         return entry if entry and entry.litellm_provider.startswith(provider) else None
 

@@ -27,7 +27,7 @@ class ChunkReader:
         self._calls = AnswerCalls()
 
     def read(self, chunk: Any) -> Iterator[StreamEvent]:  # noqa: ANN401 - litellm's object
-        """The events of the next chunk."""
+        """Yield the events of the next chunk."""
         counts = getattr(chunk, "usage", None)
         if counts is not None:
             self._usage = usage_of(counts)
@@ -36,11 +36,11 @@ class ChunkReader:
             self._reason = choice.finish_reason or self._reason
 
     def finish(self, reason: str) -> None:
-        """The answer has ended so, whatever the last chunk was to say."""
+        """End the answer with this reason, whatever the last chunk would have said."""
         self._reason = reason
 
     def end(self) -> Iterator[StreamEvent]:
-        """The last events, once the stream has ended as it should."""
+        """Yield the last events, after the stream has ended properly."""
         yield from self._blocks.close()
         reason, note = finish_of(self._reason or "stop")
         if reason not in _CUT:
@@ -68,7 +68,7 @@ class ChunkReader:
         yield from events
 
     def _kept(self, kind: str) -> dict[str, Any] | None:
-        """What goes back with a thought that ends."""
+        """Return the metadata that a later request sends back with a thought."""
         if kind != "reasoning":
             return None
         blocks, self._thoughts = _joined(self._thoughts), []

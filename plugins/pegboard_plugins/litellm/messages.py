@@ -12,7 +12,7 @@ _IMAGES_AND_FILES = {"image": "image", "application/pdf": "pdf", "audio": "audio
 
 
 def messages_of(request: ModelRequest) -> list[dict[str, Any]]:
-    """The system prompt and the history; with marks for the prompt cache where they are needed."""
+    """Return the system prompt and the history, with marks for the prompt cache where needed."""
     # In one message, because the chat templates of many models take no second one.
     text = "\n\n".join(filter(None, request.system))
     system: list[dict[str, Any]] = [{"role": "system", "content": text}] if text else []
@@ -25,7 +25,7 @@ def messages_of(request: ModelRequest) -> list[dict[str, Any]]:
 
 
 def tools_of(request: ModelRequest) -> list[dict[str, Any]]:
-    """The tools that are offered."""
+    """Return the offered tools."""
     return [
         {
             "type": "function",

@@ -19,7 +19,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 async def load() -> Any:  # noqa: ANN401 - litellm's types cost more to check than to do without
-    """The module, ready for use.
+    """Import the module in a thread, and prepare it.
 
     :raises ImportError: when it is not installed, or is broken.
     """

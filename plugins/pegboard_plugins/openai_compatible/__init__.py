@@ -112,7 +112,7 @@ KNOWN: Mapping[str, Endpoint] = {endpoint.id: endpoint for endpoint in _SERVERS}
 
 
 def ollama_url(host: str) -> str:
-    """The address in `OLLAMA_HOST`, which may lack scheme and port and be a listening address."""
+    """Return the address in `OLLAMA_HOST`, which may lack a scheme or port, or be 0.0.0.0."""
     scheme, _, rest = host.rpartition("://")
     rest = rest.rstrip("/").replace("0.0.0.0", "127.0.0.1")  # noqa: S104 - replaced, not bound
     if ":" not in rest:
@@ -124,9 +124,9 @@ def ollama_url(host: str) -> str:
 async def register_providers(
     config: Config, env: Mapping[str, str], keys: Keys
 ) -> tuple[Provider, ...]:
-    """A provider for each known server, and for each with a base URL in the configuration.
+    """Register a provider for each known server, and for each with a base URL in the configuration.
 
-    Asked first, so that a plugin that knows a server of this name by an API of its own replaces it.
+    It is asked first, so that a plugin with an API of its own for a server's name replaces it.
     """
     environ = (
         {**env, "OLLAMA_HOST": ollama_url(env["OLLAMA_HOST"])} if env.get("OLLAMA_HOST") else env
@@ -141,7 +141,7 @@ async def register_providers(
 def provider(
     endpoint: Endpoint, quirks: Quirks, *, environ: Mapping[str, str], keys: Keys
 ) -> HttpProvider:
-    """The provider of an endpoint that has these quirks."""
+    """Return the provider of an endpoint with these quirks."""
     options = dict(endpoint.options)
     quirks = replace(quirks, cache_key=bool(options.pop(_CACHE_KEY, quirks.cache_key)))
     chosen = str(options.pop(_WIRE, ""))

@@ -78,9 +78,9 @@ _decode = msgspec.json.Decoder(Chunk).decode
 
 
 def chunk_from(payload: bytes) -> Chunk:
-    """The chunk in an event's data; bytes that are not Unicode become replacement characters.
+    """Parse the chunk in an event's data; invalid Unicode becomes replacement characters.
 
-    A lone `null`, number, text or list adds nothing to an answer.
+    A lone `null`, number, string or list adds nothing to an answer.
 
     :raises ValueError: when it is not the JSON of a chunk.
     """
@@ -113,10 +113,10 @@ class ChatReader:
         self._calls = AnswerCalls()
 
     def read(self, frame: bytes) -> Iterator[StreamEvent]:
-        """The events of the next chunk; nothing once the answer has ended, but its usage.
+        """Yield the events of the next chunk; after the answer's end only its usage counts.
 
         :raises ValueError: when it is not the JSON of a chunk.
-        :raises ErrorFrameError: when it is an error, and the answer has not come to its end.
+        :raises ErrorFrameError: when it is an error before the answer's end.
         """
         chunk = chunk_from(frame)
         first = chunk.choices[0] if chunk.choices else None
@@ -135,7 +135,7 @@ class ChatReader:
             yield from self.finish(choice.finish_reason)
 
     def finish(self, reason: object) -> Iterator[StreamEvent]:
-        """The ends of what is open, and the calls that are surely complete."""
+        """Yield the ends of open blocks, and the calls that are certainly complete."""
         self.finished = True
         self._reason, self._note = finish_of(reason)
         for kind, text in self._tags.rest():
@@ -154,7 +154,7 @@ class ChatReader:
             self._reason = "content-filter"
 
     def end(self) -> Iterator[StreamEvent]:
-        """The last events, once the answer is over."""
+        """Yield the last events when the answer is over."""
         if not self.finished:
             yield from self.finish(None)
         yield StreamFinish(self._reason, usage_of(self._usage), note=self._note)
@@ -190,7 +190,7 @@ class ChatReader:
             yield Heartbeat()
 
     def _read_written(self) -> Iterator[StreamEvent]:
-        """The calls of an answer whose whole text is calls; else the text that was held back."""
+        """Yield the calls of an answer whose whole text is calls, else the held back text."""
         has_ended = self._reason not in _CUT and not self._calls
         calls, text = self._written.rest(has_ended=has_ended)
         if text:
@@ -201,7 +201,7 @@ class ChatReader:
         self._note = self._note or self._written.note
 
     def _kept(self, kind: str) -> dict[str, Any] | None:
-        """What goes back with a thought that ends."""
+        """Return the metadata that a later request sends back with a thought."""
         if kind != "reasoning":
             return None
         details, self._details = self._details, []
@@ -248,14 +248,14 @@ def _count(counts: Mapping[str, Any], name: str) -> int | None:
 
 
 def _index(value: object) -> int | None:
-    """The place of a call, which some servers write as a text or with a fraction of 0."""
+    """Parse the index of a call, which some servers write as a string or a float."""
     if isinstance(value, str) and value.isdecimal() and len(value) <= _INDEX_DIGITS:
         return int(value)
     return int(value) if isinstance(value, int | float) else None
 
 
 def _id(value: object) -> str:
-    """The id of a call, which some servers count; "" for what is none."""
+    """Return the id of a call, which some servers count, or ""."""
     return str(value) if isinstance(value, str | int | float) else ""
 
 

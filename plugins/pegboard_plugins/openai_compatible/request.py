@@ -52,7 +52,7 @@ _MISTRAL = re.compile(r"(?i)(mis|minis|magis|codes|devs|pix)tral|mixtral")
 
 
 def encode(request: ModelRequest, endpoint: Endpoint, key: str, *, quirks: Quirks) -> Post:
-    """The request to a server with these quirks."""
+    """Encode the request to a server with these quirks."""
     return Post(
         endpoint.at("chat/completions"),
         {"authorization": f"Bearer {key}"} if key else {},
@@ -72,7 +72,7 @@ def _dialect(model: Model, quirks: Quirks) -> Dialect:
 
 
 def encode_request(request: ModelRequest, dialect: Dialect) -> bytes:
-    """The body of the request, without a byte that the server does not need."""
+    """Encode the body of the request, without any byte that the server does not need."""
     fields = {
         "model": request.model.api.id,
         "stream": True,
@@ -93,14 +93,14 @@ def encode_request(request: ModelRequest, dialect: Dialect) -> bytes:
 
 
 def encode_message(message: ModelMessage, dialect: Dialect) -> bytes:
-    """A message as JSON objects with commas between, which are kept with it."""
+    """Encode a message as JSON objects separated by commas, and store them with it."""
     objects = _ENCODERS[message.role](message, dialect)
     kept = message.encoded[dialect.key] = b",".join([encode_json(value) for value in objects])
     return kept
 
 
 def _history(messages: Sequence[ModelMessage], dialect: Dialect) -> list[bytes]:
-    """The messages; those that are kept cost nothing here but to be found."""
+    """Return the encoded messages; those encoded before are looked up."""
     key = dialect.key
     found = [message.encoded.get(key) or encode_message(message, dialect) for message in messages]
     if not dialect.quirks.short_ids:
@@ -116,7 +116,7 @@ def _history(messages: Sequence[ModelMessage], dialect: Dialect) -> list[bytes]:
 
 
 def _with_marks(messages: Sequence[ModelMessage], history: Sequence[bytes]) -> list[bytes]:
-    """The history, with a mark at the end of the last turns that are not the model's."""
+    """Mark the end of the last turns that are not the model's."""
     marked = list(history)
     turns = [place for place, each in enumerate(messages) if each.role != "assistant"]
     for place in turns[-MARKED_TURNS:]:
@@ -125,7 +125,7 @@ def _with_marks(messages: Sequence[ModelMessage], history: Sequence[bytes]) -> l
 
 
 def _marked(message: bytes) -> bytes:
-    """The message, its last part marked."""
+    """Mark the last part of a message."""
     return message.removesuffix(_END) + _MARK + _END if message.endswith(_END) else message
 
 
@@ -178,7 +178,7 @@ def _assistant(message: ModelMessage, dialect: Dialect) -> list[dict[str, Any]]:
 
 
 def _results(message: ModelMessage, dialect: Dialect) -> list[dict[str, Any]]:
-    """A message for each result, and one of the user's for their media, which tools cannot send."""
+    """Return a message for each result, and a user's for their media, which tools cannot send."""
     results = [part for part in message.content if isinstance(part, Result)]
     values: list[dict[str, Any]] = [
         {

@@ -134,7 +134,7 @@ def _said(content: tuple[Content, ...], kinds: frozenset[str]) -> Iterator[dict[
 
 
 def _answered(content: tuple[Content, ...]) -> list[dict[str, Any]]:
-    """The items of an answer; thoughts that led to nothing, or are another model's, are left out.
+    """Return the items of an answer, without thoughts of other models and those without a result.
 
     Ids go with thoughts only: each names an item that the model was asked to think of before.
     """
@@ -185,7 +185,7 @@ def _own(part: Content) -> Mapping[str, Any]:
 
 
 def _result(part: Result, kinds: frozenset[str]) -> dict[str, Any]:
-    """A result, with its pictures and files inside."""
+    """Return a result, with its pictures and files inside."""
     output: Any = part.output
     if part.media:
         text = {"type": "input_text", "text": part.output}

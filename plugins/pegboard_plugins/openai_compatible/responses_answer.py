@@ -42,7 +42,7 @@ class ResponseReader:
         self._ids: set[str] = set()
 
     def read(self, frame: bytes) -> Iterator[StreamEvent]:
-        """The events of the next frame; kinds that are not known are passed over."""
+        """Yield the events of the next frame; unknown kinds are skipped."""
         event = mapping_in(decode_json(frame))
         index, kind = event.get("output_index"), str(event.get("type"))
         match kind.removeprefix("response."):
@@ -65,7 +65,7 @@ class ResponseReader:
                     yield from self._whole(event)
 
     def end(self) -> Iterator[StreamEvent]:
-        """The calls that are surely complete, and how the answer ended."""
+        """Yield the calls that are certainly complete, and the end of the answer."""
         if self._reason == "stop":
             for block, done in self._calls:
                 arguments = str(done.get("arguments") or block.text or "{}")
@@ -112,7 +112,7 @@ class ResponseReader:
                 yield block.end({OWN: {"item": dict(done)}} if done else None)
 
     def _text_of(self, block: AnswerBlock, done: Mapping[str, Any]) -> Iterator[StreamEvent]:
-        """The text of a message that came without its pieces."""
+        """Yield the text of a message that came without pieces."""
         for part in map(mapping_in, done.get("content") or ()):
             self._refused = self._refused or bool(part.get("refusal"))
             text = part.get("text") or part.get("refusal")
@@ -131,7 +131,7 @@ class ResponseReader:
         self._reason, self._note = finish_of(cut or status)
 
     def _whole(self, response: Mapping[str, Any]) -> Iterator[StreamEvent]:
-        """A response that the server did not stream."""
+        """Yield the events of a response that the server did not stream."""
         for index, item in enumerate(map(mapping_in, response.get("output") or ())):
             yield from self._start(index, item)
             for part in map(mapping_in, item.get("summary") or ()):

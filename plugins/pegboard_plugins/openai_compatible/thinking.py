@@ -34,7 +34,7 @@ class TagSplitter:
         self._held = ""
 
     def split(self, text: str) -> Iterator[tuple[Kind, str]]:
-        """What a piece of an answer adds; what may be half a tag is held back."""
+        """Yield what a piece of an answer adds; a possible half of a tag is held back."""
         if self._state == "text":
             yield "text", text
             return
@@ -51,7 +51,7 @@ class TagSplitter:
             self._held = ""
 
     def rest(self) -> Iterator[tuple[Kind, str]]:
-        """What was held back, when the answer is over."""
+        """Yield what was held back, when the answer is over."""
         if self._held and self._state != "behind":
             yield ("thought" if self._state == "thought" else "text"), self._held
         self._held = ""
@@ -100,11 +100,11 @@ def _joined(last: Mapping[str, Any], name: str, value: object) -> object:
 
 
 def with_thoughts(value: dict[str, Any], message: ModelMessage, field: str) -> dict[str, Any]:
-    """The encoded answer, with what the model thought; `field` is where its model wants it.
+    """Add the model's thoughts to an encoded answer; `field` is where the model wants them.
 
-    Without that it goes back only where calls follow, as models need it between the steps of a
-    turn, and only to the model that thought it. DeepSeek and Kimi refuse calls without the field,
-    and Kimi an empty one, so a model that wants it gets a space where nothing was thought.
+    Without a field they are sent only before calls, as models need them between the steps of a
+    turn, and only to the model that thought them. DeepSeek and Kimi refuse calls without the field,
+    and Kimi an empty one, so a model that wants it gets a space where there are no thoughts.
     """
     thoughts = [part for part in message.content if isinstance(part, Reasoning)]
     details = [each for part in thoughts for each in _own(part).get("details", ())]
@@ -149,7 +149,7 @@ def effort_of(request: ModelRequest, quirks: Quirks) -> dict[str, Any]:
 
 
 def reasoning_metadata(field: str, details: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """What to keep beside a thought, so that it can go back as it came."""
+    """Return the metadata to store with a thought, so that it can be sent back unchanged."""
     if details:
         return {OWN: {"details": list(details)}}
     return {OWN: {"field": field}} if field else None

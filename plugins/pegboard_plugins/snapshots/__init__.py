@@ -87,7 +87,7 @@ class LateSnapshots:
         return self._made.refused if self._made else refusal(self._workspace.worktree, self._env)
 
     def follow(self, run: "Followed") -> "Trail":
-        """What follows the steps of a run."""
+        """Start following the steps of a run."""
         from pegboard.unstable import StepSnapshots
 
         return StepSnapshots(self, run)
@@ -98,15 +98,15 @@ class LateSnapshots:
         return self._made.current if self._made else None
 
     def lineage(self, session_id: str, parent_id: str | None) -> tuple[str, ...]:
-        """The session and those above it."""
+        """Return the session and its ancestors."""
         return add_lineage(self._lineages, session_id, parent_id)
 
     def writing(self, owners: tuple[str, ...], *, tells: bool) -> "AbstractContextManager[Writing]":
-        """A call that may write files."""
+        """Return a block for a call that may write files."""
         return self._git().writing(owners, tells=tells)
 
     async def track(self, *, fresh: bool = False) -> str | None:
-        """The tree of the files as they are."""
+        """Return the tree of the current files."""
         return await self._git().track(fresh=fresh)
 
     def claimed(self, session_id: str) -> bool:
@@ -114,11 +114,11 @@ class LateSnapshots:
         return self._made is not None and self._made.claimed(session_id)
 
     def take_staged(self, session_id: str) -> tuple[Staged, ...]:
-        """What the session has done to git's index."""
+        """Return the session's changes of git's index."""
         return self._git().take_staged(session_id)
 
     def take(self, session_id: str) -> tuple[Path, ...]:
-        """The files that the session has changed; documents among them are recorded as unseen."""
+        """Return the files that the session has changed, and record documents as unseen."""
         changed = self._git().take(session_id)
         documents = [
             path
@@ -133,7 +133,7 @@ class LateSnapshots:
         return changed
 
     async def copied(self, session_id: str) -> "Mapping[Path, RestoreWay]":
-        """The ways of files that no tree has."""
+        """Return the ways of files that no tree has."""
         return await self._git().copied(session_id)
 
     def unkept(self, files: Iterable[Path]) -> dict[Path, Unkept]:
@@ -153,7 +153,7 @@ class LateSnapshots:
         await self._git().forget(session_id)
 
     async def diff(self, ways: "Mapping[Path, RestoreWay]") -> tuple[FileDiff, ...]:
-        """What became of files."""
+        """Return the changes of files."""
         return await self._git().diff(ways)
 
     async def restore(self, ways: "Mapping[Path, RestoreWay]") -> "Restored":

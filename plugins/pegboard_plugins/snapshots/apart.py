@@ -58,7 +58,7 @@ class Apart:
             del self.reasons[path]
 
     def above(self, path: bytes) -> bytes | None:
-        """The repository in the worktree that a path lies in, if it does in one."""
+        """Return the nested repository that a path lies in, None if in none."""
         here = path
         while here:
             here = here.rpartition(b"/")[0]
@@ -90,7 +90,7 @@ class Apart:
 
 
 def facts_of(name: bytes) -> _Facts:
-    """What tells whether a file is another one than before; nothing where there is none."""
+    """Return the facts that differ when a file has changed; empty for a missing file."""
     try:
         found = os.lstat(name)
     except (OSError, ValueError):
@@ -236,7 +236,7 @@ class LargeFiles:
         return True
 
     def remembered(self, objects: Objects) -> Iterator[tuple[bytes, tuple[int, ...], Entry]]:
-        """The files with what told their state, of which the copies are still there."""
+        """Yield the remembered files whose copies still exist, with the facts of their state."""
         try:
             known = msgspec.json.decode(self._place.read_bytes(), type=dict[str, _Known])
         except (OSError, msgspec.MsgspecError):

@@ -42,12 +42,12 @@ class Writing(msgspec.Struct, eq=False):
     pauses: list[tuple[int, int]] = msgspec.field(default_factory=list)
 
     def tell(self, path: Path) -> None:
-        """The call has written this file."""
+        """Record that the call has written this file."""
         self.spoke = True
         self._note(path)
 
     def intend(self, path: Path) -> None:
-        """The call is about to write this file; if no tree has it, a copy is made. It blocks."""
+        """Copy this file, which the call is about to write, if no tree has it. It blocks."""
         name = self._note(path)
         if name is not None:
             self.copy(self.owners, name)
@@ -62,7 +62,7 @@ class Writing(msgspec.Struct, eq=False):
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """The call waits: what is changed meanwhile is not its work."""
+        """Exclude changes during the block, in which the call waits, from its work."""
         begin_ns = time.time_ns()
         try:
             yield
@@ -107,7 +107,7 @@ class Claims:
         self._claimed: dict[str, set[bytes]] = {}
 
     def begin(self, owners: tuple[str, ...], *, tells: bool) -> Writing:
-        """A call of a session begins; `owners` are that session and those above it."""
+        """Begin a call of a session; `owners` are that session and its ancestors."""
         writing = Writing(owners, self._root, self._copy, tells, begin_ns=time.time_ns())
         with self._lock:
             self._writings.append(writing)
@@ -142,7 +142,7 @@ class Claims:
             ]
 
     def owners(self, changed_ns: int) -> set[str]:
-        """The sessions with a call that may have done what was done at this instant."""
+        """Return the sessions with a call that may have made a change at this instant."""
         with self._lock:
             waiting = tuple(self._writings)
         clock = file_clock(self._place) if waiting else FileClock()
@@ -154,7 +154,7 @@ class Claims:
         return owner in self._claimed
 
     def take(self, owner: str) -> tuple[bytes, ...]:
-        """The files that a session has changed since it was asked last."""
+        """Return the files that a session has changed since the last call."""
         with self._lock:
             return tuple(sorted(self._claimed.pop(owner, ())))
 
@@ -196,9 +196,9 @@ class Copies:
         self._before: dict[str, dict[bytes, Entry | None]] = {}
 
     def note(self, owners: Iterable[str], path: bytes) -> None:
-        """The file is about to be changed: copy it, if no tree has it and it can be.
+        """Copy a file that is about to change, if no tree has it and it can be copied.
 
-        What was noted first counts, until it is dropped.
+        The first copy counts, until it is dropped.
         """
         if self._state.has(path):
             return
@@ -227,5 +227,5 @@ class Copies:
         return dict.fromkeys(after, way)
 
     def drop(self, owner: str) -> None:
-        """What was noted for a session is told."""
+        """Forget the copies of a session, which were reported."""
         self._before.pop(owner, None)

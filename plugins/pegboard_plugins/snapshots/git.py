@@ -128,7 +128,7 @@ class ShadowGit:
         self._take_excludes()
 
     def index_state(self) -> tuple[int, ...]:
-        """A value that differs when the user's index does."""
+        """Return a value that changes when the user's index does."""
         try:
             found = self._index.stat()
         except OSError:
@@ -136,9 +136,9 @@ class ShadowGit:
         return (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
 
     def listing(self, *, whole: bool, paths: Sequence[bytes] = ()) -> Listing:
-        """What differs from the index, and with `whole` the index too; one process.
+        """Return what differs from the index, and with `whole` the index too; runs one process.
 
-        :raises OSError: when git fails, or is not there.
+        :raises OSError: when git fails, or is missing.
         """
         if not paths:
             self._take_excludes()
@@ -169,7 +169,7 @@ class ShadowGit:
         )
 
     def head(self) -> str:
-        """The commit that is checked out, "" when there is none or it cannot be read."""
+        """Return the commit that is checked out, "" when there is none or it cannot be read."""
         if self._git_dir is None or self._shared is None or not self.seeded:
             return ""
         content = _read(self._git_dir / "HEAD").strip()
@@ -183,7 +183,7 @@ class ShadowGit:
         return content.decode() if _COMMIT.fullmatch(content) else ""
 
     def tree_of(self, commit: str, paths: Sequence[bytes]) -> dict[bytes, Entry]:
-        """What a commit has at these paths; nothing without a commit. One process."""
+        """Return a commit's entries at these paths, none without a commit; runs one process."""
         if not commit or not paths:
             return {}
         limit = () if len(paths) > MOST_ARGUMENTS else ("--", *map(os.fsdecode, paths))
@@ -218,7 +218,7 @@ class ShadowGit:
             self._run("update-index", "-z", "--index-info", given=given)
 
     def sizes(self, oids: Sequence[bytes], *, repository: Path | None = None) -> dict[bytes, int]:
-        """The lengths of blobs, without those that are missing; one process."""
+        """Return the lengths of blobs, without missing ones; runs one process."""
         place = ("--git-dir", str(repository)) if repository is not None else ()
         output = self._run(*place, "cat-file", "--batch-check", given=b"\n".join(oids) + b"\n")
         found = {}
@@ -229,7 +229,7 @@ class ShadowGit:
         return found
 
     def contents(self, oids: Sequence[bytes]) -> dict[bytes, bytes]:
-        """The contents of blobs, without those that are missing; one process."""
+        """Return the contents of blobs, without missing ones; runs one process."""
         if not oids:
             return {}
         output = self._run(
@@ -342,7 +342,7 @@ def _algorithm(git_dir: Path) -> Algorithm:
 
 
 def _clean(env: Mapping[str, str], root: Path) -> dict[str, str]:
-    """The environment of every process: no setting of git comes through it."""
+    """Return the environment of every process, without any setting of git."""
     kept = {name: env[name] for name in ("HOME", "XDG_CONFIG_HOME", "TMPDIR") if name in env}
     return kept | {
         "PATH": search_path(env, root=root),

@@ -52,13 +52,13 @@ def path_and_stage(name: bytes) -> tuple[bytes, bytes]:
 
 
 def object_id(kind: str, content: bytes, algorithm: Algorithm = "sha1") -> bytes:
-    """The id that git gives to this content, in hexadecimal digits."""
+    """Return git's id of this content, in hexadecimal digits."""
     head = f"{kind} {len(content)}\0".encode()
     return _HASHES[algorithm](head + content, usedforsecurity=False).hexdigest().encode()
 
 
 def file_id(file: int, size: int, algorithm: Algorithm = "sha1") -> bytes:
-    """The id of an open file's first `size` bytes as a blob, which is not held in memory."""
+    """Return the blob id of an open file's first `size` bytes, without reading all into memory."""
     digest = _HASHES[algorithm](f"blob {size}\0".encode(), usedforsecurity=False)
     while size and (chunk := os.read(file, min(size, _CHUNK_BYTES))):
         digest.update(chunk)
@@ -82,7 +82,7 @@ class Objects:
 
     @contextmanager
     def sparing(self, reserve_bytes: int) -> Iterator[None]:
-        """A block in which `put` raises `NoRoomError` before less than this is free on the disk."""
+        """Let `put` raise `NoRoomError` in the block before less than this is free on the disk."""
         places = (self._folder, *self._folder.parents)
         facts = os.statvfs(next(place for place in places if place.exists()))
         self._room = facts.f_bavail * facts.f_frsize - reserve_bytes
@@ -92,7 +92,7 @@ class Objects:
             self._room = None
 
     def put(self, kind: str, content: bytes) -> bytes:
-        """The id of the content, which is there afterwards, and young."""
+        """Store a content if it is missing, make it young, and return its id."""
         oid = object_id(kind, content, self.algorithm)
         if oid in self._known:
             return oid
@@ -114,17 +114,18 @@ class Objects:
         return self.put("blob", content) if stores else object_id("blob", content, self.algorithm)
 
     def freshen(self, oids: Iterable[bytes]) -> set[bytes]:
-        """Makes objects young, so that nobody collects them; those that are not here any more.
+        """Make objects young, so that they are not collected; return those that are missing.
 
-        Others may have collected any of them: from here on `put` looks again.
+        Other processes may have collected any of them: from here on `put` looks again.
         """
         self._known.clear()
         return {oid for oid in oids if not _touched(self._place(oid))}
 
     def get(self, oid: bytes) -> bytes | None:
-        """The content of an object, None when it is not here or damaged.
+        """Return the content of an object, None when it is missing or damaged.
 
-        A damaged one goes: `put` would take it for a whole one, and git fails with all others.
+        A damaged one is deleted: `put` would take it for a sound one, and git fails with all
+        others.
         """
         try:
             raw = zlib.decompress(self._place(oid).read_bytes())
@@ -145,7 +146,7 @@ class Objects:
         return self._place(oid).exists()
 
     def all(self) -> Iterator[tuple[bytes, os.stat_result]]:
-        """The ids of all objects with the state of their files."""
+        """Yield the ids of all objects with the state of their files."""
         for folder in self._folder.glob("[0-9a-f][0-9a-f]"):
             with os.scandir(folder) as files:
                 for file in files:
@@ -174,7 +175,7 @@ class Objects:
 
 
 def tree_content(entries: dict[bytes, Entry]) -> bytes:
-    """A tree object of these names, in git's order: a folder sorts as if it ended in a slash."""
+    """Return a tree object of these names; git sorts a folder as if it ended in a slash."""
     ordered = sorted(
         entries.items(), key=lambda item: item[0] + b"/" if item[1].mode == FOLDER else item[0]
     )
@@ -185,7 +186,7 @@ def tree_content(entries: dict[bytes, Entry]) -> bytes:
 
 
 def tree_entries(content: bytes, algorithm: Algorithm = "sha1") -> dict[bytes, Entry]:
-    """The names of a tree object."""
+    """Parse the names of a tree object."""
     id_bytes = _HASHES[algorithm]().digest_size
     entries: dict[bytes, Entry] = {}
     place = 0
@@ -294,7 +295,7 @@ class Tree:
 
 
 def tree_of(files: Mapping[bytes, Entry | None], objects: Objects) -> str:
-    """The id of a stored tree that has these files alone."""
+    """Store a tree with only these files, and return its id."""
     tree = Tree({}, objects)
     tree.change(files)
     return tree.id

@@ -203,7 +203,7 @@ LIMIT_BYTES = 1 << 20
 
 
 def file_diff(move: Move, contents: Mapping[bytes, bytes]) -> FileDiff:
-    """The diff of a file; `contents` are those that are known, by id."""
+    """Return the diff of a file; `contents` has the known contents by id."""
     name = move.path.decode(errors="replace")
     before, after = _text(move.expected, contents), _text(move.wanted, contents)
     status: Literal["added", "deleted", "modified"] = "modified"

@@ -39,7 +39,7 @@ class _Step(NamedTuple):
 
 
 def staged(before: Listing, after: Listing, head: str, objects: Objects) -> Staged | None:
-    """What became of the index, None when nothing did; `head` is the commit before it."""
+    """Return the changes of the index, None without any; `head` is the commit before them."""
     paths = {path for path, _ in before.indexed.items() ^ after.indexed.items()}
     names = {stage_name(path) for path in paths}
     names |= {name for name, _ in before.unmerged.items() ^ after.unmerged.items()}
@@ -79,7 +79,7 @@ def restage(git: ShadowGit, objects: Objects, ways: Mapping[str, StagedWay]) -> 
 
 
 def _obstacles(git: ShadowGit, steps: Sequence[_Step], index: Listing) -> dict[bytes, _Reason]:
-    """The paths whose steps cannot be taken, with the reason."""
+    """Return the paths whose steps are impossible, with the reason."""
     head = git.head()
     committed = git.tree_of(head, [step.path for step in steps if step.head != head])
     there = git.users_own([step.wanted.oid for step in steps if step.wanted is not None])
@@ -104,7 +104,7 @@ def _entry(index: Listing, name: bytes) -> Entry | None:
 
 
 def _steps(ways: Mapping[str, StagedWay], objects: Objects) -> tuple[list[bytes], list[_Step]]:
-    """The paths of which a state is lost, and the steps of the others."""
+    """Return the paths whose state is lost, and the steps of the others."""
     lost, steps = [], []
     trees = StoredTrees(objects)
     for stored, way in ways.items():

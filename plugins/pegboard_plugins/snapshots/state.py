@@ -216,11 +216,11 @@ class WorktreeState:
             self._entry(path)
 
     def entry(self, path: bytes) -> Entry | None:
-        """The file as it is on the disk, None where there is none; its content is not stored."""
+        """Return the current file, None if it is missing; its content is not stored."""
         return _entry_of(self._root + path, self._objects, stores=False)[0]
 
     def copy(self, path: bytes) -> Entry | None:
-        """The file as `entry`; its content is stored if it is not too long.
+        """Return the file as `entry` does, and store its content if it is not too long.
 
         :raises OSError: when it cannot be stored.
         """
@@ -231,9 +231,9 @@ class WorktreeState:
         return self._tree is None or path in self._files or path in self._index
 
     def copied(self, path: bytes) -> Entry | None:
-        """A file that no tree has, as it is; None where there is none.
+        """Return the current file, which no tree has; None if it is missing.
 
-        :raises NotKeptError: when it cannot be read, or is too long; then `apart` says so.
+        :raises NotKeptError: when it cannot be read, or is too long; `apart` then records that.
         """
         size = _size(self._root + path)
         if size < 0:
@@ -279,7 +279,7 @@ class WorktreeState:
         }
 
     def _candidates(self, listing: Listing) -> set[bytes]:
-        """The files that have to be looked at; those that were unlike the index, too."""
+        """Return the files to look at, with those that differed from the index."""
         converted = self._unlike_index.keys() & self._index.keys()
         skipped = (p for p in self._skipped if p in self._files or os.path.lexists(self._root + p))
         return listing.doubtful.union(listing.others, converted, skipped)

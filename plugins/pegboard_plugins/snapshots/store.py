@@ -60,7 +60,7 @@ class Store:
             (self._refs / session_id).rmdir()
 
     def size_bytes(self) -> int:
-        """What the objects take."""
+        """Return the size of all objects."""
         return sum(facts.st_size for _, facts in self._objects.all())
 
     def collect(self, *, kept_s: float = KEPT_S, quota_bytes: int = QUOTA_BYTES) -> int:
@@ -94,7 +94,7 @@ class Store:
         return due
 
     def _steps(self) -> list[list[Path]]:
-        """The references, those of one step together, the oldest first."""
+        """Return the references grouped by step, the oldest first."""
         steps: dict[str, list[Path]] = {}
         for place in sorted(self._all_refs(), key=lambda place: place.stat().st_mtime):
             steps.setdefault(f"{place.parent.name}/{_step(place)}", []).append(place)
@@ -161,5 +161,5 @@ def drop_orphans(folder: Path, directories: Iterable[Path]) -> int:
 
 
 def _step(place: Path) -> str:
-    """The step of a reference, which is named `<step>-before` or `<step>-after`."""
+    """Return the step of a reference, which is named `<step>-before` or `<step>-after`."""
     return place.name.rpartition("-")[0]

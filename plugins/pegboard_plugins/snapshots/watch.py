@@ -71,7 +71,7 @@ class Watch:
                 self.generation += 1
 
     def changed(self) -> frozenset[bytes] | None:
-        """The files that may have changed since the last call; None when that is not known."""
+        """Return the files that may have changed since the last call, None when that is unknown."""
         with self._lock:
             if self._file < 0:
                 return None
@@ -145,9 +145,9 @@ class Watch:
 def _with_neighbours(
     root: bytes, folders: Iterable[bytes], known: Collection[bytes], ignored: Ignored
 ) -> list[bytes]:
-    """The folders, and all folders in them that are not known; of ignored ones the first level.
+    """Add all unknown folders below the folders; of ignored ones only the first level.
 
-    What is ignored is asked only of folders that have files and are not known.
+    Only unknown folders with files are checked for being ignored.
     """
     found: list[bytes] = []
     waiting = list(folders)
@@ -169,7 +169,7 @@ def _with_neighbours(
 
 
 def _inside(root: bytes, folder: bytes) -> tuple[list[bytes], bool]:
-    """The folders in a folder, and whether it has anything else."""
+    """Return the folders in a folder, and whether it has anything else."""
     below, has_files = [], False
     with suppress(OSError), os.scandir(root + folder) as entries:
         for entry in entries:

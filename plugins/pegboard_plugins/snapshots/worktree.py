@@ -80,7 +80,7 @@ class GitSnapshots:
         self.refused = refusal(workspace.worktree, env)
 
     def follow(self, run: Followed) -> Trail:
-        """What follows the steps of a run."""
+        """Start following the steps of a run."""
         return StepSnapshots(self, run)
 
     @property
@@ -93,15 +93,15 @@ class GitSnapshots:
         return None if dirty else self._state.tree
 
     def lineage(self, session_id: str, parent_id: str | None) -> tuple[str, ...]:
-        """The session and those above it: what a subagent writes is its callers' work, too."""
+        """Return the session and its ancestors: a subagent's writes are its callers' work, too."""
         return add_lineage(self._lineages, session_id, parent_id)
 
     @contextmanager
     def writing(self, owners: tuple[str, ...], *, tells: bool) -> Iterator[Writing]:
-        """A call that may write files, for a session and those above it.
+        """Run a call that may write files, for a session and its ancestors.
 
-        `tells`: what it writes it says with `Writing.tell`; if it said nothing, or is no such
-        call, the next snapshot looks at everything.
+        With `tells` it names its files by `Writing.tell`. If it names none, or without `tells`,
+        the next snapshot looks at all files.
         """
         writing = self._claims.begin(owners, tells=tells)
         try:
@@ -113,10 +113,10 @@ class GitSnapshots:
             writing.end_ns = time.time_ns()  # last: a look that begins now knows of the call
 
     async def track(self, *, fresh: bool = False) -> str | None:
-        """The tree of the files as they are; None where snapshots are refused.
+        """Return the tree of the current files, None where snapshots are refused.
 
-        It costs nothing when nothing can have been written; `fresh` looks all the same, for
-        what the user has done since. A caller that is cancelled leaves it running.
+        It costs nothing when no call can have written; `fresh` looks all the same, for changes of
+        the user. A cancelled caller leaves it running.
         """
         if self.refused:
             return None
@@ -134,16 +134,16 @@ class GitSnapshots:
         return self._claims.has(session_id) or session_id in self._staged
 
     def take_staged(self, session_id: str) -> tuple[Staged, ...]:
-        """What the session is found to have done to git's index, told once."""
+        """Return the session's changes of git's index, each only once."""
         return tuple(self._staged.pop(session_id, ()))
 
     def take(self, session_id: str) -> tuple[Path, ...]:
-        """The files that the session is found to have changed, each told once."""
+        """Return the files that the session has changed, each only once."""
         self._copies.drop(session_id)
         return tuple(self._path(path) for path in self._claims.take(session_id))
 
     async def copied(self, session_id: str) -> Mapping[Path, RestoreWay]:
-        """The ways of files that no tree has, but of which copies are kept; before `take`."""
+        """Return the ways of files that only copies have; call it before `take`."""
         noted = self._copies.has(session_id)
         ways = await asyncio.to_thread(self._copies.ways, session_id) if noted else {}
         return {self._path(path): way for path, way in ways.items()}
@@ -173,10 +173,10 @@ class GitSnapshots:
         await asyncio.to_thread(self._store.forget, session_id)
 
     async def diff(self, ways: Mapping[Path, RestoreWay]) -> tuple[FileDiff, ...]:
-        """What became of files, as unified diffs; files without a difference are left out.
+        """Return the changes of files as unified diffs, without unchanged files.
 
-        Binary and very long files, and those of secrets, have no text and no counts. What cannot
-        be looked up any more is left out.
+        Binary and very long files, and secrets, have no text and no counts. States that are gone
+        are left out.
         """
         return await self._beside(self._diff, ways)
 
@@ -218,7 +218,7 @@ class GitSnapshots:
     async def _beside(
         self, work: Callable[_Arguments, _Value], *args: _Arguments.args, **names: _Arguments.kwargs
     ) -> _Value:
-        """The answer of work in a thread, from which git is run on this loop."""
+        """Run work in a thread, from which git is run on this loop."""
         self._git.loop = asyncio.get_running_loop()
         return await asyncio.to_thread(work, *args, **names)
 
@@ -369,7 +369,7 @@ class GitSnapshots:
         return None
 
     def _contents(self, moves: Sequence[restoring.Move], *, both: bool) -> dict[bytes, bytes]:
-        """The contents that the moves need, by id; those that are gone are missing."""
+        """Return the contents that the moves need, by id, without missing ones."""
         different = [move for move in moves if move.expected != move.wanted]
         secrets = {move.wanted.oid for move in different if move.is_secret and move.wanted}
         if both:  # to be shown
