@@ -1,9 +1,9 @@
 """`pegboard plugins bundle`: skills, commands, agents, hooks and servers in one folder."""
 
-import json
 import os
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +16,9 @@ from pegboard.display import escape_controls
 from pegboard.errors import TrustError
 from pegboard.unstable import refuse_within_tool
 from pegboard_plugins.cli.jsontext import as_json, format_option
+from pegboard_plugins.commandhooks.hookfiles import HookFile, read_hooks
+from pegboard_plugins.foreignfiles.bundleparts import read_bundle_setup
+from pegboard_plugins.foreignfiles.findings import NEEDS_MCP
 from pegboard_plugins.shared.frontend import Bundle, BundleStore, read_bundle
 
 YES = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
@@ -68,10 +71,26 @@ def list_bundles(style: Literal["text", "json"]) -> None:
     for row in rows:
         mark = "trusted" if row["trusted"] else "not trusted"
         known = f"{row['name']} {row['version']}".rstrip()
-        place = f"{row['source']} of {row['market']}" if row["market"] else row["source"]
+        place = _origin(str(row["source"]), str(row["market"]))
         click.echo(escape_controls(f"{known} ({mark}): {place}"))
     if not rows:
         click.echo("no bundles are installed; `pegboard plugins bundle add FOLDER` installs one")
+
+
+@bundle.command()
+@click.argument("name")
+def info(name: str) -> None:
+    """Show the parts of the bundle NAME, and what of it has no effect here and why."""
+    store = _store()
+    _check_installed(store, name)
+    entry = store.installed()[name]
+    _show(store.bundle(name))
+    click.echo(escape_controls(f"from {_origin(entry.source, entry.market)}"))
+    if store.is_trusted(name, entry):
+        click.echo("trusted: its parts act")
+    else:
+        advice = f"`pegboard plugins bundle trust {name}`"
+        click.echo(f"not trusted as it is: nothing of it acts before {advice}")
 
 
 @bundle.command()
@@ -128,6 +147,10 @@ def _store() -> BundleStore:
     return BundleStore(UserFolders.of(os.environ))
 
 
+def _origin(source: str, market: str) -> str:
+    return f"{source} of {market}" if market else source
+
+
 def _version(store: BundleStore, name: str) -> str:
     try:
         return store.bundle(name).version
@@ -160,30 +183,29 @@ def _show(found: Bundle) -> None:
     click.echo(escape_controls(f"{found.name} ({found.form}): {found.description}".rstrip(": ")))
     kinds = (("skill", found.skills), ("agent", found.agents), ("command", found.commands))
     for kind, places in kinds:
-        for path in _documents(places):
+        for path in _documents(places, "SKILL.md" if kind == "skill" else "*.md"):
             click.echo(escape_controls(f"  {kind}: {path.relative_to(found.root)}"))
-    for line in _hooks(found):
-        click.echo(escape_controls(f"  hook: {line}"))
+    files = [read_hooks("claude", path, is_project=False) for path in found.hooks]
+    for hook in (hook for file in files if file for hook in file.hooks):
+        words = " ".join((hook.command, *(hook.args or ())))
+        click.echo(escape_controls(f"  hook: {hook.name} {hook.matcher or '*'}: {words}"))
     for name, server in found.servers.items():
         what = " ".join(server.get("command", [])) or server.get("url", "")
         click.echo(escape_controls(f"  server: {name}: {what}"))
-    for note in found.notes:
+    for note in _without_effect(found, [file for file in files if file]):
         click.echo(escape_controls(f"  {note}"))
 
 
-def _documents(places: tuple[Path, ...]) -> Iterator[Path]:
+def _without_effect(found: Bundle, files: list[HookFile]) -> Iterator[str]:
+    """Yield a line for each part that has no effect here, with the reason."""
+    for note in read_bundle_setup(found).notes:
+        yield note.removeprefix(f"bundle {found.name}: ").removeprefix(f"bundle {found.name}, ")
+    for file in files:
+        yield from (note.removeprefix(f"{found.root}/") for note in file.notes)
+    if found.servers and find_spec("pegboard_mcp") is None:
+        yield f"its servers do not start: Pegboard {NEEDS_MCP}"
+
+
+def _documents(places: tuple[Path, ...], pattern: str) -> Iterator[Path]:
     for place in places:
-        yield from [place] if place.is_file() else sorted(place.rglob("*.md"))
-
-
-def _hooks(found: Bundle) -> Iterator[str]:
-    """Yield the event and the command of each hook."""
-    for path in found.hooks:
-        try:
-            events = json.loads(path.read_bytes())["hooks"].items()
-            for event, groups in events:
-                for hook in (hook for group in groups for hook in group["hooks"]):
-                    words = (hook.get("command", hook.get("type")), *hook.get("args", ()))
-                    yield f"{event}: {' '.join(map(str, words))}"
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            yield f"{path.name} cannot be read: {error!r}"
+        yield from [place] if place.is_file() else sorted(place.rglob(pattern))

@@ -24,6 +24,9 @@ FIRING: dict[str, dict[str, str]] = {
 }
 """By product and its own name of an event, the name within Pegboard."""
 _PLAIN = frozenset({"hookSpecificOutput", "hookEventName", "reason", "stopReason"})
+_NOTES = {
+    name: row.note for row in ROWS if not row.runs for name in (row.claude, row.codex, row.gemini)
+}
 HONOURED = {
     row.name: _PLAIN.union(
         *(field.keys for field in (*COMMON.fields, *row.fields) if field.is_honoured)
@@ -31,6 +34,11 @@ HONOURED = {
     for row in _FIRING_ROWS
 }
 """By event the keys of a hook's output that have an effect."""
+
+
+def never_reason(name: str) -> str:
+    """Return why an event with this name never fires."""
+    return _NOTES.get(name) or "Pegboard has no such event"
 
 
 def share(product: str = "") -> Share:

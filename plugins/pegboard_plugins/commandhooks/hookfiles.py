@@ -15,7 +15,7 @@ import msgspec
 from pegboard.app import UserFolders
 from pegboard.unstable import ProgramSearch, read_bounded
 from pegboard_plugins.commandhooks import FILES
-from pegboard_plugins.commandhooks.honoured import FIRING
+from pegboard_plugins.commandhooks.honoured import FIRING, never_reason
 from pegboard_plugins.commandhooks.hookcommand import CommandHook, Product
 from pegboard_plugins.shared.frontend import read_bundles
 
@@ -97,7 +97,7 @@ class _Reader:
         for name, groups in hooks.items():
             event = FIRING[self._product].get(name)
             if event is None:
-                self._note(f"the event {name}")
+                self._note(f"the event {name}", why=never_reason(name))
                 continue
             for group in groups if isinstance(groups, list) else ():
                 if isinstance(group, dict) and isinstance(group.get("hooks"), list):
@@ -115,7 +115,7 @@ class _Reader:
             case {"type": "command", "command": str(command)} if command.strip():
                 pass
             case {"type": str(kind)}:
-                self._note(f"a hook of the type {kind}")
+                self._note(f"a hook of the type {kind}", why="only commands run")
                 return
             case _:
                 return
@@ -154,8 +154,9 @@ class _Reader:
             found = float(given) if isinstance(given, int | float) else default
         return min(max(found, 0.0), LONGEST_S)
 
-    def _note(self, what: str) -> None:
-        self.notes[f"{self._path}: {what} is not honoured"] = None
+    def _note(self, what: str, *, why: str = "") -> None:
+        line = f"{self._path}: {what} is not honoured"
+        self.notes[f"{line}: {why}" if why else line] = None
 
 
 def named_files(hook: CommandHook, directory: Path, root: Path) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ class BundleParts(msgspec.Struct, frozen=True, kw_only=True):
 def read_parts(places: UserFolders) -> BundleParts:
     """Return the parts of the bundles that are as the user trusts them; it blocks."""
     bundles = read_bundles(places)
-    setups = [_setup(bundle) for bundle in bundles.active]
+    setups = [read_bundle_setup(bundle) for bundle in bundles.active]
     servers = {name: server for bundle in bundles.active for name, server in bundle.servers.items()}
     setup = ClaudeSetup(
         agents=tuple(agent for each in setups for agent in each.agents),
@@ -32,8 +32,8 @@ def read_parts(places: UserFolders) -> BundleParts:
     return BundleParts(setup=setup, servers=servers)
 
 
-def _setup(bundle: Bundle) -> ClaudeSetup:
-    """Return the agents and commands of a bundle, whose names begin with its own."""
+def read_bundle_setup(bundle: Bundle) -> ClaudeSetup:
+    """Return the agents and commands of a bundle, whose names begin with its own; it blocks."""
     found = ClaudeSetup(notes=tuple(f"bundle {bundle.name}: {note}" for note in bundle.notes))
     for file in _definitions(bundle):
         content, why = read_bounded(file.path)
@@ -42,8 +42,18 @@ def _setup(bundle: Bundle) -> ClaudeSetup:
         found.agents += tuple(_named(bundle, each) for each in read.agents)
         found.commands += tuple(_named(bundle, each) for each in read.commands)
         place = f"bundle {bundle.name}, {file.path.relative_to(bundle.root)}"
-        found.notes += tuple(f"{place}: {each}" for each in read.notes)
+        is_used = bool(read.agents or read.commands)
+        for note in read.notes:
+            parts = map(_with_reason, note.split(", ")) if is_used else (note,)
+            found.notes += tuple(f"{place}: {part}" for part in parts)
     return found
+
+
+def _with_reason(part: str) -> str:
+    """Return a part of a definition that has no effect, with the reason."""
+    is_model = part.startswith("model ")
+    why = "the session's model answers" if is_model else "Pegboard has nothing like it"
+    return f"{part} is not honoured: {why}"
 
 
 def _named(bundle: Bundle, part: Any) -> Any:  # noqa: ANN401 - an agent or a command

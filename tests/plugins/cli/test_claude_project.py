@@ -35,6 +35,20 @@ FILES = {
     ".mcp.json": '{"mcpServers": {"clock": {"command": "uvx", "args": ["mcp-server-time"]}}}',
 }
 
+_STOP = [{"hooks": [{"type": "command", "command": "sh ok.sh"}, {"type": "prompt"}]}]
+_JUDGE = "---\nname: judge\ndescription: d\nmodel: sonnet\nmemory: user\n---\nJudge."
+BUNDLE = {
+    ".claude-plugin/plugin.json": '{"name": "house-rules", "version": "1.0", "engines": {}}',
+    "commands/greet.md": "Greet $ARGUMENTS.",
+    "agents/judge.md": _JUDGE,
+    "agents/mute.md": "---\nname: mute\n---\nNothing.",
+    "skills/release/SKILL.md": "---\nname: release\ndescription: d\n---\nTag it.",
+    "skills/release/notes.md": "A page of the skill.",
+    "hooks/hooks.json": json.dumps({"hooks": {"Stop": _STOP, "Setup": _STOP}}),
+    ".mcp.json": '{"mcpServers": {"clock": {"command": "clock"}, "bad": {}}}',
+    "output-styles/a.md": "Shout.",
+}
+
 
 @pytest.fixture
 def project(pegboard: CommandLine) -> CommandLine:
@@ -111,8 +125,10 @@ async def test_what_has_no_effect_is_named_once_and_in_full(project: CommandLine
     lines = {" ".join(line.split()) for line in listed.out.splitlines()}
     path = ".claude/settings.json"
     assert f"hook Stop {path} acts after `pegboard hooks trust` command hook" in lines
-    assert f"hooks {path} cannot a hook of the type http is not honoured" in lines
-    assert f"hooks {path} cannot the event ConfigChange is not honoured" in lines
+    kind = "a hook of the type http is not honoured: only commands run"
+    assert f"hooks {path} cannot {kind}" in lines
+    never = "the event ConfigChange is not honoured: Pegboard has no such event"
+    assert f"hooks {path} cannot {never}" in lines
     assert any(line.endswith("the session's model") for line in lines)
     assert any(line.startswith("import @~/mine.md CLAUDE.md cannot") for line in lines)
     assert not any("…" in line for line in lines)
@@ -164,6 +180,46 @@ async def test_a_bundle_waits_for_trust_where_nobody_can_be_asked(project: Comma
     assert listed.out == f"house-rules 1.0 (not trusted): {bundle.resolve()}\n"
     assert same.out == "house-rules has not changed\n"
     assert "is not trusted" in changed.err
+
+
+async def test_info_of_a_bundle_names_its_parts_and_what_has_no_effect_and_why(
+    project: CommandLine,
+) -> None:
+    root = project.project / "house-rules"
+    for name, content in BUNDLE.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+
+    await project("plugins", "bundle", "add", "house-rules")
+    before = await project("plugins", "bundle", "info", "house-rules")
+    await project("plugins", "bundle", "trust", "house-rules", "--yes")
+    after = await project("plugins", "bundle", "info", "house-rules")
+    missing = await project("plugins", "bundle", "info", "other")
+
+    no_server = "  its servers do not start: Pegboard needs `pip install 'pegboard[mcp]'`"
+    assert after.out.splitlines() == [
+        "house-rules (Claude Code)",
+        "  skill: skills/release/SKILL.md",
+        "  agent: agents/judge.md",
+        "  agent: agents/mute.md",
+        "  command: commands/greet.md",
+        "  hook: Stop *: sh ok.sh",
+        "  server: clock: clock",
+        "  the key engines is not honoured: Pegboard has nothing like it",
+        "  output styles is not honoured: an agent's prompt says how to answer",
+        "  the server bad (it has no command) is not honoured",
+        "  agents/judge.md: model sonnet is not honoured: the session's model answers",
+        "  agents/judge.md: memory is not honoured: Pegboard has nothing like it",
+        "  agents/mute.md: it has no description",
+        "  hooks/hooks.json: a hook of the type prompt is not honoured: only commands run",
+        "  hooks/hooks.json: the event Setup is not honoured: Pegboard has no such event",
+        *([no_server] if find_spec("pegboard_mcp") is None else []),
+        f"from {root.resolve()}",
+        "trusted: its parts act",
+    ]
+    assert "not trusted as it is: nothing of it acts before `pegboard plugins" in before.out
+    assert (missing.code, "no bundle 'other'; installed: house-rules" in missing.err) == (2, True)
 
 
 async def test_trust_shows_what_would_count(project: CommandLine) -> None:

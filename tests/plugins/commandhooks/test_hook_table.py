@@ -112,4 +112,6 @@ def test_an_event_that_never_fires_is_named(tmp_path: Path, product: Product, na
 
     assert read is not None
     assert read.hooks == ()
-    assert read.notes == (f"{file}: the event {name} is not honoured",)
+    (why,) = {row.note for row in ROWS if name in (row.claude, row.codex, row.gemini)}
+    assert why
+    assert read.notes == (f"{file}: the event {name} is not honoured: {why}",)

@@ -29,14 +29,15 @@ _CLAUDE_KEYS = frozenset(
         *("keywords", "$schema", "commands", "agents", "skills", "hooks", "mcpServers"),
     }
 )
+_NOTHING_LIKE_IT = "Pegboard has nothing like it"
 _UNMAPPED = {
-    "output-styles": "output styles",
-    ".lsp.json": "language servers",
-    "themes": "themes",
-    "workflows": "workflows",
-    "monitors": "monitors",
+    "output-styles": ("output styles", "an agent's prompt says how to answer"),
+    ".lsp.json": ("language servers", "your configuration names them"),
+    "themes": ("themes", "their form is not that of the chat's themes"),
+    "workflows": ("workflows", _NOTHING_LIKE_IT),
+    "monitors": ("monitors", _NOTHING_LIKE_IT),
 }
-"""Parts of Claude Code's plugins for which there is nothing here."""
+"""Parts of Claude Code's plugins that have no effect here, each with the reason."""
 _SERVER_KEYS: Mapping[str, frozenset[str]] = {
     "stdio": frozenset({"type", "command", "args", "env", "cwd"}),
     "streamable-http": frozenset({"type", "url", "headers"}),
@@ -113,9 +114,9 @@ class _Reader:
                 f" Pegboard reads {SCHEMAS}/plugin.schema.json"
             )
         for key in facts.keys() - _AGENT_KEYS:
-            self._note(f"the key {key}")
+            self._note(f"the key {key}", why="Agent Plugins 1.0.0 has no such key")
         if "extensions" in facts:
-            self._note("the key extensions")
+            self._note("the key extensions", why="none of them is for Pegboard")
         servers: Mapping[str, dict[str, Any]] = {}
         if (self._root / "mcp.json").is_file():
             servers = self._agent_servers()
@@ -126,10 +127,10 @@ class _Reader:
     def claude_plugin(self) -> Bundle:
         facts = self._table(CLAUDE_PLUGIN)
         for key in sorted(facts.keys() - _CLAUDE_KEYS):
-            self._note(f"the key {key}")
-        for name, what in _UNMAPPED.items():
+            self._note(f"the key {key}", why=_NOTHING_LIKE_IT)
+        for name, (what, why) in _UNMAPPED.items():
             if (self._root / name).exists():
-                self._note(what)
+                self._note(what, why=why)
         hooks = [self._root / "hooks" / "hooks.json"]
         if isinstance(facts.get("hooks"), dict):
             hooks.append(self._root / CLAUDE_PLUGIN)
@@ -275,8 +276,9 @@ class _Reader:
                 text = text.replace(spelling, str(value))
         return text
 
-    def _note(self, what: str) -> None:
-        self._notes[f"{what} is not honoured"] = None
+    def _note(self, what: str, *, why: str = "") -> None:
+        line = f"{what} is not honoured"
+        self._notes[f"{line}: {why}" if why else line] = None
 
 
 def _remote(entry: Mapping[str, Any]) -> dict[str, Any]:
