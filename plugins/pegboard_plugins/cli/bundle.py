@@ -137,10 +137,19 @@ def remove(name: str) -> None:
 
 
 @bundle.command()
-@click.argument("folder", type=click.Path(path_type=Path))
-def check(folder: Path) -> None:
-    """Check that a FOLDER is a bundle, and show its parts."""
-    _show(read_bundle(folder, folder / "data"))
+@click.argument("folders", metavar="FOLDER...", nargs=-1, required=True)
+def check(folders: tuple[str, ...]) -> None:
+    """Check that each FOLDER is a bundle, and show its parts."""
+    refused: list[InvalidInputError] = []
+    for folder in map(Path, folders):
+        try:
+            _show(read_bundle(folder, folder / "data"))
+        except InvalidInputError as error:
+            refused.append(error)
+    for each in refused[:-1]:
+        click.echo(escape_controls(f"error: {each}"), err=True)
+    if refused:
+        raise refused[-1]
 
 
 def _store() -> BundleStore:

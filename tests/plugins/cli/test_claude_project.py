@@ -222,6 +222,18 @@ async def test_info_of_a_bundle_names_its_parts_and_what_has_no_effect_and_why(
     assert (missing.code, "no bundle 'other'; installed: house-rules" in missing.err) == (2, True)
 
 
+async def test_check_names_each_folder_that_is_no_bundle(project: CommandLine) -> None:
+    manifest = project.project / "good" / ".claude-plugin" / "plugin.json"
+    manifest.parent.mkdir(parents=True)
+    manifest.write_text('{"name": "good"}')
+
+    done = await project("plugins", "bundle", "check", "docs", "good", "secrets")
+
+    assert (done.code, done.out) == (2, "good (Claude Code)\n")
+    assert "docs is not a bundle" in done.err
+    assert "secrets is not a bundle" in done.err
+
+
 async def test_trust_shows_what_would_count(project: CommandLine) -> None:
     shown = await project("trust", "allow", "--yes")
 
