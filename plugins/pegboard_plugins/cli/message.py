@@ -100,12 +100,25 @@ class MessageCommand(click.Command):
     """Where `Context.meta` has the words after `--`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse what is before `--`."""
+        """Parse what is before `--`; options in `PRINT` are ignored.
+
+        :raises click.UsageError: with what takes its place, for an option of another agent.
+        """
         if "--" in args:
             place = args.index("--")
             ctx.meta[self.LITERAL] = tuple(args[place + 1 :])
             args = args[:place]
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, list(args))  # what it has read leaves the list
+        except click.NoSuchOption as error:
+            from pegboard_plugins.cli.foreignoptions import FOREIGN, PRINT  # where one is not known
+
+            if error.option_name in PRINT.intersection(args):
+                return self.parse_args(ctx, [each for each in args if each not in PRINT])
+            if error.option_name not in FOREIGN:
+                raise
+            text = f"no such option {error.option_name}: {FOREIGN[error.option_name]}"
+            raise click.UsageError(text, ctx) from error
 
 
 def read_stdin(stdin: BinaryIO, words: Sequence[str], warn: Callable[[str], None]) -> str:

@@ -10,10 +10,13 @@ import pytest
 
 from model_server import Answer, ModelServer, by_step, call, reasoning, say
 from pegboard.errors import InvalidInputError
+from pegboard_plugins.cli.foreignoptions import FOREIGN
+from pegboard_plugins.cli.run import run as run_command
 from pegboard_plugins.cli.worktree import Worktree
 from plugins.cli.commands import CommandLine, Done
 from worktrees import git, small_repository
 
+OPTION = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
 ALLOW_ALL = {"*": "allow"}
 
 
@@ -25,6 +28,32 @@ async def run(
         pegboard.use_model(server.url, permission=ALLOW_ALL)
         done = await pegboard("run", *words)
     return done, [body for body in server.requests if body.get("tools")]
+
+
+async def test_an_option_of_another_agent_is_answered_with_what_takes_its_place(
+    pegboard: CommandLine,
+) -> None:
+    done = await pegboard("run", "--permission-mode", "plan", "hi")
+
+    assert done.code == 2
+    assert "no such option --permission-mode: " in done.err
+    assert "`--agent plan`" in done.err
+
+
+def test_no_option_of_the_table_exists_and_all_that_take_their_place_do() -> None:
+    known = {name for each in run_command.params for name in each.opts} | {"-C"}
+
+    assert known.isdisjoint(FOREIGN)
+    assert {name for text in FOREIGN.values() for name in OPTION.findall(text)} <= known
+
+
+@pytest.mark.parametrize("option", ["-p", "--print"])
+async def test_an_option_that_asks_for_what_a_run_does_changes_nothing(
+    pegboard: CommandLine, option: str
+) -> None:
+    done, _ = await run(pegboard, option, "hi")
+
+    assert (done.code, done.out) == (0, "Done.\n")
 
 
 async def sessions(pegboard: CommandLine) -> list[str]:

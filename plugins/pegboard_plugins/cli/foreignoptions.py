@@ -1,0 +1,64 @@
+"""Options of other agents' commands, with what takes their place in `pegboard run`."""
+
+PRINT = frozenset({"-p", "--print"})
+"""Options that change nothing: a run prints its answer and ends."""
+
+_AUTO = "`--auto` allows what would be asked; denied calls stay denied, and `--sandbox` stays"
+_FORMAT = "`--format json` prints one JSON record per line, the last one with the result"
+_RULES = "`permission` of the configuration has the rules; `--tools NAMES` limits the tools"
+_RESUME = "`-c` continues the last session, `-s ID` another one"
+_PROMPT = "`agent.NAME.prompt` of the configuration, and `--agent NAME`"
+_FOLDERS = "`-C DIRECTORY` before `run`; `permission.external_directory` allows other folders"
+_CONFIG = "`--profile NAME`, and `pegboard config set KEY VALUE`"
+_SERVERS = "`mcp` of the configuration has the servers"
+_UNSAVED = "`--no-save` does not save the session"
+_STEPS = "`budget.run.steps` of the configuration"
+_OUTPUT = "standard output has the answer alone: `pegboard run MESSAGE > FILE`"
+FOREIGN: dict[str, str] = {
+    "--permission-mode": (
+        "`--mode` says what runs before you are asked; plan is `--agent plan` or `--mode plan`,"
+        " acceptEdits is `--mode accept-edits`, bypassPermissions is `--auto`"
+    ),
+    "--permission-prompts": "without a terminal, what would be asked is denied",
+    **dict.fromkeys(
+        (
+            "--dangerously-skip-permissions",
+            "--allow-dangerously-skip-permissions",
+            "--dangerously-bypass-approvals-and-sandbox",
+            "--full-auto",
+            "--yolo",
+            "-y",
+        ),
+        _AUTO,
+    ),
+    **dict.fromkeys(("--ask-for-approval", "-a", "--approval-mode"), "`--mode`, or `--auto`"),
+    **dict.fromkeys(("--output-format", "--input-format", "--json", "--verbose"), _FORMAT),
+    **dict.fromkeys(("--output-last-message", "-o", "--output"), _OUTPUT),
+    **dict.fromkeys(
+        ("--allowedTools", "--allowed-tools", "--disallowedTools", "--disallowed-tools"), _RULES
+    ),
+    **dict.fromkeys(("--allow", "--deny"), _RULES),
+    **dict.fromkeys(("-r", "--session-id", "--last", "--list-sessions"), _RESUME),
+    "--fork-session": "`--fork`, with `-c` or `-s ID`",
+    **dict.fromkeys(("--no-session-persistence", "--ephemeral"), _UNSAVED),
+    "--max-budget-usd": "`--budget-usd DOLLARS`",
+    **dict.fromkeys(("--max-turns", "--max-steps"), _STEPS),
+    **dict.fromkeys(
+        ("--append-system-prompt", "--system-prompt", "--append-system", "--prompt"), _PROMPT
+    ),
+    **dict.fromkeys(("--add-dir", "--include-directories", "--cd"), _FOLDERS),
+    **dict.fromkeys(("--settings", "--setting-sources", "--config", "--set"), _CONFIG),
+    **dict.fromkeys(
+        ("--mcp-config", "--strict-mcp-config", "--allowed-mcp-server-names"), _SERVERS
+    ),
+    "--effort": "`--variant NAME`",
+    "--fallback-model": "`fallback` of the configuration",
+    "--image": "`-f FILE`",
+    "-i": "`-f FILE`",
+    "--agents": "`agent` of the configuration, and files in `.claude/agents`",
+    "--oss": "`-m PROVIDER/MODEL` names a model of a server on this machine as well",
+    "--skip-git-repo-check": "it is not needed: a folder without git works",
+    "--plugin-dir": "`pegboard plugins bundle add FOLDER` installs a plugin's folder",
+    "--extensions": "`pegboard plugins bundle list` lists what is installed",
+}
+"""By option what takes its place."""
