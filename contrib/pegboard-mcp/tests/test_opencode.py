@@ -1,14 +1,19 @@
-"""OpenCode, the real program, as a client of `pegboard mcp serve`."""
+"""OpenCode, the real program: a client of `pegboard mcp serve`, and its list of our servers."""
 
 import asyncio
 import json
-from collections.abc import Mapping
+import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from served import served
 from wire.real_clients import TERMINALS, environment, installed
+from wire.terminal import attached
 
+HERE = Path(__file__).parent
 WITHIN_S = 120
 
 pytestmark = pytest.mark.long
@@ -46,3 +51,36 @@ async def test_the_model_of_opencode_has_our_agent_work(
     assert [each["tool"] for each in calls] == ["pegboard_pegboard"], errors.decode()[-2000:]
     assert calls[0]["state"]["status"] == "completed", calls
     assert (project / "made.txt").read_text() == "x"
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
+def test_the_terminal_of_opencode_lists_our_servers_and_turns_one_off_and_on(
+    tmp_path: Path, model_port: int, raw_server: Callable[..., dict[str, Any]]
+) -> None:
+    program = installed().terminal(TERMINALS[-1])
+    settings = {
+        "plugin_paths": [str(HERE.parent / "pegboard_mcp")],
+        "mcp": {"raw": raw_server(), "broken": raw_server("exit")},
+    }
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "opencode.json").write_text(json.dumps(settings))
+    env = {"PYTHONPATH": str(HERE.parent)}
+
+    with served(tmp_path, model_port, env=env) as server, server.client() as client:
+        places = {"directory": server.directory, "root": tmp_path / "client"}
+        with attached(program, url=server.url, password=server.token, **places) as terminal:
+            terminal.wait("Ask anything", within_s=WITHIN_S)
+            terminal.settle(0.8, 8)
+            terminal.slash("mcps")
+            terminal.wait(r"broken failed\s+○ Disabled", within_s=WITHIN_S)
+            terminal.wait(r"raw connected\s+✓ Enabled", within_s=WITHIN_S)
+            terminal.write("raw")
+            terminal.wait("broken failed", absent=True)
+            terminal.press("Space")
+            terminal.wait(r"raw disabled\s+○ Disabled", within_s=WITHIN_S)
+            off = client.get("/mcp").json()["raw"]
+            terminal.press("Space")
+            terminal.wait(r"raw connected\s+✓ Enabled", within_s=WITHIN_S)
+            on = client.get("/mcp").json()["raw"]
+
+    assert (off, on) == ({"status": "disabled"}, {"status": "connected"})
