@@ -355,9 +355,9 @@ class Chat:
             (talk.later if later else talk.send)(order)
 
     async def slash(self, name: str) -> None:
-        """What a command does that a key gives."""
-        if self.talk is not None:
-            await slash.act(self, name)
+        """Run the command of a key, when the session is loaded."""
+        await self._ready.wait()
+        await slash.act(self, name)
 
     async def guest_key(self, plugin: str, key: ChatKey) -> None:
         """What a plugin's key does."""
