@@ -80,7 +80,7 @@ def list_bundles(style: Literal["text", "json"]) -> None:
 @bundle.command()
 @click.argument("name")
 def info(name: str) -> None:
-    """Show the parts of the bundle NAME, and what of it has no effect here and why."""
+    """Show the parts of the bundle NAME, and which have no effect."""
     store = _store()
     _check_installed(store, name)
     entry = store.installed()[name]
@@ -108,7 +108,7 @@ def trust(name: str, *, yes: bool) -> None:
 @click.argument("name")
 @YES
 def update(name: str, *, yes: bool) -> None:
-    """Install the bundle NAME again from where it came, and ask for trust if it has changed.
+    """Install the bundle NAME again, and ask for trust if it has changed.
 
     The files that it stores stay.
     """

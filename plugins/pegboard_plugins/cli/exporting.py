@@ -44,7 +44,7 @@ def export_session(  # noqa: PLR0913 - its options
     with_reasoning: bool,
     last: int | None,
 ) -> None:
-    """Export a session as a page, as Markdown, as JSON lines, or as an ATIF 1.7 trajectory.
+    """Export a session as a page, Markdown, JSON lines or ATIF.
 
     The sessions of its subagents are included. Keys, what has the form of a secret, and the path
     of the home folder are left out, and counted on standard error. Without a FILE the JSON lines

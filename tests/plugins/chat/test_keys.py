@@ -41,7 +41,9 @@ def test_the_page_has_the_keys_that_there_are() -> None:
 
 def test_the_page_has_the_commands_that_there_are() -> None:
     own = {name: text for name, (text, _) in OWN.items()}
-    assert dict(COMMAND_ROWS) == {**own, "cost": "what the session has cost"}
+    hooks = "show the [command hooks](command-hooks.md) that are found, and how often and how long"
+    plugins = {"cost": "what the session has cost", "hooks": f"{hooks} each one ran"}
+    assert dict(COMMAND_ROWS) == {**own, **plugins}
 
 
 def programs(pegboard: CommandLine) -> None:

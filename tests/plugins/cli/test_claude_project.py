@@ -1,7 +1,7 @@
 """A project with everything that Claude Code has works at the first try."""
 
 import json
-from importlib.util import find_spec
+from importlib.metadata import entry_points
 from typing import Any
 
 import pytest
@@ -142,7 +142,7 @@ async def test_servers_that_nothing_can_start_are_named(project: CommandLine) ->
         project.use_model(server.url)
         ran = await project("run", "Hi")
 
-    is_missing = find_spec("pegboard_mcp") is None
+    is_missing = not entry_points(group="pegboard", name="mcp")
     assert ("pip install 'pegboard[mcp]'" in ran.err) == is_missing
 
 
@@ -214,7 +214,7 @@ async def test_info_of_a_bundle_names_its_parts_and_what_has_no_effect_and_why(
         "  agents/mute.md: it has no description",
         "  hooks/hooks.json: a hook of the type prompt is not honoured: only commands run",
         "  hooks/hooks.json: the event Setup is not honoured: Pegboard has no such event",
-        *([no_server] if find_spec("pegboard_mcp") is None else []),
+        *([no_server] if not entry_points(group="pegboard", name="mcp") else []),
         f"from {root.resolve()}",
         "trusted: its parts act",
     ]
