@@ -3,15 +3,17 @@
 import difflib
 import hashlib
 import importlib.util
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import click
 from msgspec.structs import replace
 
-from pegboard import InvalidInputError, PegboardError, Workspace
+from pegboard import AppOptions, InvalidInputError, PegboardError, Workspace
 from pegboard.cli import Exit, open_app, run_async
 from pegboard.display import escape_controls
 from pegboard.unstable import open_workspace, refuse_within_tool
@@ -209,12 +211,14 @@ async def _with_known_models(directory: Path, rows: list[Finding]) -> list[Findi
     if not models:
         return rows
     unknown: dict[str, str] = {}
-    async with open_app(directory) as app:
-        for name in models:
-            try:
-                await app.resolve_model(name)
-            except PegboardError as error:
-                unknown[name] = str(error)
+    with TemporaryDirectory(prefix="pegboard-") as folder:  # a look makes no database of the user
+        options = AppOptions(env={**os.environ, "PEGBOARD_DATABASE": f"{folder}/pegboard.db"})
+        async with open_app(directory, options) as app:
+            for name in models:
+                try:
+                    await app.resolve_model(name)
+                except PegboardError as error:
+                    unknown[name] = str(error)
     return [
         replace(each, state="cannot", becomes=None, reason=unknown[names[0]], settings=())
         if (names := [str(value) for _, value in each.settings if str(value) in unknown])

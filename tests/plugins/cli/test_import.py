@@ -111,6 +111,7 @@ async def test_nothing_is_unexplained_and_a_dry_run_writes_nothing(
     assert found
     assert [each for each in found if each["becomes"] is None and each["reason"] is None] == []
     assert contents(used.home) == before
+    assert not [*used.home.rglob("pegboard.db*")]
 
 
 async def test_what_acts_already_and_what_cannot_be_had_are_told_apart(used: CommandLine) -> None:
