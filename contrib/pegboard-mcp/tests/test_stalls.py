@@ -1,0 +1,84 @@
+"""What the event loop itself spends on a server's messages, in processor time of its thread."""
+
+import asyncio
+import json
+import sys
+import time
+from pathlib import Path
+
+import anyio
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCRequest, jsonrpc_message_adapter
+from pegboard_mcp.stdio import process_streams
+from pegboard_mcp.traffic import Traffic
+
+STALL_S = 0.05
+PART = 0.25
+"""Of the time that parsing takes: reading and the look at the head; measured: 0.02."""
+ITEMS = 400_000
+NOTE = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "x" * 1000}}
+FLOOD = f"for _ in range(60_000): print({json.dumps(NOTE)!r})"
+LARGE = f"""
+import json, sys
+sys.stdin.readline()
+result = {{"content": [], "structuredContent": {{"a": [{{"k": 1}}] * {ITEMS}}}}}
+print(json.dumps({{"jsonrpc": "2.0", "id": 1, "result": result}}), flush=True)
+sys.stdin.read()
+"""
+REQUEST = JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/call", params={"name": "t"})
+
+
+class LoopTime:
+    """The most processor time that the thread of the loop has used in one round of the loop."""
+
+    def __init__(self) -> None:
+        self.most_s = 0.0
+        self._last_s = time.thread_time()
+        self._next = asyncio.get_running_loop().call_soon(self._look)
+
+    def _look(self) -> None:
+        now_s = time.thread_time()
+        self.most_s = max(self.most_s, now_s - self._last_s)
+        self._last_s = now_s
+        self._next = asyncio.get_running_loop().call_soon(self._look)
+
+    def end(self) -> float:
+        """Stop looking and return the time."""
+        self._next.cancel()
+        return self.most_s
+
+
+async def most_of_a_round_s(program: str, traffic: Traffic, folder: Path) -> float:
+    """Have the program answer a call, or be ended for what it writes."""
+    command = (sys.executable, "-c", program)
+    async with process_streams(command, cwd=folder, env={}, traffic=traffic) as (inbound, outbound):
+        spent = LoopTime()
+        await outbound.send(SessionMessage(REQUEST))
+        try:
+            await inbound.receive()
+        except anyio.EndOfStream:
+            assert traffic.reason.startswith("sent more than")
+        return spent.end()
+
+
+async def test_a_flood_of_log_messages_stalls_no_round_of_the_loop(tmp_path: Path) -> None:
+    traffic = Traffic(lambda _: None)
+
+    most_s = await most_of_a_round_s(FLOOD, traffic, tmp_path)
+
+    assert traffic.reason.startswith("sent more than")
+    assert most_s < STALL_S
+
+
+async def test_a_large_answer_is_not_parsed_in_the_thread_of_the_loop(tmp_path: Path) -> None:
+    traffic = Traffic(lambda _: None)
+    result = {"content": [], "structuredContent": {"a": [{"k": 1}] * ITEMS}}
+    line = json.dumps({"jsonrpc": "2.0", "id": 1, "result": result})
+
+    before_s = time.thread_time()
+    jsonrpc_message_adapter.validate_json(line, by_name=False)
+    parsing_s = time.thread_time() - before_s
+    most_s = await most_of_a_round_s(LARGE, traffic, tmp_path)
+
+    assert traffic.reason == "ended"  # as the end of the connection says
+    assert most_s < PART * parsing_s
