@@ -44,6 +44,7 @@ def _libraries(app: App) -> Iterator[Finding]:
     root = app.workspace.worktree
     offered = {each.path for each in library_skills(root)}
     for each in library_skills(root, every=True):
-        why = "offered" if each.path in offered else "not offered: no direct dependency"
+        lacking = "no direct dependency" if each.text else "the file differs from its RECORD"
+        why = "offered" if each.path in offered else f"not offered: {lacking}"
         text = f"{each.path.parent.name} from library {each.library}: {why}"
         yield Finding(what="skill", state="ok", text=text)

@@ -39,7 +39,8 @@ class LibrarySkill(msgspec.Struct, frozen=True):
 def library_skills(root: Path, *, every: bool = False) -> Iterator[LibrarySkill]:
     """Yield the skills of the direct dependencies of the project at a root. It blocks.
 
-    With `every` it yields those of all libraries.
+    With `every` it yields those of all libraries, without a text where the file is not that of
+    RECORD.
 
     They are looked for in the project's own environment, whose files are read again only after
     they have changed.
@@ -54,8 +55,8 @@ def library_skills(root: Path, *, every: bool = False) -> Iterator[LibrarySkill]
             continue
         stamp = (facts.st_mtime_ns, facts.st_ctime_ns, facts.st_size, facts.st_ino)
         text = _checked(path, digest, stamp)
-        if text is not None:
-            yield LibrarySkill(path, text, library)
+        if text is not None or every:
+            yield LibrarySkill(path, text or "", library)
 
 
 def _site_packages(root: Path) -> Path | None:

@@ -1,5 +1,7 @@
 """`pegboard doctor`: what works here, and what a model can do when it is asked."""
 
+import base64
+import hashlib
 import json
 import re
 from typing import Any
@@ -104,3 +106,27 @@ async def test_a_model_that_nobody_serves_and_a_broken_plugin_are_failures(
     failed = {each["what"] for each in json.loads(done.out) if each["state"] == "fails"}
     assert done.code == 1
     assert failed == {"model", "plugin"}
+
+
+async def test_a_skill_of_a_library_that_differs_from_its_record_is_named(
+    pegboard: CommandLine,
+) -> None:
+    site = pegboard.project / ".venv" / "lib" / "python3.12" / "site-packages"
+    name = "tea/.agents/skills/tea/SKILL.md"
+    digest = base64.urlsafe_b64encode(hashlib.sha256(b"Boil it.").digest()).decode().rstrip("=")
+    files = {
+        pegboard.project / ".venv" / "pyvenv.cfg": "",
+        pegboard.project / "requirements.txt": "tea",
+        site / name: "Boil it.",
+        site / "tea-1.0.dist-info" / "RECORD": f"{name},sha256={digest},8\n",
+    }
+    for path, content in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+
+    before = await pegboard("doctor", "--all-libraries")
+    (site / name).write_text("Boil me.")
+    after = await pegboard("doctor", "--all-libraries")
+
+    assert "tea from library tea 1.0: offered" in before.out
+    assert "tea from library tea 1.0: not offered: the file differs from its RECORD" in after.out
