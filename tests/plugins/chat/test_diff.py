@@ -32,3 +32,15 @@ async def test_the_changes_of_a_session_name_each_file(pegboard: CommandLine) ->
         await terminal.say("/diff")
         await terminal.see("PAGE-BEGINS\n2 files +41 -1\ncalc.py  +1 -1\n")
         await terminal.back()
+
+
+async def test_a_new_file_without_lines_has_no_counts(pegboard: CommandLine) -> None:
+    touch = {"tool": "bash", "input": {"command": "touch made", "description": "make"}}
+    scripts(pegboard, make=[{"calls": [touch]}, {"text": "Made."}])
+
+    async with chat(pegboard) as terminal:
+        await terminal.say("make")
+        await terminal.see("Made.")
+        await terminal.say("/diff")
+        await terminal.see("│ made  added")
+        assert "+0 -0" not in terminal.everything
