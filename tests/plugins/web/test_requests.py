@@ -47,7 +47,7 @@ def test_a_request_is_answered_on_the_page_of_its_session(server, client, view):
     ended(view, "ENDED")
 
     assert pending(client, "permission", session) == []
-    assert view.page.locator(".request").count() == 0
+    view.page.wait_for_selector(".request", state="detached")
 
 
 def test_all_requests_have_a_page_and_a_number(server, client, view):

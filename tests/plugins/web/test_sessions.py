@@ -47,6 +47,8 @@ def test_a_session_has_its_messages_calls_and_todos(server, client, view):
     view.sign_in(server, path=f"#/session/{session}")
     view.page.wait_for_selector("article strong")
 
+    view.page.locator(".todos li").nth(1).wait_for()
+
     assert view.page.inner_text("article strong") == "PONG"
     assert view.page.inner_text("article.answer p code") == "code"
     assert "read README.md" in view.text(".messages")
@@ -201,4 +203,4 @@ def test_a_hidden_tab_gives_its_connection_back_and_goes_on_when_it_is_seen(serv
     view.page.clock.resume()
     view.page.locator("article.answer", has_text="MISSED").wait_for()
 
-    assert view.page.locator(".notice").count() == 0
+    view.page.locator(".notice").wait_for(state="detached")

@@ -112,10 +112,11 @@ def test_ten_thousand_sessions_are_a_list_of_few_nodes(server, crowded, view, re
     view.page.keyboard.press("/")
     view.page.keyboard.type("session 04321")
     view.page.get_by_text("1 session", exact=True).wait_for()
+    view.page.locator("a.row", has_text="session 04321").wait_for()
+    view.page.locator("a.row").nth(1).wait_for(state="detached")
     record_property("listed_ms", took_ms)
 
     assert int(last) >= crowded
     assert rows < 60
     assert nodes <= NODES
     assert took_ms <= LISTED_WITHIN_MS * SLOW
-    assert view.page.locator("a.row").count() == 1
