@@ -162,8 +162,16 @@ def refuse_within_tool(command: str) -> None:
         )
 
 
-def _send(pids: Iterable[int], number: int) -> None:
-    for pid in pids:
+def _send(pids: Collection[int], number: int) -> None:
+    """Send a signal to parents before their children, at whose end a shell would go on."""
+    parents = {pid: status.parent for pid in pids if (status := _status(pid))}
+    children: dict[int, list[int]] = {}
+    for pid, parent in parents.items():
+        children.setdefault(parent, []).append(pid)
+    ordered = [pid for pid in pids if parents.get(pid) not in parents]
+    for pid in ordered:  # it grows meanwhile
+        ordered += children.get(pid, ())
+    for pid in ordered:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
 
