@@ -13,7 +13,7 @@ _QUEUE_LIMIT = 1000
 
 
 def telling(hooks: Hooks) -> Callable[[Sequence[Event]], None]:
-    """A function that tells plugins of events, by the hook `event`."""
+    """Return a function that passes events to plugins, by the hook `event`."""
 
     def tell(events: Sequence[Event]) -> None:
         if hooks.has(apphooks.event):
@@ -61,7 +61,7 @@ class Subscription(AsyncIterator[Event]):
         return events
 
     def close(self) -> None:
-        """Ends the subscription; what is queued can still be read."""
+        """End the subscription; queued events can still be read."""
         self._closed = True
         self._ready.set()
         self._bus.forget(self)
@@ -88,7 +88,7 @@ class Bus:
         self._subscriptions: dict[Subscription, None] = {}
 
     def attach(self, heard: Callable[[Sequence[Event]], None]) -> None:
-        """Calls `heard` with all events from here on, before they are queued; it must not wait."""
+        """Call `heard` with all events from now on, before they are queued; it must not wait."""
         self._attached.append(heard)
 
     def publish(self, *events: Event) -> None:
@@ -96,7 +96,7 @@ class Bus:
         self.publish_all(events)
 
     def publish_all(self, events: Sequence[Event]) -> None:
-        """The same of events in a row, such as those of a commit."""
+        """Publish several events in a row, such as those of a commit."""
         for heard in self._attached:
             heard(events)
         for event in events:
@@ -104,16 +104,16 @@ class Bus:
                 subscription.deliver(event)
 
     def subscribe(self, *, limit: int = _QUEUE_LIMIT) -> Subscription:
-        """The events from here on, at most `limit` of them queued."""
+        """Subscribe to the events from now on; at most `limit` of them are queued."""
         subscription = Subscription(self, limit)
         self._subscriptions[subscription] = None
         return subscription
 
     def forget(self, subscription: Subscription) -> None:
-        """Stops delivering to a subscription."""
+        """Stop delivering to a subscription."""
         self._subscriptions.pop(subscription, None)
 
     def close(self) -> None:
-        """Ends all subscriptions."""
+        """End all subscriptions."""
         for subscription in tuple(self._subscriptions):
             subscription.close()

@@ -21,9 +21,9 @@ MAX_FAMILY = 10_000
 
 
 async def _session(engine: Engine, request: ChildRequest) -> Session:
-    """The session in which the subagent works.
+    """Return the session in which the subagent works.
 
-    :raises ToolError: when the session to go on with is not a child of the caller's.
+    :raises ToolError: when the session to continue is not a child of the caller's.
     """
     if request.session_id is None:
         session = unstored_session(
@@ -45,7 +45,7 @@ async def _session(engine: Engine, request: ChildRequest) -> Session:
 
 
 def _result(session_id: str, turn: Turn) -> SubagentResult:
-    """The result of a subagent, from its last answer."""
+    """Return the result of a subagent, from its last answer."""
     assert isinstance(turn.info, AssistantMessage)
     texts = [part.text for part in turn.parts if isinstance(part, TextPart) and part.text]
     text = texts[-1] if texts else ""
@@ -60,11 +60,11 @@ def _result(session_id: str, turn: Turn) -> SubagentResult:
 
 
 async def run_child(runs: "Conversing", engine: Engine, request: ChildRequest) -> SubagentResult:
-    """The answer of a subagent, which is stopped with the caller or at its time limit.
+    """Run a subagent, which is stopped with the caller or at its time limit.
 
     Processes that it left running are ended, however often the caller is stopped.
 
-    :raises ToolError: when the session to go on with is not a child of the caller's, or its
+    :raises ToolError: when the session to continue is not a child of the caller's, or its
         subagent is at work.
     """
     session = await _session(engine, request)
@@ -87,7 +87,7 @@ class Conversing(Protocol):
     callers: dict[str, tuple[Ruleset, ...]]
 
     async def prompt(self, session_id: str, prompt: Prompt) -> Turn:
-        """The last answer, once this prompt is answered."""
+        """Return the last answer after this prompt is answered."""
         ...
 
     async def abort(self, session_id: str) -> bool:
@@ -96,7 +96,7 @@ class Conversing(Protocol):
 
 
 async def _answer(runs: Conversing, request: ChildRequest, session: Session) -> SubagentResult:
-    """The result of a subagent in its session; it is stopped with the caller, or at its limit."""
+    """Prompt a subagent in its session; it is stopped with the caller, or at its limit."""
     prompt = Prompt(request.prompt, agent=request.agent.name, model=request.model)
     try:
         async with Clock().running(request.timeout_s):
@@ -114,7 +114,7 @@ async def _answer(runs: Conversing, request: ChildRequest, session: Session) -> 
 
 
 async def family_of(storage: Storage, session_id: str) -> list[str]:
-    """The session and all below it, parents first."""
+    """Return the session and all below it, parents first."""
     found = [session_id]
     for place in range(MAX_FAMILY):
         if place == len(found):

@@ -171,18 +171,18 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
             return self.open_processes(self.config.limits)
 
     async def budget(self, session: Session, caller: Budget | None) -> Budget:
-        """What a run of the session may spend; `caller` is the budget of who began it, if any."""
+        """Open the budget of a session's run; `caller` is the budget of its caller, if any."""
         stored = partial(self.storage.state, session.id, BUDGET_KEY)
         with self.hooks.blaming(self.open_budget, "the budget", passing=(PegboardError,)):
             return await self.open_budget(self.config.budget, session, caller, stored)
 
     async def tool_env(self, view: SessionView) -> Mapping[str, str]:
-        """The environment of the processes of a session's tools."""
+        """Return the environment of the processes of a session's tools."""
         env = child_env(self.env, secrets=self.keys.variables())
         return await self.hooks.fold(toolhooks.shell_env, session=view, env=env)
 
     async def user_env(self, view: SessionView) -> Mapping[str, str]:
-        """The environment of a program that the user works with: no keys in it either."""
+        """Return the environment of a program that the user works with, also without keys."""
         env = without_secrets(self.env, self.keys.variables())
         folded = await self.hooks.fold(toolhooks.shell_env, session=view, env=env)
         with suppress(ToolError):
@@ -190,13 +190,13 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
         return folded
 
     def background(self, session_id: str) -> tuple[BackgroundProcess, ...]:
-        """The background processes of a session."""
+        """Return the background processes of a session."""
         if "processes" not in self.__dict__:
             return ()
         return self.background_of(session_id).listed()
 
     def background_of(self, session_id: str) -> BackgroundAccess:
-        """What starts and ends the background processes of a session."""
+        """Return access to the background processes of a session."""
         return self.processes.background(
             session_id, output_dir=self.outputs(session_id), enclosure=self.enclosure
         )
@@ -224,7 +224,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
         env: Mapping[str, str],
         **facts: Any,  # noqa: ANN401 - as in `Enclosed`
     ) -> AsyncIterator[Sequence[str]]:
-        """The command line in the user's sandbox, if there is one, and within the limits."""
+        """Yield the command line in the user's sandbox, if there is one, and within the limits."""
         async with (
             self.around(argv, cwd=cwd, env=env, **facts) as command,
             self.processes.service(command, cwd=cwd, env=env) as bound,
@@ -239,13 +239,13 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
         env: Mapping[str, str],
         **facts: Any,  # noqa: ANN401 - those of `Enclosure.around`
     ) -> AbstractAsyncContextManager[Sequence[str]]:
-        """The command line in the user's sandbox, if there is one."""
+        """Yield the command line in the user's sandbox, if there is one."""
         if self.enclosure is None:
             return nullcontext(argv)
         return self.enclosure.around(argv, cwd=cwd, search=env.get("PATH", os.defpath), **facts)
 
     def called(self, service: Service) -> str:
-        """The id of the tool that does this work; the work's own name where there is none."""
+        """Return the id of the tool that does this work, or the work's own name without one."""
         found = serving(self.tools.values(), service)
         return service if found is None else found.id
 
@@ -265,7 +265,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
             raise PermissionDeniedError(verdict.reason or f"{verdict.source} is against it")
 
     def outputs(self, session_id: str) -> Path:
-        """The folder of this session's long outputs, which is made with the first one."""
+        """Return the folder of this session's long outputs, which the first one makes."""
         return self.places.tool_output / session_id
 
     def say_status(self, session_id: str, status: SessionStatus) -> None:

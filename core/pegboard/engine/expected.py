@@ -97,7 +97,7 @@ class Expected:
 
 
 def _json_in(text: str) -> Any:  # noqa: ANN401 - JSON
-    """The JSON of an answer: all of it, in a fence, or behind words."""
+    """Parse the JSON of an answer: the whole text, in a fence, or after words."""
     starts = [match.start() for match in re.finditer(r"[\[{]", text)][:_MOST_STARTS]
     for each in (text, *reversed(_FENCE.findall(text)), *(text[start:] for start in starts)):
         try:

@@ -81,11 +81,11 @@ class EmptyAnswerError(ProviderError):
 def ending(
     finish: StreamFinish, calls: Iterable[ToolPart], turns: Iterable[Turn]
 ) -> tuple[str, Failure | None]:
-    """The reason that the message keeps, and the failure that it means.
+    """Return the finish reason that the message stores, and the failure that it means.
 
     `calls` are the answer's, `turns` those of the same prompt. A call that was cut off goes
-    back to the model; so do results, although some servers say "stop" behind a call, or a
-    word of their own. Without a call nothing does, although some say "tool-calls".
+    back to the model; so do results, although some servers say "stop" after a call, or a
+    word of their own. Without a call nothing goes back, although some say "tool-calls".
     """
     states = [part.state for part in calls]
     cut = any(isinstance(state, Pending) for state in states)
@@ -161,7 +161,7 @@ class Progress(msgspec.Struct):
 
 
 def _refused(part: ToolPart, refusing: str) -> str:
-    """A call that could not be made, and why; the tool `refusing` has both as its arguments."""
+    """Describe a call that could not be made; the tool `refusing` has it as its arguments."""
     error = part.state.error if isinstance(part.state, Failed) else part.state.input.get("error")
     name = part.state.input.get("tool", part.tool) if part.tool == refusing else part.tool
     reason = " ".join(str(error).split())
@@ -170,7 +170,7 @@ def _refused(part: ToolPart, refusing: str) -> str:
 
 
 def answers_to(turns: Iterable[Turn], user_id: str) -> Iterator[Turn]:
-    """The model's messages that answer this prompt; looked up only where somebody asks."""
+    """Yield the model's messages that answer this prompt, on demand."""
     return (
         turn
         for turn in turns
@@ -194,13 +194,13 @@ ABORTED = "The user stopped the turn."
 
 
 def denial(error: PegboardError) -> dict[str, Any]:
-    """The metadata of a call that was denied; `advice` is for the user, and no model reads it."""
+    """Return the metadata of a denied call; `advice` is for the user and not for the model."""
     advice = getattr(error, "advice", "")
     return {"denied": True, "advice": advice} if advice else {"denied": True}
 
 
 def failure_of(error: BaseException, note: str = "") -> Failure:
-    """What a message says about this error; the note is added to that of a provider."""
+    """Convert an error to a message's failure; the note is added to that of a provider."""
     match error:
         case ProviderAuthError():
             data = AuthData(provider_id=error.provider_id, message=str(error))
@@ -263,14 +263,14 @@ class Repeats:
         self._latest.clear()
 
     def found(self, tree: str) -> None:
-        """The files are in this state, by the id of their snapshot."""
+        """Record the state of the files, by the id of their snapshot."""
         self._tree = tree
         if tree not in self._trees:
             self._trees.add(tree)
             self._news += 1
 
     def ended(self, call: bytes, answer: bytes) -> None:
-        """A call has ended with this result."""
+        """Record that a call has ended with this result."""
         if (call, answer) not in self._answers:
             self._answers.add((call, answer))
             self._news += 1
@@ -286,19 +286,19 @@ class Repeats:
 
 
 def digest_of_call(tool: str, args: Mapping[str, Any]) -> bytes:
-    """The digest of a call, equal for equal arguments in any order."""
+    """Return the digest of a call, equal for equal arguments in any order."""
     return digest(tool, json.dumps(args, sort_keys=True))
 
 
 def digest_of_result(result: ToolResult) -> bytes:
-    """The digest of a result without the name of its output file, which is new each time."""
+    """Return the digest of a result without the name of its output file, which is always new."""
     path = str(result.metadata.get("outputPath") or "\0")
     files = (each.url for each in result.attachments)
     return digest(result.output.replace(path, ""), *files)
 
 
 def digest(*texts: str) -> bytes:
-    """The digest of texts."""
+    """Return the digest of strings."""
     sum_of = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     for text in texts:
         sum_of.update(text.encode(errors="surrogatepass"))

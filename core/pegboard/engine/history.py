@@ -115,15 +115,15 @@ class History:
         return len(self._users)
 
     def get(self, message_id: str) -> Turn:
-        """The turn of this id, which the session has."""
+        """Return the turn with this id, which the session has."""
         return self.turns[self._places[message_id]]
 
     def summary(self) -> Turn | None:
-        """The newest summary, which replaces all that was before it."""
+        """Return the newest summary, which replaces all turns before it."""
         return self.get(self._summary) if self._summary in self._places else None
 
     def view(self) -> tuple[Turn, ...]:
-        """The model's view: all turns, or the newest summary and the turns beside it.
+        """Return the model's view: all turns, or the newest summary and the turns next to it.
 
         First the request for the summary and the summary, then the kept turns, then all later
         ones. Failed compactions are left out.
@@ -147,20 +147,20 @@ class History:
         return tuple(turn for turn in self.turns[start:] if turn.info.id not in self._aside)
 
     def next_subtask(self, message_id: str) -> SubtaskPart | None:
-        """The first subtask of a prompt that has not been run."""
+        """Return the first subtask of a prompt that has not been run."""
         asked = [part for part in self.get(message_id).parts if isinstance(part, SubtaskPart)]
         parts = (part for turn in self.turns for part in turn.parts) if asked else ()
         taken = {part.call_id for part in parts if isinstance(part, ToolPart)}
         return next((part for part in asked if part.id not in taken), None)
 
     def users(self) -> Iterator[tuple[int, Turn]]:
-        """The user's messages that were not refused, with their places, newest first."""
+        """Yield the user's messages that were not refused, with their indices, newest first."""
         for place in reversed(self._users):
             if refusal_of(self.turns[place]) is None:
                 yield place, self.turns[place]
 
     def messages(self, model: Model, turns: Sequence[Turn]) -> tuple[ModelMessage, ...]:
-        """These turns as messages for the model; the last one is never the model's.
+        """Convert these turns to messages for the model; the last one is never the model's.
 
         Some providers refuse a request that ends with an answer, or two answers in a row.
         """
@@ -188,7 +188,7 @@ class History:
 
 
 def as_seen(turns: Iterable[Turn]) -> list[Turn]:
-    """Stored turns in the order in which the model saw them.
+    """Sort stored turns into the order in which the model saw them.
 
     A prompt is stored before its files are read. An answer to an earlier prompt that began
     meanwhile is stored after it, and belongs before it.
@@ -232,12 +232,12 @@ def refusal_of(turn: Turn) -> str | None:
 
 
 def compaction_of(turn: Turn) -> CompactionPart | None:
-    """The part that makes this turn a request for a summary, None for another turn."""
+    """Return the part that makes this turn a request for a summary, None for another turn."""
     return next((part for part in turn.parts if isinstance(part, CompactionPart)), None)
 
 
 def kept_ids(info: Message) -> tuple[str, ...]:
-    """The ids of the turns that stay in view beside a summary."""
+    """Return the ids of the turns that stay in view next to a summary."""
     metadata = info.metadata if isinstance(info, AssistantMessage) else None
     return tuple((metadata or {}).get(COMPACTION, {}).get("kept", ()))
 

@@ -75,7 +75,7 @@ async def reopen(run: Run) -> None:
 
 
 def unanswered(run: Run) -> UserMessage | None:
-    """The newest prompt without a complete answer, in the order of the database, not of the ids.
+    """Return the newest prompt without a complete answer, in the order of the database, not of ids.
 
     A request for a compaction counts as a prompt; several in a row are taken from the first. A
     compaction that the engine requested in the middle of an answer goes back to the prompt that
@@ -98,7 +98,7 @@ def unanswered(run: Run) -> UserMessage | None:
 
 
 def _earlier_request(run: Run, place: int) -> UserMessage | None:
-    """The first of the unanswered requests for a compaction right before this place."""
+    """Return the first of the unanswered requests for a compaction directly before this index."""
     first = None
     for at in range(place - 1, -1, -1):
         turn = run.history.turns[at]
@@ -110,7 +110,7 @@ def _earlier_request(run: Run, place: int) -> UserMessage | None:
 
 
 def _answer_to(run: Run, place: int) -> Turn | None:
-    """The newest answer to the prompt at this place."""
+    """Return the newest answer to the prompt at this index."""
     turns = run.history.turns
     for at in range(len(turns) - 1, place, -1):
         info = turns[at].info
@@ -152,7 +152,7 @@ async def _begin(run: Run, user: UserMessage) -> _Turn:
 
 
 async def _after_step(run: Run, turn: _Turn) -> _Turn:
-    """The turn, with a prompt of the engine's where its answer is not to be the last one."""
+    """Add a prompt of the engine to the turn if its answer is not the last one."""
     user, again = turn.user, None
     if user.format is not None:
         from pegboard.engine.output import settle  # few prompts ask for a form
@@ -169,7 +169,7 @@ async def _after_step(run: Run, turn: _Turn) -> _Turn:
 
 
 async def _text_to_go_on(run: Run, turn: _Turn) -> str | None:
-    """The text of a plugin with which the turn goes on, None where it ends."""
+    """Return a plugin's text that continues the turn, None if it ends."""
     last = run.last_answer()
     if last is None or run.blocked or turn.continued == MOST_CONTINUED:
         return None

@@ -110,7 +110,7 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def overridden(model: Model, said: Mapping[str, Any]) -> Model:
-    """The model as the configuration has it.
+    """Return the model with the configuration's values.
 
     :raises InvalidInputError: when a value has the wrong type.
     """

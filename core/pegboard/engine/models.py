@@ -32,10 +32,10 @@ class Models(msgspec.Struct, frozen=True):
     _facts: dict[tuple[str, str], ModelFacts | None] = msgspec.field(default_factory=dict)
 
     async def find(self, name: str) -> Model:
-        """The model that is called `provider/model`, or by an alias that a plugin knows.
+        """Return the model called `provider/model`, or by an alias that a plugin knows.
 
         :raises ModelNotFoundError: with the nearest names, when no provider serves it.
-        :raises InvalidInputError: when what the configuration says of it has a wrong type.
+        :raises InvalidInputError: when the configuration has a value of the wrong type for it.
         """
         name = name.removeprefix("/")  # an alias is stored as a model without a provider
         if not name:
@@ -106,7 +106,7 @@ class Models(msgspec.Struct, frozen=True):
         return tuple(known.values())
 
     async def completed(self, model: Model) -> Model:
-        """The model with the facts that its provider does not say, and as the user wants it."""
+        """Add the facts that the model's provider lacks, and the user's settings."""
         provider, name = model.provider_id, model.id
         if (provider, name) not in self._facts:
             self._facts[provider, name] = await self.hooks.first(

@@ -26,7 +26,7 @@ _Opening = Callable[[], object]
 async def load_beside(
     work: Coroutine[object, object, _T], tools: Sequence[Tool], opening: Sequence[_Opening]
 ) -> _T:
-    """The result of the work, while a thread imports the modules of these tools' first calls.
+    """Await the work while a thread imports the modules of these tools' first calls.
 
     `opening` imports those of a first process, and of a first file. The thread may outlive the
     work; a call waits only for its own modules.
@@ -50,7 +50,7 @@ def _is_cold(tools: Sequence[Tool]) -> bool:
 
 
 def _cold(tools: Sequence[Tool]) -> list[Tool]:
-    """The tools whose modules are neither loaded nor being imported by a call."""
+    """Return the tools whose modules are neither loaded nor being imported by a call."""
     return [tool for tool in tools if any(name not in sys.modules for name in tool.call_imports)]
 
 

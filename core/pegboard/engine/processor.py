@@ -55,7 +55,7 @@ class _Block(msgspec.Struct):
         return "".join(self.pieces).rstrip()
 
     def whole(self, text: str, *, end: int | None = None) -> TextPart | ReasoningPart:
-        """The part with its text."""
+        """Return the part with its text."""
         time = TimeSpan(start=self.part.time.start if self.part.time else 0, end=end)
         return replace(self.part, text=text, time=time)
 
@@ -106,7 +106,7 @@ class Processor:
         self._sink.put(part)
 
     def dirty(self) -> tuple[Part, ...]:
-        """The calls whose progress is stored now; large progress is stored less often."""
+        """Return the calls whose progress is stored now; large progress is stored less often."""
         now = self._now()
         waiting = [each for each in self._progress.values() if each.waits]
         due = [each.part for each in waiting if each.is_due(now)]
@@ -138,7 +138,7 @@ class Processor:
                 pass  # arguments in pieces are not needed: the call repeats them as a whole
 
     def text(self, block_id: str) -> TextPart | None:
-        """A block of text as it would be stored, None if none of this id is open."""
+        """Return an open block of text as it would be stored, None if no such block is open."""
         block = self._blocks.get((TextPart, block_id))
         if block is None:
             return None
@@ -147,17 +147,17 @@ class Processor:
         return part
 
     def open_texts(self) -> tuple[str, ...]:
-        """The ids of the blocks of text that have no end yet."""
+        """Return the ids of the blocks of text that have not ended."""
         return tuple(block_id for kind, block_id in self._blocks if kind is TextPart)
 
     def text_end(self, block_id: str, text: str, metadata: dict[str, Any] | None = None) -> None:
-        """A block of text is complete, and reads `text`."""
+        """Complete a block of text, which reads `text`."""
         self._close((TextPart, block_id), metadata, text=text)
 
     # tools
 
     def call(self, call_id: str, name: str) -> ToolPart:
-        """The call, which begins here if it has not."""
+        """Return the call, and begin it if it has not begun."""
         if call_id not in self._tools:
             part = ToolPart(
                 id=self._new_id(),
@@ -177,7 +177,7 @@ class Processor:
         args: Mapping[str, Any],
         metadata: dict[str, Any] | None = None,
     ) -> ToolPart:
-        """The call runs, with its repaired name and arguments; the part as it is now."""
+        """Start the call with its repaired name and arguments, and return its part."""
         part = self.call(call_id, name)
         if isinstance(part.state, Pending):
             state = Running(input=dict(args), time=TimeSpan(start=self._now()))
@@ -186,7 +186,7 @@ class Processor:
         return part
 
     def tool_state(self, call_id: str) -> ToolState:
-        """The state of the call."""
+        """Return the state of the call."""
         return self._tools[call_id].state
 
     def tool_progress(
@@ -213,7 +213,7 @@ class Processor:
             self._sink.touch()
 
     def tool_done(self, call_id: str, result: ToolResult) -> None:
-        """The tool answered."""
+        """Store the answer of a tool."""
         part = self._tools.get(call_id)
         if part is None or not isinstance(part.state, Running):
             return
@@ -230,7 +230,7 @@ class Processor:
     def tool_failed(
         self, call_id: str, error: str, metadata: Mapping[str, Any] | None = None
     ) -> None:
-        """The tool failed, was denied or was stopped; `error` is for the model."""
+        """Store that the tool failed, was denied or was stopped; `error` is for the model."""
         part = self._tools.get(call_id)
         if part is None or isinstance(part.state, Completed | Failed):
             return
@@ -268,7 +268,7 @@ class Processor:
         return gone
 
     def calls(self) -> tuple[ToolPart, ...]:
-        """The calls of the message, in the order of their start."""
+        """Return the calls of the message, in the order of their start."""
         return tuple(self._tools.values())
 
     def _begin(self, kind: _Kind, block_id: str, metadata: dict[str, Any] | None = None) -> _Block:

@@ -27,7 +27,7 @@ LAST_STEP = (
 async def offered_tools(
     hooks: Hooks, tools: Mapping[str, Tool], view: SessionView, user: UserMessage
 ) -> tuple[ToolDefinition, ...]:
-    """The tools that this agent may use for this message, as plugins describe them."""
+    """Return the tools that this agent may use for this message, as plugins describe them."""
     permissions = {tool.id: tool.permission for tool in tools.values()}
     switches = user.tools or {}
     by_user = {
@@ -63,7 +63,7 @@ async def build_request(
     tools: tuple[ToolDefinition, ...],
     last_step: bool,
 ) -> ModelRequest:
-    """The request of one step, after the hooks of all plugins."""
+    """Build the request of one step, with the hooks of all plugins."""
     turns = await seen_by_model(run.engine, view, view.turns)
     messages = run.history.messages(view.model, turns)
     request = await bare_request(run.engine, view, messages, user)
@@ -78,7 +78,7 @@ async def build_request(
 async def seen_by_model(
     engine: Engine, view: SessionView, turns: tuple[Turn, ...]
 ) -> tuple[Turn, ...]:
-    """The turns as plugins let a model see them; of none they are not asked."""
+    """Return the turns as plugins let a model see them; without turns, no plugin is asked."""
     if not turns:
         return ()
     return await engine.hooks.fold(modelhooks.chat_messages_transform, session=view, messages=turns)
@@ -90,7 +90,7 @@ async def bare_request(
     messages: tuple[ModelMessage, ...],
     user: UserMessage | None = None,
 ) -> ModelRequest:
-    """The request without tools, before `chat_params`."""
+    """Build the request without tools, before `chat_params`."""
     hooks, agent, model = engine.hooks, view.agent, view.model
     variant, most = (user and user.variant) or agent.variant or "", model.limit.output
     pieces = (agent.prompt, agent.prompt_append, *(user.orders if user else ()))

@@ -74,7 +74,7 @@ class Attempts:
         self._failed_at: float | None = None
 
     def failed(self, error: ProviderError) -> RetryDecision:
-        """What follows from one more failure."""
+        """Decide after one more failure."""
         now = asyncio.get_running_loop().time()
         self._failed_at = now if self._failed_at is None else self._failed_at
         elapsed_s = now - self._failed_at
@@ -99,9 +99,9 @@ def decide(
     limits: RetryConfig,
     draw: Callable[[], float],
 ) -> RetryDecision:
-    """The decision after the failure of this attempt, counted from 1, after `elapsed_s`.
+    """Decide after the failure of this attempt, counted from 1, after `elapsed_s`.
 
-    `draw` gives numbers from 0 to 1 for the jitter.
+    `draw` returns numbers from 0 to 1 for the jitter.
     """
     if not error.retryable:
         return RetryDecision()
@@ -182,9 +182,9 @@ def leave_out(engine: Engine, error: ProviderError, request: ModelRequest | None
 
 
 async def next_model(config: Config, models: Models, model: Model, tried: set[str]) -> Model | None:
-    """The first model of the user's list that was not `tried`, which it is then; None at its end.
+    """Return the first model of the user's list that is not in `tried`, and add it, or None.
 
-    What is asked of a model on the user's own machine goes to another machine only where the
+    A request to a model on the user's own machine goes to another machine only if the
     provider's own list says so.
     """
     own = config.provider.get(model.provider_id, ProviderConfig()).fallback

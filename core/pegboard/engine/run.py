@@ -93,7 +93,7 @@ class Run(msgspec.Struct):
             )
 
     def view(self, agent: Agent, model: Model) -> SessionView:
-        """The session as plugins see it now."""
+        """Return the session as plugins see it now."""
         return make_view(
             self.engine,
             self.session,
@@ -130,7 +130,7 @@ class Run(msgspec.Struct):
         model: Model | ModelChoice,
         **fields: Any,  # noqa: ANN401 - of the message
     ) -> AssistantMessage:
-        """An empty answer of an agent to another message."""
+        """Return an empty answer of an agent to another message."""
         place = self.engine.workspace
         rest = {"time": MessageTime(created=self.engine.now()), **fields}
         return AssistantMessage(
@@ -148,7 +148,7 @@ class Run(msgspec.Struct):
         )
 
     def begin(self, message: AssistantMessage) -> Processor:
-        """What makes the parts of an answer, which is stored and published empty."""
+        """Store and publish an empty answer, and return the processor that makes its parts."""
         processor = Processor(message, sink=self.writer, new_id=self.ids.part, now=self.engine.now)
         self.newest = message.id, processor
         self.writer.change(PutMessage(message))
@@ -157,7 +157,7 @@ class Run(msgspec.Struct):
         return processor
 
     def end(self, message: AssistantMessage, processor: Processor) -> Turn:
-        """The turn of an answer that is complete, which is stored."""
+        """Store a complete answer and return its turn."""
         time = replace(message.time, completed=self.engine.now())
         turn = Turn(info=replace(message, time=time), parts=tuple(processor.parts.values()))
         self.writer.change(PutMessage(turn.info))

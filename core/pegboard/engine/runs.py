@@ -69,14 +69,14 @@ class Runs:
         return run.status if run is not None else Busy()
 
     async def prompt(self, session_id: str, prompt: Prompt) -> Turn:
-        """The last answer, once this prompt and all that wait beside it are answered.
+        """Return the last answer after this prompt, and all that wait with it, are answered.
 
         The prompt is stored before anything else can refuse it. With `no_reply` the stored
         message itself is the answer. A failure of the model is in the answer's `error`.
 
-        :raises InvalidInputError: when the session has a message of this id.
-        :raises SessionBusyError: while another process runs the session; nothing is kept of the
-            prompt, since whoever reads this sends it again.
+        :raises InvalidInputError: when the session has a message with this id.
+        :raises SessionBusyError: while another process runs the session; the prompt is not stored,
+            because its sender will send it again.
         :raises PromptRefusedError: when a plugin refuses the prompt.
         :raises AbortedError: when the turn was stopped before there was an answer.
         """
@@ -117,7 +117,7 @@ class Runs:
         return await self._outcome(self._task(session, reopen), session_id)
 
     async def summarize(self, session_id: str, model: str | None) -> Turn:
-        """The summary that the session goes on from; why there is none is in its `error`.
+        """Summarise the session, and continue from the summary; its `error` says why there is none.
 
         :raises SessionBusyError: while the session runs.
         :raises AbortedError: when it was stopped before there was a summary.
@@ -132,7 +132,7 @@ class Runs:
         return await self._outcome(task, session_id)
 
     async def alone(self, session_id: str, work: Callable[[Run], Awaitable[_Value]]) -> _Value:
-        """What work comes to with a run beside the session's own, which an abort ends as well."""
+        """Do work with a run outside of the session's own, which an abort ends as well."""
 
         async def working() -> _Value:
             async with self._opened(session_id, fence=None) as run:
@@ -141,7 +141,7 @@ class Runs:
         return await self.beside.run(session_id, working())
 
     async def carry_out(self, session_id: str, order: UserCall) -> Turn:
-        """The answer with a person's call; prompts that come meanwhile wait for its end.
+        """Make a user's call, and return the answer with it; prompts wait for its end.
 
         :raises SessionBusyError: while the session runs.
         """
@@ -169,9 +169,9 @@ class Runs:
 
     @asynccontextmanager
     async def at_rest(self, session_id: str) -> AsyncIterator[SessionIds]:
-        """The session's ids, while it does not run; prompts wait until the context is left.
+        """Yield the session's ids while it does not run; prompts wait until the context is left.
 
-        :raises NotFoundError: when nothing has this id.
+        :raises NotFoundError: when the id is unknown.
         :raises SessionBusyError: while the session runs, or is about to.
         """
         ids = await self._session_ids(session_id)
@@ -212,7 +212,7 @@ class Runs:
             await self._engine.forget(each)
 
     async def _seized(self, session_id: str) -> Fence:
-        """The exclusive right to the session, after its runs in this process have ended.
+        """Take the exclusive right to the session, after its runs in this process have ended.
 
         A prompt that was stored before begins one more run when the first has ended.
 
@@ -227,7 +227,7 @@ class Runs:
         raise SessionBusyError(session_id)
 
     def budget(self, session_id: str) -> Budget | None:
-        """What the session's run may spend, None while it rests."""
+        """Return the budget of the session's run, None while it rests."""
         run = self._runs.get(session_id)
         return None if run is None else run.budget
 
@@ -239,7 +239,7 @@ class Runs:
             await run.writer.store()
 
     async def _in_order(self, session_id: str) -> Session:
-        """The session as it is now, once its run has stored the messages that it has made.
+        """Return the current session, after its run has stored the messages that it has made.
 
         So messages are in the database in the order of their ids.
         """
@@ -252,7 +252,7 @@ class Runs:
         return session
 
     def _task(self, session: Session, first: First | None = None) -> "asyncio.Task[Turn | None]":
-        """The session's run, which is started if there is none, and then with `first`."""
+        """Return the session's run, which is started with `first` if there is none."""
         task = self._tasks.get(session.id)
         if task is None:
             if self._closed:
@@ -278,7 +278,7 @@ class Runs:
             await asyncio.wait((self._tasks[session_id],))  # without a limit: it has its own
 
     async def _outcome(self, task: "asyncio.Future[Turn | None]", session_id: str) -> Turn:
-        """The end of a run; cancelling the wait does not cancel the run."""
+        """Wait for the end of a run; cancelling the wait does not cancel the run."""
         turn = None
         try:
             with self._clocks.get(session_id, Clock()).awaited():
@@ -303,13 +303,13 @@ class Runs:
         await end_tasks(*self._tasks.values(), *self.beside.all())
 
     async def run_child(self, request: ChildRequest) -> SubagentResult:
-        """The answer of a subagent; it raises what `run_child` of `children` does."""
+        """Run a subagent; it raises the errors of `run_child` in `children`."""
         from pegboard.engine.children import run_child
 
         return await run_child(self, self._engine, request)
 
     async def _session_ids(self, session_id: str) -> SessionIds:
-        """The session's ids, which take account of what other processes have made."""
+        """Return the session's ids, after those that other processes have made."""
         ids = self._ids.get(session_id)
         if ids is None or session_id not in self._tasks:
             await self._storage.session(session_id)  # nothing is kept of an unknown one
@@ -350,7 +350,7 @@ class Runs:
             self._engine.say_status(session_id, Idle())
 
     async def _begun(self, session_id: str, stack: AsyncExitStack) -> Run:
-        """The session's own run, which ends with the stack; nobody stores a prompt meanwhile."""
+        """Begin the session's own run, which ends with the stack; no prompt is stored meanwhile."""
         ids = await self._session_ids(session_id)
         async with ids.changing:
             fence = await stack.enter_async_context(held(self._storage, session_id))
@@ -363,7 +363,7 @@ class Runs:
 
     @asynccontextmanager
     async def _opened(self, session_id: str, *, fence: Fence | None) -> AsyncIterator[Run]:
-        """A run of the session as it is stored; without a fence it is one beside its own."""
+        """Yield a run of the stored session; without a fence it is not the session's own."""
         ids = await self._session_ids(session_id)
         session = await self._storage.session(session_id)
         ancestors = await ancestors_of(self._storage, session)

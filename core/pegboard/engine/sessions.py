@@ -43,12 +43,12 @@ class SessionIds(msgspec.Struct, weakref=True):
     withdrawn: set[str] = msgspec.field(default_factory=set)
 
     def message(self) -> str:
-        """An id for a new message."""
+        """Return an id for a new message."""
         self.last_message = self.source.new("message", after=self.last_message)
         return self.last_message
 
     def part(self) -> str:
-        """An id for a new part."""
+        """Return an id for a new part."""
         self.last_part = self.source.new("part", after=self.last_part)
         return self.last_part
 
@@ -112,7 +112,7 @@ def unstored_session(
     agent: str | None = None,
     permission: Sequence[Rule] = (),
 ) -> Session:
-    """A session that is not stored yet; without a title it gets one from its first prompt."""
+    """Return a new session that is not stored; without a title, its first prompt gives it one."""
     now = engine.now()
     session_id = engine.ids.new("session")
     workspace = engine.workspace
@@ -134,13 +134,13 @@ def unstored_session(
 
 
 def _instant(at_ms: int) -> str:
-    """The instant as the protocol's clients know a title that is only a place-holder by."""
+    """Format an instant as the protocol's clients recognise a placeholder title."""
     text = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")
 
 
 async def change_session(storage: Storage, *changes: Change, fence: Fence | None = None) -> Session:
-    """The session as it is once these changes, one of which is its own, are stored together.
+    """Store these changes together, one of which is the session's own, and return the session.
 
     :raises NotFoundError: when it is gone.
     """
@@ -151,10 +151,10 @@ async def change_session(storage: Storage, *changes: Change, fence: Fence | None
 
 @asynccontextmanager
 async def held(storage: Storage, session_id: str) -> AsyncIterator[Fence]:
-    """The right to a session that nobody runs, here or in another process.
+    """Hold the right to a session that no process runs.
 
-    :raises NotFoundError: when nothing has this id.
-    :raises SessionBusyError: while somebody runs it.
+    :raises NotFoundError: when the id is unknown.
+    :raises SessionBusyError: while a process runs it.
     """
     fence = await storage.claim(session_id)
     try:
@@ -164,12 +164,12 @@ async def held(storage: Storage, session_id: str) -> AsyncIterator[Fence]:
 
 
 async def settled(storage: Storage, session_id: str) -> Session:
-    """The session without what a revert has taken back: these messages are dropped for good.
+    """Delete the messages that a revert has undone, and return the session.
 
     The caller holds the session's `changing`.
 
-    :raises NotFoundError: when nothing has this id.
-    :raises SessionBusyError: when somebody is moving the session to another point just now.
+    :raises NotFoundError: when the id is unknown.
+    :raises SessionBusyError: when the session is being moved to another point.
     """
     session = await storage.session(session_id)
     if session.revert is None:
@@ -185,7 +185,7 @@ async def settled(storage: Storage, session_id: str) -> Session:
 
 
 def _drops(turns: Sequence[Turn], session_id: str, point: Revert) -> list[Change]:
-    """What goes: the messages from the point on, or the parts from there and what follows."""
+    """Return the deletions: the messages from the point on, or parts and what follows them."""
     changes: list[Change] = []
     behind = False
     for turn in turns:
@@ -215,7 +215,7 @@ def make_view(  # noqa: PLR0913 - the fields of a view
     parents: tuple[Ruleset, ...] = (),
     turns: tuple[Turn, ...] = (),
 ) -> SessionView:
-    """A session as plugins see it."""
+    """Return a session as plugins see it."""
     return SessionView(
         info=session,
         directory=engine.workspace.directory,
@@ -243,7 +243,7 @@ def make_view(  # noqa: PLR0913 - the fields of a view
 
 
 async def ancestors_of(storage: Storage, session: Session) -> tuple[Session, ...]:
-    """The sessions that a subagent's session is below, the nearest first; they pay for it, too."""
+    """Return the ancestors of a subagent's session, the nearest first; they pay for it, too."""
     found: list[Session] = []
     while session.parent_id is not None and len(found) <= MAX_DEPTH:
         session = await storage.session(session.parent_id)
@@ -252,7 +252,7 @@ async def ancestors_of(storage: Storage, session: Session) -> tuple[Session, ...
 
 
 def imposed_rulesets(engine: Engine, ancestors: Iterable[Session]) -> tuple[Ruleset, ...]:
-    """The rules that these sessions impose on one below them.
+    """Return the rules that these sessions impose on one below them.
 
     :raises NotFoundError: when an ancestor's agent is gone, and its rules with it.
     """
@@ -265,7 +265,7 @@ def imposed_rulesets(engine: Engine, ancestors: Iterable[Session]) -> tuple[Rule
 
 
 def unstored_view(engine: Engine, agent: Agent) -> SessionView:
-    """A session that is not there, as its first prompt would see it."""
+    """Return a session that does not exist, as its first prompt would see it."""
     return make_view(engine, unstored_session(engine), agent, _NO_MODEL)
 
 
@@ -283,17 +283,17 @@ class Preparations:
         return bool(self._tasks.get(session_id, set()) - self._idle)
 
     def of(self, session_id: str) -> tuple[asyncio.Task[Any], ...]:
-        """The tasks of one session."""
+        """Return the tasks of one session."""
         return tuple(self._tasks.get(session_id, ()))
 
     def all(self) -> tuple[asyncio.Task[Any], ...]:
-        """The tasks of all sessions."""
+        """Return the tasks of all sessions."""
         return tuple(task for tasks in self._tasks.values() for task in tasks)
 
     async def run(
         self, session_id: str, work: Coroutine[Any, Any, _Value], *, idle: bool = False
     ) -> _Value:
-        """The result of `work`; with `idle` the session counts as resting meanwhile.
+        """Await `work`; with `idle` the session counts as resting meanwhile.
 
         :raises AbortedError: when the session was aborted meanwhile.
         """

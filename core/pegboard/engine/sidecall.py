@@ -35,7 +35,7 @@ class SideCall:
         self._payers: tuple[str, ...] = ()
 
     async def answer(self, budget: Budget | None) -> str:
-        """The answer; `budget` is that of the session's run, None while it rests."""
+        """Return the answer; `budget` is that of the session's run, None while it rests."""
         engine, agent = self._engine, self._question.agent
         session = await engine.storage.session(self._session_id)
         choice = agent.model or model_for(engine, session, None, agent.name)
@@ -102,14 +102,14 @@ async def _not_run(_: ToolCall) -> None:
 
 
 async def plain_request(engine: Engine, view: SessionView, question: Turn) -> ModelRequest:
-    """A request of one text outside of the conversation: the agent's prompt, no tools."""
+    """Build a request of one text outside of the conversation: the agent's prompt, no tools."""
     turns = await seen_by_model(engine, view, (question,))
     request = await bare_request(engine, view, History(()).messages(view.model, turns))
     return await engine.hooks.fold(modelhooks.chat_params, session=view, request=request)
 
 
 def question_of(engine: Engine, view: SessionView, text: str) -> Turn:
-    """A text for a model as hooks are given it: a prompt that is stored nowhere."""
+    """Return a text for a model as hooks receive it: a prompt that is not stored."""
     info = UserMessage(
         id=engine.ids.new("message"),
         session_id=view.id,

@@ -223,7 +223,7 @@ class Step:
         return None
 
     def _blaming(self, request: ModelRequest) -> AbstractContextManager[None]:
-        """A block of the provider's code; failures of connections are an answer of it."""
+        """Return a block for the provider's code, whose failed connections are an answer."""
         engine, name = self._run.engine, request.model.provider_id
         what = f"the provider {name}"
         return engine.hooks.blaming(engine.providers[name], what, passing=(OSError,))

@@ -36,9 +36,9 @@ async def run_step(
     run_tool: Callable[[ToolCall], Coroutine[Any, Any, None]],
     idle_timeout_s: float,
 ) -> StreamFinish:
-    """The end of the model's answer, once all its tool calls have ended too.
+    """Consume the model's answer, and wait for the end of all its tool calls.
 
-    Events go to `on_event` in order; `run_tool` runs beside the stream. When the stream fails,
+    Events go to `on_event` in order; `run_tool` runs during the stream. When the stream fails,
     running tools are waited for, so that their changes of files are known. Cancelling cancels
     them.
 
@@ -75,10 +75,10 @@ async def within_bounds(
     refuse: Callable[[ToolInputStart, str], None],
     blaming: AbstractContextManager[None],
 ) -> AsyncGenerator[StreamEvent, None]:
-    """The answer up to the first call that is too long, or one too many.
+    """Yield the answer up to the first call that is too long, or one too many.
 
     The answer ends there, as one with calls. Each incomplete call goes to `refuse`, with the
-    reason. `blaming` is around the provider's code alone.
+    reason. `blaming` is around the provider's code only.
     """
     calls = _Calls()
     with blaming:
@@ -116,7 +116,7 @@ class _Calls:
         return TOO_LONG_INPUT if size > LONGEST_INPUT_BYTES else ""
 
     def incomplete(self) -> tuple[ToolInputStart, ...]:
-        """The calls that have begun and are not complete."""
+        """Return the calls that have begun and are not complete."""
         return tuple(call for name, call in self._begun.items() if name not in self._complete)
 
 
@@ -126,7 +126,7 @@ def _bytes_of(text: str) -> int:
 
 @asynccontextmanager
 async def _progress_within(limit_s: float) -> AsyncIterator[Callable[[], None]]:
-    """A function to report progress; the block fails after `limit_s` without any."""
+    """Yield a function that reports progress; the block fails after `limit_s` without any."""
     loop = asyncio.get_running_loop()
     seen = loop.time()
 

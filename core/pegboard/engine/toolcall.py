@@ -95,7 +95,7 @@ class Caller:
         self._processor.tool_failed(call.id, reason)
 
     async def _nested_call(self, by: str, name: str, args: Mapping[str, Any]) -> ToolResult:
-        """The result of a call that the call `by` makes; it cannot make further ones."""
+        """Make a call for the call `by`; it cannot make further ones."""
         self.made.discard(by)  # it counts as made if one of its calls does
         call_id = self._run.engine.ids.new("tool")
         arguments = json.dumps(dict(args), ensure_ascii=False)
@@ -146,7 +146,7 @@ class Caller:
         return self._processor.tool_state(call.id)
 
     async def _explained(self, call: PendingCall, error: str) -> str:
-        """The error of a call as plugins let the model read it."""
+        """Return the error of a call as plugins let the model read it."""
         return await self._run.engine.hooks.fold(
             toolhooks.tool_execute_failed, session=self._view, call=call, error=error
         )
@@ -162,7 +162,7 @@ class Caller:
         self._processor.tool_failed(call.id, cut, metadata)
 
     def _repaired(self, call: ToolCall) -> Plan:
-        """The call as it is meant, or a refused call for what is beyond repair."""
+        """Repair a call, or return a refused call if that is impossible."""
         tool = self._run.engine.tools.get(call.name if call.name in self._offered else "")
         if tool is not None:
             with suppress(msgspec.DecodeError, RecursionError, UnicodeEncodeError):
@@ -172,7 +172,7 @@ class Caller:
         return self._read(call)
 
     def _read(self, call: ToolCall) -> Plan:
-        """The call, of which something is not as the tool has it."""
+        """Repair a call whose name or arguments do not fit the tool."""
         from pegboard.arguments.written import fitted, read_arguments, tool_named  # few need it
 
         name = tool_named(call.name, self._offered)
@@ -324,12 +324,12 @@ async def _values(tool: Tool, args: Mapping[str, Any]) -> Mapping[str, object]:
 
 
 def cut_hint(tools: Iterable[Tool]) -> str:
-    """What a model can do with the file of a cut output, given the tools that it has."""
+    """Describe what a model can do with the file of a cut output, by the tools that it has."""
     return " ".join((*filter(None, (tool.on_cut for tool in tools)), NOT_WHOLE))
 
 
 def _said(error: BaseException) -> str:
-    """The text of an error, which may itself fail; of a task group, those of its errors."""
+    """Return the text of an error, if `str` does not fail; of a task group, those of its errors."""
     if isinstance(error, BaseExceptionGroup):
         named = (f"{type(each).__name__}: {_said(each)}" for each in error.exceptions[:MOST_NAMED])
         return "; ".join(named)
@@ -340,13 +340,13 @@ def _said(error: BaseException) -> str:
 
 
 def _reported_state(error: BaseException | None) -> tuple[str, ...]:
-    """The state that a cancelled tool reports as the text of its own `CancelledError`."""
+    """Return the state that a cancelled tool reports as the text of its own `CancelledError`."""
     own = isinstance(error, asyncio.CancelledError) and error.__cause__ is not None
     return (str(error),) if own and error is not None and error.args else ()
 
 
 def _nesting(value: object) -> int:
-    """The depth of nested objects and arrays."""
+    """Return the depth of nested objects and arrays."""
     depth, level = 0, [value]
     while level := [each for each in level if isinstance(each, dict | list)]:
         depth += 1

@@ -85,7 +85,7 @@ class CallContext(CallFacts):
 
     @contextmanager
     def cancellable(self) -> Iterator[None]:
-        """A block of the tool's work: what is left of it in a thread sees that it is cancelled."""
+        """Run the tool's work; a thread that outlives it sees that it is cancelled."""
         try:
             yield
         except asyncio.CancelledError:
@@ -95,7 +95,7 @@ class CallContext(CallFacts):
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:
-        """A block in which the call waits for a person, whose edits of files are not its own."""
+        """Wait for the user, whose changes of files are not the call's."""
         with self.writing.paused() if self.writing else nullcontext(), self.clock.timing():
             yield
 
@@ -139,7 +139,7 @@ class CallContext(CallFacts):
         return tuple(self._changed)
 
     async def todos(self) -> tuple[Todo, ...]:
-        """The session's list."""
+        """Return the session's list."""
         return await self._engine.storage.todos(self.session.id)
 
     async def set_todos(self, todos: Sequence[Todo]) -> None:
@@ -172,7 +172,7 @@ class CallContext(CallFacts):
             ) from error
 
     async def ask_user(self, questions: Sequence[Question]) -> Answers:
-        """The user's answers, in the order of the questions."""
+        """Ask the user, and return the answers in the order of the questions."""
         from pegboard.engine.asking.toolquestion import ask_user  # few tools do
 
         call = ToolReference(message_id=self.message_id, call_id=self.call_id)
@@ -225,14 +225,14 @@ class CallContext(CallFacts):
         return self._engine.enclosed
 
     def _say_level(self) -> None:
-        """The call's part tells how tightly its processes are enclosed, where they are."""
+        """Add to the call's part how tightly its processes are enclosed."""
         enclosure = self._engine.enclosure
         if enclosure is not None:
             hosts = {"sandbox_hosts": len(enclosure.hosts)} if enclosure.hosts else {}
             self.progress(metadata={"sandbox": enclosure.level, **hosts})
 
     async def state(self, key: str) -> Any:  # noqa: ANN401 - JSON that a plugin stored
-        """What a plugin stored under this key in the session, None if nothing."""
+        """Return the value that a plugin stored under this key in the session, or None."""
         return await self._engine.storage.state(self.session.id, key)
 
     async def set_state(self, key: str, value: Any) -> None:  # noqa: ANN401 - JSON
@@ -250,7 +250,7 @@ class CallContext(CallFacts):
         self._run.writer.change(PublishEvent(FileEdited(file=clean_text(str(path)))))
 
     async def call_tool(self, name: str, args: Mapping[str, Any]) -> ToolResult:
-        """What another tool answers: a call of its own, with its part, permission and hooks."""
+        """Call another tool, with its own part, permission and hooks."""
         if self._call_tool is None:
             raise ToolError("a tool that another one has called cannot call tools itself")
         with self.clock.timing():

@@ -62,7 +62,7 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join(piece for piece in (self.head, self.tail) if piece)
 
     def with_notice(self, notice: str) -> str:
-        """The kept text, with `notice` in the place of missing text."""
+        """Return the kept text, with `notice` in the place of missing text."""
         if not self.truncated:
             return self.head
         return "\n\n".join(piece for piece in (self.head, notice, self.tail) if piece)
@@ -83,9 +83,9 @@ def truncate(
     max_bytes: int = MAX_BYTES,
     direction: Direction = "head",
 ) -> Cut:
-    """The part of `text` that stays within both limits; `both` halves them for start and end.
+    """Cut `text` to both limits; `both` halves them for start and end.
 
-    Lines end at LF only, and whole lines are kept: one that does not fit ends the preview.
+    Lines end at LF only, and whole lines are kept: a line that does not fit ends the preview.
     Only where a first (or last) line alone is too long, a piece of it is kept. Bytes are those
     of UTF-8, with the line breaks between kept lines.
     """
@@ -156,10 +156,10 @@ def _suffix(line: str, max_bytes: int) -> str:
 
 
 async def limit_output(result: ToolResult, *, output_dir: Path, hint: str = "") -> ToolResult:
-    """The result with an output of bounded size: start and end of a long one.
+    """Bound the output of a result: a long one keeps its start and end.
 
-    A tool that cuts its own output, to 200 KiB at most, says `truncated` in its metadata and is
-    left alone. `shorten` says how the rest is handled.
+    A tool that cuts its own output, to 200 KiB at most, sets `truncated` in its metadata and is
+    left alone. `shorten` documents the handling of the rest.
     """
     if "truncated" in result.metadata and _size(result.output) <= LONGEST_OWN_CUT_BYTES:
         return result
@@ -168,12 +168,12 @@ async def limit_output(result: ToolResult, *, output_dir: Path, hint: str = "") 
 
 
 async def shorten(result: ToolResult, cut: Cut, *, output_dir: Path, hint: str = "") -> ToolResult:
-    """The result with `cut` as its output, and the whole in a file of `output_dir`.
+    """Return the result with `cut` as its output, and the whole in a file of `output_dir`.
 
-    The notice says how much is missing, and names the file; `hint` says how to go on from
-    there. The metadata tell `truncated`, and `outputPath` if it was; a tool that has stored the
-    whole under `outputPath` already gets no second file. Without a place for it, as on a full
-    disk, what is left out is lost, and the notice says so.
+    The notice tells how much is missing, and names the file; `hint` says how to continue from
+    there. The metadata have `truncated`, and `outputPath` if it was cut; a tool that has stored the
+    whole under `outputPath` already gets no second file. Without room for the file, as on a full
+    disk, the rest is lost, and the notice says so.
     """
     if not cut.truncated:
         return replace(result, metadata={**result.metadata, "truncated": False})
@@ -224,7 +224,7 @@ def is_output(path: Path, folder: Path) -> bool:
 
 
 def _outputs(folder: Path) -> list[tuple[Path, os.stat_result]]:
-    """The regular files that tools and processes have left, in the folder and those below it."""
+    """Return the regular files that tools and processes have left, in the folder and below."""
     found = []
     for each in (folder, *_folders(folder)):
         with suppress(OSError), os.scandir(each) as entries:
@@ -239,7 +239,7 @@ def _outputs(folder: Path) -> list[tuple[Path, os.stat_result]]:
 
 
 def _folders(folder: Path) -> list[Path]:
-    """The output folders of sessions."""
+    """Return the output folders of sessions."""
     with suppress(OSError), os.scandir(folder) as entries:
         return [
             Path(entry)
@@ -272,9 +272,9 @@ LEFT_OUT = "leftOut"
 
 
 async def clean_result(result: ToolResult, *, output_dir: Path, hint: str) -> ToolResult:
-    """The result in a form that can be stored and sent; a note says what was left out.
+    """Return the result in a form that can be stored and sent; a note names what was left out.
 
-    :raises ToolError: when its fields are not of the types that the contract names.
+    :raises ToolError: when its fields do not have the types of the contract.
     """
     output, title, metadata, files = (
         _checked(result.output, str, "output"),
@@ -301,7 +301,7 @@ async def clean_error(text: str, *, output_dir: Path, hint: str) -> str:
 
 
 def clean_text(text: str) -> str:
-    """The text without halves of letters (surrogates), which no encoding can write."""
+    """Remove halves of letters (surrogates), which no encoding can write."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -310,12 +310,12 @@ def clean_text(text: str) -> str:
 
 
 def clean_title(title: str) -> str:
-    """The title, of a long one the beginning."""
+    """Shorten a long title to its beginning."""
     return clean_text(title[:TITLE_LETTERS])
 
 
 def clean_facts(facts: Mapping[Any, Any]) -> dict[str, Any]:
-    """The metadata that are JSON and fit together; the names of others under `leftOut`."""
+    """Return the metadata that are JSON and fit together; the names of others under `leftOut`."""
     room = FACTS_BYTES
     if 0 <= _json_size(facts) <= room:
         return dict(facts)
@@ -333,7 +333,7 @@ def clean_facts(facts: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _json_size(value: object) -> int:
-    """The size as JSON in bytes, -1 for no JSON or for what is nested too deep to be stored."""
+    """Return the size as JSON in bytes, -1 for no JSON or for too deep nesting."""
     nested = value
     for _ in range(_ROOM_AROUND):
         nested = [nested]
@@ -350,7 +350,7 @@ def _checked(value: Any, kind: Any, field: str) -> Any:  # noqa: ANN401 - a tool
 
 
 def _fitting(files: Iterable[object]) -> tuple[tuple[Attachment, ...], list[str]]:
-    """The files that providers take, and notes about the others."""
+    """Return the files that providers take, and notes about the others."""
     kept, missing = [], []
     room = MEDIA_LIMIT_BYTES
     for given in files:
@@ -366,7 +366,7 @@ def _fitting(files: Iterable[object]) -> tuple[tuple[Attachment, ...], list[str]
 
 
 def _content_bytes(url: str) -> int:
-    """The bytes that a `data:` URL holds in base64."""
+    """Return the number of bytes in the base64 of a `data:` URL."""
     return (len(url) - url.find(",") - 1) * 3 // 4 - url[-2:].count("=")
 
 

@@ -31,7 +31,7 @@ class _AddedText(msgspec.Struct):
     stored: int = 0
 
     def event(self) -> PartDelta:
-        """The delta event."""
+        """Return the delta event."""
         return PartDelta(
             session_id=self.part.session_id,
             message_id=self.part.message_id,
@@ -41,7 +41,7 @@ class _AddedText(msgspec.Struct):
         )
 
     def change(self) -> AddText:
-        """The change that stores the text."""
+        """Return the change that stores the text."""
         text = "".join(self.pieces)
         self.pieces.clear()
         self.stored += self.letters
@@ -273,7 +273,7 @@ def _events_of(items: Sequence[_Item]) -> Iterable[Properties]:
 
 
 def _changes(items: Sequence[_Item]) -> Iterable[Change]:
-    """The changes, with unstored events in their place between them."""
+    """Yield the changes, with unstored events at their place between them."""
     for item in items:
         if isinstance(item, Change):
             yield item

@@ -26,7 +26,7 @@ _NO_OPINION = Verdict(action="ask", reason="no rule and no plugin has an opinion
 async def approved(
     engine: Engine, view: SessionView, request: PermissionRequest, verdict: Verdict
 ) -> Verdict:
-    """The verdict that remains when what was approved for good is taken off the request."""
+    """Return the verdict after permanent approvals are taken off the request."""
     approvals = await _approvals(engine, view)
     rest = unapproved([each.rule for each in approvals], request.permission, request.patterns)
     if rest == ():
@@ -54,7 +54,7 @@ def _uncovered(rule: Rule, request: PermissionRequest) -> bool:
 
 
 async def _approvals(engine: Engine, view: SessionView) -> list[Approval]:
-    """What was approved for all projects, this one, this session, or those that it works for."""
+    """Return the approvals for all projects, this one, this session, and its ancestors."""
     keys = [USER_KEY, engine.workspace.project_id, view.id]
     parent = view.info.parent_id
     while parent is not None and parent not in keys:
@@ -65,7 +65,7 @@ async def _approvals(engine: Engine, view: SessionView) -> list[Approval]:
 
 
 def rules_for_good(request: PermissionRequest, patterns: Sequence[str] = ()) -> tuple[Rule, ...]:
-    """What an approval for good of the request allows, or as little of it as the patterns say."""
+    """Return the rules of a permanent approval of the request, or of these patterns only."""
     return tuple(
         Rule(permission=request.permission, pattern=pattern, action="allow")
         for pattern in patterns or request.always or map(literally, request.patterns)
@@ -121,9 +121,9 @@ async def approve(
 
 
 def for_good(request: PermissionRequest) -> tuple[str, ...]:
-    """What a choice for good would allow: no `*` counts that only stands in what is asked for.
+    """Return the patterns of a permanent approval; a `*` in a requested name is a plain letter.
 
-    The agent chooses names: that of a folder `/srv/*` must not have all folders allowed.
+    The agent chooses names: a folder called `/srv/*` must not have all folders allowed.
     """
     if any(map(is_unclear, request.patterns)):
         return tuple(each if is_unclear(each) else literally(each) for each in request.patterns)

@@ -113,9 +113,9 @@ def _denied(request: PermissionRequest, verdict: Verdict) -> PermissionDeniedErr
 
 
 async def _settled(engine: Engine, view: SessionView, request: PermissionRequest) -> Verdict:
-    """The recorded verdict, judged again while somebody approves something.
+    """Return the recorded verdict, judged again while an approval is being stored.
 
-    An approval settles what waits; a request that is on its way to wait must not miss it.
+    An approval settles waiting requests; a request that is about to wait must not miss it.
     """
     while True:
         known = engine.requests.rechecks
@@ -130,7 +130,7 @@ async def _settled(engine: Engine, view: SessionView, request: PermissionRequest
 async def _advised(
     engine: Engine, view: SessionView, request: PermissionRequest, verdict: Verdict
 ) -> Verdict:
-    """The verdict where nobody is there; what it advises is tried before it is said."""
+    """Return the verdict where no user is there; the rules it advises are tried first."""
     said = unattended(request, verdict)
     if said is not verdict and said.advice != no_rule(verdict):
         allowing = as_if(view, advised_rules(request))
@@ -141,7 +141,7 @@ async def _advised(
 
 
 def as_if(view: SessionView, rules: tuple[Rule, ...]) -> SessionView:
-    """The session as if the user's list of rules ended with these."""
+    """Return the session as if the user's list of rules ended with these."""
     rulesets = tuple(
         replace(each, rules=each.rules + rules) if each.source == _OF_THE_USER else each
         for each in view.rulesets
@@ -150,10 +150,10 @@ def as_if(view: SessionView, rules: tuple[Rule, ...]) -> SessionView:
 
 
 def as_asked(view: SessionView, request: PermissionRequest, verdict: Verdict) -> PermissionRequest:
-    """The request as it is asked: with agent and reason, and no choice for good that is too wide.
+    """Add agent and reason to a request, and limit its permanent choice.
 
-    There is none for what a plugin wants asked every time, and where the tool says so; for what
-    nobody can know before it happens there is that of the very same.
+    There is none if a plugin wants the request asked every time, or if the tool says so. An unclear
+    request can be approved only exactly.
     """
     metadata = {**request.metadata, "agent": view.agent.name, "reason": verdict.reason}
     if verdict.firm or request.metadata.get(ONCE):
@@ -162,7 +162,7 @@ def as_asked(view: SessionView, request: PermissionRequest, verdict: Verdict) ->
 
 
 def unattended(request: PermissionRequest, verdict: Verdict) -> Verdict:
-    """The verdict where nobody is there to be asked: ask is deny."""
+    """Return the verdict where no user is there: ask becomes deny."""
     if verdict.action != "ask":
         return verdict
     return replace(
@@ -175,7 +175,7 @@ def unattended(request: PermissionRequest, verdict: Verdict) -> Verdict:
 
 
 async def judged(engine: Engine, view: SessionView, request: PermissionRequest) -> Verdict:
-    """The verdict of all rules and plugins, with what the user has approved for good or `auto`."""
+    """Judge a request by all rules and plugins, permanent approvals and `auto`."""
     verdict = await policies(engine, view, request)
     if verdict.action == "ask" and not verdict.firm and not request.metadata.get(ONCE):
         verdict = await approved(engine, view, request, verdict)
@@ -291,9 +291,9 @@ def _written(rule: Rule | None) -> list[str] | None:
 async def _unasked_inside(
     engine: Engine, view: SessionView, request: PermissionRequest, verdict: Verdict
 ) -> Verdict:
-    """An allow in the place of an ask, for what needs none where the sandbox encloses it.
+    """Allow what would be asked, if the sandbox encloses it and needs no question.
 
-    What a plugin wants asked is asked as ever.
+    A request that a plugin wants asked is still asked.
     """
     enclosure = engine.enclosure
     if enclosure is None or not engine.config.sandbox_allow_commands:

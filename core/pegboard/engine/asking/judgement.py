@@ -118,9 +118,9 @@ class Policy:
         agent: str,
         metadata: Mapping[str, Any],
     ) -> Verdict:
-        """The verdict on a request of a session's, which is told; what would be asked is denied.
+        """Judge a request of a session and publish the verdict; what would be asked is denied.
 
-        :raises NotFoundError: when there is no such session or agent.
+        :raises NotFoundError: when the session or agent is unknown.
         """
         engine = self._engine
         session = await engine.storage.session(session_id)

@@ -19,10 +19,10 @@ from pegboard.schema.wire import check_json
 
 
 async def ask_user(run: Run, questions: Sequence[Question], tool: ToolReference) -> Answers:
-    """The user's answers, in the order of the questions.
+    """Ask the user, and return the answers in the order of the questions.
 
-    :raises ToolError: when nobody is there to be asked.
-    :raises QuestionRejectedError: when the user does not want to answer.
+    :raises ToolError: when no user is there.
+    :raises QuestionRejectedError: when the user dismisses the questions.
     """
     engine, session_id = run.engine, run.session.id
     request = _request(engine, session_id, questions, tool)
@@ -34,11 +34,11 @@ async def ask_user(run: Run, questions: Sequence[Question], tool: ToolReference)
 async def ask_person(
     engine: Engine, beside: Preparations, session_id: str, questions: Sequence[Question]
 ) -> Answers | None:
-    """The answers to questions of a program, or None: nobody is there, or they do not answer.
+    """Ask the user for a program; return None if no user is there, or dismisses the questions.
 
-    Without a limit, for a person answers; an abort of the session ends the wait.
+    It has no time limit because a user answers; an abort of the session ends the wait.
 
-    :raises NotFoundError: when there is no such session.
+    :raises NotFoundError: when the session is unknown.
     :raises InvalidInputError: when there is no question.
     """
     await engine.storage.session(session_id)

@@ -67,7 +67,7 @@ _FALLBACK = Agent(
 
 
 def summariser(agents: Mapping[str, Agent]) -> Agent:
-    """The agent that writes summaries; a plain one where no plugin brings any."""
+    """Return the agent that writes summaries, a plain one if no plugin registers any."""
     return serving(agents.values(), "summaries") or _FALLBACK
 
 
@@ -126,7 +126,7 @@ class Compacting:
 
     @classmethod
     async def begun(cls, run: Run, user: UserMessage) -> "Compacting":
-        """The compaction that this message requests.
+        """Begin the compaction that this message requests.
 
         :raises ModelNotFoundError: when no provider serves the model for summaries.
         """
@@ -191,7 +191,7 @@ class Compacting:
             return await answers[-1].value.compact(request)
 
     def _room(self) -> int:
-        """The room for a text; for an unknown window that overflowed, half of the estimate."""
+        """Return the room for a text; half of the estimate if an unknown window overflowed."""
         limit = usable(self.view.model)
         if limit is None:
             return max(self.estimated // 2 if self.auto else self.estimated * 2, OVERHEAD_TOKENS)
@@ -235,14 +235,14 @@ class Compacting:
         await self.run.writer.barrier()
 
     def _scaled(self, estimated: int) -> int:
-        """The provider's count for a view of this size, estimated from its last count."""
+        """Scale an estimate of this view by the provider's last count."""
         sent = self.run.sent
         fixed = fixed_tokens(sent) if sent is not None else 0
         ratio = self.tokens / max(self.estimated + fixed, 1)
         return round((estimated + fixed) * max(ratio, 1.0))
 
     def _with_summary(self, summary: str) -> Turn:
-        """The message with this summary: the model's own, or a new one with the given text."""
+        """Return the message with this summary: the model's own, or a new one with the text."""
         if self.made is not None and _text(self.run.history.get(self.made)) == summary:
             return self.run.history.get(self.made)
         info = replace(self._message(), finish="stop")
@@ -251,7 +251,7 @@ class Compacting:
         return turn
 
     def _pinned(self, texts: tuple[str, ...]) -> Turn:
-        """The request for the summary, with the texts that stay word for word."""
+        """Return the request for the summary, with the texts that stay unchanged."""
         pinned = self._texts(self.request.info.id, *texts, synthetic=True)
         return replace(self.request, parts=(*self.request.parts, *pinned))
 
@@ -293,7 +293,7 @@ class Compacting:
 
 
 def _answering(turns: Sequence[Turn]) -> tuple[str, ...]:
-    """The newest prompt, and those right before it."""
+    """Return the newest prompt, and those directly before it."""
     found: list[str] = []
     for turn in reversed(turns):
         if isinstance(turn.info, UserMessage) and not is_aside(turn):

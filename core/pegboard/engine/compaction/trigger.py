@@ -25,7 +25,7 @@ from pegboard.storage.changes import PutMessage, PutPart
 
 
 def usable(model: Model) -> int | None:
-    """The tokens that a request may have, None when the model's window is unknown.
+    """Return the tokens that a request may have, None when the model's window is unknown.
 
     Room for the answer is left free, but never more than half of the window.
     """
@@ -39,7 +39,7 @@ def usable(model: Model) -> int | None:
 
 
 def next_request(history: History, model: Model, turns: Sequence[Turn]) -> int:
-    """The estimated tokens of the next request with these turns.
+    """Estimate the tokens of the next request with these turns.
 
     The base is the provider's count for the last answer, plus an estimate of what was added since;
     without such a count everything is estimated.
@@ -71,7 +71,7 @@ def request_compaction(run: Run, user: UserMessage) -> None:
 
 
 def requested_by_user(engine: Engine, session: Session, ids: SessionIds, model: str | None) -> Turn:
-    """The user message that requests a compaction; the caller stores it."""
+    """Return the user message that requests a compaction; the caller stores it."""
     agent = session.agent or default_agent(engine.config, engine.agents).name
     return _requested(
         engine.now(), ids, agent, model_for(engine, session, model, agent), session.id, auto=False
@@ -115,7 +115,7 @@ def prune(run: Run) -> None:
 
 
 def prunable(turns: Sequence[Turn], lasting: Collection[str] = ()) -> tuple[str, ...]:
-    """The calls whose output is old, by their parts' ids: all but the newest, if worth it.
+    """Return the part ids of calls with old output: all but the newest, if it saves enough.
 
     `lasting` are the ids of tools whose output stays.
     """
@@ -130,7 +130,7 @@ def prunable(turns: Sequence[Turn], lasting: Collection[str] = ()) -> tuple[str,
 
 
 def _outputs(turns: Sequence[Turn], lasting: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Calls with their output, newest first, down to the first that is cleared already."""
+    """Yield calls with their output, newest first, up to the first that is cleared already."""
     prompts = 0
     for turn in reversed(turns):
         prompts += isinstance(turn.info, UserMessage)

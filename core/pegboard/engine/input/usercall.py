@@ -56,7 +56,7 @@ async def call_tool(
 
 
 async def view_for(run: Run, agent: str | None, model: str | None) -> SessionView:
-    """The session with this agent and this model, or those that it has.
+    """Return the session with this agent and this model, or its own.
 
     :raises NotFoundError: for an unknown agent.
     :raises ModelNotFoundError: when no provider serves the model.
@@ -68,7 +68,7 @@ async def view_for(run: Run, agent: str | None, model: str | None) -> SessionVie
 
 
 async def carry_out(run: Run, order: UserCall) -> Turn:
-    """The answer with the call's result, stored behind a message that says who ordered it."""
+    """Make the user's call, and store its result after a message that names the user."""
     view = await view_for(run, order.agent, order.model)
     said = TextInput(text=order.said, synthetic=True)
     turn = await queue(run, Prompt(parts=(said,), agent=view.agent.name, model=order.model))
@@ -103,7 +103,7 @@ async def _stored(  # noqa: PLR0913 - the facts of a call
     agent: str,
     finish: str | None = None,
 ) -> Turn:
-    """The stored answer with the result of the call; a failure is the call's error."""
+    """Store an answer with the result of the call; a failure is the call's error."""
     message = run.new_answer(parent_id, agent, view.model)
     processor = run.begin(message)
     try:
@@ -122,7 +122,7 @@ async def _stored(  # noqa: PLR0913 - the facts of a call
 
 
 async def _ask_to_go_on(run: Run, user: UserMessage) -> None:
-    """A prompt by the engine: some models refuse to go on after a call without reasoning."""
+    """Add a prompt of the engine: some models refuse to continue after a call without reasoning."""
     prompt = Prompt(
         parts=(TextInput(text=SUM_UP, synthetic=True),),
         agent=user.agent,

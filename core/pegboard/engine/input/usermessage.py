@@ -86,9 +86,9 @@ async def send_prompt(
 def stored(
     engine: Engine, session: Session, prompt: Prompt, ids: SessionIds
 ) -> tuple[Turn, ChangeSession]:
-    """The message as it was typed, and what it changes of its session; both are to be stored.
+    """Return the typed message, and its changes of the session; the caller stores both.
 
-    :raises InvalidInputError: for an id that is not the protocol's, or a prompt of nothing.
+    :raises InvalidInputError: for an id that is not the protocol's, or an empty prompt.
     """
     if not prompt.inputs:
         raise InvalidInputError("the prompt is empty; give it at least one part")
@@ -165,14 +165,14 @@ async def refuse_known(storage: Storage, session_id: str, message_id: str) -> No
 
 
 def _title(session: Session, typed: str) -> str:
-    """The session's title, or the one that its first prompt gives it."""
+    """Return the session's title, or the one from its first prompt."""
     if is_untitled(session) and session.parent_id is None:
         return title_from(typed) or session.title
     return session.title
 
 
 def model_for(engine: Engine, session: Session, chosen: str | None, agent_name: str) -> ModelChoice:
-    """The model that answers: the chosen one, the agent's, the session's last, the default."""
+    """Return the answering model: the chosen, the agent's, the session's last, the default."""
     if chosen is not None:
         return _choice(chosen)
     agent = engine.agents.get(agent_name)
@@ -191,7 +191,7 @@ def _choice(name: str) -> ModelChoice:
 
 
 def _part(given: PartInput, info: UserMessage, ids: SessionIds) -> Part:
-    """The part of an input, which has the same fields and those of its place."""
+    """Return the part of an input, with the same fields and its ids."""
     said = {name: getattr(given, name) for name in given.__struct_fields__}
     said["id"] = check_id("part", given.id) if given.id else ids.part()
     return _PARTS[type(given)](session_id=info.session_id, message_id=info.id, **said)
@@ -200,10 +200,10 @@ def _part(given: PartInput, info: UserMessage, ids: SessionIds) -> Part:
 async def expanded(
     engine: Engine, session: Session, turn: Turn, ids: SessionIds, *, command: Command | None = None
 ) -> Turn:
-    """The message for the model: `expand_file` is called for files, then `chat_message`.
+    """Return the message for the model, after `expand_file` for files and `chat_message`.
 
     The parts of a slash command go through `command_execute_before` first. The result replaces
-    the stored message where it differs; one that a plugin refuses gets a part that says so.
+    the stored message where it differs; a message that a plugin refuses gets a part that says so.
     """
     try:
         changed = await _as_changed(engine, session, turn, ids, command)
@@ -227,7 +227,7 @@ async def expanded(
 async def _as_changed(
     engine: Engine, session: Session, turn: Turn, ids: SessionIds, command: Command | None
 ) -> Turn:
-    """The message after all plugins.
+    """Return the message after all plugins.
 
     :raises PromptRefusedError: when a plugin refuses it.
     """
@@ -261,7 +261,7 @@ async def _with_files(engine: Engine, view: SessionView, turn: Turn, ids: Sessio
 
 
 async def _view(engine: Engine, session: Session, turn: Turn) -> SessionView | None:
-    """The session for the hooks; None without an agent or a model, which the run reports."""
+    """Return the session for hooks; None without an agent or a model, which the run reports."""
     assert isinstance(turn.info, UserMessage)
     agent = engine.agents.get(turn.info.agent)
     if agent is None:
@@ -275,14 +275,14 @@ async def _view(engine: Engine, session: Session, turn: Turn) -> SessionView | N
 
 
 def _stand_in(engine: Engine, session: Session, turn: Turn) -> SessionView:
-    """The session for a prompt whose agent or model is unknown: files are read all the same."""
+    """Return the session for a prompt with an unknown agent or model, to read its files."""
     assert isinstance(turn.info, UserMessage)
     agent = engine.agents.get(turn.info.agent) or default_agent(engine.config, engine.agents)
     return make_view(engine, session, agent, unasked(turn.info.model))
 
 
 def unasked(choice: ModelChoice) -> Model:
-    """A model of which only the name is known, for what is decided before one is asked."""
+    """Return a model with only a name, for decisions before the provider is asked."""
     name = choice.model_id
     return Model(id=name, provider_id=choice.provider_id, name=name, api=ModelApi(id=name))
 
@@ -326,12 +326,12 @@ def remind(run: Run) -> None:
 
 
 def reminder(session_id: str, text: str) -> str:
-    """The text in tags with the session's id, which other texts cannot imitate."""
+    """Wrap a text in tags with the session's id, which other texts cannot imitate."""
     return f'<system-reminder session="{session_id}">\n{text}\n</system-reminder>'
 
 
 def due(turns: Sequence[Turn], agents: Mapping[str, Agent]) -> list[tuple[int, str, str]]:
-    """The missing reminders of the newest prompts: the prompt's place, the kind and the text.
+    """Return the missing reminders of the newest prompts, each with its index, kind and text.
 
     The kind is the name of the agent that takes over, or `QUEUED`.
     """
@@ -352,7 +352,7 @@ def _came_meanwhile(prompt: Turn, last: Turn) -> bool:
 
 
 def _waiting(turns: Sequence[Turn]) -> tuple[list[int], Turn | None]:
-    """The places of the prompts after the last answer, and that answer."""
+    """Return the indices of the prompts after the last answer, and that answer."""
     places: list[int] = []
     for place in range(len(turns) - 1, -1, -1):
         info = turns[place].info
@@ -364,7 +364,7 @@ def _waiting(turns: Sequence[Turn]) -> tuple[list[int], Turn | None]:
 
 
 def _switch(turns: Sequence[Turn], place: int, agents: Mapping[str, Agent]) -> str:
-    """The note for a prompt with another agent than the last answer's; "" for most agents."""
+    """Return the note for a prompt with another agent than the last answer's, "" for most."""
     before = next((turn.info.agent for turn in reversed(turns[:place]) if _is_answer(turn)), None)
     agent = turns[place].info.agent
     if before is None or before == agent:
