@@ -63,6 +63,8 @@ class Talk:
         self._in_order = asyncio.Lock()
         self.rest = Rest(lambda: self.goes_on, touch)
         self._mode = ""  # the one that the session is known to have
+        self._told: list[str] = []  # modes from here that no event has confirmed
+        self._telling = asyncio.Lock()
         self._unheard = 0  # prompts from here that no event has told of
         self._taken = asyncio.Event()
         self._taken.set()
@@ -194,6 +196,7 @@ class Talk:
             task.cancel()
         self.course = course = Course(session)
         self._mode = ""
+        self._told.clear()
         self._adopt_mode()
         course.status = await self.feed.status(session.id) or course.status
         prompts = [n for n, turn in enumerate(turns) if turn.info.id == turn.prompt_id]
@@ -214,6 +217,7 @@ class Talk:
         for _, task in self.asking:
             task.cancel()
         self.course, self._mode = None, ""
+        self._told.clear()
         self.answering.look()
         self.queue.clear()
         self._underway.clear()
@@ -234,15 +238,25 @@ class Talk:
 
     async def _tell_mode(self) -> None:
         assert self.course is not None
-        if self.choices.mode not in ("", self._mode):
-            self._mode = self.choices.mode
-            await self.feed.change_mode(self.course.session.id, self._mode)
+        async with self._telling:  # one by one, so that the last choice is the last to be stored
+            mode = self.choices.mode
+            if mode in ("", self._mode):
+                return
+            self._mode = mode
+            self._told.append(mode)
+            try:
+                await self.feed.change_mode(self.course.session.id, mode)
+            except BaseException:
+                self._told.clear()
+                raise
 
     def _adopt_mode(self) -> None:
-        """Choose the mode that another chat has given to the session."""
+        """Choose the mode that another chat has given to the session, but not an older one."""
         assert self.course is not None
         mode = mode_of(self.course.session)
-        if mode and mode != self._mode:
+        if mode in self._told:
+            del self._told[: self._told.index(mode) + 1]
+        elif mode and mode != self._mode and not self._told:
             self._mode = self.choices.mode = mode
 
     def order(self, text: str, **facts: Any) -> Order:  # noqa: ANN401 - an order's own fields
