@@ -55,29 +55,6 @@ async def test_a_program_that_cannot_run_is_an_error_for_the_model(tmp_path, arg
         await run_process(argv, cwd=tmp_path, env={}, timeout_s=1, limit_bytes=10)
 
 
-async def stopped(folder: Path, number: int, *, by_time: bool) -> None:
-    """Stop a line of three shells, each of which goes on when its command ends."""
-    inner = f"echo here; sleep 60; touch {number}c"
-    line = f"bash -c 'sh -c \"{inner}\"; touch {number}b'; touch {number}a"
-    here = asyncio.Event()
-    task = asyncio.create_task(
-        run(line, folder, timeout_s=2.0 if by_time else 60.0, on_output=lambda _: here.set())
-    )
-    await here.wait()
-    if not by_time:
-        task.cancel()
-    await asyncio.wait((task,))
-
-
-@pytest.mark.parametrize("by_time", [False, True])
-async def test_no_command_behind_the_one_that_is_stopped_runs(tmp_path, by_time):
-    for start in range(0, 40, 10):
-        numbers = range(start, start + 10)
-        await asyncio.gather(*(stopped(tmp_path, each, by_time=by_time) for each in numbers))
-
-    assert [path.name for path in tmp_path.iterdir() if path.name != "spill"] == []
-
-
 @pytest.mark.parametrize("again", [None, 0, 1, 2])
 @pytest.mark.parametrize("turns", range(6))
 async def test_a_call_that_is_cancelled_while_its_process_starts_leaves_nothing(
