@@ -1,6 +1,7 @@
 """The plugin is found next to its tests where it is not installed; a collector is a fixture."""
 
 import sys
+import threading
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,7 +23,10 @@ if find_spec("opentelemetry.exporter.otlp.proto.http") is None:
 
 @pytest.fixture
 def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator["Collector"]:
-    """A collector on this machine, which the environment names."""
+    """A collector on this machine, which the environment names.
+
+    Threads that still export end with it: they draw random numbers, which disturbs other tests.
+    """
     from collector import Collector
 
     for name in ("OTEL_SDK_DISABLED", "TRACEPARENT", "TRACESTATE", "OTEL_SERVICE_NAME"):
@@ -30,3 +34,7 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator["Collector"]:
     with Collector.listening() as found:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", found.url)
         yield found
+    for thread in threading.enumerate():
+        if thread.name.startswith(("Otel", "pegboard-otel")):
+            thread.join(60)
+            assert not thread.is_alive(), thread.name
