@@ -1,4 +1,4 @@
-"""What tests of batches share: settings, a model that works, and the lines of the results."""
+"""Support for tests of batches: settings, a model that works, and the lines of the results."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a transaction writes: changes as the columns of `write_changes`, and their events."""
+"""The content of a transaction: changes as the columns of `write_changes`, and their events."""
 
 from collections.abc import Iterable, Iterator, Sequence
 

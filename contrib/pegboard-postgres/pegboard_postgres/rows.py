@@ -31,7 +31,7 @@ from pegboard.schema.session import PermissionRequest, Project, Session, Session
 from pegboard.schema.wire import not_utf8
 
 DAMAGE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What reading a row raises whose content is not what was written."""
+"""Errors of reading a row whose content is damaged."""
 SESSION = "data, id, project_id, directory, updated"
 """The columns of a session that `to_session` reads."""
 _PROPERTIES = {name: kind for kind, name in TYPES.items()}

@@ -30,7 +30,7 @@ _TRIES = 5
 
 _Value = TypeVar("_Value")
 Work = Callable[[Transaction, dict[str, Held]], Awaitable[tuple[_Value, tuple[Event, ...]]]]
-"""What a job does in a transaction of its own, with sessions locked: its answer, its events."""
+"""The work of a job in its own transaction, with sessions locked: its answer, its events."""
 
 
 class _Commit(msgspec.Struct, eq=False):

@@ -61,7 +61,7 @@ class Implementation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def in_place(self) -> bool:
-        """Whether the caller's task runs the function, which then ends when it is cancelled."""
+        """True if the caller's task runs the function, which then ends when it is cancelled."""
         return self.awaits and self.origin == "builtin"
 
     @cached_property

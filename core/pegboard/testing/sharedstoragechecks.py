@@ -1,4 +1,4 @@
-"""What about a storage would let processes that share a database harm each other."""
+"""Checks that processes that share a database do not harm each other."""
 
 import asyncio
 import sys

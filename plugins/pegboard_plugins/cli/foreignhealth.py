@@ -1,4 +1,4 @@
-"""What `pegboard doctor` says of the files of other agents and of the skills of libraries."""
+"""The findings of `pegboard doctor` on files of other agents and on skills of libraries."""
 
 from collections.abc import Iterator
 

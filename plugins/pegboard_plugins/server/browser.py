@@ -19,7 +19,7 @@ routes = APIRouter()
 
 
 class BrowserKeyBody(Wire, frozen=True):
-    """What the session of the key may do: with `approve` it may allow calls for good."""
+    """The rights of the key's session: with `approve` it may allow calls permanently."""
 
     approve: bool = False
 

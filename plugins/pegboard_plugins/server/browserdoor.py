@@ -32,7 +32,7 @@ _ACTIONS = re.compile(
     r"/session|/session/[^/]+/(prompt_async|abort)|/permission/[^/]+/reply"
     r"|/question/[^/]+/(reply|reject)|/pegboard/trace"
 )
-"""What a page may do: prompt, stop, answer; nothing that changes settings, files or trust."""
+"""The routes of a page: prompt, stop, answer; none that changes settings, files or trust."""
 _Value = TypeVar("_Value")
 
 

@@ -20,7 +20,7 @@ LEAST_SIDE = 64
 MOST_KNOWN = 32
 _QUALITY = 85
 _BROKEN = (OSError, ValueError, SyntaxError, LookupError, TypeError, struct.error, zlib.error)
-"""What Pillow raises for content that is broken behind its header."""
+"""Errors of Pillow for content that is damaged after its header."""
 _KNOWN: dict[tuple[str, int, int], bytes | str] = {}
 """The last pictures by their digests and limits: each request of a session has them again."""
 

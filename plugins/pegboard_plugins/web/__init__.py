@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pegboard.display import Block
 
 DRAWN_WITHIN_S = 5.0
-"""What the code of one page or panel may take."""
+"""The time limit of the code of one page or panel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,7 +40,7 @@ class PageLink(Wire, frozen=True):
 
 
 class Drawing(Wire, frozen=True):
-    """What a page or panel of a plugin shows; `error` instead of nodes, if its code failed."""
+    """The content of a plugin's page or panel; `error` instead of nodes if its code failed."""
 
     plugin: str
     name: str

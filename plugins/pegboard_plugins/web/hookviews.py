@@ -1,4 +1,4 @@
-"""What plugins do in a project: changes and times of hooks, authors of prompts, health."""
+"""Views of the plugins in a project: changes and times of hooks, authors of prompts, health."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
 
 
 class HookTime(Wire, frozen=True):
-    """What the calls of one hook of one plugin took, in milliseconds."""
+    """The times of one hook of one plugin, in milliseconds."""
 
     plugin: str
     hook: str
@@ -27,7 +27,7 @@ class HookTime(Wire, frozen=True):
 
 
 class HookChange(Wire, frozen=True):
-    """What one plugin changed at one hook."""
+    """The changes of one plugin at one hook."""
 
     plugin: str
     hook: str
@@ -52,7 +52,7 @@ class LostCache(Wire, frozen=True):
 
 
 class HookPage(Wire, frozen=True):
-    """What hooks did; `traced` says whether changes are recorded."""
+    """The work of hooks; `traced` says whether changes are recorded."""
 
     traced: bool
     times: tuple[HookTime, ...]

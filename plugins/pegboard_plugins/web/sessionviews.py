@@ -60,7 +60,7 @@ class SessionPage(Wire, frozen=True):
 
 
 class FileChanges(Wire, frozen=True):
-    """What happened to one file."""
+    """The change of one file."""
 
     file: str
     additions: int
@@ -70,7 +70,7 @@ class FileChanges(Wire, frozen=True):
 
 
 class TurnChanges(Wire, frozen=True):
-    """What the answer to one prompt changed."""
+    """The changes of the answer to one prompt."""
 
     id: str
     prompt: str
@@ -78,7 +78,7 @@ class TurnChanges(Wire, frozen=True):
 
 
 class SessionChanges(Wire, frozen=True):
-    """What a session changed in all, and in each turn."""
+    """The changes of a session in all, and of each turn."""
 
     info: SessionRow
     total: tuple[FileChanges, ...]
