@@ -9,6 +9,7 @@ import re
 import signal
 import struct
 import termios
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from itertools import islice
@@ -23,11 +24,19 @@ FORBIDDEN = re.compile(rb"\x1b\[(\?1049h|\?100[0236]h|\?1015h|[23]J|\d+;\d+r)")
 """Alternate screen, mouse, clearing, scroll regions."""
 
 
+BEGIN, END = b"\x1b[?2026h", b"\x1b[?2026l"
+"""A synchronised update: a terminal shows what is between them at once."""
+END_WAIT_S = 5
+"""After the last byte: an update whose program was killed is shown without its end."""
+
 SHELL = "bash --norc --noprofile -i"
 
 
 class ChatTerminal(AnyTerminal):
-    """A terminal of our own, which keeps all rows that leave its screen."""
+    """A terminal of our own, which keeps all rows that leave its screen.
+
+    It shows a frame that is one synchronised update when all of it has arrived.
+    """
 
     portion = 65_536
     """Bytes that are read at once."""
@@ -37,6 +46,8 @@ class ChatTerminal(AnyTerminal):
         self.process: Process | None = None
         self._screen = pyte.HistoryScreen(columns, rows, history=100_000, ratio=0.5)
         self._stream = pyte.ByteStream(self._screen)
+        self._unshown = b""
+        self._read_at = time.monotonic()
         self.ours, self.theirs = pty.openpty()
         self._scrollback: list[str] = []
         self._more = asyncio.Event()
@@ -71,6 +82,12 @@ class ChatTerminal(AnyTerminal):
             asyncio.get_running_loop().remove_reader(self.ours)
             return
         self.raw += content
+        self._read_at = time.monotonic()
+        self._unshown += content
+        self._show(_whole(self._unshown))
+
+    def _show(self, length: int) -> None:
+        content, self._unshown = self._unshown[:length], self._unshown[length:]
         self._stream.feed(content)
         self._more.set()
 
@@ -105,6 +122,8 @@ class ChatTerminal(AnyTerminal):
         with suppress(TimeoutError):
             async with asyncio.timeout(0.5):
                 await self._more.wait()
+        if self._unshown and time.monotonic() - self._read_at > END_WAIT_S:
+            self._show(len(self._unshown))
 
     def _cooked(self) -> bool:
         """Whether another program has the terminal: the chat takes each key as it is."""
@@ -127,6 +146,15 @@ class ChatTerminal(AnyTerminal):
         assert self.process is not None
         async with asyncio.timeout(self.limit_s):
             return await self.process.wait()
+
+
+def _whole(content: bytes) -> int:
+    """Return how many of the bytes are before an update that has not ended."""
+    begun = content.rfind(BEGIN)
+    if begun > content.rfind(END):
+        return begun
+    cut = next((n for n in range(len(BEGIN) - 1, 0, -1) if content.endswith(BEGIN[:n])), 0)
+    return len(content) - cut
 
 
 @asynccontextmanager
