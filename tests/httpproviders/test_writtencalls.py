@@ -18,6 +18,7 @@ BEGIN, END = "<\uff5ctool\u2581call\u2581begin\uff5c>", "<\uff5ctool\u2581call\u
 ALL_BEGIN = "<\uff5ctool\u2581calls\u2581begin\uff5c>"
 ALL_END = "<\uff5ctool\u2581calls\u2581end\uff5c>"
 NOTE = '{"name": "note", "arguments": {"text": "hi"}}'
+DELETE = '{"name": "delete", "arguments": {"path": "a"}}'
 FORMS = {
     "Hermes and Qwen": f"<tool_call>\n{NOTE}\n</tool_call>",
     "Qwen without its end": f"<tool_call>\n{NOTE}",
@@ -91,6 +92,44 @@ def test_any_other_text_is_text(text: str) -> None:
     assert written_calls(text, TOOLS) == ()
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{FORMS['Hermes and Qwen']}\n<tool_call>{DELETE}</tool_call>",
+        f"<tool_call>{DELETE}</tool_call>{FORMS['Qwen Coder']}",
+        f"[TOOL_CALLS][{NOTE}, {DELETE}]",
+        '[TOOL_CALLS]note[ARGS]{"text": "hi"}[TOOL_CALLS]delete[ARGS]{"path": "a"}',
+    ],
+)
+def test_a_call_next_to_one_of_a_known_tool_is_read_whatever_it_names(text: str) -> None:
+    calls = read(written_calls(text, TOOLS))
+
+    assert sorted(calls) == [("delete", {"path": "a"}), ("note", HI)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{FORMS['Hermes and Qwen']}\n<tool_call>not JSON</tool_call>",
+        f"<tool_call>not JSON</tool_call>\n{FORMS['Hermes and Qwen']}",
+        f"{FORMS['Llama 3.1']}\n<function=note>write hi</function>",
+        f"<tool_call>{DELETE}</tool_call>",
+        f"[TOOL_CALLS][{DELETE}]",
+    ],
+)
+def test_calls_of_which_none_can_be_made_are_text_and_the_user_is_warned(text: str) -> None:
+    written = WrittenCalls(TOOLS)
+
+    shown = written.feed(text)
+    calls, rest = written.rest(has_ended=True)
+
+    assert (calls, shown + rest, written.note) == ((), text, BESIDE_TEXT)
+
+
+def test_a_list_of_calls_with_an_unreadable_one_is_text() -> None:
+    assert written_calls(f'[TOOL_CALLS][{NOTE}, {{"name": 7}}]', TOOLS) == ()
+
+
 def test_a_text_that_is_full_of_tags_is_judged_at_once() -> None:
     many = "<function=note>" + "<parameter=a>b</parameter>" * 5_000 + "<parameter=a>"
 
@@ -152,3 +191,15 @@ async def test_a_call_behind_text_is_not_made_and_the_user_is_warned(tmp_path: P
 
     assert (played.noted, played.error, len(played.requests)) == ([], None, 1)
     assert [e.message for e in properties if isinstance(e, SessionWarned)] == [BESIDE_TEXT]
+
+
+async def test_of_two_calls_as_text_the_model_is_informed_of_the_unknown_tool(
+    tmp_path: Path,
+) -> None:
+    first = ms.say(f"{FORMS['Hermes and Qwen']}\n<tool_call>{DELETE}</tool_call>")
+    async with playing(tmp_path, first, ms.say("all is well")) as setting:
+        played = await setting.prompt()
+
+    results = [each["content"] for each in played.requests[1]["messages"] if each["role"] == "tool"]
+    assert (played.text, played.noted, len(results)) == ("all is well", ["hi"], 2)
+    assert "there is no tool 'delete'" in results[1]

@@ -79,7 +79,15 @@ class WrittenCall:
 
 
 def written_calls(text: str, names: Collection[str]) -> tuple[WrittenCall, ...]:
-    """Return the calls of these tools that the whole text consists of, () for any other text."""
+    """Return the calls that the whole text consists of, () for any other text.
+
+    At least one of them names one of these tools.
+    """
+    calls = _calls(text)
+    return calls if any(_is_known(call.name, names) for call in calls) else ()
+
+
+def _calls(text: str) -> tuple[WrittenCall, ...]:
     text = text.rstrip()
     for token in _END_TOKENS:
         text = text.removesuffix(token).rstrip()
@@ -90,9 +98,7 @@ def written_calls(text: str, names: Collection[str]) -> tuple[WrittenCall, ...]:
             place = between.end()
             continue
         for form in _FORMS:
-            found = form.match(text, place)
-            read = tuple(_calls_in(found, names)) if found else ()
-            if found and read:
+            if (found := form.match(text, place)) and (read := tuple(_calls_in(found))):
                 calls += read
                 place = found.end()
                 break
@@ -104,7 +110,7 @@ def written_calls(text: str, names: Collection[str]) -> tuple[WrittenCall, ...]:
 class WrittenCalls:
     """The text of an answer, which is held back as long as it may be calls and nothing else.
 
-    `note` is a warning for the user, where a call stands behind other text.
+    `note` is a warning for the user, where a call that is text cannot be read as one.
     """
 
     def __init__(self, names: Collection[str]) -> None:
@@ -137,27 +143,25 @@ class WrittenCalls:
         whole = "".join(self._pieces)
         self._pieces.clear()
         calls = written_calls(whole, self._names) if has_ended and self._is_held else ()
-        if calls or self._is_held:
-            return calls, "" if calls else whole
-        if has_ended and any(written_calls(tail, self._names) for tail in _tails(whole)):
-            self.note = BESIDE_TEXT
-        return (), ""
+        self.note = BESIDE_TEXT if has_ended and not calls and _has_call(whole, self._names) else ""
+        return calls, whole if self._is_held and not calls else ""
 
 
-def _tails(text: str) -> Iterator[str]:
-    """Yield the text from each unambiguous mark in it."""
-    for mark in _MARKS:
-        if "{" not in mark and (place := text.find(mark)) > 0:
-            yield text[place:]
+def _has_call(text: str, names: Collection[str]) -> bool:
+    """Return whether the text, or what is before or from an unambiguous mark in it, is calls."""
+    marks = [mark for mark in _MARKS if "{" not in mark and mark in text]
+    parts = [each for m in marks for each in (text[text.find(m, 1) :], text[: text.rfind(m)])]
+    is_call = text.lstrip()[:1] in {"<", "["} and bool(_calls(text))
+    return is_call or any(written_calls(part, names) for part in parts)
 
 
-def _calls_in(found: re.Match[str], names: Collection[str]) -> Iterator[WrittenCall]:
+def _calls_in(found: re.Match[str]) -> Iterator[WrittenCall]:
     groups = found.groupdict()
     if "call" in groups:
         value = _json(groups["call"])
-        for each in value if isinstance(value, list) else [value]:
-            yield from _from_json(each, names)
-    elif _is_known(groups["name"], names) and (arguments := _arguments(groups["body"].strip())):
+        calls = [_from_json(each) for each in (value if isinstance(value, list) else [value])]
+        yield from filter(None, calls if all(calls) else ())
+    elif arguments := _arguments(groups["body"].strip()):
         yield WrittenCall(groups["name"], arguments)
 
 
@@ -168,22 +172,21 @@ def _arguments(body: str) -> str:
     if _PARAMETERS.sub("", body).strip():
         return ""
     pairs = ([each for each in row if each] for row in _PARAMETERS.findall(body))
-    values = {key.strip(): _value("".join(value)) for key, *value in pairs}
+    # a line break after a parameter's tag and before its closing tag is not the value's
+    values = {k.strip(): "".join(v).removeprefix("\n").removesuffix("\n") for k, *v in pairs}
     return json.dumps(values, ensure_ascii=False)
 
 
-def _from_json(value: object, names: Collection[str]) -> Iterator[WrittenCall]:
+def _from_json(value: object) -> WrittenCall | None:
     if isinstance(value, dict) and isinstance(value.get("function"), dict):
         value = value["function"]
     if not isinstance(value, dict) or not value.keys() <= {*_OTHERS}:
-        return
+        return None
     given = [value[key] for key in _ARGUMENTS if key in value]
-    name = value.get("name")
-    if not isinstance(name, str) or not _is_known(name, names) or len(given) != 1:
-        return
+    if not isinstance(name := value.get("name"), str) or len(given) != 1:
+        return None
     arguments = given[0] if isinstance(given[0], str) else json.dumps(given[0], ensure_ascii=False)
-    if isinstance(_json(arguments), dict):
-        yield WrittenCall(name, arguments)
+    return WrittenCall(name, arguments) if isinstance(_json(arguments), dict) else None
 
 
 def _is_known(name: str, names: Collection[str]) -> bool:
@@ -195,8 +198,3 @@ def _json(text: str) -> object:
         return json.loads(text, strict=False)
     except (ValueError, RecursionError):
         return None
-
-
-def _value(text: str) -> str:
-    """Remove the line break after a parameter's tag and before its closing tag."""
-    return text.removeprefix("\n").removesuffix("\n")
